@@ -1,6 +1,6 @@
 //! Who is let in: what a hello claims is proven where it must be, and judged.
 
-use muesli_core::{Nanos, NodeId, Protocol};
+use muesli_core::{Nanos, NodeId};
 
 use crate::connection::{Claim, Stage};
 use crate::frame::Kind;
@@ -11,7 +11,7 @@ use crate::map::MapParts;
 use crate::proof::{self, Challenge, Proof};
 use crate::turn::{Failed, Loop};
 
-impl<P: Protocol> Loop<P> {
+impl Loop {
     /// Somebody has said who it is: it is asked for a proof, welcomed or refused.
     pub(crate) fn on_hello(&mut self, place: usize, hello: Hello, now: Nanos) {
         if !self.has_room_for(place, hello.station, now) {

@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use muesli_core::{Nanos, Protocol};
+use muesli_core::Nanos;
 
 use crate::connection::{Connection, PROGRESS_BYTES, VISITOR_BYTES_MAX};
 use crate::handshake::passed;
@@ -30,7 +30,7 @@ const WELCOMES_SHARE: usize = 4;
 /// otherwise.
 const HURRY: u32 = 10;
 
-impl<P: Protocol> Loop<P> {
+impl Loop {
     /// Whether nothing is to be read from a connection for now: what it causes could not leave.
     pub(crate) fn is_held_back(&self, connection: &Connection, waiting: usize) -> bool {
         let high = connection.outgoing_bytes_high(self.network.outgoing_bytes_high);

@@ -5,7 +5,7 @@
 //! log. Its pieces may hold what later records did: it is published only when the log is stable
 //! as far as they know it. Then the log is cut before it.
 
-use muesli_core::{Checkpoint, Nanos, Protocol, Readiness};
+use muesli_core::{Checkpoint, Nanos, Readiness};
 use muesli_log::CheckpointStream;
 use muesli_log::streaming::Offered;
 
@@ -30,7 +30,7 @@ pub(crate) struct UnderWay {
     finished: bool,
 }
 
-impl<P: Protocol> LoopState<P> {
+impl LoopState {
     /// Begins a checkpoint where one is due, or goes on with the one under way.
     ///
     /// # Errors
@@ -58,12 +58,12 @@ impl<P: Protocol> LoopState<P> {
 
     fn begin_checkpoint(&mut self) -> Result<(), LogFailure> {
         let now = self.now();
-        let is_due = |log: &&mut Box<dyn Log<P>>| log.is_checkpoint_due();
+        let is_due = |log: &&mut Box<dyn Log>| log.is_checkpoint_due();
         let Some(log) = self.outside.log.as_mut().filter(is_due) else { return Ok(()) };
         if now < self.checkpoint_again {
             return Ok(());
         }
-        let Some(checkpoint) = self.machine.node.begin_checkpoint(&self.machine.effects) else {
+        let Some(checkpoint) = self.machine.begin_checkpoint() else {
             self.checkpoint_again = now + AGAIN_AFTER;
             return Ok(());
         };
@@ -84,8 +84,7 @@ impl<P: Protocol> LoopState<P> {
         let UnderWay { checkpoint, stream, waiting, complete, finished } = under_way;
         let mut piece = waiting.take().unwrap_or_default();
         let more = !piece.is_empty()
-            || !*complete
-                && self.machine.node.checkpoint_piece(checkpoint, PIECE_BYTES, &mut piece);
+            || !*complete && self.machine.checkpoint_piece(checkpoint, PIECE_BYTES, &mut piece);
         if more {
             match stream.offer(piece) {
                 Offered::Taken | Offered::Failed => {} // Why it failed is its outcome.
@@ -95,7 +94,7 @@ impl<P: Protocol> LoopState<P> {
         }
         *complete = true;
         let Some(log) = &mut self.outside.log else { return Ok(true) };
-        match self.machine.node.checkpoint_readiness(checkpoint, &self.machine.effects) {
+        match self.machine.checkpoint_readiness(checkpoint) {
             Readiness::Void => return Ok(false),
             Readiness::Waits => return Ok(true),
             Readiness::Ready => {}

@@ -12,11 +12,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli_core::{
-    Actions, Catalog, Effects, Environment, Limits, Nanos, Node, NodeId, Procedures, Protocol,
-    Recorder, Secret, Settings, SpaceOptions, Timestamp, Traffic, catalog::CatalogError,
+    Actions, AnyProtocol, Catalog, Environment, Limits, Nanos, NodeId, Procedures, Recorder,
+    Secret, Settings, SpaceOptions, Timestamp, Traffic, catalog::CatalogError,
 };
-use muesli_group::{Grouped, layout};
-use muesli_protocols::{Choice, choose};
+use muesli_group::layout;
+use muesli_registry::Grouping;
 use thiserror::Error;
 
 use crate::clock::Clock;
@@ -185,8 +185,7 @@ impl Client {
         let addresses = options.addresses.join(", ");
         let (group, answered) = cluster_of(&options)?;
         let lease = open_lease(&mut options, answered)?;
-        let client = choose(&options.protocol.clone(), Start(options, group, lease))
-            .map_err(|error| ConnectError::Protocol(error.to_string()))??;
+        let client = start((options, lease), group)?;
         let standing = client.door.wait_until(within, |standing| {
             let all = standing
                 .map
@@ -366,7 +365,7 @@ fn open_lease(
 }
 
 /// How many servers keep each repository, as one of the servers says, and which cluster it is of.
-/// The loop's very type depends on that, so it is asked before there is one.
+/// The loop's machine depends on that, so it is asked before there is one.
 fn cluster_of(options: &ClientOptions) -> Result<(u16, ClusterId), ConnectError> {
     let within = options.connect_within;
     let deadline = Instant::now() + within;
@@ -386,27 +385,13 @@ fn cluster_of(options: &ClientOptions) -> Result<(u16, ClusterId), ConnectError>
     Err(ConnectError::Nobody { addresses, within_ms, trouble })
 }
 
-/// The options, how many servers keep each repository, and the timestamp lease.
-struct Start(ClientOptions, u16, Option<TimestampLease>);
-
-impl Choice for Start {
-    type Output = Result<Client, ConnectError>;
-
-    fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Client, ConnectError> {
-        let Start(options, size, lease) = self;
-        if size <= 1 {
-            return start::<P>((options, lease), 1, rules);
-        }
-        let rules = muesli_group::Rules { inner: rules, ..Default::default() };
-        start::<Grouped<P>>((options, lease), size, rules)
-    }
-}
-
-fn start<P: Protocol>(
+fn start(
     (options, lease): (ClientOptions, Option<TimestampLease>),
     group: u16,
-    rules: P::Rules,
 ) -> Result<Client, ConnectError> {
+    let grouping = (group > 1).then(Grouping::default);
+    let protocol = muesli_registry::protocol(&options.protocol, grouping)
+        .map_err(|error| ConnectError::Protocol(error.to_string()))?;
     let system = |error: std::io::Error| ConnectError::System(error.to_string());
     let poll = mio::Poll::new().map_err(system)?;
     let waker = mio::Waker::new(poll.registry(), WAKER).map_err(system)?;
@@ -417,7 +402,7 @@ fn start<P: Protocol>(
     let run = move || {
         let alive = Alive(for_loop.clone());
         let peers = peers(&options, group);
-        let station = station::<P>(&options, &rules, peers.me.node, group);
+        let station = station(&options, &*protocol, peers.me.node, group);
         station.inner.borrow_mut().lease = lease;
         let mut running = Loop::new(station, peers, poll, for_loop.clone(), options.network);
         running.close_within = Nanos(options.close_within.as_nanos() as u64);
@@ -451,12 +436,7 @@ fn peers(options: &ClientOptions, group: u16) -> Peers {
     Peers::new(me, None, None, Targets::anybody(&options.addresses))
 }
 
-fn station<P: Protocol>(
-    options: &ClientOptions,
-    rules: &P::Rules,
-    me: NodeId,
-    group: u16,
-) -> Station<P> {
+fn station(options: &ClientOptions, protocol: &dyn AnyProtocol, me: NodeId, group: u16) -> Station {
     let settings = Settings {
         limits: options.limits,
         procedures: options.procedures.clone(),
@@ -473,10 +453,11 @@ fn station<P: Protocol>(
     (nothing.epoch, nothing.placement) = (0, 0);
     let nothing = nothing.with_visiting_coordinators();
     let incarnation = fastrand::u32(1..);
-    let node = Node::new(me, incarnation, Arc::new(nothing), Arc::new(settings), rules);
     let recorder = options.history.then(|| Box::new(Recorder::new()));
-    let effects = Effects::new(Environment { recorder, ..Environment::default() });
+    let environment = Environment { recorder, ..Environment::default() };
+    let (nothing, settings) = (Arc::new(nothing), Arc::new(settings));
+    let machine = protocol.machine(me, incarnation, nothing, settings, environment);
     let log = Box::new(Memory::default());
-    let inner = LoopState::new(node, effects, log, options.network.frame_bytes_max);
+    let inner = LoopState::new(machine, log, options.network.frame_bytes_max);
     Station::new(options.database, inner, Clock::new())
 }

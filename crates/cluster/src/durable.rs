@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use muesli_core::wire::Wire;
-use muesli_core::{Effects, LogPosition, Node, Protocol, RepositoryId};
+use muesli_core::{AnyMachine, Encode, LogPosition, RepositoryId};
 use muesli_log::{CheckpointStream, Directory, Disk, Opened, Published, Sequence};
 
 use crate::folder::{Folder, FolderError};
@@ -13,30 +13,30 @@ use crate::trouble::Troubled;
 
 impl Folder {
     /// Opens the log and takes what it holds to the node, which has not started.
-    pub fn open_log<P: Protocol>(
+    pub fn open_log(
         &self,
         files: LogFiles,
-        (node, effects): (&mut Node<P>, &mut Effects<P>),
+        machine: &mut dyn AnyMachine,
         notice: fn(&str),
         wake: impl Fn() + Send + 'static,
     ) -> Result<(WriteAhead, Opened), FolderError> {
         let path = self.path.join("log");
         let directory = Directory::create(&path).map_err(|error| self.io("log", error))?;
-        let mut replaying = Replaying { node, effects, notice };
+        let mut replaying = Replaying { machine, notice };
         let opened = match files.trouble.clone() {
             None => start(directory, &files, &mut replaying, wake)?,
             Some(file) => start(Troubled::new(directory, file), &files, &mut replaying, wake)?,
         };
-        (effects.logged, effects.gate) = (LogPosition(0), LogPosition(0));
+        replaying.machine.end_replay();
         Ok(opened)
     }
 }
 
 /// Replays the log on a disk, and starts it.
-fn start<D: Disk, P: Protocol>(
+fn start<D: Disk>(
     disk: D,
     files: &LogFiles,
-    replaying: &mut Replaying<'_, P>,
+    replaying: &mut Replaying<'_>,
     wake: impl Fn() + Send + 'static,
 ) -> Result<(WriteAhead, Opened), muesli_log::LogError> {
     let options = files.options;
@@ -89,13 +89,13 @@ fn failure(error: muesli_log::LogError) -> LogFailure {
     LogFailure(error.to_string())
 }
 
-impl<P: Protocol> Log<P> for WriteAhead {
-    fn append(&mut self, repository: RepositoryId, record: &P::Record) -> Result<(), LogFailure> {
+impl Log for WriteAhead {
+    fn append(&mut self, repository: RepositoryId, record: &dyn Encode) -> Result<(), LogFailure> {
         let mut bytes = 0;
         let append = |out: &mut Vec<u8>| {
             let before = out.len();
             repository.encode(out);
-            record.encode(out);
+            record.encode_to(out);
             bytes = out.len() - before;
         };
         self.log.append(RECORD, append).map_err(failure)?;

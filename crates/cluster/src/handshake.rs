@@ -7,7 +7,7 @@ use mio::net::TcpStream;
 use muesli_core::issuance;
 use muesli_core::judgement::in_range;
 use muesli_core::wire::{Reader, Wire};
-use muesli_core::{Envelope, Nanos, NodeId, Protocol, Rejection, Role, Sender};
+use muesli_core::{Nanos, NodeId, Rejection, Role, Sender};
 
 use crate::connection::{Claim, Connection, Stage};
 use crate::door::Door;
@@ -26,7 +26,7 @@ const ACCEPTS_PER_TURN: usize = 256;
 /// How long whoever was refused may take to close.
 const CLOSING_AT_MOST: Nanos = Nanos::from_millis(1_000);
 
-impl<P: Protocol> Loop<P> {
+impl Loop {
     /// Accepts who is waiting.
     pub(crate) fn accept(&mut self, now: Nanos) {
         for turn in 0.. {
@@ -248,15 +248,14 @@ impl<P: Protocol> Loop<P> {
     ) -> Result<(), muesli_core::WireError> {
         let inner = &mut *self.station.inner.borrow_mut();
         let (to, role) = (Role::decode(body)?, Role::decode(body)?);
-        let message = P::Message::decode(body)?;
-        if station != Station::Server && role != Role::Coordinator {
-            self.peers.unproven += 1;
-            return Ok(());
-        }
         let from = muesli_core::Address { node: from, role };
-        let to = muesli_core::Address { node: inner.machine.node.id(), role: to };
-        if inner.receive(sender, Envelope { from, to, message }) == Err(Rejection::Catalog) {
-            self.peers.astray += 1;
+        let to = muesli_core::Address { node: inner.machine.id(), role: to };
+        match inner.receive(sender, (from, to), body)? {
+            Err(Rejection::Catalog) => self.peers.astray += 1,
+            Err(Rejection::Sender) if station == Station::Client && role != Role::Coordinator => {
+                self.peers.unproven += 1;
+            }
+            Ok(()) | Err(_) => {}
         }
         Ok(())
     }

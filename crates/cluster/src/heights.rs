@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{self, AtomicBool};
 use std::time::{Duration, Instant};
 
-use muesli_core::{Nanos, NodeId, Protocol, wire_struct};
+use muesli_core::{Nanos, NodeId, wire_struct};
 
 use crate::connection::Stage;
 use crate::hello::{Life, Reason, Station};
@@ -146,7 +146,7 @@ impl Heights {
     }
 }
 
-impl<P: Protocol> Loop<P> {
+impl Loop {
     /// How far this server's log has come.
     fn reached(&self) -> Reached {
         let me = &self.peers.me;

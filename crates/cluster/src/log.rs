@@ -3,7 +3,7 @@
 //! The driver appends every record as the node makes it, begins to make them stable once a turn,
 //! and lets nothing leave that depends on a record before the log says that it is stable.
 
-use muesli_core::{LogPosition, Protocol, RepositoryId};
+use muesli_core::{Encode, LogPosition, RepositoryId};
 use muesli_log::{CheckpointStream, Published};
 use thiserror::Error;
 
@@ -13,12 +13,12 @@ use thiserror::Error;
 pub struct LogFailure(pub String);
 
 /// A log of one node. Positions count the records appended in this life of the process, from 1.
-pub trait Log<P: Protocol> {
+pub trait Log {
     /// Appends a record, which is not stable yet.
     ///
     /// # Errors
     /// Nothing more can be made stable.
-    fn append(&mut self, repository: RepositoryId, record: &P::Record) -> Result<(), LogFailure>;
+    fn append(&mut self, repository: RepositoryId, record: &dyn Encode) -> Result<(), LogFailure>;
 
     /// Begins to make stable all that was appended; called at most once a turn. Where that takes
     /// time, another thread does it, and wakes the loop by the waker that the log was made with.
@@ -79,8 +79,8 @@ pub struct Memory {
     appended: u64,
 }
 
-impl<P: Protocol> Log<P> for Memory {
-    fn append(&mut self, _: RepositoryId, _: &P::Record) -> Result<(), LogFailure> {
+impl Log for Memory {
+    fn append(&mut self, _: RepositoryId, _: &dyn Encode) -> Result<(), LogFailure> {
         self.appended += 1;
         Ok(())
     }

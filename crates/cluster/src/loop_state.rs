@@ -5,8 +5,9 @@ use std::sync::Arc;
 use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
-    Answer, Catalog, Effects, Envelope, Failure, LogPosition, Machine, Nanos, Node, NodeId, OpId,
-    Outside, Protocol, Rejection, RepositoryId, Role, Sender, Timestamp, Traffic,
+    Address, Answer, AnyMachine, Catalog, Driver, Encode, Environment, Failure, LogPosition, Nanos,
+    NodeId, Note, OpId, Reader, Rejection, RepositoryId, Role, Said, Sender, Timestamp, Traffic,
+    WireError,
 };
 
 use crate::checkpoints::UnderWay;
@@ -28,9 +29,9 @@ pub struct Counts {
 }
 
 /// A node and what surrounds it in a process.
-pub(crate) struct LoopState<P: Protocol> {
-    pub machine: Machine<P>,
-    pub outside: Process<P>,
+pub(crate) struct LoopState {
+    pub machine: Box<dyn AnyMachine>,
+    pub outside: Process,
     pub random: fastrand::Rng,
     pub(crate) checkpoint: Option<UnderWay>,
     /// A checkpoint could not begin, and is not tried before.
@@ -44,12 +45,12 @@ pub(crate) struct LoopState<P: Protocol> {
 }
 
 /// What a process does for its node.
-pub(crate) struct Process<P: Protocol> {
+pub(crate) struct Process {
     pub operations: Operations,
     pub alarms: Alarms,
     pub outbox: Outbox,
     pub counts: Counts,
-    pub(crate) log: Option<Box<dyn Log<P>>>,
+    pub(crate) log: Option<Box<dyn Log>>,
     /// Why the log cannot be relied on any more: nothing that waits for it leaves.
     pub failure: Option<LogFailure>,
     /// The key that servers share; clients have none.
@@ -59,42 +60,39 @@ pub(crate) struct Process<P: Protocol> {
     frame_bytes_max: usize,
 }
 
-impl<P: Protocol> Process<P> {
+impl Process {
     /// What is said from now on to the other side, where one of the two is a client, proves this.
-    fn proves(&self, node: &Node<P>) -> Proves {
+    fn proves(&self, issued: impl Fn() -> Timestamp) -> Proves {
         match self.issuer {
-            Some(issuer) => Proves::Issued(issuer, node.issued()),
+            Some(issuer) => Proves::Issued(issuer, issued()),
             None => Proves::Shown(self.proven),
         }
     }
 }
 
-impl<P: Protocol> Outside<P> for Process<P> {
-    type Note = ();
+impl Driver for Process {
+    fn begin(&mut self, _: &mut Environment) {}
 
-    #[inline]
-    fn begin(&mut self, _: &mut Effects<P>) {}
-
-    fn send(&mut self, node: &Node<P>, envelope: Envelope<P::Message>) {
-        let Envelope { from, to, message } = envelope;
+    fn send(&mut self, said: Said<'_>) {
+        let Said { from, to, message, issued, .. } = said;
         let Some(place) = self.outbox.place_of(to.node) else {
             self.counts.unsent += 1;
             return;
         };
         let most = self.frame_bytes_max;
         if self.outbox.at(place).proves.is_some() {
-            self.outbox.at(place).proves = Some(self.proves(node));
+            self.outbox.at(place).proves = Some(self.proves(issued));
         }
-        if self.outbox.to(place).message(from.role, to.role, &message, most) {
+        if self.outbox.to(place).message(from.role, to.role, message, most) {
             self.counts.traffic.messages += 1;
         } else {
             self.counts.oversize += 1;
         }
     }
 
-    fn append(&mut self, repository: RepositoryId, record: P::Record) {
+    fn append(&mut self, repository: RepositoryId, record: &dyn Encode, _bytes: usize) {
         if let (Some(log), None) = (&mut self.log, &self.failure) {
-            self.failure = log.append(repository, &record).err();
+            self.failure = log.append(repository, record).err();
         }
     }
 
@@ -102,22 +100,21 @@ impl<P: Protocol> Outside<P> for Process<P> {
         self.alarms.set(now + after, Alarm::Timer(role, timer));
     }
 
-    #[inline]
-    fn note(&mut self, _: &Result<Answer, Failure>, _waits: bool) {}
+    fn note(&mut self, _: &Result<Answer, Failure>, _waits: bool) -> Note {
+        Note::default()
+    }
 
-    #[inline]
-    fn answer(&mut self, _: &Effects<P>, op: OpId, result: Result<Answer, Failure>, (): ()) {
+    fn answer(&mut self, _: &Environment, op: OpId, result: Result<Answer, Failure>, _: Note) {
         self.operations.answer(op, result);
     }
 }
 
-impl<P: Protocol> LoopState<P> {
+impl LoopState {
     pub fn new(
-        node: Node<P>,
-        effects: Effects<P>,
-        log: Box<dyn Log<P>>,
+        machine: Box<dyn AnyMachine>,
+        log: Box<dyn Log>,
         frame_bytes_max: usize,
-    ) -> LoopState<P> {
+    ) -> LoopState {
         let outside = Process {
             operations: Operations::default(),
             alarms: Alarms::default(),
@@ -130,7 +127,7 @@ impl<P: Protocol> LoopState<P> {
             frame_bytes_max,
         };
         LoopState {
-            machine: Machine::new(node, effects),
+            machine,
             outside,
             random: fastrand::Rng::new(),
             checkpoint: None,
@@ -141,17 +138,23 @@ impl<P: Protocol> LoopState<P> {
         }
     }
 
+    /// Begins: the repositories set their timers.
+    pub fn start(&mut self) {
+        self.machine.start(&mut self.outside);
+    }
+
     /// Takes another process's message to the node, which judges it, and performs what follows.
     /// What is left out is counted by the node, and its sender says it again if it matters.
     ///
     /// # Errors
-    /// It is left out, for this reason.
+    /// The bytes are no message. Inside: it is left out, for this reason.
     pub fn receive(
         &mut self,
         sender: Sender,
-        envelope: Envelope<P::Message>,
-    ) -> Result<(), Rejection> {
-        self.machine.receive(sender, envelope, &mut self.outside)
+        addresses: (Address, Address),
+        message: &mut Reader<'_>,
+    ) -> Result<Result<(), Rejection>, WireError> {
+        self.machine.receive(sender, addresses, message, &mut self.outside)
     }
 
     /// Who sent messages that came from a client, by the proof that came with them.
@@ -178,17 +181,16 @@ impl<P: Protocol> LoopState<P> {
     pub fn link(&mut self, place: usize, node: NodeId, proven: bool) {
         let LoopState { machine, outside, .. } = self;
         outside.outbox.name(place, node);
-        outside.outbox.at(place).proves = proven.then(|| outside.proves(&machine.node));
-        machine.node.linked(node, &mut machine.effects);
-        self.perform();
+        outside.outbox.at(place).proves = proven.then(|| outside.proves(|| machine.issued()));
+        machine.linked(node, outside);
     }
 
     /// The connection at `place` is gone.
     pub fn unlink(&mut self, place: usize, node: Option<NodeId>) {
         let LoopState { machine, outside, .. } = self;
         if let Some(node) = node.filter(|node| outside.outbox.place_of(*node) == Some(place)) {
-            machine.effects.links.clear(node);
-            machine.node.unlinked(node);
+            machine.environment_mut().links.clear(node);
+            machine.unlinked(node);
         }
         outside.outbox.close(place, node);
     }
@@ -201,9 +203,9 @@ impl<P: Protocol> LoopState<P> {
             outgoing.flow.mark(now);
         }
         if (is_open || outgoing.flow.is_outstanding())
-            && self.machine.effects.links.since(node).is_none()
+            && self.machine.environment().links.since(node).is_none()
         {
-            self.machine.effects.links.set(node, now);
+            self.machine.environment_mut().links.set(node, now);
         }
     }
 
@@ -212,33 +214,26 @@ impl<P: Protocol> LoopState<P> {
         let outgoing = self.outside.outbox.at(place);
         let upto = outgoing.flow.take(bytes);
         if !outgoing.flow.is_outstanding() && !outgoing.is_open() {
-            self.machine.effects.links.clear(node);
+            self.machine.environment_mut().links.clear(node);
         } else if let Some(upto) = upto {
-            self.machine.effects.links.set(node, upto + Nanos(1));
+            self.machine.environment_mut().links.set(node, upto + Nanos(1));
         }
     }
 
     /// The node goes by this catalog, as far as it is newer.
     pub fn place(&mut self, catalog: Arc<Catalog>) {
-        self.machine.node.place(catalog, &mut self.machine.effects);
-        self.perform();
-    }
-
-    /// Performs what the node asked for.
-    #[inline]
-    pub fn perform(&mut self) {
-        self.machine.perform(&mut self.outside);
+        self.machine.place(catalog, &mut self.outside);
     }
 
     /// Rings the alarms that are due; true if there were any.
     pub fn ring_alarms(&mut self) -> bool {
         let LoopState { machine, outside, .. } = self;
         let mut any = false;
-        for due in outside.alarms.deadlines.due(machine.effects.now) {
+        for due in outside.alarms.deadlines.due(machine.environment().now) {
             any = true;
             machine.meet(due, outside);
         }
-        while let Some(alarm) = outside.alarms.due(machine.effects.now) {
+        while let Some(alarm) = outside.alarms.due(machine.environment().now) {
             any = true;
             match alarm {
                 Alarm::Sleep(op) => outside.operations.answer(op, Ok(Answer::Awake)),
@@ -250,14 +245,12 @@ impl<P: Protocol> LoopState<P> {
 
     /// Ends the transactions that take operations.
     pub fn abort_open(&mut self) {
-        self.machine.node.abort_open(&mut self.machine.effects);
-        self.perform();
+        self.machine.abort_open(&mut self.outside);
     }
 
     /// The process ends in an orderly way: says what others need not keep for it.
     pub fn leave(&mut self) {
-        self.machine.node.leave(&mut self.machine.effects);
-        self.perform();
+        self.machine.leave(&mut self.outside);
     }
 
     /// Up to which record of all lives of the process its log is stable.
@@ -312,12 +305,12 @@ impl<P: Protocol> LoopState<P> {
     /// # Errors
     /// As [`settle_log`](Self::settle_log).
     pub fn settle_all(&mut self) -> Result<(), LogFailure> {
-        if self.machine.effects.logged > self.asked { self.sync() } else { Ok(()) }
+        if self.machine.environment().logged > self.asked { self.sync() } else { Ok(()) }
     }
 
     fn sync(&mut self) -> Result<(), LogFailure> {
         let Some(log) = &mut self.outside.log else { return Ok(()) };
-        self.asked = self.machine.effects.logged;
+        self.asked = self.machine.environment().logged;
         self.congested = log.sync()?;
         Ok(())
     }
@@ -344,6 +337,6 @@ impl<P: Protocol> LoopState<P> {
 
     /// The time of this turn.
     pub fn now(&self) -> Nanos {
-        self.machine.effects.now
+        self.machine.environment().now
     }
 }

@@ -7,7 +7,7 @@
 
 use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::wire::Wire;
-use muesli_core::{NodeId, Role, Timestamp};
+use muesli_core::{Encode, NodeId, Role, Timestamp};
 
 use crate::flow::Flow;
 use crate::frame::{self, HEADER_BYTES, Kind};
@@ -59,7 +59,7 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     /// Appends a message, unless it is longer than a frame's body may be; false then.
-    pub fn message(&mut self, from: Role, to: Role, message: &impl Wire, most: usize) -> bool {
+    pub fn message(&mut self, from: Role, to: Role, message: &dyn Encode, most: usize) -> bool {
         let start = match self.open {
             Some(start) => start,
             None => self.begin_frame(),
@@ -67,7 +67,7 @@ impl Outgoing {
         let before = self.bytes.len();
         to.encode(&mut self.bytes);
         from.encode(&mut self.bytes);
-        message.encode(&mut self.bytes);
+        message.encode_to(&mut self.bytes);
         let body = self.bytes.len() - start - HEADER_BYTES;
         if body > most {
             if before == start + HEADER_BYTES + self.proof_bytes() {

@@ -6,19 +6,19 @@
 
 use std::sync::Arc;
 
-use muesli_core::{Post, Protocol};
+use muesli_core::Post;
 
 use crate::control::Control;
 use crate::map::Map;
 use crate::turn::{Failed, Loop};
 
-impl<P: Protocol> Loop<P> {
+impl Loop {
     /// Keeps the placement that the node goes by, and which groups it knows to have begun, if the
     /// map does not know of it.
     pub(crate) fn keep_placement(&mut self) {
         let Some(map) = &self.peers.map else { return };
         let inner = self.station.inner.borrow();
-        let catalog = inner.machine.node.catalog();
+        let catalog = inner.machine.catalog();
         let begun = catalog.begun.len() > map.catalog.begun.len();
         if catalog.placement <= map.catalog.placement && !begun {
             return;
@@ -51,7 +51,7 @@ impl<P: Protocol> Loop<P> {
         if !self.peers.forgives() {
             return;
         }
-        let posts = self.station.inner.borrow().machine.node.posts();
+        let posts = self.station.inner.borrow().machine.posts();
         let lost = |(member, post): &(_, Post)| (*post == Post::Lost).then_some(*member);
         let lost: Vec<_> = posts.iter().filter_map(lost).collect();
         for member in lost.iter().filter(|member| !self.told_lost.contains(member)) {
@@ -68,8 +68,8 @@ impl<P: Protocol> Loop<P> {
     /// The repositories here, and which part they take.
     pub(crate) fn members(&self) -> Control {
         let inner = self.station.inner.borrow();
-        let placement = inner.machine.node.catalog().placement;
-        let (members, lags) = (inner.machine.node.posts(), inner.machine.node.lags());
+        let placement = inner.machine.catalog().placement;
+        let (members, lags) = (inner.machine.posts(), inner.machine.lags());
         Control::Members { placement, members, lags }
     }
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Builder};
 
-use muesli_core::wire::{Reader, Wire};
-use muesli_core::{Effects, Node, Protocol, RepositoryId};
+use muesli_core::AnyMachine;
+use muesli_core::machine::{Decoding, Records};
 use muesli_log::{Disk, LogError, Opened, Options, Progress, Replay, Sequence, Writer};
 
 /// The kind of a protocol's records in the log.
@@ -24,9 +24,8 @@ const RECORDS: usize = 256;
 const STEPS_MAX: usize = 8;
 
 /// A node that has not started, to which a log is replayed.
-pub(crate) struct Replaying<'a, P: Protocol> {
-    pub node: &'a mut Node<P>,
-    pub effects: &'a mut Effects<P>,
+pub(crate) struct Replaying<'a> {
+    pub machine: &'a mut dyn AnyMachine,
     pub notice: fn(&str),
 }
 
@@ -39,12 +38,12 @@ pub(crate) struct Replayed<D: Disk> {
 }
 
 /// What the reader hands over.
-enum Step<R> {
+enum Step {
     Piece(Vec<u8>),
-    Records(Vec<(RepositoryId, R)>),
+    Records(Records),
 }
 
-impl<P: Protocol> Replaying<'_, P> {
+impl Replaying<'_> {
     /// Opens the log on `disk`, and applies all of it.
     ///
     /// # Errors
@@ -53,7 +52,9 @@ impl<P: Protocol> Replaying<'_, P> {
         let notice = self.notice;
         thread::scope(|scope| {
             let (sender, steps) = sync_channel(STEPS_MAX);
-            let read = move || read::<P, D>(disk, options, sender, notice);
+            let decoding =
+                Reading { steps: sender, decoding: self.machine.decoding(), notice, bytes: 0 };
+            let read = move || read(disk, options, decoding);
             let reader = Builder::new().name("muesli-replay".to_owned()).spawn_scoped(scope, read);
             let reader = reader.map_err(no_thread)?;
             let applied = self.apply_all(steps);
@@ -73,21 +74,15 @@ impl<P: Protocol> Replaying<'_, P> {
     }
 
     /// Applies what is handed over until there is no more, or something cannot be applied.
-    fn apply_all(&mut self, steps: Receiver<Step<P::Record>>) -> Result<(), String> {
+    fn apply_all(&mut self, steps: Receiver<Step>) -> Result<(), String> {
         for step in steps {
             match step {
                 Step::Piece(piece) => {
-                    let restored = self.node.restore(&piece, self.effects);
+                    let restored = self.machine.restore(&piece);
                     restored.map_err(|error| format!("a piece of the checkpoint: {error}"))?;
                 }
-                Step::Records(records) => {
-                    for (repository, record) in records {
-                        self.node.replay(repository, record, self.effects);
-                    }
-                }
+                Step::Records(records) => self.machine.replay(records),
             }
-            // A replay says nothing; what it would have said was said in the earlier life.
-            self.effects.list.clear();
         }
         Ok(())
     }
@@ -98,40 +93,34 @@ fn no_thread(error: std::io::Error) -> LogError {
 }
 
 /// The reader's thread.
-fn read<P: Protocol, D: Disk>(
-    disk: D,
-    options: Options,
-    steps: SyncSender<Step<P::Record>>,
-    notice: fn(&str),
-) -> Result<Replayed<D>, LogError> {
-    let mut decoding = Decoding { steps, gathered: Vec::with_capacity(RECORDS), notice, bytes: 0 };
-    let (writer, opened) = muesli_log::open(disk, options, &mut decoding)?;
+fn read<D: Disk>(disk: D, options: Options, mut reading: Reading) -> Result<Replayed<D>, LogError> {
+    let (writer, opened) = muesli_log::open(disk, options, &mut reading)?;
     // If nobody listens any more, it is told why by whoever does not.
-    let _ = decoding.hand_over();
-    Ok(Replayed { writer, opened, bytes: decoding.bytes })
+    let _ = reading.hand_over();
+    Ok(Replayed { writer, opened, bytes: reading.bytes })
 }
 
 /// Decodes records, and gathers them.
-struct Decoding<R> {
-    steps: SyncSender<Step<R>>,
-    gathered: Vec<(RepositoryId, R)>,
+struct Reading {
+    steps: SyncSender<Step>,
+    decoding: Box<dyn Decoding>,
     notice: fn(&str),
     /// Of records, so far.
     bytes: u64,
 }
 
-impl<R: Wire> Decoding<R> {
+impl Reading {
     fn hand_over(&mut self) -> Result<(), String> {
-        let gathered = std::mem::replace(&mut self.gathered, Vec::with_capacity(RECORDS));
-        self.send(Step::Records(gathered))
+        let records = self.decoding.take();
+        self.send(Step::Records(records))
     }
 
-    fn send(&self, step: Step<R>) -> Result<(), String> {
+    fn send(&self, step: Step) -> Result<(), String> {
         self.steps.send(step).map_err(|_| "what came before it could not be applied".to_owned())
     }
 }
 
-impl<R: Wire> Replay for Decoding<R> {
+impl Replay for Reading {
     fn piece(&mut self, piece: &[u8]) -> Result<(), String> {
         self.send(Step::Piece(piece.to_vec()))
     }
@@ -140,14 +129,9 @@ impl<R: Wire> Replay for Decoding<R> {
         if kind != RECORD {
             return Err(format!("there is no record of kind {kind}"));
         }
-        let mut input = Reader::new(payload);
-        let decoded = RepositoryId::decode(&mut input)
-            .and_then(|repository| Ok((repository, R::decode(&mut input)?)));
-        let decoded = decoded.map_err(|error| error.to_string())?;
-        input.finish().map_err(|error| error.to_string())?;
+        self.decoding.decode(payload).map_err(|error| error.to_string())?;
         self.bytes += payload.len() as u64;
-        self.gathered.push(decoded);
-        if self.gathered.len() == RECORDS { self.hand_over() } else { Ok(()) }
+        if self.decoding.count() == RECORDS { self.hand_over() } else { Ok(()) }
     }
 
     fn checkpoint_progress(&mut self, bytes: u64, of: u64) {

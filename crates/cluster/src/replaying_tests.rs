@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Answer, Catalog, Effect, Envelope, Failure, Index, LogPosition, Nanos, NodeId, Role,
-    Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnOptions,
+    Address, Answer, Catalog, Effect, Effects, Envelope, Failure, Index, LogPosition, Machine,
+    Nanos, Node, NodeId, Note, Reader, RepositoryId, Role, Settings, SmallBytes, SpaceId,
+    SpaceOptions, Step, Timestamp, TxnOptions, Wire,
 };
 use muesli_log::{Batch, LogError, MemoryDisk};
 use muesli_protocols::score::{Rules, Score};
@@ -61,9 +62,8 @@ struct Life {
     disk: MemoryDisk,
     writer: Writer<MemoryDisk>,
     batch: Batch,
-    server: Node<Score>,
+    server: Machine<Score, Note>,
     client: Node<Score>,
-    on_server: Effects<Score>,
     on_client: Effects<Score>,
     answers: Vec<Result<Answer, Failure>>,
     /// After each transaction: how long each file was when it was acknowledged, and the state.
@@ -73,22 +73,20 @@ struct Life {
 impl Life {
     fn new() -> Life {
         let disk = MemoryDisk::new(1);
-        let mut server = node(0, 1, true);
-        let mut on_server = Effects::default();
-        let mut replaying =
-            Replaying { node: &mut server, effects: &mut on_server, notice: |_| {} };
+        let mut server = Machine::new(node(0, 1, true), Effects::default());
+        let mut replaying = Replaying { machine: &mut server, notice: |_| {} };
         let writer = replaying.open(disk.clone(), OPTIONS).unwrap().writer;
         let batch = Batch::after(writer.stable());
         let client = node(1 << 31, 1, false);
         let (on_client, answers, told) = (Effects::default(), Vec::new(), Vec::new());
-        Life { disk, writer, batch, server, client, on_server, on_client, answers, told }
+        Life { disk, writer, batch, server, client, on_client, answers, told }
     }
 
     /// Performs what both asked for, until nothing is left to do. What waits for the log has it
     /// written first.
     fn settle(&mut self) {
-        while !self.on_server.list.is_empty() || !self.on_client.list.is_empty() {
-            for effect in std::mem::take(&mut self.on_server.list) {
+        while !self.server.effects.list.is_empty() || !self.on_client.list.is_empty() {
+            for effect in std::mem::take(&mut self.server.effects.list) {
                 match effect {
                     Effect::Log { repository, record } => {
                         let payload = |out: &mut Vec<u8>| {
@@ -110,7 +108,7 @@ impl Life {
             for effect in std::mem::take(&mut self.on_client.list) {
                 match effect {
                     Effect::Send { envelope, .. } => {
-                        self.server.deliver(envelope, &mut self.on_server);
+                        self.server.node.deliver(envelope, &mut self.server.effects);
                     }
                     Effect::Complete { result, .. } => {
                         self.note_lengths(&result);
@@ -157,13 +155,13 @@ impl Life {
 
     fn transact_and_note(&mut self, accounts: &[u64], amounts: &[i64]) {
         self.transact(accounts, amounts);
-        self.told.last_mut().expect("just told").1 = state(&self.server);
+        self.told.last_mut().expect("just told").1 = state(&self.server.node);
     }
 
     /// A life in which money is loaded and moved; then the log is closed, or the process killed.
     fn recorded(close: bool) -> (Files, Vec<(Lengths, State)>) {
         let mut life = Life::new();
-        life.server.start(&mut life.on_server);
+        life.server.node.start(&mut life.server.effects);
         life.client.start(&mut life.on_client);
         life.settle();
         let all: Vec<_> = (0..ACCOUNTS).collect();
@@ -187,11 +185,10 @@ fn balance(value: &SmallBytes) -> i64 {
 
 /// The state that a log comes back as, once nothing is in doubt any more.
 fn restarted(files: Files) -> Result<State, LogError> {
-    let mut server = node(0, 2, true);
-    let mut effects = Effects::default();
-    let mut replaying = Replaying { node: &mut server, effects: &mut effects, notice: |_| {} };
+    let mut server: Machine<Score, Note> = Machine::new(node(0, 2, true), Effects::default());
+    let mut replaying = Replaying { machine: &mut server, notice: |_| {} };
     replaying.open(MemoryDisk::with_files(1, files), OPTIONS)?;
-    Ok(settled(server, effects))
+    Ok(settled(server.node, server.effects))
 }
 
 /// The node is not started: as nobody else is there, it would collect what nobody reads any more.
@@ -341,21 +338,21 @@ fn a_replay_that_leaves_out_a_record_of_a_commit_is_noticed() {
 #[test]
 fn a_replay_drops_the_versions_that_nobody_reads_any_more() {
     let (mut life, repository) = (Life::new(), RepositoryId(0));
-    life.server.start(&mut life.on_server);
+    life.server.node.start(&mut life.server.effects);
     for _ in 0..1100 {
         life.transact(&[0], &[1]);
     }
     let chain = |state: State| state[&SmallBytes::new(&[0; 8])].0.clone();
     life.writer.write(&mut life.batch).unwrap();
-    let all = chain(state(&life.server));
+    let all = chain(state(&life.server.node));
     assert_eq!((all.len(), chain(restarted(life.disk.files()).unwrap())), (1100, all.clone()));
     let low = *all.last().unwrap();
     let to = Address::repository(NodeId(0), repository);
     let message = Message::Watermark { low, newest: low };
     let from = Address::coordinator(NodeId(1 << 31));
-    life.server.deliver(Envelope { from, to, message }, &mut life.on_server);
+    life.server.node.deliver(Envelope { from, to, message }, &mut life.server.effects);
     life.settle();
     life.writer.write(&mut life.batch).unwrap();
-    assert_eq!(chain(state(&life.server)), [low]);
+    assert_eq!(chain(state(&life.server.node)), [low]);
     assert_eq!(chain(restarted(life.disk.files()).unwrap()), [low]);
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::Interest;
-use muesli_core::{Effects, Nanos, Node, NodeId, Protocol, Secret, Settings};
-use muesli_group::{Grouped, Limits, Rules};
+use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, NodeId, Secret, Settings};
+use muesli_group::Limits;
 use muesli_log::{Cut, Opened, Sequence};
-use muesli_protocols::{Choice, NoMasters, UnknownProtocol, choose};
+use muesli_protocols::{NoMasters, UnknownProtocol};
+use muesli_registry::Grouping;
 use muesli_threads::ThreadsError;
 use thiserror::Error;
 
@@ -262,24 +263,13 @@ impl Server {
     /// # Errors
     /// Options that cannot be, or an address that cannot be listened on.
     pub fn open(options: ServerOptions) -> Result<Server, StartError> {
-        struct Open(ServerOptions);
-
-        impl Choice for Open {
-            type Output = Result<Server, StartError>;
-
-            fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Server, StartError> {
-                if self.0.group <= 1 {
-                    return open::<P>(self.0, rules);
-                }
-                let tick = Nanos(self.0.group_tick.as_nanos() as u64);
-                let accepts_loss = self.0.accepts_loss;
-                let disk_ticks_max = (self.0.group_disk.as_nanos() as u64).div_ceil(tick.0.max(1));
-                let limits = Limits { disk_ticks_max, ..self.0.group_limits };
-                let rules = Rules { inner: rules, tick, accepts_loss, limits, ..Rules::default() };
-                open::<Grouped<P>>(self.0, rules)
-            }
-        }
-        choose(&options.protocol.clone(), Open(options))?
+        let tick = Nanos(options.group_tick.as_nanos() as u64);
+        let disk_ticks_max = (options.group_disk.as_nanos() as u64).div_ceil(tick.0.max(1));
+        let limits = Limits { disk_ticks_max, ..options.group_limits };
+        let grouping = Grouping { tick, accepts_loss: options.accepts_loss, limits };
+        let grouping = (options.group > 1).then_some(grouping);
+        let protocol = muesli_registry::protocol(&options.protocol, grouping)?;
+        open(options, protocol)
     }
 
     /// Where it listens.
@@ -301,7 +291,7 @@ impl Server {
     }
 }
 
-fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, StartError> {
+fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server, StartError> {
     if options.cluster == ClusterId(0) {
         return Err(StartError::Cluster);
     }
@@ -309,7 +299,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     if !broken.is_empty() {
         return Err(StartError::Rules(broken));
     }
-    if !options.masters.is_empty() && !P::has_masters(&rules) {
+    if !options.masters.is_empty() && !protocol.has_masters() {
         return Err(NoMasters { name: options.protocol }.into());
     }
     let listener = listen(&options.listen)?;
@@ -341,7 +331,7 @@ fn open<P: Protocol>(options: ServerOptions, rules: P::Rules) -> Result<Server, 
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
     let network = files::network_within_limit(&options, map.servers.len())?;
     let clock = Clock::troubled(options.trouble.as_deref());
-    let prepared = prepare::<P>(&options, &rules, (map, clock.now().as_millis()), door.clone())?;
+    let prepared = prepare(&options, &*protocol, (map, clock.now().as_millis()), door.clone())?;
     judge_frame(&prepared.map, &options)?;
     let (for_loop, over) = (door.clone(), door.clone());
     let serve = move || {
@@ -383,8 +373,8 @@ pub(crate) fn spoken(protocol: &str, group: u16) -> String {
 }
 
 /// A server's node with what it held before, and who it is.
-struct Prepared<P: Protocol> {
-    inner: LoopState<P>,
+struct Prepared {
+    inner: LoopState,
     map: Map,
     life: Life,
     /// When that began.
@@ -396,25 +386,24 @@ struct Prepared<P: Protocol> {
     fresh: bool,
 }
 
-fn prepare<P: Protocol>(
+fn prepare(
     options: &ServerOptions,
-    rules: &P::Rules,
+    protocol: &dyn AnyProtocol,
     (map, wall_millis): (Map, u64),
     door: Arc<Door>,
-) -> Result<Prepared<P>, StartError> {
+) -> Result<Prepared, StartError> {
     let most = options.network.frame_bytes_max;
-    let mut effects = Effects::default();
     let Durability::Log(path) = &options.durability else {
-        let node = node::<P>(options, rules, &map, fastrand::u32(1..))?;
-        let inner = LoopState::new(node, effects, Box::new(Memory::default()), most);
+        let machine = machine(options, protocol, &map, fastrand::u32(1..))?;
+        let inner = LoopState::new(machine, Box::new(Memory::default()), most);
         let life = Life(fastrand::u64(1..));
         let (begun, begins) = (wall_millis, true);
         return Ok(Prepared { inner, map, life, begun, begins, folder: None, fresh: true });
     };
     // Nothing is changed before the folder is locked and its data are known to be this server's.
     let folder = Folder::open(path)?;
-    let protocol = spoken(&options.protocol, options.group);
-    let owner = Owner { cluster: options.cluster, node: options.node, protocol };
+    let spoken = spoken(&options.protocol, options.group);
+    let owner = Owner { cluster: options.cluster, node: options.node, protocol: spoken };
     let before = folder.identity(&owner)?;
     let kept = folder.map()?;
     let fresh = kept.is_none();
@@ -431,7 +420,7 @@ fn prepare<P: Protocol>(
     let begins = before.is_none() || options.accepts_loss;
     let me = folder.begin(before, owner, options.accepts_loss, wall_millis)?;
     folder.keep_map(&map)?;
-    let mut node = node::<P>(options, rules, &map, me.starts)?;
+    let mut machine = machine(options, protocol, &map, me.starts)?;
     let wake = move || door.signal.raise();
     let files = LogFiles {
         options: muesli_log::Options {
@@ -443,10 +432,9 @@ fn prepare<P: Protocol>(
         checkpoint_bytes: options.checkpoint_bytes,
         trouble: options.trouble.clone(),
     };
-    let replayed = (&mut node, &mut effects);
-    let (log, opened) = folder.open_log(files, replayed, options.notice, wake)?;
+    let (log, opened) = folder.open_log(files, &mut *machine, options.notice, wake)?;
     tell(&opened, options.notice);
-    let inner = LoopState::new(node, effects, Box::new(log), most);
+    let inner = LoopState::new(machine, Box::new(log), most);
     let (life, begun) = (Life(me.life), me.begun);
     Ok(Prepared { inner, map, life, begun, begins, folder: Some(folder), fresh })
 }
@@ -495,12 +483,12 @@ fn listen(address: &str) -> Result<TcpListener, StartError> {
     Ok(listener)
 }
 
-fn node<P: Protocol>(
+fn machine(
     options: &ServerOptions,
-    rules: &P::Rules,
+    protocol: &dyn AnyProtocol,
     map: &Map,
     incarnation: u32,
-) -> Result<Node<P>, ThreadsError> {
+) -> Result<Box<dyn AnyMachine>, ThreadsError> {
     let settings = Settings {
         hash_seed: fastrand::u64(..),
         // A group agrees on its log also where no disk keeps it.
@@ -510,7 +498,9 @@ fn node<P: Protocol>(
         together: muesli_threads::together(options.procedure_threads)?,
         ..options.settings.clone()
     };
-    Ok(Node::new(options.node, incarnation, map.catalog.clone(), Arc::new(settings), rules))
+    let (catalog, settings) = (map.catalog.clone(), Arc::new(settings));
+    let environment = Environment::default();
+    Ok(protocol.machine(options.node, incarnation, catalog, settings, environment))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 
 use muesli_core::client::Task;
 use muesli_core::judgement::ensure;
-use muesli_core::{Catalog, Nanos, NodeId, Protocol, Rejection};
+use muesli_core::{Catalog, Nanos, NodeId, Rejection};
 
 use crate::connection::Stage;
 use crate::control::Control;
@@ -25,7 +25,7 @@ use crate::register::Register;
 use crate::space_limits;
 use crate::turn::Loop;
 
-impl<P: Protocol> Loop<P> {
+impl Loop {
     /// A message from another driver: it is judged, and counted.
     pub(crate) fn on_control(&mut self, place: usize, control: Control, now: Nanos) {
         let stage = self.peers.at(place).map(|connection| connection.stage);
@@ -330,26 +330,26 @@ impl<P: Protocol> Loop<P> {
     /// How this process does.
     fn status(&self) -> Vec<(String, u64)> {
         let inner = self.station.inner.borrow();
-        let (coordinated, in_doubt) = inner.machine.node.unfinished();
+        let (coordinated, in_doubt) = inner.machine.unfinished();
         let ups = |wanted: Station| {
             let all = self.peers.all();
             let up = |stage| matches!(stage, Stage::Up { station, .. } if station == wanted);
             all.filter(|(_, connection)| up(connection.stage)).count() as u64
         };
         let now: Nanos = inner.now();
-        let oldest = inner.machine.node.oldest_snapshot();
+        let oldest = inner.machine.oldest_snapshot();
         let holder = oldest.map_or(0, |(node, _)| u64::from(node.0));
         let age = oldest.and_then(|(_, since)| since).map_or(Nanos(0), |since| now - since);
         let lines = [
             ("node", u64::from(self.peers.me.node.0)),
             ("ready", u64::from(self.peers.awaited().is_empty())),
             ("epoch", self.peers.map.as_ref().map_or(0, |map| map.catalog.epoch)),
-            ("placement", inner.machine.node.catalog().placement),
+            ("placement", inner.machine.catalog().placement),
             ("servers", ups(Station::Server)),
             ("clients", ups(Station::Client)),
             ("connections", self.peers.count() as u64),
             ("outgoing-bytes", inner.outside.outbox.waiting().0 as u64),
-            ("repositories", inner.machine.node.participants().len() as u64),
+            ("repositories", inner.machine.repositories() as u64),
             ("in-doubt", in_doubt as u64),
             ("coordinating", coordinated as u64),
             ("tasks", self.tasks() as u64),
@@ -363,11 +363,11 @@ impl<P: Protocol> Loop<P> {
             ("messages-unsent", inner.outside.counts.unsent),
             ("messages-oversize", inner.outside.counts.oversize),
             ("messages-astray", self.peers.astray),
-            ("memory-bytes", inner.machine.node.memory().all),
-            ("old-version-bytes", inner.machine.node.memory().old),
+            ("memory-bytes", inner.machine.memory().all),
+            ("old-version-bytes", inner.machine.memory().old),
             ("oldest-snapshot-ms", age.as_millis()),
             ("oldest-snapshot-node", holder),
-            ("messages-rejected", inner.machine.node.rejections().total()),
+            ("messages-rejected", inner.machine.rejections().total()),
             ("connections-misunderstood", self.peers.misunderstood),
             ("connections-turned-away", self.peers.turned_away),
             ("unproven", self.peers.unproven),

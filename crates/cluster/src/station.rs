@@ -7,8 +7,8 @@ use std::task::{Poll, Waker};
 use muesli_core::client::{Direct, Engine, Task};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::{
-    Answer, Catalog, Effects, Failure, Nanos, Node, NodeId, OpId, Operation, Outcome, Protocol,
-    SmallBytes, SpaceId, Step, Txn, TxnId,
+    Answer, Catalog, Failure, Nanos, NodeId, OpId, Operation, Outcome, SmallBytes, SpaceId, Step,
+    Txn, TxnId,
 };
 
 use crate::clock::Clock;
@@ -18,9 +18,9 @@ use crate::loop_state::LoopState;
 const BEGINS_PER_TURN: u32 = 64;
 
 /// A loop's machine behind the client port.
-pub(crate) struct Station<P: Protocol> {
+pub(crate) struct Station {
     pub database: u64,
-    pub inner: RefCell<LoopState<P>>,
+    pub inner: RefCell<LoopState>,
     /// Tasks spawned by tasks, taken in after the round.
     pub spawned: RefCell<Vec<Task>>,
     pub begins: Cell<u32>,
@@ -40,8 +40,8 @@ impl Drop for InStep<'_> {
     }
 }
 
-impl<P: Protocol> Station<P> {
-    pub fn new(database: u64, inner: LoopState<P>, clock: Clock) -> Station<P> {
+impl Station {
+    pub fn new(database: u64, inner: LoopState, clock: Clock) -> Station {
         Station {
             database,
             inner: RefCell::new(inner),
@@ -53,17 +53,16 @@ impl<P: Protocol> Station<P> {
         }
     }
 
-    fn step<T>(&self, step: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
+    fn step<T>(&self, step: impl FnOnce(&mut LoopState) -> T) -> T {
         let inner = &mut *self.inner.borrow_mut();
         let in_step = InStep(&self.broken);
-        let answer = step(&mut inner.machine.node, &mut inner.machine.effects);
-        inner.perform();
+        let answer = step(inner);
         std::mem::forget(in_step);
         answer
     }
 }
 
-impl<P: Protocol> Engine for Station<P> {
+impl Engine for Station {
     fn database(&self) -> u64 {
         self.database
     }
@@ -77,12 +76,13 @@ impl<P: Protocol> Engine for Station<P> {
         }
         // A history wants the time of every begin and end; else the turn's is near enough.
         if operation.is_timed() {
-            let machine = &mut self.inner.borrow_mut().machine;
-            if machine.effects.recorder.is_some() {
-                machine.effects.now = self.clock.now();
+            let environment = &mut *self.inner.borrow_mut();
+            let environment = environment.machine.environment_mut();
+            if environment.recorder.is_some() {
+                environment.now = self.clock.now();
             }
         }
-        self.step(|node, effects| node.operate(operation, effects))
+        self.step(|inner| inner.machine.operate(operation, &mut inner.outside))
     }
 
     fn peek(
@@ -92,20 +92,20 @@ impl<P: Protocol> Engine for Station<P> {
         keys: &[SmallBytes],
         out: &mut [Option<SmallBytes>],
     ) -> bool {
-        self.step(|node, effects| node.peek(txn, space, keys, effects, out))
+        self.step(|inner| inner.machine.peek(txn, space, keys, out, &mut inner.outside))
     }
 
     fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
-        Ok(self.inner.borrow().machine.node.past())
+        Ok(self.inner.borrow().machine.past())
     }
 
     fn adopt(&self, past: &SmallBytes) -> Result<(), Failure> {
-        self.inner.borrow_mut().machine.node.adopt(past);
+        self.inner.borrow_mut().machine.adopt(past);
         Ok(())
     }
 
     fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
-        Ok(self.inner.borrow().machine.node.catalog().clone())
+        Ok(self.inner.borrow().machine.catalog().clone())
     }
 
     /// Bodies that are plain closures run where data are.
@@ -120,7 +120,7 @@ impl<P: Protocol> Engine for Station<P> {
     }
 
     fn outcome(&self, txn: TxnId) -> Outcome {
-        self.inner.borrow().machine.node.outcome(txn)
+        self.inner.borrow().machine.outcome(txn)
     }
 
     fn sleep(&self, duration: Nanos) -> OpId {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use mio::{Events, Interest, Poll, Token};
 use muesli_core::client::{self, Engine};
 use muesli_core::operations::SLICE;
-use muesli_core::{Nanos, Protocol, Recorder, RepositoryId};
+use muesli_core::{Nanos, Recorder, RepositoryId};
 
 use crate::connection::{Arrived, Connection, Stage};
 use crate::door::{Command, Door};
@@ -86,8 +86,8 @@ enum Stopping {
 }
 
 /// A loop, on its own thread.
-pub(crate) struct Loop<P: Protocol> {
-    pub station: Rc<Station<P>>,
+pub(crate) struct Loop {
+    pub station: Rc<Station>,
     pub peers: Peers,
     tasks: Tasks,
     poll: Poll,
@@ -113,14 +113,14 @@ fn nanos(duration: Duration) -> Nanos {
     Nanos(duration.as_nanos() as u64)
 }
 
-impl<P: Protocol> Loop<P> {
+impl Loop {
     pub fn new(
-        station: Station<P>,
+        station: Station,
         peers: Peers,
         poll: Poll,
         door: Arc<Door>,
         network: Network,
-    ) -> Loop<P> {
+    ) -> Loop {
         Loop {
             station: Rc::new(station),
             peers,
@@ -171,26 +171,25 @@ impl<P: Protocol> Loop<P> {
 
     fn begin(&mut self) {
         let inner = &mut *self.station.inner.borrow_mut();
-        inner.machine.effects.now = self.station.clock.now();
+        inner.machine.environment_mut().now = self.station.clock.now();
         let is_server = self.peers.me.station == Kind::Server;
         let me = &self.peers.me;
         inner.outside.issuer = is_server.then(|| proof::issuer(me.cluster, me.secret.as_ref()));
-        inner.machine.node.start(&mut inner.machine.effects);
-        inner.perform();
+        inner.start();
     }
 
     fn take_recorder(&mut self) -> Recorder {
         let inner = &mut *self.station.inner.borrow_mut();
         let mut recorder =
-            inner.machine.effects.recorder.take().map_or_else(Recorder::new, |it| *it);
-        inner.machine.node.record_running(&mut recorder);
+            inner.machine.environment_mut().recorder.take().map_or_else(Recorder::new, |it| *it);
+        inner.machine.record_running(&mut recorder);
         recorder
     }
 
     fn turn(&mut self, events: &mut Events) -> Result<(), Failed> {
         self.wait(events)?;
         let now = self.station.clock.now();
-        self.station.inner.borrow_mut().machine.effects.now = now;
+        self.station.inner.borrow_mut().machine.environment_mut().now = now;
         self.station.begins.set(0);
         if !events.is_empty() {
             self.watches_until = now + nanos(self.network.watch_for);
@@ -214,7 +213,8 @@ impl<P: Protocol> Loop<P> {
             self.flush(now);
             self.go_on()?;
         }
-        if self.peers.folder.is_some() && self.station.inner.borrow().machine.effects.restart {
+        if self.peers.folder.is_some() && self.station.inner.borrow().machine.environment().restart
+        {
             self.station.inner.borrow_mut().close_log()?;
             return Err(Failed::Restart);
         }
@@ -525,7 +525,7 @@ impl<P: Protocol> Loop<P> {
         }
         let now = self.station.inner.borrow().now();
         let late = |since: Nanos| now - since > STOPPING_AT_MOST;
-        let (unfinished, in_doubt) = self.station.inner.borrow().machine.node.unfinished();
+        let (unfinished, in_doubt) = self.station.inner.borrow().machine.unfinished();
         match self.stopping {
             Stopping::No => {
                 self.station.closing.set(true);

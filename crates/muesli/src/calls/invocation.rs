@@ -49,7 +49,7 @@ impl Answers {
         let count = self.0.results.len();
         let missing = || Error::Codec(format!("there is no fragment {fragment} of {count}"));
         let result = self.0.results.get(fragment).ok_or_else(missing)?;
-        postcard::from_bytes(result.as_slice()).map_err(|error| Error::Codec(error.to_string()))
+        procedures::decode_answer(result)
     }
 
     /// What all fragments answered, as it came.

@@ -63,6 +63,11 @@ pub(crate) struct Inner {
 pub(crate) trait Away: Send + Sync {
     /// How many loops there are.
     fn loops(&self) -> usize;
+    /// Whether sessions may be run by several coordinators: of several loops, or of several
+    /// connections that share what they are told.
+    fn has_several_coordinators(&self) -> bool {
+        self.loops() > 1
+    }
     /// Hands a job to a loop; back if that has stopped.
     fn submit(&self, home: usize, job: Job) -> Result<(), Job>;
     /// Tells every loop of a newer catalog.
@@ -143,7 +148,7 @@ impl Db {
         let (conflicts, strayed) = (Default::default(), Mutex::default());
         let inner = Inner { database, catalog, retry, sessions, turn, conflicts, strayed, away };
         let inner = Arc::new(inner);
-        let several = inner.away.as_ref().is_some_and(|away| away.loops() > 1);
+        let several = inner.away.as_ref().is_some_and(|away| away.has_several_coordinators());
         let context = Arc::new(CausalContext::new(0, several.then(Carried::default)));
         Db::in_new_session(inner, TxnOptions::default(), TRANSACTION_TIMEOUT, context)
     }
@@ -180,6 +185,13 @@ impl Db {
     /// sessions were told is committed; those of [`strict`](Self::strict) transactions are not.
     pub fn independent(&self) -> Db {
         self.in_next_session(Arc::new(self.session.context.copy()))
+    }
+
+    /// The same database in a new session that shares what it is told with another handle, as
+    /// [`session`](Self::session) does: of another connection to the same cluster, where a process
+    /// has several. (The timestamps of another cluster would mean nothing here.)
+    pub fn sharing(&self, with: &Db) -> Db {
+        self.in_next_session(with.session.context.clone())
     }
 
     /// The same database and options, in another session.

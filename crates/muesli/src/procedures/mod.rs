@@ -173,7 +173,20 @@ pub fn fragment<P: StoredProcedure>(
 /// # Errors
 /// [`Error::Codec`] where it is no such answer.
 pub fn answer<P: StoredProcedure>(result: &SmallBytes) -> Result<P::Answer, Error> {
-    postcard::from_bytes(result.as_slice()).map_err(|error| Error::Codec(error.to_string()))
+    decode_answer(result)
+}
+
+/// An answer as a value of a type; bytes that it leaves are a sign that it is of another one.
+pub(crate) fn decode_answer<T: DeserializeOwned>(result: &SmallBytes) -> Result<T, Error> {
+    let type_ = std::any::type_name::<T>();
+    match postcard::take_from_bytes(result.as_slice()) {
+        Ok((answer, [])) => Ok(answer),
+        Ok((_, rest)) => {
+            let (all, left) = (result.len(), rest.len());
+            Err(Error::Codec(format!("the answer is no `{type_}`: {left} of {all} bytes are left")))
+        }
+        Err(error) => Err(Error::Codec(format!("the answer is no `{type_}`: {error}"))),
+    }
 }
 
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<SmallBytes, Error> {

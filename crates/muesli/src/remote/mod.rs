@@ -283,6 +283,10 @@ impl Away for Remote {
         1
     }
 
+    fn has_several_coordinators(&self) -> bool {
+        true
+    }
+
     fn submit(&self, _: usize, job: Job) -> Result<(), Job> {
         self.0.submit(job)
     }

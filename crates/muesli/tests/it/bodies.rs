@@ -232,3 +232,17 @@ fn limits_and_misuse_are_told_by_their_kinds() {
     db.close();
     assert_eq!(kind(&db), ErrorKind::Unavailable);
 }
+
+#[test]
+fn a_value_of_another_type_is_told_with_its_space_its_key_and_the_type() {
+    let db = open();
+    let space = db.space("s").unwrap();
+    let (rows, texts) = (space.typed::<[u8; 2], u8>(), space.typed::<[u8; 2], String>());
+    db.blocking().transact(async move |tx| rows.put(tx, b"ab", &7).await).unwrap();
+    assert_eq!(db.blocking().transact(async move |tx| rows.get(tx, b"ab").await), Ok(Some(7)));
+    let error = db.blocking().transact(async move |tx| texts.get(tx, b"ab").await).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Data);
+    for part in ["key `ab`", "space 0", "String"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}

@@ -4,7 +4,7 @@
 use muesli_cluster::ServerOptions;
 
 use crate::cluster::start_with;
-use muesli::{Db, Options, SessionToken, SpaceOptions, Tx};
+use muesli::{Connect, Db, Options, SessionToken, SpaceOptions, Tx};
 
 fn open(protocol: &str) -> Db {
     let options =
@@ -121,17 +121,32 @@ fn an_independent_session_sees_what_others_were_told_by_their_token() {
     }
 }
 
-/// The servers keep two copies of each key, and readers take either.
+/// The servers keep two copies of each key, and readers take either. Two connections that share
+/// nothing read old values (42 of 100, measured); handles of one, and those that share, do not.
 #[test]
-fn handles_of_one_connection_see_what_any_of_them_was_told() {
-    let servers = start_with(2, |_| ServerOptions {
-        repositories: 2,
-        replicas: 2,
-        ..ServerOptions::default()
-    });
-    let db = Db::connect(servers.addresses.clone()).unwrap();
-    db.create_space("s", SpaceOptions::default()).unwrap();
-    assert_eq!(stale_reads(&db.session(), &db.session(), 500), 0);
-    db.close();
-    servers.stop();
+fn handles_of_connections_see_what_any_of_them_was_told() {
+    for protocol in ["score", "gmu"] {
+        let servers = start_with(2, |_| ServerOptions {
+            repositories: 2,
+            replicas: 2,
+            protocol: protocol.to_owned(),
+            ..ServerOptions::default()
+        });
+        let connect = || {
+            let (addresses, protocol) = (servers.addresses.clone(), protocol.to_owned());
+            Db::connect_with(Connect { addresses, protocol, ..Connect::default() }).unwrap()
+        };
+        let (db, other) = (connect(), connect());
+        db.create_space("s", SpaceOptions::default()).unwrap();
+        assert_eq!(stale_reads(&db.session(), &db.session(), 200), 0, "{protocol}");
+        assert_eq!(stale_reads(&db, &other.sharing(&db), 200), 0, "{protocol}");
+        for round in 1_000..1_050 {
+            put(&db, round);
+            let token = db.blocking().token().unwrap();
+            assert!(reads(&other.after(&token), round), "{protocol}: round {round}");
+        }
+        db.close();
+        other.close();
+        servers.stop();
+    }
 }
