@@ -180,7 +180,7 @@ impl<K: Key, V: Serialize + DeserializeOwned, C: RowCodec> TypedSpace<K, V, C> {
             let (name, of) = (self.name(tx), type_name::<V>());
             let key = encoded(key);
             Error::Codec(format!(
-                "space `{name}`, key {key:?}: this `{of}` cannot be stored: {why}"
+                "space `{name}`, key `{key:?}`: this `{of}` cannot be stored: {why}"
             ))
         })?;
         tx.put(self.space, encoded(key), stored).await
@@ -221,7 +221,7 @@ impl<K: Key, V: Serialize + DeserializeOwned, C: RowCodec> TypedSpace<K, V, C> {
     fn unreadable<T>(&self, tx: &Tx, key: &SmallBytes, why: &str) -> Error {
         let (name, of) = (self.name(tx), type_name::<T>());
         let codec = C::NAME;
-        Error::Codec(format!("space `{name}`, key {key:?}: this is no `{of}` ({codec}): {why}"))
+        Error::Codec(format!("space `{name}`, key `{key:?}`: this is no `{of}` ({codec}): {why}"))
     }
 
     /// The space's name, for errors.

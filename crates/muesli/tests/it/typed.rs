@@ -151,7 +151,7 @@ fn what_cannot_be_read_is_told_with_its_space_its_key_and_its_type() {
         now.get(tx, "ann").await
     });
     let Err(Error::Codec(text)) = read else { panic!("it was read: {read:?}") };
-    let all = ["space `people`", "key ann", "PersonNow`", "postcard"];
+    let all = ["space `people`", "key `ann", "PersonNow`", "postcard"];
     assert!(all.iter().all(|part| text.contains(part)), "{text}");
     let numbers = space.typed::<u8, u8>();
     let rows = db.blocking().transact(async move |tx| {
