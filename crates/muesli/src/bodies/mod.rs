@@ -3,3 +3,4 @@
 pub(crate) mod attempts;
 pub(crate) mod direct;
 pub(crate) mod timeout;
+mod transact;
