@@ -42,8 +42,8 @@ impl RowCodec for Postcard {
     }
 }
 
-/// Rows that carry the names of their fields, as JSON: the type of a row may change. A field that is
-/// added needs `#[serde(default)]`, and has that value in rows written before; one that is not
+/// Rows that carry the names of their fields, as JSON: the type of a row may change. A field that
+/// is added needs `#[serde(default)]`, and has that value in rows written before; one that is not
 /// known is passed over, so that older programs read newer rows; one that is renamed keeps its old
 /// name by `#[serde(alias = "..")]`. A row takes a few times the bytes of [`Postcard`], and as much
 /// longer to read. Floats without a number (infinite, NaN) are written as `null`, which is none.

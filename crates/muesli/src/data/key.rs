@@ -322,8 +322,12 @@ mod tests {
             p: (Vec<u8>, u8), q: (Vec<u8>, u8), s: [i16; 3], t: [i16; 3],
         ) {
             keeps_order(s, t)?;
-            keeps_order([(a.1.clone(), s[0]), (b.1.clone(), s[1])], [(b.1.clone(), t[0]), (a.1.clone(), t[1])])?;
-            keeps_order(Line { order: Number(a.0), name: a.1.clone() }, Line { order: Number(b.0), name: b.1.clone() })?;
+            let pair = |x: &String, y: &String, of: [i16; 3]| {
+                [(x.clone(), of[0]), (y.clone(), of[1])]
+            };
+            keeps_order(pair(&a.1, &b.1, s), pair(&b.1, &a.1, t))?;
+            let line = |order, name: &String| Line { order: Number(order), name: name.clone() };
+            keeps_order(line(a.0, &a.1), line(b.0, &b.1))?;
             keeps_order(a.clone(), b.clone())?;
             keeps_order((a.1, a.0 as i8), (b.1, b.0 as i8))?;
             keeps_order(x, y)?;
@@ -335,9 +339,11 @@ mod tests {
         fn forms_that_borrow_are_encoded_as_their_keys(a: String, b: Vec<u8>, c: u32) {
             prop_assert_eq!(encoded::<String, str>(&a), a.encoded());
             prop_assert_eq!(encoded::<Vec<u8>, [u8]>(&b), b.encoded());
-            let by: SmallBytes = encoded::<(String, Vec<u8>, u32), _>(&(a.as_str(), b.as_slice(), &c));
+            let by = (a.as_str(), b.as_slice(), &c);
+            let by = encoded::<(String, Vec<u8>, u32), _>(&by);
             prop_assert_eq!(by, (a.clone(), b, c).encoded());
-            prop_assert_eq!(encoded::<[String; 2], _>(&[a.as_str(), "x"]), [a, "x".to_owned()].encoded());
+            let two = encoded::<[String; 2], _>(&[a.as_str(), "x"]);
+            prop_assert_eq!(two, [a, "x".to_owned()].encoded());
         }
 
         #[test]

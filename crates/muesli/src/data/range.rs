@@ -23,7 +23,9 @@ use crate::transaction::tx::Range;
 ///     for (name, age) in [("ann", 30), ("anna", 20), ("bob", 40), ("cid", 50)] {
 ///         people.put(tx, name, &age).await?;
 ///     }
-///     let names = |rows: Vec<(String, u32)>| rows.into_iter().map(|row| row.0).collect::<Vec<_>>();
+///     let names = |rows: Vec<(String, u32)>| -> Vec<String> {
+///         rows.into_iter().map(|(name, _)| name).collect()
+///     };
 ///     assert_eq!(names(people.range(tx, KeyRange::of("anna"..="bob")).await?), ["anna", "bob"]);
 ///     assert_eq!(names(people.range(tx, KeyRange::prefix("ann")).await?), ["ann", "anna"]);
 ///     assert_eq!(names(people.range(tx, KeyRange::all().reverse().limit(1)).await?), ["cid"]);
@@ -189,9 +191,9 @@ mod tests {
         fn bounds_of_strings_are_those_of_the_strings(
             a in "[a-c\0]{0,3}", b in "[a-c\0]{0,3}", key in "[a-c\0]{0,4}",
         ) {
-            let (low, high) = (a.as_str(), b.as_str());
-            prop_assert_eq!(holds(&KeyRange::of(low..high), &key), (low..high).contains(&key.as_str()));
-            prop_assert_eq!(holds(&KeyRange::of(low..=high), &key), (low..=high).contains(&key.as_str()));
+            let (low, high, it) = (a.as_str(), b.as_str(), key.as_str());
+            prop_assert_eq!(holds(&KeyRange::of(low..high), &key), (low..high).contains(&it));
+            prop_assert_eq!(holds(&KeyRange::of(low..=high), &key), (low..=high).contains(&it));
         }
 
         #[test]
@@ -208,7 +210,8 @@ mod tests {
             let range = KeyRange::prefix(&(prefix.as_str(), number));
             let whole = key == prefix && other == 0;
             prop_assert_eq!(holds(&range, &(key.clone(), of, 7_u64)), whole);
-            prop_assert_eq!(holds(&KeyRange::prefix(&(prefix.as_str(),)), &(key.clone(), of)), key == prefix);
+            let range = KeyRange::prefix(&(prefix.as_str(),));
+            prop_assert_eq!(holds(&range, &(key.clone(), of)), key == prefix);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The rows of one structure: its head, and a row for each key.
 //!
 //! A row's key is the structure's name, encoded so that no name is the beginning of another's
-//! ([`Key`] for strings), a byte that tells the head from the others, and the encoded key. Its value is the structure's
-//! [`Shape`] and what the structure keeps there.
+//! ([`Key`] for strings), a byte that tells the head from the others, and the encoded key. Its
+//! value is the structure's [`Shape`] and what the structure keeps there.
 
 use std::fmt;
 use std::sync::Arc;

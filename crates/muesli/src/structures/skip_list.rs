@@ -51,8 +51,8 @@ impl<K, V> SkipList<K, V> {
         SkipList::with_levels(space, name, LEVELS)
     }
 
-    /// The same with so many levels, at least 1. Everybody must use the same number, which is stored:
-    /// with another one, operations end in [`Error::Codec`].
+    /// The same with so many levels, at least 1. Everybody must use the same number, which is
+    /// stored: with another one, operations end in [`Error::Codec`].
     pub fn with_levels(space: Space, name: &str, levels: u8) -> Self {
         let levels = levels.max(1);
         let rows = Rows::new(space, name, Shape::SkipList { levels });
