@@ -35,8 +35,11 @@ pub mod structures;
 mod transaction;
 
 pub use bodies::direct::DirectTx;
-pub use data::key::{self, Key};
+pub use data::codec::{Named, Postcard, RowCodec};
+pub use data::key::{self, AsKey, Key};
+pub use data::range::{KeyPrefix, KeyRange, StartsWith};
 pub use data::space::{Space, TypedSpace};
+pub use data::stream::RowStream;
 pub use database::handle::Db;
 pub use dispatch::report::Report;
 pub use error::{Error, ErrorKind};

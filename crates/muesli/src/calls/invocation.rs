@@ -1,5 +1,6 @@
 //! Calling procedures: one-round transactions, from a task on a loop or from any other thread.
 
+use std::any::{TypeId, type_name};
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,35 +27,63 @@ pub struct Invocation {
     class: Class,
     /// What the next fragments run.
     procedure: ProcedureId,
+    /// What that answers, where it is named by its type.
+    answer: Option<AnswerType>,
     fragments: Vec<Fragment>,
+    /// What each of them answers.
+    answers: Vec<Option<AnswerType>>,
     /// The first thing that was wrong with it.
     broken: Option<Error>,
 }
 
 /// What a one-round transaction that committed gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answers(Invoked);
+pub struct Answers {
+    invoked: Invoked,
+    types: Vec<Option<AnswerType>>,
+}
+
+/// The type of a procedure's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AnswerType {
+    id: TypeId,
+    name: &'static str,
+}
+
+impl AnswerType {
+    fn of<T: 'static>() -> AnswerType {
+        AnswerType { id: TypeId::of::<T>(), name: type_name::<T>() }
+    }
+}
 
 impl Answers {
     /// Its place in the serial order.
     pub fn at(&self) -> Timestamp {
-        self.0.at
+        self.invoked.at
     }
 
     /// What a fragment answered, by its place in the call, from 0.
     ///
     /// # Errors
-    /// [`Error::Codec`] where there is no such fragment, or its answer is of another type.
-    pub fn of<T: DeserializeOwned>(&self, fragment: usize) -> Result<T, Error> {
-        let count = self.0.results.len();
+    /// [`Error::Codec`] where there is no such fragment, or its answer is of another type: than
+    /// that of a procedure that was called by its type ([`Invocation::with`]), or, of one that was
+    /// called by its name, where the bytes are no such value.
+    pub fn of<T: DeserializeOwned + 'static>(&self, fragment: usize) -> Result<T, Error> {
+        let (asked, known) = (AnswerType::of::<T>(), self.types.get(fragment).copied().flatten());
+        if let Some(known) = known.filter(|known| known.id != asked.id) {
+            let (known, asked) = (known.name, asked.name);
+            let text = format!("fragment {fragment} answers with `{known}`, and not `{asked}`");
+            return Err(Error::Codec(text));
+        }
+        let count = self.invoked.results.len();
         let missing = || Error::Codec(format!("there is no fragment {fragment} of {count}"));
-        let result = self.0.results.get(fragment).ok_or_else(missing)?;
+        let result = self.invoked.results.get(fragment).ok_or_else(missing)?;
         procedures::decode_answer(result)
     }
 
     /// What all fragments answered, as it came.
     pub fn raw(&self) -> &[SmallBytes] {
-        &self.0.results
+        &self.invoked.results
     }
 }
 
@@ -80,17 +109,21 @@ impl Invocation {
     pub fn at_raw(mut self, place: Place, arguments: impl Into<SmallBytes>) -> Invocation {
         let (procedure, arguments) = (self.procedure.clone(), arguments.into());
         self.fragments.push(Fragment { procedure, place, arguments });
+        self.answers.push(self.answer);
         self
     }
 
     /// Another procedure, which the fragments that follow run.
     pub fn then(self, name: &str, version: u32) -> Invocation {
-        Invocation { procedure: ProcedureId { name: name.into(), version }, ..self }
+        let procedure = ProcedureId { name: name.into(), version };
+        Invocation { procedure, answer: None, ..self }
     }
 
     /// A further fragment, of a procedure that is known by its type.
     pub fn with<P: StoredProcedure>(self, place: Place, arguments: &P::Arguments) -> Invocation {
-        self.then(P::NAME, P::VERSION).at(place, arguments)
+        let named = self.then(P::NAME, P::VERSION);
+        let answer = Some(AnswerType::of::<P::Answer>());
+        Invocation { answer, ..named }.at(place, arguments)
     }
 
     /// Runs it; [`Db::invoke`] says how.
@@ -100,7 +133,10 @@ impl Invocation {
     pub async fn run(self) -> Result<Answers, Error> {
         match self.broken {
             Some(error) => Err(error),
-            None => self.db.invoke(self.class, self.fragments).await.map(Answers),
+            None => {
+                let invoked = self.db.invoke(self.class, self.fragments).await?;
+                Ok(Answers { invoked, types: self.answers })
+            }
         }
     }
 
@@ -149,7 +185,8 @@ impl Db {
     pub fn call(&self, name: &str, version: u32) -> Invocation {
         let procedure = ProcedureId { name: name.into(), version };
         let (db, class) = (self.clone(), Class::Auto);
-        Invocation { db, class, procedure, fragments: Vec::new(), broken: None }
+        let (fragments, answers) = (Vec::new(), Vec::new());
+        Invocation { db, class, procedure, answer: None, fragments, answers, broken: None }
     }
 
     /// Runs one procedure at one place, as a transaction of its own.

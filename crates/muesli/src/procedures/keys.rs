@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::bounded;
-use crate::data::key::Key;
+use crate::data::key::{AsKey, Key};
+use crate::data::range::KeyRange;
 use crate::data::space::{Space, TypedSpace};
 use crate::error::Error;
 use crate::transaction::tx::Range;
@@ -111,7 +112,7 @@ impl<'a> Keys<'a> {
     pub fn read<K: Key, V: Serialize + DeserializeOwned>(
         &mut self,
         space: TypedSpace<K, V>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
     ) -> Result<Option<V>, Stop> {
         let key = self.encoded(key);
         self.get(space.raw(), &key)?.map(|value| Self::decode(&value)).transpose()
@@ -124,7 +125,7 @@ impl<'a> Keys<'a> {
     pub fn write<K: Key, V: Serialize + DeserializeOwned>(
         &mut self,
         space: TypedSpace<K, V>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
         value: &V,
     ) -> Result<(), Stop> {
         let key = self.encoded(key);
@@ -139,7 +140,7 @@ impl<'a> Keys<'a> {
     pub fn remove<K: Key, V: Serialize + DeserializeOwned>(
         &mut self,
         space: TypedSpace<K, V>,
-        key: &K,
+        key: &(impl AsKey<K> + ?Sized),
     ) -> Result<(), Stop> {
         let key = self.encoded(key);
         self.delete(space.raw(), key)
@@ -152,9 +153,9 @@ impl<'a> Keys<'a> {
     pub fn rows<K: Key, V: Serialize + DeserializeOwned>(
         &mut self,
         space: TypedSpace<K, V>,
-        range: Range,
+        range: KeyRange<K>,
     ) -> Result<Vec<(K, V)>, Stop> {
-        let rows = self.scan(space.raw(), range)?;
+        let rows = self.scan(space.raw(), range.encoded)?;
         let typed = |(key, value): &Row| -> Result<(K, V), Stop> {
             Ok((K::decoded(key.as_slice()).map_err(faulty)?, Self::decode(value)?))
         };
@@ -163,9 +164,9 @@ impl<'a> Keys<'a> {
 
     /// A key as it is stored, encoded without memory of its own where it is short.
     #[inline]
-    pub fn encoded<K: Key>(&mut self, key: &K) -> SmallBytes {
+    pub fn encoded<K, Q: AsKey<K> + ?Sized>(&mut self, key: &Q) -> SmallBytes {
         self.scratch.clear();
-        key.encode(&mut self.scratch);
+        key.encode_key(&mut self.scratch);
         SmallBytes::new(&self.scratch)
     }
 

@@ -121,7 +121,8 @@ impl Db {
     /// let sent = postcard::to_stdvec(&token).expect("any format of serde does");
     /// // In the other process, which has a connection of its own:
     /// let token: SessionToken = postcard::from_bytes(&sent).expect("it was just written");
-    /// let found = other.after(&token).blocking().transact(async move |tx| tx.get(space, "k").await)?;
+    /// let session = other.after(&token);
+    /// let found = session.blocking().transact(async move |tx| tx.get(space, "k").await)?;
     /// assert_eq!(found, Some("v".into()));
     /// # Ok::<_, Error>(())
     /// ```

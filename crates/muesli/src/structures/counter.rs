@@ -2,7 +2,7 @@
 
 use muesli_core::{Action, SmallBytes};
 
-use super::rows::Rows;
+use super::rows::{Rows, Shape};
 use crate::data::space::Space;
 use crate::error::Error;
 use crate::transaction::tx::Tx;
@@ -17,7 +17,7 @@ pub struct Counter {
 impl Counter {
     /// The counter of this name.
     pub fn new(space: Space, name: &str) -> Counter {
-        Counter { rows: Rows::new(space, name) }
+        Counter { rows: Rows::new(space, name, Shape::Counter) }
     }
 
     /// The key that its number lies at, for [`Tx::later_returning`] and delayed procedures.

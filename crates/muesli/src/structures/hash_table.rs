@@ -1,5 +1,6 @@
 //! A hash table with a fixed number of buckets, each a row.
 //!
+//! The head says how many there are, and so does each row: whoever uses another number is told.
 //! Few buckets are hot and long, many are hardly ever in each other's way.
 
 use std::marker::PhantomData;
@@ -7,7 +8,7 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::rows::{Rows, hash};
+use super::rows::{Rows, Shape, hash};
 use super::{Inspected, Map, handle};
 use crate::data::key::Key;
 use crate::data::space::Space;
@@ -26,11 +27,23 @@ handle!(HashTable);
 /// The entries of a bucket, in the order of their encoded keys.
 type Bucket<V> = Vec<(Vec<u8>, V)>;
 
+/// What a search has found.
+struct Found<V> {
+    bucket: Bucket<V>,
+    /// Where in the bucket the key is, or would be.
+    place: Result<usize, usize>,
+    /// The table is empty: there is no head.
+    is_first: bool,
+}
+
 impl<K, V> HashTable<K, V> {
     /// The table of this name, with so many buckets, at least 1; empty where nothing was
-    /// inserted. Everybody must use the same number.
+    /// inserted. Everybody must use the same number, which is stored: with another one, operations
+    /// end in [`Error::Codec`].
     pub fn new(space: Space, name: &str, buckets: u32) -> Self {
-        HashTable { rows: Rows::new(space, name), buckets: buckets.max(1), types: PhantomData }
+        let buckets = buckets.max(1);
+        let rows = Rows::new(space, name, Shape::HashTable { buckets });
+        HashTable { rows, buckets, types: PhantomData }
     }
 
     fn bucket_of(&self, key: &[u8]) -> u32 {
@@ -39,12 +52,26 @@ impl<K, V> HashTable<K, V> {
 }
 
 impl<K: Key, V: Serialize + DeserializeOwned> HashTable<K, V> {
-    /// The bucket of a key, and where in it the key is or would be.
-    async fn find(&self, tx: &Tx, key: &[u8]) -> Result<(Bucket<V>, Result<usize, usize>), Error> {
+    /// The bucket of a key, and where in it the key is or would be. Where there is no such bucket,
+    /// the head tells whether another number of them was used.
+    async fn find(&self, tx: &Tx, key: &[u8]) -> Result<Found<V>, Error> {
         let number = self.bucket_of(key).to_be_bytes();
-        let bucket: Bucket<V> = self.rows.read(tx, &number).await?.unwrap_or_default();
+        let Some(bucket) = self.rows.read::<Bucket<V>>(tx, &number).await? else {
+            let is_first = self.rows.read_head::<()>(tx).await?.is_none();
+            return Ok(Found { bucket: Bucket::new(), place: Err(0), is_first });
+        };
         let place = bucket.binary_search_by(|(own, _)| own.as_slice().cmp(key));
-        Ok((bucket, place))
+        Ok(Found { bucket, place, is_first: false })
+    }
+
+    /// Puts a key that is not there into its bucket. The first one of all writes the head.
+    async fn put_new(&self, tx: &Tx, key: &[u8], found: Found<V>, value: V) -> Result<(), Error> {
+        let Found { mut bucket, place: Ok(place) | Err(place), is_first } = found;
+        if is_first {
+            self.rows.write_head(tx, &()).await?;
+        }
+        bucket.insert(place, (key.to_vec(), value));
+        self.store(tx, key, &bucket).await
     }
 
     async fn store(&self, tx: &Tx, key: &[u8], bucket: &Bucket<V>) -> Result<(), Error> {
@@ -62,36 +89,36 @@ impl<K: Key, V: Serialize + DeserializeOwned> HashTable<K, V> {
 
 impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for HashTable<K, V> {
     async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
-        let (mut bucket, place) = self.find(tx, key.encoded().as_slice()).await?;
+        let Found { mut bucket, place, .. } = self.find(tx, key.encoded().as_slice()).await?;
         Ok(place.ok().map(|place| bucket.swap_remove(place).1))
     }
 
     async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error> {
         let key = key.encoded();
-        let (mut bucket, place) = self.find(tx, key.as_slice()).await?;
-        let old = match place {
-            Ok(place) => Some(std::mem::replace(&mut bucket[place].1, value.clone())),
-            Err(place) => {
-                bucket.insert(place, (key.as_slice().to_vec(), value.clone()));
-                None
-            }
+        let mut found = self.find(tx, key.as_slice()).await?;
+        let Ok(place) = found.place else {
+            self.put_new(tx, key.as_slice(), found, value.clone()).await?;
+            return Ok(None);
         };
-        self.store(tx, key.as_slice(), &bucket).await?;
-        Ok(old)
+        let bucket = &mut found.bucket;
+        let old = std::mem::replace(&mut bucket[place].1, value.clone());
+        self.store(tx, key.as_slice(), bucket).await?;
+        Ok(Some(old))
     }
 
     async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
         let key = key.encoded();
-        let (mut bucket, place) = self.find(tx, key.as_slice()).await?;
-        let Err(place) = place else { return Ok(false) };
-        bucket.insert(place, (key.as_slice().to_vec(), value.clone()));
-        self.store(tx, key.as_slice(), &bucket).await?;
+        let found = self.find(tx, key.as_slice()).await?;
+        if found.place.is_ok() {
+            return Ok(false);
+        }
+        self.put_new(tx, key.as_slice(), found, value.clone()).await?;
         Ok(true)
     }
 
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
         let key = key.encoded();
-        let (mut bucket, place) = self.find(tx, key.as_slice()).await?;
+        let Found { mut bucket, place, .. } = self.find(tx, key.as_slice()).await?;
         let Ok(place) = place else { return Ok(None) };
         let (_, old) = bucket.remove(place);
         self.store(tx, key.as_slice(), &bucket).await?;
@@ -99,6 +126,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for HashTable<K,
     }
 
     async fn entries(&self, tx: &Tx) -> Result<Vec<(K, V)>, Error> {
+        self.rows.read_head::<()>(tx).await?;
         let numbers = (0..self.buckets).map(|number| number.to_be_bytes().to_vec());
         let buckets = self.rows.read_many::<Bucket<V>>(tx, numbers).await?;
         buckets.into_iter().flatten().flat_map(Self::decode).collect()
@@ -106,6 +134,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for HashTable<K,
 
     async fn inspect(&self, tx: &Tx) -> Result<Inspected<K, V>, Error> {
         let (mut entries, mut wrong) = (Vec::new(), Vec::new());
+        let has_head = self.rows.read_head::<()>(tx).await?.is_some();
         for (number, bucket) in self.rows.scan::<Bucket<V>>(tx).await? {
             let belongs = |key: &[u8]| self.bucket_of(key).to_be_bytes() == number.as_slice();
             for (key, _) in bucket.iter().filter(|(key, _)| !belongs(key)) {
@@ -120,6 +149,9 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for HashTable<K,
             for entry in Self::decode(bucket) {
                 entries.push(entry?);
             }
+        }
+        if !has_head && !entries.is_empty() {
+            wrong.push("there are entries and no head".to_owned());
         }
         Ok(Inspected { entries, wrong })
     }

@@ -10,7 +10,7 @@
 //! | [`SkipList`] | a node per key, linked at several levels | about log₂ n nodes |
 //! | [`LinkedList`] | a node per key, linked in order | half of the nodes |
 //! | [`SearchTree`] | a node per key, with two children | its depth: about 2 ln n nodes |
-//! | [`HashTable`] | a row per bucket | one row |
+//! | [`HashTable`] | head, and a row per bucket | one row, and the head where that is absent |
 //! | [`Counter`] | one row | one row, or none ([`Counter::add_later`]) |
 //!
 //! Nodes lie under their own keys, and links are keys: no ids are given out, a link tells on

@@ -1,13 +1,15 @@
 //! The rows of one structure: its head, and a row for each key.
 //!
 //! A row's key is the structure's name, encoded so that no name is the beginning of another's
-//! ([`Key`] for strings), a byte that tells the head from the others, and the encoded key.
+//! ([`Key`] for strings), a byte that tells the head from the others, and the encoded key. Its
+//! value is the structure's [`Shape`] and what the structure keeps there.
 
+use std::fmt;
 use std::sync::Arc;
 
 use muesli_core::SmallBytes;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::data::key::Key;
 use crate::data::space::Space;
@@ -20,19 +22,46 @@ pub(super) type Link = Option<Vec<u8>>;
 const HEAD: u8 = 0;
 const NODE: u8 = 1;
 
+/// What a structure is. Each of its rows says so, and a row of another shape is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Shape {
+    SkipList {
+        levels: u8,
+    },
+    SearchTree,
+    HashTable {
+        buckets: u32,
+    },
+    /// Its row is a number as actions store it, and says nothing.
+    Counter,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shape::SkipList { levels: 1 } => write!(f, "a linked list"),
+            Shape::SkipList { levels } => write!(f, "a skip list of {levels} levels"),
+            Shape::SearchTree => write!(f, "a search tree"),
+            Shape::HashTable { buckets } => write!(f, "a hash table of {buckets} buckets"),
+            Shape::Counter => write!(f, "a counter"),
+        }
+    }
+}
+
 /// Where the rows of a structure lie.
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     space: Space,
+    shape: Shape,
     name: Arc<str>,
     prefix: Arc<[u8]>,
 }
 
 impl Rows {
-    pub fn new(space: Space, name: &str) -> Rows {
+    pub fn new(space: Space, name: &str, shape: Shape) -> Rows {
         let mut prefix = Vec::new();
         name.to_owned().encode(&mut prefix);
-        Rows { space, name: name.into(), prefix: prefix.into() }
+        Rows { space, shape, name: name.into(), prefix: prefix.into() }
     }
 
     pub fn space(&self) -> Space {
@@ -51,17 +80,17 @@ impl Rows {
     /// The head, where it was ever written.
     pub async fn read_head<T: DeserializeOwned>(&self, tx: &Tx) -> Result<Option<T>, Error> {
         let value = tx.get(self.space, self.head()).await?;
-        value.map(|value| decode(&value)).transpose()
+        value.map(|value| self.decode(&value)).transpose()
     }
 
     pub async fn write_head<T: Serialize>(&self, tx: &Tx, head: &T) -> Result<(), Error> {
-        tx.put(self.space, self.head(), encode(head)?).await
+        tx.put(self.space, self.head(), self.encode(head)?).await
     }
 
     /// The row of a key.
     pub async fn read<T: DeserializeOwned>(&self, tx: &Tx, key: &[u8]) -> Result<Option<T>, Error> {
         let value = tx.get(self.space, self.node(key)).await?;
-        value.map(|value| decode(&value)).transpose()
+        value.map(|value| self.decode(&value)).transpose()
     }
 
     /// The rows of several keys.
@@ -71,7 +100,7 @@ impl Rows {
         keys: impl Iterator<Item = Vec<u8>>,
     ) -> Result<Vec<Option<T>>, Error> {
         let values = tx.get_many(self.space, keys.map(|key| self.node(&key))).await?;
-        values.into_iter().map(|value| value.map(|value| decode(&value)).transpose()).collect()
+        values.into_iter().map(|value| value.map(|value| self.decode(&value)).transpose()).collect()
     }
 
     /// The row that a link leads to.
@@ -81,7 +110,7 @@ impl Rows {
     }
 
     pub async fn write<T: Serialize>(&self, tx: &Tx, key: &[u8], row: &T) -> Result<(), Error> {
-        tx.put(self.space, self.node(key), encode(row)?).await
+        tx.put(self.space, self.node(key), self.encode(row)?).await
     }
 
     pub async fn delete(&self, tx: &Tx, key: &[u8]) -> Result<(), Error> {
@@ -93,7 +122,7 @@ impl Rows {
         let prefix = self.node(&[]);
         let rows = tx.scan(self.space, Range::prefix(&prefix)).await?;
         let cut = |key: &SmallBytes| key.as_slice()[prefix.len()..].to_vec();
-        rows.iter().map(|(key, value)| Ok((cut(key), decode(value)?))).collect()
+        rows.iter().map(|(key, value)| Ok((cut(key), self.decode(value)?))).collect()
     }
 
     /// Rows that the structure cannot have written.
@@ -101,14 +130,20 @@ impl Rows {
     pub fn broken(&self, what: &str) -> Error {
         Error::Codec(format!("structure `{}`: {what}", self.name))
     }
-}
 
-fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>, Error> {
-    postcard::to_stdvec(row).map_err(|error| Error::Codec(error.to_string()))
-}
+    fn encode<T: Serialize>(&self, row: &T) -> Result<Vec<u8>, Error> {
+        postcard::to_stdvec(&(self.shape, row)).map_err(|error| self.broken(&error.to_string()))
+    }
 
-fn decode<T: DeserializeOwned>(value: &SmallBytes) -> Result<T, Error> {
-    postcard::from_bytes(value.as_slice()).map_err(|error| Error::Codec(error.to_string()))
+    fn decode<T: DeserializeOwned>(&self, value: &SmallBytes) -> Result<T, Error> {
+        let unreadable = |error: postcard::Error| self.broken(&error.to_string());
+        let (shape, row) = postcard::take_from_bytes(value.as_slice()).map_err(unreadable)?;
+        if shape != self.shape {
+            let (found, opened): (Shape, Shape) = (shape, self.shape);
+            return Err(self.broken(&format!("it is {found}, and was opened as {opened}")));
+        }
+        postcard::from_bytes(row).map_err(unreadable)
+    }
 }
 
 /// A hash that is stored, in a way: it decides where things lie, so it must never change. FNV-1a

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Link, Rows};
+use super::rows::{Link, Rows, Shape};
 use super::{Inspected, Map, OrderedMap, handle};
 use crate::data::key::Key;
 use crate::data::space::Space;
@@ -48,7 +48,7 @@ impl<V> Node<V> {
 impl<K, V> SearchTree<K, V> {
     /// The tree of this name; empty where nothing was inserted.
     pub fn new(space: Space, name: &str) -> Self {
-        SearchTree { rows: Rows::new(space, name), types: PhantomData }
+        SearchTree { rows: Rows::new(space, name, Shape::SearchTree), types: PhantomData }
     }
 }
 

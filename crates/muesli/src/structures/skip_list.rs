@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Link, Rows, hash};
+use super::rows::{Link, Rows, Shape, hash};
 use super::{Inspected, Map, OrderedMap, handle};
 use crate::data::key::Key;
 use crate::data::space::Space;
@@ -51,9 +51,12 @@ impl<K, V> SkipList<K, V> {
         SkipList::with_levels(space, name, LEVELS)
     }
 
-    /// The same with so many levels, at least 1. Everybody must use the same number.
+    /// The same with so many levels, at least 1. Everybody must use the same number, which is
+    /// stored: with another one, operations end in [`Error::Codec`].
     pub fn with_levels(space: Space, name: &str, levels: u8) -> Self {
-        SkipList { rows: Rows::new(space, name), levels: levels.max(1), types: PhantomData }
+        let levels = levels.max(1);
+        let rows = Rows::new(space, name, Shape::SkipList { levels });
+        SkipList { rows, levels, types: PhantomData }
     }
 
     /// At how many levels the node of a key is linked.

@@ -276,3 +276,44 @@ fn structures_of_one_space_do_not_mix_and_mistakes_are_told() {
     assert!(counter.contains("no counter"), "{counter}");
     db.close();
 }
+
+/// A hash table of 32 buckets found 44 of the 100 keys of one of 64, and hid the others.
+#[test]
+fn a_structure_of_another_shape_is_told() {
+    let db = Db::open(Options::default().space("s", SpaceOptions::default())).unwrap();
+    let space = db.space("s").unwrap();
+    let table = |buckets| HashTable::<u32, u32>::new(space, "table", buckets);
+    let list = |levels| SkipList::<u32, u32>::with_levels(space, "list", levels);
+    let (filled, filled_list) = (table(64), list(12));
+    let fill = async move |tx: &Tx| {
+        for key in 0..100 {
+            filled.insert(tx, &key, &key).await?;
+            filled_list.insert(tx, &key, &key).await?;
+        }
+        Ok::<_, Error>(())
+    };
+    db.blocking().transact(fill).unwrap();
+    let told = |other: HashTable<u32, u32>| {
+        let mut found = 0;
+        for key in 0..200 {
+            let (there, also) = (other.clone(), other.clone());
+            let got = db.blocking().transact(async move |tx| there.get(tx, &key).await);
+            let put = db.blocking().transact(async move |tx| also.insert(tx, &key, &0).await);
+            let of_another =
+                |error: Error| error.to_string().contains("a hash table of 64 buckets");
+            found += u32::from(!(got.is_err_and(of_another) && put.is_err_and(of_another)));
+        }
+        let entries = db.blocking().transact(async move |tx| other.entries(tx).await);
+        assert!(entries.is_err());
+        found
+    };
+    assert_eq!((told(table(32)), told(table(128)), told(table(1_000_000))), (0, 0, 0));
+    let (all, fewer) = (table(64), list(5));
+    let all = db.blocking().transact(async move |tx| all.entries(tx).await).unwrap();
+    assert_eq!(all.len(), 100);
+    let got = db.blocking().transact(async move |tx| fewer.get(tx, &7).await);
+    assert!(got.unwrap_err().to_string().contains("a skip list of 12 levels"));
+    let tree = super::SearchTree::<u32, u32>::new(space, "list");
+    let got = db.blocking().transact(async move |tx| tree.insert(tx, &700, &7).await);
+    assert!(got.unwrap_err().to_string().contains("was opened as a search tree"));
+}

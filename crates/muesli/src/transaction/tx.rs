@@ -2,10 +2,10 @@
 
 use std::ops::Bound;
 use std::pin::Pin;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Operation, Scan, SmallBytes, Txn};
+use muesli_core::{Catalog, Operation, Scan, SmallBytes, Txn};
 
 use crate::data::space::Space;
 use crate::database::handle::Db;
@@ -84,7 +84,9 @@ impl Range {
         Range { lo, hi, ..Range::all() }
     }
 
-    /// The keys that start with `prefix`.
+    /// The keys that start with `prefix`, as they are stored. The encoding of a typed string has an
+    /// end of its own, so other strings do not start with it: those that start with some text are
+    /// [`KeyRange::prefix`](crate::KeyRange::prefix).
     pub fn prefix(prefix: impl AsRef<[u8]>) -> Range {
         let lo = SmallBytes::new(prefix.as_ref());
         Range { hi: lo.prefix_end(), lo, ..Range::all() }
@@ -188,6 +190,15 @@ impl Tx {
     /// Rolls back, if the transaction's loop is here and still there.
     pub(crate) fn rollback_here(&self) {
         client::with(self.database, |engine| engine.operate(Operation::rollback(self.txn)));
+    }
+
+    /// The catalog of its database, where that is to be had.
+    #[cold]
+    pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
+        match self.away.as_deref() {
+            Some((db, _)) => Some(db.catalog()),
+            None => self.here(|engine| engine.catalog()).ok()?.ok(),
+        }
     }
 
     pub(crate) fn at_home(&self) -> Tx {

@@ -202,13 +202,15 @@ fn boxed<B: for<'a> Fn(&'a Tx) -> BodyFuture<'a, ()> + Send + Sync + 'static>(bo
     body
 }
 
+/// A body, who hears that it is at its end, and who tells it to go on.
+type AtItsEnd<B> = (B, Receiver<()>, Sender<()>);
+
 /// A body that writes keys, says that it is at its end, and ends when it is told to; the loop
 /// waits with it.
 fn at_its_end(
     space: Space,
     keys: Vec<String>,
-) -> (impl for<'a> Fn(&'a Tx) -> BodyFuture<'a, ()> + Send + Sync + 'static, Receiver<()>, Sender<()>)
-{
+) -> AtItsEnd<impl for<'a> Fn(&'a Tx) -> BodyFuture<'a, ()> + Send + Sync + 'static> {
     let ((ends, is_at_end), (go_on, waits)) = (channel(), channel::<()>());
     let waits = Arc::new(Mutex::new(waits));
     let body = boxed(move |tx| {

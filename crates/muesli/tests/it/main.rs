@@ -18,3 +18,4 @@ mod procedures;
 mod sessions;
 mod sizes;
 mod timestamp_leases;
+mod typed;

@@ -344,3 +344,16 @@ fn a_process_with_caches_answers_its_readers_without_a_server() {
     assert_eq!(last.1, Some(5));
     db.close();
 }
+
+/// Bytes of one type are often bytes of another one, too: 1 as a number is a text of one byte.
+#[test]
+fn an_answer_of_another_type_is_told() {
+    let (db, space) = open();
+    let add = Amount::of(space, "a", 1);
+    let call = db.call("add", 1).with::<builtin::Add>(space.place("a"), &add);
+    let answers = call.wait().unwrap();
+    assert_eq!(answers.of::<i64>(0), Ok(1));
+    let told = answers.of::<u8>(0).unwrap_err();
+    assert_eq!(told, Error::Codec("fragment 0 answers with `i64`, and not `u8`".to_owned()));
+    assert!(answers.of::<String>(0).is_err());
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use muesli::procedures::builtin::{Get, Keyed};
-use muesli::{Connect, Db, Error, Limit, Limits, Options, Range, SpaceOptions};
+use muesli::{Connect, Db, Error, KeyRange, Limit, Limits, Options, Range, SpaceOptions};
 use muesli_cluster::ServerOptions;
 use muesli_core::Settings;
 
@@ -312,7 +312,7 @@ fn a_scan_in_pages_sees_one_snapshot_and_its_range_is_protected() {
         let reader = db.read_only();
         let sum = || {
             reader.blocking().transact(async move |tx| {
-                let rows = numbers.scan(tx, Range::all()).await?;
+                let rows = numbers.range(tx, KeyRange::all()).await?;
                 Ok(rows.iter().map(|(_, value)| value).sum::<u64>())
             })
         };
@@ -342,7 +342,7 @@ fn phantoms_are_met(db: &Db, protocol: &str) {
                 for turn in 0..5 {
                     let add = || {
                         db.blocking().transact(async move |tx| {
-                            let count = numbers.scan(tx, Range::all()).await?.len() as u64;
+                            let count = numbers.range(tx, KeyRange::all()).await?.len() as u64;
                             numbers.put(tx, &(1_000 + thread * 10 + turn), &count).await
                         })
                     };
@@ -354,9 +354,8 @@ fn phantoms_are_met(db: &Db, protocol: &str) {
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    let rows = db
-        .blocking()
-        .transact(async move |tx| numbers.scan(tx, Range::of(1_000u64.to_be_bytes()..)).await);
+    let rows =
+        db.blocking().transact(async move |tx| numbers.range(tx, KeyRange::of(1_000..)).await);
     let mut counts: Vec<_> = rows.unwrap().into_iter().map(|(_, count)| count).collect();
     counts.sort_unstable();
     assert_eq!(counts, (40..60).collect::<Vec<_>>(), "{protocol}");

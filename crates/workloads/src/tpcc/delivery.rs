@@ -2,7 +2,7 @@
 //! (clause 2.7).
 
 use futures_util::future::{try_join, try_join_all};
-use muesli::{Error, Key, Range, Tx};
+use muesli::{Error, KeyRange, Tx};
 use serde::{Deserialize, Serialize};
 
 use super::Tpcc;
@@ -55,15 +55,13 @@ async fn deliver(
     input: Input,
 ) -> Result<Option<DistrictId>, Error> {
     let tables = &terminal.tables;
-    let oldest = Range::prefix(district.encoded()).limit(1);
-    let oldest = tables.new_orders.scan(tx, oldest).await?;
+    let oldest = KeyRange::prefix(&district).limit(1);
+    let oldest = tables.new_orders.range(tx, oldest).await?;
     let Some(&(id, ())) = oldest.first() else { return Ok(None) };
     tables.new_orders.delete(tx, &id).await?;
-    let (order, lines) = try_join(
-        tables.orders.get(tx, &id),
-        tables.order_lines.scan(tx, Range::prefix(id.encoded())),
-    )
-    .await?;
+    let (order, lines) =
+        try_join(tables.orders.get(tx, &id), tables.order_lines.range(tx, KeyRange::prefix(&id)))
+            .await?;
     let mut order = there(order, "an order")?;
     order.carrier = Some(input.carrier);
     tables.orders.put(tx, &id, &order).await?;

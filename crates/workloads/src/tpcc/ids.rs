@@ -3,7 +3,7 @@
 //! Every key but an item's begins with a warehouse, so that a database that deals keys by ranges
 //! can keep a warehouse together.
 
-use muesli::{Error, Key};
+use muesli::{AsKey, KeyPrefix, derive_key};
 use serde::{Deserialize, Serialize};
 
 /// A district of a warehouse.
@@ -84,30 +84,39 @@ pub(super) struct ItemId {
     pub item: u32,
 }
 
-macro_rules! keys {
-    ($($key:ident { $($field:ident),+ })+) => {$(
-        impl Key for $key {
-            fn encode(&self, out: &mut Vec<u8>) {
-                $(self.$field.encode(out);)+
-            }
+derive_key!(DistrictId { warehouse, number });
+derive_key!(CustomerId { district, number });
+derive_key!(OrderId { district, number });
+derive_key!(LineId { order, number });
+derive_key!(CustomerOrder { customer, order });
+derive_key!(CustomerName { district, last, first, customer });
+derive_key!(PaymentId { district, writer, sequence });
+derive_key!(StockId { warehouse, item });
+derive_key!(ItemId { warehouse, item });
 
-            fn decode(bytes: &mut &[u8]) -> Result<Self, Error> {
-                Ok($key { $($field: Key::decode(bytes)?),+ })
+macro_rules! scanned_by {
+    ($($key:ident, $first:ident;)+) => {$(
+        /// All keys that begin with this part.
+        impl KeyPrefix<$key> for $first {
+            fn encode_prefix(&self, out: &mut Vec<u8>) {
+                self.encode_key(out);
             }
         }
     )+};
 }
 
-keys! {
-    DistrictId { warehouse, number }
-    CustomerId { district, number }
-    OrderId { district, number }
-    LineId { order, number }
-    CustomerOrder { customer, order }
-    CustomerName { district, last, first, customer }
-    PaymentId { district, writer, sequence }
-    StockId { warehouse, item }
-    ItemId { warehouse, item }
+scanned_by! {
+    OrderId, DistrictId;
+    LineId, OrderId;
+    CustomerOrder, CustomerId;
+}
+
+/// Those of a last name in a district.
+impl KeyPrefix<CustomerName> for (DistrictId, &str) {
+    fn encode_prefix(&self, out: &mut Vec<u8>) {
+        self.0.encode_key(out);
+        self.1.encode_key(out);
+    }
 }
 
 macro_rules! told_by_numbers {
@@ -149,6 +158,7 @@ impl DistrictId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use muesli::Key;
     use proptest::prelude::*;
 
     proptest! {

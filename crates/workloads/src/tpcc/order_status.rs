@@ -1,6 +1,6 @@
 //! Order-Status: what has become of a customer's newest order (clause 2.6).
 
-use muesli::{Error, Key, Range, Tx};
+use muesli::{Error, KeyRange, Tx};
 
 use super::Tpcc;
 use super::ids::{DistrictId, LineId, OrderId};
@@ -45,7 +45,7 @@ impl Tpcc {
             newest = Some((id, order)).filter(|it| it.1.customer == customer.number).or(newest);
         }
         let Some((id, order)) = newest else { return Ok(None) };
-        let lines = tables.order_lines.scan(tx, Range::prefix(id.encoded())).await?;
+        let lines = tables.order_lines.range(tx, KeyRange::prefix(&id)).await?;
         Ok(Some((id, order, lines)))
     }
 
@@ -67,12 +67,12 @@ async fn newest_order(
 ) -> Result<Status, Error> {
     let tables = &terminal.tables;
     let (customer, _) = tables.find_customer(tx, district, who, false).await?;
-    let newest = Range::prefix(customer.encoded()).reverse().limit(1);
-    let newest = tables.customer_orders.scan(tx, newest).await?;
+    let newest = KeyRange::prefix(&customer).reverse().limit(1);
+    let newest = tables.customer_orders.range(tx, newest).await?;
     let Some((found, ())) = newest.first() else { return Ok(None) };
     let id = district.order(found.order);
     let order = there(tables.orders.get(tx, &id).await?, "an order")?;
-    let lines = tables.order_lines.scan(tx, Range::prefix(id.encoded())).await?;
+    let lines = tables.order_lines.range(tx, KeyRange::prefix(&id)).await?;
     Ok(Some((id, order, lines)))
 }
 

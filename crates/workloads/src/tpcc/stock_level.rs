@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use muesli::{Error, Tx};
+use muesli::{Error, KeyRange, Tx};
 use serde::{Deserialize, Serialize};
 
 use super::Tpcc;
@@ -61,7 +61,7 @@ async fn level(
     let next = there(tables.next_order.get(tx, &district).await?, "D_NEXT_O_ID")?;
     let line = |order| LineId { order: district.order(order), number: 0 };
     let (from, to) = (line(next.saturating_sub(ORDERS)), line(next));
-    let lines = tables.order_lines.range(tx, &from, &to).await?;
+    let lines = tables.order_lines.range(tx, KeyRange::of(from..to)).await?;
     let items: BTreeSet<u32> = lines.iter().map(|(_, line)| line.item).collect();
     let stock = |item| StockId { warehouse: district.warehouse, item };
     let stocks: Vec<_> = items.into_iter().map(stock).collect();

@@ -1,8 +1,6 @@
 //! Reads the whole database in one snapshot, page after page, and hands it on in pieces.
 
-use std::ops::Bound;
-
-use muesli::{Db, Error, Key, Range, SmallBytes, Tx, TypedSpace};
+use muesli::{Db, Error, Key, KeyRange, Range, SmallBytes, Tx, TypedSpace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -139,17 +137,10 @@ async fn read_all<K: Key, V: Serialize + DeserializeOwned>(
     space: TypedSpace<K, V>,
     prefix: &SmallBytes,
 ) -> Result<Rows<K, V>, Error> {
-    let end = prefix.prefix_end();
-    let end = end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+    let mut found = space.rows(tx, KeyRange::encoded(Range::prefix(prefix)));
     let mut rows: Rows<K, V> = Vec::new();
-    loop {
-        let last = rows.last().map(|(key, _)| key.encoded());
-        let from = last.as_ref().map_or(Bound::Included(prefix), Bound::Excluded);
-        let page = space.scan(tx, Range::of::<&SmallBytes>((from, end)).limit(PAGE)).await?;
-        let whole = page.len() == PAGE;
-        rows.extend(page);
-        if !whole {
-            return Ok(rows);
-        }
+    while let Some(row) = found.next().await? {
+        rows.push(row);
     }
+    Ok(rows)
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use muesli::{Db, Error, Key, Range, Tx};
+use muesli::{Db, Error, Key, KeyRange, Tx};
 use serde::{Deserialize, Serialize};
 
 use super::draws::{self, When};
@@ -138,8 +138,8 @@ impl Tables {
         let number = match who {
             Who::Number(number) => *number,
             Who::LastName(last) => {
-                let range = Range::prefix((district, last.clone()).encoded());
-                let named = self.customer_names.scan(tx, range).await?;
+                let range = KeyRange::prefix(&(district, last.as_str()));
+                let named = self.customer_names.range(tx, range).await?;
                 for (name, ()) in named.iter().filter(|_| each) {
                     self.customers.get(tx, &district.customer(name.customer)).await?;
                 }

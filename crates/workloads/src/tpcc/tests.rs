@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::blocking::block_on;
-use muesli::{Db, Error, Options, Range, Tx};
+use muesli::{Db, Error, KeyRange, Options, Tx};
 
 use super::ids::{CustomerOrder, DistrictId, ItemId, OrderId, PaymentId, StockId};
 use super::tables::Tables;
@@ -144,12 +144,11 @@ where
 
 /// A delivery as it should be, that no client knows of.
 async fn deliver(tx: &Tx, tables: &Tables, id: OrderId) -> Result<(), Error> {
-    use muesli::Key;
     tables.new_orders.delete(tx, &id).await?;
     let customer = tables.orders.get(tx, &id).await?.expect("it was loaded").customer;
     change(tx, tables.orders, &id, |row| row.carrier = Some(1)).await?;
     let mut sum = 0;
-    for (id, mut line) in tables.order_lines.scan(tx, Range::prefix(id.encoded())).await? {
+    for (id, mut line) in tables.order_lines.range(tx, KeyRange::prefix(&id)).await? {
         (line.delivered, sum) = (Some(1), sum + line.amount);
         tables.order_lines.put(tx, &id, &line).await?;
     }

@@ -1,7 +1,7 @@
 //! Delivery as a procedure: the oldest new order of each district of a warehouse (clause 2.7).
 
 use muesli::procedures::{Keys, StoredProcedure};
-use muesli::{Key, Range, Refuses, Stop};
+use muesli::{Key, KeyRange, Range, Refuses, Stop};
 use serde::{Deserialize, Serialize};
 
 use super::layout::{Layout, missing};
@@ -59,7 +59,7 @@ fn deliver(
     input: Input,
 ) -> Result<bool, Stop> {
     let tables = &layout.tables;
-    let oldest = Range::prefix(keys.encoded(&district)).limit(1);
+    let oldest = KeyRange::prefix(&district).limit(1);
     let oldest = keys.rows(tables.new_orders, oldest)?;
     let Some(&(id, ())) = oldest.first() else { return Ok(false) };
     keys.remove(tables.new_orders, &id)?;
