@@ -155,7 +155,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "`Db::outcome` | 10,000 of a coordinator |",
     ),
     (
-        "protocols/src/granola/coordinator/pending.rs",
+        "protocols/src/granola/coordinator/pending/unanswered.rs",
         "UNANSWERED_MAX: usize = 10_000;",
         "`Db::outcome` | 10,000 of a coordinator |",
     ),
@@ -180,7 +180,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "for one, 128 MiB (or that,",
     ),
     (
-        "protocols/src/granola/participant/votes/early.rs",
+        "protocols/src/granola/participant/votes/early_votes.rs",
         "EARLY_MAX: usize = 4096;",
         "| on 4,096 transactions at a repository |",
     ),
