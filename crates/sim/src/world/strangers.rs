@@ -2,9 +2,9 @@
 //!
 //! A stranger hears what nodes say to each other, and says it again: altered, to somebody else, as
 //! the word of a client that owns the transaction ([`AnyProtocol::as_client`]), or as it was. So
-//! its messages have the structure of honest ones, and many get past the first questions. What they may
-//! not do: end a node, or change what honest clients see. A stranger that passes for a member may
-//! lie in votes, and then histories may break; nodes live all the same.
+//! its messages have the structure of honest ones, and many get past the first questions. What
+//! they may not do: end a node, or change what honest clients see. A stranger that passes for a
+//! member may lie in votes, and then histories may break; nodes live all the same.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

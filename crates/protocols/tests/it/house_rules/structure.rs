@@ -36,12 +36,12 @@ struct Disorder {
 const LEFT: [(&str, Disorder); 10] = [
     ("check", Disorder { circles: 2, in_circles: 8, functions: 2, folders: 0 }),
     ("cli", Disorder { circles: 2, in_circles: 6, functions: 9, folders: 2 }),
-    ("cluster", Disorder { circles: 3, in_circles: 53, functions: 0, folders: 1 }),
+    ("cluster", Disorder { circles: 2, in_circles: 72, functions: 0, folders: 1 }),
     ("core", Disorder { circles: 2, in_circles: 62, functions: 3, folders: 2 }),
     ("group", Disorder { circles: 1, in_circles: 27, functions: 0, folders: 2 }),
     ("log", Disorder { circles: 1, in_circles: 4, functions: 0, folders: 1 }),
-    ("muesli", Disorder { circles: 1, in_circles: 46, functions: 9, folders: 1 }),
-    ("protocols", Disorder { circles: 2, in_circles: 97, functions: 0, folders: 1 }),
+    ("muesli", Disorder { circles: 3, in_circles: 36, functions: 6, folders: 0 }),
+    ("protocols", Disorder { circles: 1, in_circles: 4, functions: 0, folders: 0 }),
     ("sim", Disorder { circles: 1, in_circles: 12, functions: 0, folders: 2 }),
     ("workloads", Disorder { circles: 4, in_circles: 11, functions: 13, folders: 2 }),
 ];
