@@ -324,9 +324,10 @@ impl World {
             envelope.message.bytes,
         ];
         let line = Line { at: self.now, node: envelope.to.node.0, event, numbers };
+        let protocol = &self.protocol;
         self.trace.event(line, |text| {
             use fmt::Write as _;
-            write!(text, " {}", envelope.message.shown.as_deref().unwrap_or_default())
+            write!(text, " {}", protocol.show(&envelope.message.body))
         });
     }
 
@@ -355,7 +356,6 @@ fn new_host(setup: &Setup, place: u32, visitors: &Arc<BTreeSet<NodeId>>) -> Host
     let random = setup.seed.split("host").nth(place.into()).stream();
     let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, setup.costs, random);
     host.outside.visitors = Arc::clone(visitors);
-    host.outside.shows = setup.trace_text;
     host.cuts_too_much = setup.mistake == Some(Mistake::CutsTooMuch);
     if setup.history {
         host.record();

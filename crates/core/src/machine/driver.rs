@@ -1,7 +1,5 @@
 //! What a driver does for a machine of whatever protocol.
 
-use std::fmt::Debug;
-
 use super::Outside;
 use crate::contract::{Answer, Protocol};
 use crate::effects::{Address, Effects, Envelope, Environment, Role};
@@ -39,8 +37,6 @@ pub struct Said<'a> {
     pub bytes: usize,
     /// What it says.
     pub message: &'a dyn Encode,
-    /// The same, for traces that people read.
-    pub shown: &'a dyn Debug,
     /// Tells the largest timestamp that members are known by the sender's node to have issued.
     pub issued: &'a dyn Fn() -> Timestamp,
 }
@@ -87,7 +83,6 @@ impl<P: Protocol> Outside<P> for Through<'_> {
             name: P::message_name(&message),
             bytes: P::wire_bytes(&message),
             message: &message,
-            shown: &message,
             issued: &|| node.issued(),
         });
     }

@@ -19,8 +19,6 @@ pub struct Looked {
     pub name: &'static str,
     /// [`Protocol::wire_bytes`].
     pub bytes: usize,
-    /// As traces show it.
-    pub shown: String,
 }
 
 /// A protocol with its switches set, whichever it is.
@@ -39,6 +37,8 @@ pub trait AnyProtocol: Debug + Send + Sync {
     fn has_masters(&self) -> bool;
     /// A message that was encoded, altered perhaps; `None`: the bytes are no message.
     fn look(&self, message: &[u8]) -> Option<Looked>;
+    /// An encoded message, for traces that people read.
+    fn show(&self, message: &[u8]) -> String;
     /// [`Protocol::as_client`], of an encoded message.
     fn as_client(&self, message: &[u8], node: NodeId) -> Option<Vec<u8>>;
     /// The machine of a node that has not started, with the repositories whose home it is, empty.
@@ -83,8 +83,14 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
 
     fn look(&self, message: &[u8]) -> Option<Looked> {
         let message = P::Message::decode_all(message).ok()?;
-        let (name, bytes) = (P::message_name(&message), P::wire_bytes(&message));
-        Some(Looked { name, bytes, shown: format!("{message:?}") })
+        Some(Looked { name: P::message_name(&message), bytes: P::wire_bytes(&message) })
+    }
+
+    fn show(&self, message: &[u8]) -> String {
+        match P::Message::decode_all(message) {
+            Ok(message) => format!("{message:?}"),
+            Err(error) => error.to_string(),
+        }
     }
 
     fn as_client(&self, message: &[u8], node: NodeId) -> Option<Vec<u8>> {

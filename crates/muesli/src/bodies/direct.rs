@@ -21,8 +21,8 @@ pub struct DirectTx<'a> {
     direct: &'a mut dyn Direct,
     txn: Txn,
     waits: bool,
-    /// The first conflict that an operation met.
-    conflict: Option<Error>,
+    /// The first conflict that an operation met; in a box, as most meet none.
+    conflict: Option<Box<Error>>,
 }
 
 impl DirectTx<'_> {
@@ -100,7 +100,7 @@ impl DirectTx<'_> {
     fn failed(&mut self, failure: Failure) -> Error {
         let error = Error::from(failure);
         if error.is_conflict() {
-            self.conflict.get_or_insert_with(|| error.clone());
+            self.conflict.get_or_insert_with(|| Box::new(error.clone()));
         }
         error
     }
@@ -184,7 +184,7 @@ fn run<T, E: 'static>(
             return Ran::Panicked(panic);
         }
         Ok(done) => {
-            let conflict = tx.conflict;
+            let conflict = tx.conflict.map(|conflict| *conflict);
             direct.rollback(txn);
             return Ran::Done(Err(match done {
                 Err(error) => Stopped::by(error, conflict),

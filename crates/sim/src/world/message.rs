@@ -1,5 +1,6 @@
 //! Messages and records of whatever protocol, as nodes wrote them.
 
+use muesli_core::machine::Looked;
 use muesli_core::{AnyProtocol, NodeId, Said};
 
 /// A message, encoded.
@@ -10,24 +11,20 @@ pub(super) struct Message {
     /// Its size on the wire, in bytes.
     pub(super) bytes: u64,
     pub(super) body: Vec<u8>,
-    /// As traces show it, where they are kept as text.
-    pub(super) shown: Option<String>,
 }
 
 impl Message {
     /// What a node says.
-    pub(super) fn of(said: &Said<'_>, shows: bool) -> Message {
+    pub(super) fn of(said: &Said<'_>) -> Message {
         let mut body = Vec::new();
         said.message.encode_to(&mut body);
-        let shown = shows.then(|| format!("{:?}", said.shown));
-        Message { name: said.name, bytes: said.bytes as u64, body, shown }
+        Message { name: said.name, bytes: said.bytes as u64, body }
     }
 
     /// What these bytes say, if they are a message.
     pub(super) fn decoded(protocol: &dyn AnyProtocol, body: Vec<u8>) -> Option<Message> {
-        let looked = protocol.look(&body)?;
-        let (name, bytes) = (looked.name, looked.bytes as u64);
-        Some(Message { name, bytes, body, shown: Some(looked.shown) })
+        let Looked { name, bytes } = protocol.look(&body)?;
+        Some(Message { name, bytes: bytes as u64, body })
     }
 
     /// As a client on `node` would say it of a transaction of its own; see

@@ -196,7 +196,8 @@ impl Crowd {
         let count = self.heard.len() as u64;
         let mut at = self.random.below(count) as usize;
         for _ in 0..LOOKS {
-            if self.how.as_members || self.heard[at].message.as_client(protocol, stranger).is_some()
+            if self.how.as_members
+                || protocol.as_client(&self.heard[at].message.body, stranger).is_some()
             {
                 break;
             }
@@ -246,7 +247,7 @@ impl Crowd {
 
 /// Whether a message is what a client says of a transaction of its own that writes nothing.
 fn is_as_client_says(protocol: &dyn AnyProtocol, message: &Message, stranger: NodeId) -> bool {
-    message.as_client(protocol, stranger).is_some_and(|said| said.body == message.body)
+    protocol.as_client(&message.body, stranger).is_some_and(|said| said == message.body)
 }
 
 impl World {

@@ -40,8 +40,6 @@ pub(super) struct Surroundings {
     pub(super) visitors: Arc<BTreeSet<NodeId>>,
     /// Of such a client: members have proven to it that timestamps up to this one are issued.
     pub(super) proven: Timestamp,
-    /// Whether messages are kept as text, too.
-    pub(super) shows: bool,
 }
 
 /// What leaves at the end of a turn.
@@ -69,7 +67,6 @@ impl Surroundings {
             longest: Longest::default(),
             visitors: Arc::default(),
             proven: Timestamp::ZERO,
-            shows: false,
         }
     }
 
@@ -167,7 +164,7 @@ impl Driver for Surroundings {
         self.load.bytes += bytes;
         self.longest.note_message(bytes, || said.name);
         let proven = self.proof_for(&said);
-        let message = Message::of(&said, self.shows);
+        let message = Message::of(&said);
         let envelope = Envelope { from: said.from, to: said.to, message };
         self.outgoing.messages.push(Sent { envelope, proven });
     }
