@@ -136,7 +136,7 @@ pub fn groups(data: &[u8]) {
     let Some((&which, data)) = data.split_first() else { return };
     match which % 4 {
         0 => by_first_byte(data, Groups),
-        1 => comes_back::<muesli_group::Record>(data),
+        1 => comes_back::<muesli_group::Record<u64>>(data),
         2 => comes_back::<Row>(data),
         _ => {
             // From a member that has nothing to say: only what is no message can come.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use muesli_core::wire::Wire;
-use muesli_core::{AnyMachine, Encode, LogPosition, RepositoryId};
+use muesli_core::{AnyMachine, Encode, LogPosition, Role};
 use muesli_log::{CheckpointStream, Directory, Disk, Opened, Published, Sequence};
 
 use crate::folder::{Folder, FolderError};
@@ -90,11 +90,11 @@ fn failure(error: muesli_log::LogError) -> LogFailure {
 }
 
 impl Log for WriteAhead {
-    fn append(&mut self, repository: RepositoryId, record: &dyn Encode) -> Result<(), LogFailure> {
+    fn append(&mut self, role: Role, record: &dyn Encode) -> Result<(), LogFailure> {
         let mut bytes = 0;
         let append = |out: &mut Vec<u8>| {
             let before = out.len();
-            repository.encode(out);
+            role.encode(out);
             record.encode_to(out);
             bytes = out.len() - before;
         };

@@ -3,7 +3,7 @@
 //! The driver appends every record as the node makes it, begins to make them stable once a turn,
 //! and lets nothing leave that depends on a record before the log says that it is stable.
 
-use muesli_core::{Encode, LogPosition, RepositoryId};
+use muesli_core::{Encode, LogPosition, Role};
 use muesli_log::{CheckpointStream, Published};
 use thiserror::Error;
 
@@ -18,7 +18,7 @@ pub trait Log {
     ///
     /// # Errors
     /// Nothing more can be made stable.
-    fn append(&mut self, repository: RepositoryId, record: &dyn Encode) -> Result<(), LogFailure>;
+    fn append(&mut self, role: Role, record: &dyn Encode) -> Result<(), LogFailure>;
 
     /// Begins to make stable all that was appended; called at most once a turn. Where that takes
     /// time, another thread does it, and wakes the loop by the waker that the log was made with.
@@ -80,7 +80,7 @@ pub struct Memory {
 }
 
 impl Log for Memory {
-    fn append(&mut self, _: RepositoryId, _: &dyn Encode) -> Result<(), LogFailure> {
+    fn append(&mut self, _: Role, _: &dyn Encode) -> Result<(), LogFailure> {
         self.appended += 1;
         Ok(())
     }

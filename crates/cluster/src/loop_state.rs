@@ -6,8 +6,7 @@ use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
     Address, Answer, AnyMachine, Catalog, Driver, Encode, Environment, Failure, LogPosition, Nanos,
-    NodeId, Note, OpId, Reader, Rejection, RepositoryId, Role, Said, Sender, Timestamp, Traffic,
-    WireError,
+    NodeId, Note, OpId, Reader, Rejection, Role, Said, Sender, Timestamp, Traffic, WireError,
 };
 
 use crate::checkpoints::UnderWay;
@@ -90,9 +89,9 @@ impl Driver for Process {
         }
     }
 
-    fn append(&mut self, repository: RepositoryId, record: &dyn Encode, _bytes: usize) {
+    fn append(&mut self, role: Role, record: &dyn Encode, _bytes: usize) {
         if let (Some(log), None) = (&mut self.log, &self.failure) {
-            self.failure = log.append(repository, record).err();
+            self.failure = log.append(role, record).err();
         }
     }
 
@@ -191,7 +190,7 @@ impl LoopState {
         let LoopState { machine, outside, .. } = self;
         if let Some(node) = node.filter(|node| outside.outbox.place_of(*node) == Some(place)) {
             machine.environment_mut().links.clear(node);
-            machine.unlinked(node);
+            machine.unlinked(node, outside);
         }
         outside.outbox.close(place, node);
     }
@@ -306,12 +305,16 @@ impl LoopState {
     /// # Errors
     /// As [`settle_log`](Self::settle_log).
     pub fn settle_all(&mut self) -> Result<(), LogFailure> {
-        if self.machine.environment().logged > self.asked { self.sync() } else { Ok(()) }
+        if self.machine.environment().positions.logged() > self.asked {
+            self.sync()
+        } else {
+            Ok(())
+        }
     }
 
     fn sync(&mut self) -> Result<(), LogFailure> {
         let Some(log) = &mut self.outside.log else { return Ok(()) };
-        self.asked = self.machine.environment().logged;
+        self.asked = self.machine.environment().positions.logged();
         self.congested = log.sync()?;
         Ok(())
     }

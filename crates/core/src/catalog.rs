@@ -13,8 +13,8 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::bytes::SmallBytes;
-use crate::effects::{Address, Role};
 use crate::ids::{NodeId, REPOSITORIES_MAX, RepositoryId, SpaceId};
+use crate::roles::{Address, Role};
 
 /// How a space finds its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

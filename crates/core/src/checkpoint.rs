@@ -24,8 +24,9 @@
 use std::collections::VecDeque;
 
 use crate::bytes::SmallBytes;
-use crate::effects::LogPosition;
-use crate::ids::{RepositoryId, SpaceId, Timestamp};
+use crate::ids::{SpaceId, Timestamp};
+use crate::positions::LogPosition;
+use crate::roles::Role;
 use crate::wire::Wire;
 
 /// What is of one moment is cut into pieces of about so many bytes.
@@ -36,9 +37,9 @@ pub const HEAD_PIECE_BYTES: usize = 32 << 10;
 pub struct Checkpoint {
     pub(crate) covers: LogPosition,
     pub(crate) needs: Option<LogPosition>,
-    pub(crate) repositories: Vec<(RepositoryId, Cursor)>,
-    /// Repositories whose pieces were all handed out.
-    pub(crate) complete: Vec<(RepositoryId, Cursor)>,
+    pub(crate) roles: Vec<(Role, Cursor)>,
+    /// Roles whose pieces were all handed out.
+    pub(crate) complete: Vec<(Role, Cursor)>,
 }
 
 /// Whether a checkpoint whose pieces were all taken may be published.

@@ -10,41 +10,14 @@ use std::sync::Arc;
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::contract::{Answer, Protocol};
-use crate::ids::{NodeId, OpId, RepositoryId};
+use crate::ids::{OpId, RepositoryId};
 use crate::links::Links;
 use crate::options::{Nanos, Settings};
 use crate::outcome::Failure;
+use crate::positions::{LogPosition, Positions};
 use crate::recorder::Recorder;
-
-/// Which state machine of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// The coordinator of the transactions begun there.
-    Coordinator,
-    /// The participant of a repository hosted there.
-    Repository(RepositoryId),
-}
-
-/// A state machine, by node and role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address {
-    /// The node.
-    pub node: NodeId,
-    /// The role there.
-    pub role: Role,
-}
-
-impl Address {
-    /// The coordinator of `node`.
-    pub fn coordinator(node: NodeId) -> Address {
-        Address { node, role: Role::Coordinator }
-    }
-
-    /// The repository, when it lives on `node`.
-    pub fn repository(node: NodeId, repository: RepositoryId) -> Address {
-        Address { node, role: Role::Repository(repository) }
-    }
-}
+use crate::roles::{Address, Role};
+use crate::timers::Timer;
 
 /// A message with its sender and its receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,10 +29,6 @@ pub struct Envelope<M> {
     /// What it says.
     pub message: M,
 }
-
-/// How many records a node has logged. Position 0 is always stable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LogPosition(pub u64);
 
 /// A row of a scan: key and value.
 pub type Row = (SmallBytes, SmallBytes);
@@ -87,7 +56,7 @@ pub enum Effect<M, R> {
     /// Append a record to the node's log; the first one makes position 1.
     Log {
         /// Whose record.
-        repository: RepositoryId,
+        role: Role,
         /// What must survive.
         record: R,
     },
@@ -95,7 +64,7 @@ pub enum Effect<M, R> {
     SetTimer {
         /// Whose timer.
         role: Role,
-        /// Which of its timers.
+        /// Which of its timers, by its [number](crate::timers::Timer::number).
         timer: u32,
         /// How long from now. Nothing: once what was said before has left (see
         /// [`Context::go_on_later`]).
@@ -190,10 +159,8 @@ pub struct Environment {
     pub modes: Modes,
     /// What was collected, ended and given up since the node's start.
     pub maintenance: Maintenance,
-    /// How many records this node has logged in its life.
-    pub logged: LogPosition,
-    /// The last of them that participants' effects wait for.
-    pub gate: LogPosition,
+    /// What each role of the node has logged, and what its effects wait for.
+    pub positions: Positions,
     /// A role of the node asked for its [next life](Context::restart).
     pub restart: bool,
     /// A role of the node was told of a catalog that the node is to [go by](Context::go_by).
@@ -275,13 +242,23 @@ impl<P: Protocol> Context<'_, P> {
         }
     }
 
-    /// What this role's effects must wait for: a participant speaks after all that was logged
-    /// before; a coordinator logs nothing, and waits for nothing unless it says so.
+    /// What this role's effects must wait for: whoever logs speaks after what it logged before; a
+    /// coordinator logs nothing, and waits for nothing unless it says so.
     fn gate(&self) -> LogPosition {
         match self.me.role {
             Role::Coordinator => LogPosition(0),
-            Role::Repository(_) => self.effects.gate,
+            role => self.gate_of(role),
         }
+    }
+
+    /// What the effects of a role of this node must wait for.
+    pub fn gate_of(&self, role: Role) -> LogPosition {
+        self.effects.positions.of(role).gate
+    }
+
+    /// The last record that this role has logged.
+    pub fn logged(&self) -> LogPosition {
+        self.effects.positions.of(self.me.role).logged
     }
 
     /// Sends `message`.
@@ -311,9 +288,10 @@ impl<P: Protocol> Context<'_, P> {
         self.effects.list.push(Effect::Complete { op, result, after });
     }
 
-    /// Sends `message` once everything logged so far is stable, lazily logged records included.
+    /// Sends `message` once everything that this role has logged is stable, lazily logged records
+    /// included.
     pub fn send_when_logged(&mut self, to: Address, message: P::Message) {
-        let (envelope, after) = (Envelope { from: self.me, to, message }, self.effects.logged);
+        let (envelope, after) = (Envelope { from: self.me, to, message }, self.logged());
         self.effects.list.push(Effect::Send { envelope, after });
     }
 
@@ -329,11 +307,11 @@ impl<P: Protocol> Context<'_, P> {
         );
     }
 
-    /// Logs what the closure makes, if records are logged at all; whatever this node's
-    /// participants say from now on waits for it.
+    /// Logs what the closure makes, if records are logged at all; whatever this role says from now
+    /// on waits for it.
     ///
     /// # Panics
-    /// If a coordinator calls it: only participants have something that must survive.
+    /// If a coordinator calls it: it has nothing that must survive.
     #[inline]
     pub fn log(&mut self, record: impl FnOnce() -> P::Record) {
         if self.settings.logging {
@@ -342,16 +320,16 @@ impl<P: Protocol> Context<'_, P> {
         }
     }
 
-    /// Whatever this node's participants say from now on waits for all that was logged so far,
-    /// lazily logged records included.
+    /// Whatever this role says from now on waits for all that it has logged so far, lazily logged
+    /// records included.
     pub fn wait_for_log(&mut self) {
-        self.effects.gate = self.effects.logged;
+        self.effects.positions.wait(self.me.role);
     }
 
-    /// Whatever this node's participants say from now on waits until the log is stable up to
-    /// `position`, which may have been logged long ago.
+    /// Whatever this role says from now on waits until the log is stable up to `position`, which
+    /// may have been logged long ago.
     pub fn wait_for_log_up_to(&mut self, position: LogPosition) {
-        self.effects.gate = self.effects.gate.max(position);
+        self.effects.positions.wait_up_to(self.me.role, position);
     }
 
     /// Logs what the closure makes, if records are logged at all; nothing waits for it but what is
@@ -363,17 +341,16 @@ impl<P: Protocol> Context<'_, P> {
         if !self.settings.logging {
             return;
         }
-        let Role::Repository(repository) = self.me.role else {
-            panic!("a coordinator logs nothing")
-        };
-        self.effects.logged.0 += 1;
-        self.effects.list.push(Effect::Log { repository, record: record() });
+        let role = self.me.role;
+        assert!(role != Role::Coordinator, "a coordinator logs nothing");
+        self.effects.positions.append(role);
+        self.effects.list.push(Effect::Log { role, record: record() });
     }
 
     /// Asks for a call of this role's `timer` as soon as what was said so far has left: for work
     /// that nobody should wait for who does not need it. A driver that has much else to do calls it
     /// in turn with that.
-    pub fn go_on_later(&mut self, timer: u32) {
+    pub fn go_on_later(&mut self, timer: impl Timer) {
         self.set_timer(timer, Nanos(0));
     }
 
@@ -390,7 +367,8 @@ impl<P: Protocol> Context<'_, P> {
     }
 
     /// Asks for a call of this role's `timer` in a while.
-    pub fn set_timer(&mut self, timer: u32, after: Nanos) {
-        self.effects.list.push(Effect::SetTimer { role: self.me.role, timer, after });
+    pub fn set_timer(&mut self, timer: impl Timer, after: Nanos) {
+        let (role, timer) = (self.me.role, timer.number());
+        self.effects.list.push(Effect::SetTimer { role, timer, after });
     }
 }

@@ -15,10 +15,10 @@ use smallvec::SmallVec;
 
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
-use crate::effects::{Address, Role};
 use crate::ids::{RepositoryId, SpaceId, Timestamp, TxnId};
 use crate::options::Settings;
 use crate::parts::locks::KeyRange;
+use crate::roles::{Address, Role};
 
 /// Who sent a message, as far as its driver has made sure of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl View<'_> {
     pub fn repository(&self) -> Option<RepositoryId> {
         match self.me.role {
             Role::Repository(repository) => Some(repository),
-            Role::Coordinator => None,
+            Role::Coordinator | Role::Service(_) => None,
         }
     }
 

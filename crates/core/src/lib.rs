@@ -1,9 +1,9 @@
 //! Words, contract and shared parts of Muesli's transaction protocols.
 //!
-//! A protocol is a pair of deterministic state machines ([`contract`]); a [`node`] holds one
-//! coordinator and the participants of its repositories; a driver gives the node inputs and
-//! performs its [`effects`]. What several protocols need stands in [`parts`], each part knowing
-//! no protocol.
+//! A protocol is a set of deterministic state machines ([`contract`]); a [`node`] is a map of them
+//! by [role](roles): one coordinator, the participants of its repositories, and its services. A
+//! driver gives the node inputs and performs its [`effects`]. What several protocols need stands in
+//! [`parts`], each part knowing no protocol.
 
 pub mod actions;
 pub mod bytes;
@@ -29,10 +29,13 @@ pub mod operations;
 pub mod options;
 pub mod outcome;
 pub mod parts;
+pub mod positions;
 pub mod post;
 pub mod procedure;
 pub mod recorder;
+pub mod roles;
 pub mod secret;
+pub mod timers;
 pub mod together;
 pub mod traffic;
 pub mod wire;
@@ -42,13 +45,11 @@ pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{
-    Answer, Coordinator, Here, Isolation, Later, Operation, Participant, Protocol, Put, Scan, Step,
+    Answer, Coordinator, Here, Isolation, Later, NoService, Operation, Participant, Protocol, Put,
+    Scan, Service, Step,
 };
 pub use delay::{Delay, DelayedCall, Gave};
-pub use effects::{
-    Address, Context, Effect, Effects, Envelope, Environment, LogPosition, Maintenance, Modes,
-    Role, Row, Work,
-};
+pub use effects::{Context, Effect, Effects, Envelope, Environment, Maintenance, Modes, Row, Work};
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use judgement::{Rejection, Rejections, Sender, View};
 pub use lag::Lag;
@@ -58,13 +59,16 @@ pub use machine::{AnyMachine, AnyProtocol, Driver, Encode, Machine, Note, Outsid
 pub use node::Node;
 pub use options::{Nanos, Pace, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
+pub use positions::{LogPosition, Positions, RolePositions};
 pub use post::Post;
 pub use procedure::{
     Call, Class, Footprint, Fragment, Invoked, Place, Procedure, ProcedureId, Procedures, Refuses,
     Stop, Store, Touched,
 };
 pub use recorder::Recorder;
+pub use roles::{Address, Role, ServiceId, ServiceKind};
 pub use secret::{Secret, Tag};
+pub use timers::{NoTimer, Timer};
 pub use together::Together;
 pub use traffic::Traffic;
 pub use wire::{Reader, Wire, WireError};

@@ -10,10 +10,10 @@ use hashbrown::HashMap;
 
 use crate::contract::Answer;
 use crate::deadlines::Deadlines;
-use crate::effects::Role;
 use crate::ids::OpId;
 use crate::options::Nanos;
 use crate::outcome::Failure;
+use crate::roles::Role;
 
 /// Operation numbers of sleeps; those of the node are below.
 const SLEEPS: u64 = 1 << 63;

@@ -18,6 +18,7 @@ use crate::inside::{Context, InnerContext, Inside, send_now};
 use crate::judge::judge_inside;
 use crate::layout;
 use crate::protocol::{Ballot, Grouped, Message, Rules};
+use crate::timers;
 
 /// The coordinator. Repositories of its own node it reaches by messages too, for their leaders
 /// answer only once they are sure to lead.
@@ -45,7 +46,10 @@ impl<P: Protocol> Front<P> {
                 Effect::Complete { op, result, .. } => {
                     cx.complete_after(op, result, LogPosition(0));
                 }
-                Effect::SetTimer { timer, after, .. } => cx.set_timer(timer, after),
+                Effect::SetTimer { timer, after, .. } => {
+                    let timer: <P::Coordinator as Coordinator<P>>::Timer = timers::inner(timer);
+                    cx.set_timer(timer, after);
+                }
                 Effect::Log { .. } => unreachable!("a coordinator logs nothing"),
             }
         }
@@ -89,6 +93,8 @@ impl<P: Protocol> Front<P> {
 }
 
 impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
+    type Timer = <P::Coordinator as Coordinator<P>>::Timer;
+
     fn new(node: NodeId, incarnation: u32, rules: &Rules<P::Rules>) -> Front<P> {
         let inner = P::Coordinator::new(node, incarnation, &rules.inner);
         let (inside, visitors) = (Inside::new(), BTreeSet::new());
@@ -184,7 +190,11 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         }
     }
 
-    fn timer(&mut self, timer: u32, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
+    fn start(&mut self, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, here, cx| inner.start(here, cx));
+    }
+
+    fn timer(&mut self, timer: Self::Timer, _: Here<'_, Grouped<P>>, cx: &mut Context<'_, P>) {
         self.run(cx, |inner, here, cx| inner.timer(timer, here, cx));
     }
 
@@ -199,7 +209,7 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         }
     }
 
-    fn unlinked(&mut self, node: NodeId) {
+    fn unlinked(&mut self, node: NodeId, _: &mut Context<'_, P>) {
         self.visitors.remove(&node);
     }
 
@@ -305,7 +315,7 @@ mod tests {
         assert_eq!(stage.deliver(leads(1, 1)), []);
         assert_eq!(stage.link(SECOND), [(second, "Placement"), (second, "Leads")]);
         assert_eq!(stage.deliver(leads(2, 2)), [(first, "Leads"), (second, "Leads")]);
-        stage.node.unlinked(VISITOR);
+        stage.node.unlinked(VISITOR, &mut stage.effects);
         assert_eq!(stage.deliver(leads(3, 1)), [(second, "Leads")]);
         let moved = catalog().moved(RepositoryId(3), NodeId(0));
         let (epoch, homes, leaving) = (moved.placement, moved.stays(), Vec::new());

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Effect, Effects, Envelope, Environment, Links, LogPosition, Protocol,
-    RepositoryId, Role,
+    Address, Catalog, Effect, Effects, Envelope, Environment, Links, LogPosition, Positions,
+    Protocol, RepositoryId, Role, RolePositions,
 };
 
 use crate::layout;
@@ -27,9 +27,8 @@ pub(crate) struct Inside<P> {
     leaders: BTreeMap<u16, (Ballot, u16)>,
     /// How many messages were for any member of a group.
     for_any: u64,
-    /// Log positions as the role sees them: numbers of entries.
-    pub(crate) logged: LogPosition,
-    pub(crate) gate: LogPosition,
+    /// Log positions as a participant sees them: numbers of entries.
+    pub(crate) positions: RolePositions,
     protocol: PhantomData<P>,
 }
 
@@ -39,8 +38,7 @@ impl<P: Protocol> Inside<P> {
             catalog: None,
             leaders: BTreeMap::new(),
             for_any: 0,
-            logged: LogPosition(0),
-            gate: LogPosition(0),
+            positions: RolePositions::default(),
             protocol: PhantomData,
         }
     }
@@ -66,16 +64,32 @@ impl<P: Protocol> Inside<P> {
         }
     }
 
-    /// Lets `role` run in its own world. Returns what it answered and what it said.
+    /// Lets the participant of `role` run in its own world, where positions are numbers of entries.
+    /// Returns what it answered and what it said.
     pub(crate) fn run<T>(
         &mut self,
         role: Role,
         cx: &mut Context<'_, P>,
         run: impl FnOnce(&mut InnerContext<'_, P>) -> T,
     ) -> (T, Said<P>) {
+        let positions = Positions::alone(role, self.positions);
+        let (answer, said, positions) = self.run_at(role, positions, cx, run);
+        self.positions = positions.of(role);
+        (answer, said)
+    }
+
+    /// Lets `role` run in its own world, at these positions of a log. Returns what it answered, what
+    /// it said, and the positions afterwards.
+    pub(crate) fn run_at<T>(
+        &mut self,
+        role: Role,
+        positions: Positions,
+        cx: &mut Context<'_, P>,
+        run: impl FnOnce(&mut InnerContext<'_, P>) -> T,
+    ) -> (T, Said<P>, Positions) {
         let catalog = self.catalog(cx.catalog);
         let node = match role {
-            Role::Coordinator => cx.me.node,
+            Role::Coordinator | Role::Service(_) => cx.me.node,
             Role::Repository(group) => catalog.home(group),
         };
         let mut effects = Effects::new(Environment {
@@ -85,8 +99,7 @@ impl<P: Protocol> Inside<P> {
             work: std::mem::take(&mut cx.effects.work),
             modes: cx.effects.modes,
             maintenance: cx.effects.maintenance,
-            logged: self.logged,
-            gate: self.gate,
+            positions,
             restart: false,
             newer_catalog: None,
         });
@@ -101,9 +114,8 @@ impl<P: Protocol> Inside<P> {
         cx.effects.recorder = effects.recorder.take();
         (cx.effects.work, cx.effects.modes) = (effects.work, effects.modes);
         cx.effects.maintenance = effects.maintenance;
-        (self.logged, self.gate) = (effects.logged, effects.gate);
         cx.effects.restart |= effects.restart;
-        (answer, effects.list)
+        (answer, effects.list, effects.environment.positions)
     }
 
     /// What is under way to whoever leads a group is under way to the group, as the role sees it.
@@ -124,11 +136,21 @@ impl<P: Protocol> Inside<P> {
 
     /// Sends what was said to whoever it is for, now.
     pub(crate) fn speak(&mut self, envelope: Envelope<P::Message>, cx: &mut Context<'_, P>) {
+        self.speak_after(envelope, LogPosition(0), cx);
+    }
+
+    /// Sends what was said to whoever it is for, once the node's log is stable up to `after`.
+    pub(crate) fn speak_after(
+        &mut self,
+        envelope: Envelope<P::Message>,
+        after: LogPosition,
+        cx: &mut Context<'_, P>,
+    ) {
         let Envelope { from, to, message } = envelope;
         if let Some(any) = self.any_member(to.role, &message, cx) {
-            return send_now(any, Message::Inside { from, hops: 0, message }, cx);
+            return send_after(any, Message::Inside { from, hops: 0, message }, after, cx);
         }
-        self.pass_on(from, to, 0, message, cx);
+        self.pass_on_after((from, to, 0), message, after, cx);
     }
 
     /// For what any member of a group may answer: the one of this node, else one after the other.
@@ -160,14 +182,24 @@ impl<P: Protocol> Inside<P> {
         message: P::Message,
         cx: &mut Context<'_, P>,
     ) {
+        self.pass_on_after((from, to, hops), message, LogPosition(0), cx);
+    }
+
+    fn pass_on_after(
+        &self,
+        (from, to, hops): (Address, Address, u8),
+        message: P::Message,
+        after: LogPosition,
+        cx: &mut Context<'_, P>,
+    ) {
         let to = match to.role {
-            Role::Coordinator => Address::coordinator(to.node),
+            Role::Coordinator | Role::Service(_) => to,
             Role::Repository(group) if P::is_for_all(&message) => {
                 let catalog = cx.catalog;
                 for place in layout::taken(catalog, group.0) {
                     let to = layout::address(catalog, group.0, place);
                     let inside = Message::Inside { from, hops, message: message.clone() };
-                    to.into_iter().for_each(|to| send_now(to, inside.clone(), cx));
+                    to.into_iter().for_each(|to| send_after(to, inside.clone(), after, cx));
                 }
                 return;
             }
@@ -181,7 +213,7 @@ impl<P: Protocol> Inside<P> {
                 to
             }
         };
-        send_now(to, Message::Inside { from, hops, message }, cx);
+        send_after(to, Message::Inside { from, hops, message }, after, cx);
     }
 
     /// A member says that it leads; true if nobody had said so before.
@@ -217,6 +249,16 @@ pub(crate) fn send_now<P: Protocol>(
     message: Message<P::Message>,
     cx: &mut Context<'_, P>,
 ) {
+    send_after(to, message, LogPosition(0), cx);
+}
+
+/// Sends a message once this node's log is stable up to `after`.
+fn send_after<P: Protocol>(
+    to: Address,
+    message: Message<P::Message>,
+    after: LogPosition,
+    cx: &mut Context<'_, P>,
+) {
     let envelope = Envelope { from: cx.me, to, message };
-    cx.effects.list.push(Effect::Send { envelope, after: LogPosition(0) });
+    cx.effects.list.push(Effect::Send { envelope, after });
 }

@@ -24,7 +24,7 @@ pub(crate) fn judge<P: Protocol>(
     sender: Sender,
     view: View<'_>,
 ) -> Result<(), Rejection> {
-    let to_member = view.repository().is_some();
+    let to_member = view.me.role != Role::Coordinator;
     match message {
         Message::Inside { from: first, .. } => {
             ensure(layout::is_inner(*first, view.catalog), Rejection::Catalog)?;
@@ -143,7 +143,7 @@ fn first_sender(first: Address, sender: Sender, inner: &Catalog) -> Sender {
 /// A role as the protocol inside names it.
 pub(crate) fn inner_address(me: Address, inner: &Catalog) -> Address {
     match me.role {
-        Role::Coordinator => me,
+        Role::Coordinator | Role::Service(_) => me,
         Role::Repository(member) => {
             let group = RepositoryId(layout::place(member).0);
             let known = usize::from(group.0) < inner.repositories();

@@ -101,7 +101,7 @@ pub enum Unfit {
 /// Whether a name in the inner catalog is one: that of a coordinator, or of a group that there is.
 pub fn is_inner(address: Address, catalog: &Catalog) -> bool {
     match address.role {
-        Role::Coordinator => true,
+        Role::Coordinator | Role::Service(_) => true,
         Role::Repository(group) => group.0 < groups(catalog),
     }
 }

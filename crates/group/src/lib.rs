@@ -11,7 +11,8 @@
 //! others replay what is decided, so that any of them can go on. All of it is a protocol again,
 //! [`Grouped<P>`]: its participants are replicas, its coordinator is that of `P` behind a
 //! [`Front`](front::Front) that knows who leads. So every driver runs groups as it runs anything
-//! else, and a group of one is no group: it is `P` itself.
+//! else, and a group of one is no group: it is `P` itself. A service of `P` is
+//! [kept by its node alone](service).
 //!
 //! # Why nothing acknowledged is lost
 //! A replica says nothing before everything that it wrote down is stable on its disk: the gate of
@@ -51,6 +52,8 @@ pub mod ledger;
 pub mod placement;
 pub mod protocol;
 pub mod replica;
+pub mod service;
+pub mod timers;
 pub mod transfer;
 mod wire;
 mod written;

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use muesli_core::{
     Address, Catalog, Isolation, Nanos, NodeId, Protocol, Rejection, RepositoryId, Sender,
-    SmallBytes, View, Wire,
+    ServiceId, SmallBytes, View, Wire,
 };
 
 use crate::front::Front;
@@ -13,6 +13,7 @@ use crate::judge;
 use crate::layout;
 use crate::ledger::{Change, Summary};
 use crate::replica::Replica;
+use crate::service::Alone;
 use crate::transfer::{Batch, Fetch, FetchState, StatePiece};
 
 /// Protocol `P` with each of its repositories on a group of nodes.
@@ -238,9 +239,15 @@ pub enum Message<M> {
     Long(u64),
 }
 
-/// What a member's log holds: changes of what it knows, made together or not at all.
+/// What a node's log holds: changes of what a member knows, made together or not at all, or what a
+/// service says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record(pub Vec<Change>);
+pub enum Record<R> {
+    /// Of a member.
+    Changes(Vec<Change>),
+    /// A record of a service of the protocol inside.
+    Service(R),
+}
 
 /// About how many bytes a summary has.
 const SUMMARY_BYTES: usize = 120;
@@ -251,10 +258,15 @@ impl<P: Protocol> Protocol for Grouped<P> {
     const TIMESTAMP_STEP: Option<Nanos> = P::TIMESTAMP_STEP;
     const KEEPS_OLD_VERSIONS: bool = P::KEEPS_OLD_VERSIONS;
     type Message = Message<P::Message>;
-    type Record = Record;
+    type Record = Record<P::Record>;
     type Rules = Rules<P::Rules>;
     type Coordinator = Front<P>;
     type Participant = Replica<P>;
+    type Service = Alone<P>;
+
+    fn services(rules: &Rules<P::Rules>, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
+        P::services(&rules.inner, node, &layout::inner(catalog))
+    }
 
     fn offers_strict(rules: &Rules<P::Rules>) -> bool {
         P::offers_strict(&rules.inner)
@@ -292,7 +304,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
         }
     }
 
-    fn record_bytes(record: &Record) -> usize {
+    fn record_bytes(record: &Record<P::Record>) -> usize {
         let mut bytes = Vec::new();
         record.encode(&mut bytes);
         bytes.len()

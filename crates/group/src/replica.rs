@@ -28,7 +28,6 @@ use self::catch_up::Fetching;
 use self::disk::Pace;
 use self::heard::Progress;
 use self::load::Loading;
-use self::long::LONG_TIMER;
 use self::serve::Serving;
 use self::step_down::Mark;
 use crate::consensus::{Consensus, ELECTION_TICKS, Outgoing};
@@ -39,11 +38,9 @@ use crate::layout;
 use crate::lead::Leading;
 use crate::ledger::{Entry, Ledger, Standing};
 use crate::protocol::{Grouped, Message, Record, Rules};
+use crate::timers::{InnerTimer, MemberTimer};
 use crate::written::Written;
 
-/// The timer of the consensus's ticks; those of the participant inside come after it.
-const TICK_TIMER: u32 = 0;
-const INNER_TIMERS: u32 = 1;
 /// A leader says that it leads once in so many ticks.
 const ANNOUNCE_TICKS: u64 = 8;
 /// After so many ticks without a decision, followers are told to ask for what is missing.
@@ -303,7 +300,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     fn on_tick(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(TICK_TIMER, self.rules.tick);
+        cx.set_timer(MemberTimer::<InnerTimer<P>>::Tick, self.rules.tick);
         self.ticks += 1;
         if !self.is_home(cx) {
             return;
@@ -355,6 +352,10 @@ impl<P: Protocol> Replica<P> {
 }
 
 impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
+    type Timer = MemberTimer<InnerTimer<P>>;
+
+    muesli_core::role_without_links!(Grouped<P>);
+
     fn new(id: RepositoryId, settings: &Settings, rules: &Rules<P::Rules>) -> Replica<P> {
         let (group, place) = layout::place(id);
         let inner = P::Participant::new(RepositoryId(group), settings, &rules.inner);
@@ -407,7 +408,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     }
 
     fn start(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(TICK_TIMER, self.rules.tick);
+        cx.set_timer(MemberTimer::<InnerTimer<P>>::Tick, self.rules.tick);
         self.wanted = layout::wanted(cx.catalog, self.group);
         self.end_replay(cx);
         if self.is_home(cx) {
@@ -451,19 +452,20 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         self.turn(cx);
     }
 
-    fn timer(&mut self, timer: u32, cx: &mut Context<'_, P>) {
-        if timer == TICK_TIMER {
-            self.on_tick(cx);
-        } else if timer == LONG_TIMER {
-            self.take_long(cx);
-        } else if self.leading.is_some() {
-            self.step(cx, |inner, cx| inner.timer(timer - INNER_TIMERS, cx));
+    fn timer(&mut self, timer: Self::Timer, cx: &mut Context<'_, P>) {
+        match timer {
+            MemberTimer::Tick => self.on_tick(cx),
+            MemberTimer::Long => self.take_long(cx),
+            MemberTimer::Inside(timer) if self.leading.is_some() => {
+                self.step(cx, |inner, cx| inner.timer(timer, cx));
+            }
+            MemberTimer::Inside(_) => {}
         }
         self.turn(cx);
     }
 
     /// What a member logs for itself is its own.
-    fn judge_record(&self, _: &Record, _: &Catalog) -> Result<(), Rejection> {
+    fn judge_record(&self, _: &Record<P::Record>, _: &Catalog) -> Result<(), Rejection> {
         Ok(())
     }
 
@@ -471,8 +473,9 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         Some(&self.rejections)
     }
 
-    fn replay(&mut self, record: Record, cx: &mut Context<'_, P>) {
-        self.replay_changes(record.0, cx);
+    fn replay(&mut self, record: Record<P::Record>, cx: &mut Context<'_, P>) {
+        let Record::Changes(changes) = record else { unreachable!("a member logs changes") };
+        self.replay_changes(changes, cx);
     }
 
     fn begin_checkpoint(&self) -> Option<Cursor> {

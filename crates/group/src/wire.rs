@@ -111,15 +111,28 @@ impl Wire for Change {
     }
 }
 
-impl Wire for Record {
+/// In place of the number of changes: a service's record follows.
+const SERVICE: u32 = u32::MAX;
+
+impl<R: Wire> Wire for Record<R> {
     const LEAST_BYTES: usize = 4;
 
     fn encode(&self, out: &mut Vec<u8>) {
-        self.0.encode(out);
+        match self {
+            Record::Changes(changes) => changes.encode(out),
+            Record::Service(record) => {
+                SERVICE.encode(out);
+                record.encode(out);
+            }
+        }
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<Record, WireError> {
-        Vec::decode(input).map(Record)
+    fn decode(input: &mut Reader<'_>) -> Result<Record<R>, WireError> {
+        if u32::decode(&mut input.clone())? == SERVICE {
+            u32::decode(input)?;
+            return R::decode(input).map(Record::Service);
+        }
+        Vec::decode(input).map(Record::Changes)
     }
 }
 
@@ -230,7 +243,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_refused_or_read(bytes: Vec<u8>) {
-            let _ = Record::decode_all(&bytes);
+            let _ = Record::<u64>::decode_all(&bytes);
             let _ = Message::<u64>::decode_all(&bytes);
         }
 
@@ -256,10 +269,11 @@ mod tests {
                 Change::Install(7), piece, Change::Installed(8), Change::Entries(3, entries),
                 Change::Restored { upto: 4, bytes: 44 }, last,
             ];
-            let record = Record(changes);
-            let mut bytes = Vec::new();
-            record.encode(&mut bytes);
-            prop_assert_eq!(Record::decode_all(&bytes), Ok(record));
+            for record in [Record::Changes(changes), Record::Service(length)] {
+                let mut bytes = Vec::new();
+                record.encode(&mut bytes);
+                prop_assert_eq!(Record::decode_all(&bytes), Ok(record));
+            }
         }
     }
 }

@@ -366,6 +366,6 @@ fn new_host(setup: &Setup, place: u32, visitors: &Arc<BTreeSet<NodeId>>) -> Host
 fn role_number(role: Role) -> u64 {
     match role {
         Role::Coordinator => 0,
-        Role::Repository(repository) => 1 + u64::from(repository.0),
+        other => 1 + u64::from(other.code()),
     }
 }

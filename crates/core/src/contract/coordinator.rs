@@ -4,12 +4,14 @@ use std::fmt::Debug;
 
 use super::{Here, Operation, Protocol, Step};
 use crate::bytes::SmallBytes;
-use crate::effects::{Address, Context};
+use crate::effects::Context;
 use crate::ids::{NodeId, SpaceId, Timestamp, Txn, TxnId};
 use crate::judgement::{Rejection, Sender, View};
 use crate::options::Nanos;
 use crate::outcome::Outcome;
 use crate::recorder::Recorder;
+use crate::roles::Address;
+use crate::timers::Timer;
 
 /// The state machine that runs transactions on behalf of clients.
 ///
@@ -17,8 +19,12 @@ use crate::recorder::Recorder;
 /// An operation on a transaction that has ended answers
 /// [`Failure::Ended`](crate::outcome::Failure::Ended).
 pub trait Coordinator<P: Protocol>: Clone + Debug {
+    /// The timers that it sets.
+    type Timer: Timer;
     /// A coordinator at `node`, in its life number `incarnation`.
     fn new(node: NodeId, incarnation: u32, rules: &P::Rules) -> Self;
+    /// Called once, before anything else: sets the timers that the role lives by.
+    fn start(&mut self, here: Here<'_, P>, cx: &mut Context<'_, P>);
     /// Does what a client asks.
     fn operate(&mut self, operation: Operation, here: Here<'_, P>, cx: &mut Context<'_, P>)
     -> Step;
@@ -58,7 +64,7 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
         cx: &mut Context<'_, P>,
     );
     /// A timer that this coordinator set.
-    fn timer(&mut self, timer: u32, here: Here<'_, P>, cx: &mut Context<'_, P>);
+    fn timer(&mut self, timer: Self::Timer, here: Here<'_, P>, cx: &mut Context<'_, P>);
     /// Writes the transactions that have not ended into the history, when the node stops.
     fn record_running(&self, recorder: &mut Recorder);
     /// How many transactions have not ended: running, or committed and not yet known to be so
@@ -69,7 +75,7 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// A link to another node is there from now on: whatever was sent to it before may be lost.
     fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>);
     /// The link to another node is gone.
-    fn unlinked(&mut self, node: NodeId);
+    fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_, P>);
     /// The node ends in an orderly way, and nothing is open: says to repositories elsewhere what
     /// they need not keep for it any more.
     fn leave(&mut self, cx: &mut Context<'_, P>);

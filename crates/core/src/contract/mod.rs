@@ -1,8 +1,8 @@
 //! The contract between protocols and drivers.
 //!
-//! A [`Protocol`] is two state machines: a [`Coordinator`] that runs transactions for clients, and
-//! a [`Participant`] per repository. Both are functions of their inputs: [operations](Operation),
-//! messages, timers. What they want done they append to the
+//! A [`Protocol`] is a set of state machines: a [`Coordinator`] that runs transactions for clients,
+//! a [`Participant`] per repository, and the [services](Service) that it adds. All are functions of
+//! their inputs: [operations](Operation), messages, timers. What they want done they append to the
 //! [`Context`](crate::effects::Context)'s effects.
 //!
 //! What a client asks is a value, an [`Operation`], and so is what it is told, an [`Answer`]: on
@@ -19,6 +19,7 @@ mod here;
 mod operation;
 mod participant;
 mod protocol;
+mod service;
 mod without;
 
 pub use coordinator::Coordinator;
@@ -27,3 +28,4 @@ pub use here::Here;
 pub use operation::{Answer, Operation, Put, Scan, Step};
 pub use participant::Participant;
 pub use protocol::{Isolation, Protocol};
+pub use service::{NoService, Service};

@@ -7,16 +7,20 @@ use super::Protocol;
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Cursor, Readiness};
-use crate::effects::{Address, Context};
-use crate::ids::{RepositoryId, SpaceId, Timestamp};
+use crate::effects::Context;
+use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp};
 use crate::judgement::{Rejection, Rejections, Sender, View};
 use crate::lag::Lag;
 use crate::options::Settings;
 use crate::post::Post;
+use crate::roles::Address;
+use crate::timers::Timer;
 use crate::wire::WireError;
 
 /// The state machine of a repository.
 pub trait Participant<P: Protocol>: Debug {
+    /// The timers that it sets.
+    type Timer: Timer;
     /// An empty repository.
     fn new(id: RepositoryId, settings: &Settings, rules: &P::Rules) -> Self;
     /// Called once, before anything else, and again after the last [`replay`](Self::replay): sets
@@ -40,7 +44,12 @@ pub trait Participant<P: Protocol>: Debug {
     /// A message for this repository.
     fn receive(&mut self, from: Address, message: P::Message, cx: &mut Context<'_, P>);
     /// A timer that this participant set.
-    fn timer(&mut self, timer: u32, cx: &mut Context<'_, P>);
+    fn timer(&mut self, timer: Self::Timer, cx: &mut Context<'_, P>);
+    /// A link to another node is there from now on: whatever was sent to it before may be lost. A
+    /// repository that a group keeps is told nothing of links, which differ from member to member.
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>);
+    /// The link to another node is gone.
+    fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_, P>);
     /// Whether a record can come next, as somebody else says who wrote the log so far: as this role
     /// and the record alone say, so that all who replay one log judge alike. Whatever this role
     /// may log is taken; what is taken can be [replayed](Self::replay). A role's own log is not

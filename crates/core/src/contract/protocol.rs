@@ -2,12 +2,12 @@
 
 use std::fmt::Debug;
 
-use super::{Coordinator, Participant};
+use super::{Coordinator, Participant, Service};
 use crate::catalog::Catalog;
-use crate::effects::Address;
 use crate::ids::NodeId;
 use crate::judgement::{Rejection, Sender, View};
 use crate::options::Nanos;
+use crate::roles::{Address, ServiceId};
 use crate::wire::Wire;
 
 /// What a protocol promises of the histories that it lets happen.
@@ -23,7 +23,7 @@ pub enum Isolation {
     RepeatableRead,
 }
 
-/// A transaction protocol: its messages, its records, and its two roles.
+/// A transaction protocol: its messages, its records, and its roles.
 pub trait Protocol: Sized + Clone + Debug + 'static {
     /// As `--protocol` names it.
     const NAME: &'static str;
@@ -39,12 +39,16 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     type Coordinator: Coordinator<Self>;
     /// Holds a part of the keys.
     type Participant: Participant<Self>;
+    /// What else it has; [`NoService`](super::NoService): nothing.
+    type Service: Service<Self>;
     /// How long a step of the counters of timestamps is, where these follow the clocks of the
     /// repositories; `None`: they count something else. Where there is one, a client can know that
     /// the repositories will have come to a later timestamp soon, and keep it as a lease.
     const TIMESTAMP_STEP: Option<Nanos>;
     /// Whether replaced versions are kept for open transactions, which have leases on them.
     const KEEPS_OLD_VERSIONS: bool;
+    /// The services that live on `node`. Those that are there stay for as long as the node lives.
+    fn services(rules: &Self::Rules, node: NodeId, catalog: &Catalog) -> Vec<ServiceId>;
     /// The size of a message on the wire, in bytes, for bandwidth and cost models.
     fn wire_bytes(message: &Self::Message) -> usize;
     /// The size of a record on disk, in bytes.

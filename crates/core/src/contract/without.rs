@@ -3,14 +3,22 @@
 //! The contract has no defaults: a role that forgot something would be wrong silently. One that
 //! does without says so by a line of its own.
 
+/// Inside an `impl` of any role: links that come and go change nothing.
+#[macro_export]
+macro_rules! role_without_links {
+    ($protocol:ty) => {
+        fn linked(&mut self, _: $crate::NodeId, _: &mut $crate::Context<'_, $protocol>) {}
+
+        fn unlinked(&mut self, _: $crate::NodeId, _: &mut $crate::Context<'_, $protocol>) {}
+    };
+}
+
 /// Inside an `impl Coordinator<$protocol>`: links that come and go change nothing, nothing is to be
 /// told as the node leaves, and no session brings or takes what it has seen elsewhere.
 #[macro_export]
 macro_rules! coordinator_without_neighbours {
     ($protocol:ty) => {
-        fn linked(&mut self, _: $crate::NodeId, _: &mut $crate::Context<'_, $protocol>) {}
-
-        fn unlinked(&mut self, _: $crate::NodeId) {}
+        $crate::role_without_links!($protocol);
 
         fn leave(&mut self, _: &mut $crate::Context<'_, $protocol>) {}
 
@@ -40,8 +48,7 @@ macro_rules! coordinator_without_peeks {
     };
 }
 
-/// Inside an `impl Coordinator<$protocol>` or an `impl Participant<$protocol>`: whatever the
-/// protocol's own judgement lets through is taken, and no timestamps are issued here.
+/// Inside an `impl` of any role: whatever the protocol's own judgement lets through is taken, and no timestamps are issued here.
 #[macro_export]
 macro_rules! role_without_judgement {
     ($protocol:ty) => {
@@ -107,11 +114,62 @@ macro_rules! participant_without_checkpoints {
     };
 }
 
+/// Inside an `impl Service<$protocol>`: it logs nothing, and begins every life with nothing.
+#[macro_export]
+macro_rules! service_without_records {
+    ($protocol:ty) => {
+        fn replay(
+            &mut self,
+            _: <$protocol as $crate::Protocol>::Record,
+            _: &mut $crate::Context<'_, $protocol>,
+        ) {
+        }
+
+        fn begin_checkpoint(&self) -> Option<$crate::Cursor> {
+            Some($crate::Cursor::default())
+        }
+
+        fn checkpoint_piece(&self, _: &mut $crate::Cursor, _: usize, _: &mut Vec<u8>) -> bool {
+            false
+        }
+
+        fn checkpoint_readiness(&self, _: &$crate::Cursor) -> $crate::Readiness {
+            $crate::Readiness::Ready
+        }
+
+        fn restore(
+            &mut self,
+            _: &[u8],
+            _: &mut $crate::Context<'_, $protocol>,
+        ) -> Result<(), $crate::WireError> {
+            Err($crate::WireError::Variant { what: "piece: the service has none", at: 0, found: 0 })
+        }
+    };
+}
+
+/// Inside an `impl Protocol`: it has no services.
+#[macro_export]
+macro_rules! protocol_without_services {
+    () => {
+        type Service = $crate::NoService;
+
+        fn services(
+            _: &Self::Rules,
+            _: $crate::NodeId,
+            _: &$crate::Catalog,
+        ) -> Vec<$crate::ServiceId> {
+            Vec::new()
+        }
+    };
+}
+
 /// Inside an `impl Participant<$protocol>`: one node keeps it, whatever moves, and it judges no
 /// records of others. A group may keep it all the same, whose members do this for it.
 #[macro_export]
 macro_rules! participant_kept_by_one_node {
     ($protocol:ty) => {
+        $crate::role_without_links!($protocol);
+
         fn placed(&mut self, _: &mut $crate::Context<'_, $protocol>) {}
 
         fn rejections(&self) -> Option<&$crate::Rejections> {

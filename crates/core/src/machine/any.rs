@@ -11,15 +11,17 @@ use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Readiness};
 use crate::contract::{Operation, Protocol, Step};
 use crate::deadlines::Due;
-use crate::effects::{Address, Envelope, Environment, LogPosition, Role};
+use crate::effects::{Envelope, Environment};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::judgement::{Rejection, Rejections, Sender};
 use crate::lag::Lag;
 use crate::memory::Held;
 use crate::options::Nanos;
 use crate::outcome::Outcome;
+use crate::positions::{LogPosition, Positions};
 use crate::post::Post;
 use crate::recorder::Recorder;
+use crate::roles::{Address, Role};
 use crate::wire::{Reader, Wire, WireError};
 
 /// Which version chains a repository has: space, key, versions.
@@ -83,7 +85,7 @@ pub trait AnyMachine {
     /// [`Node::linked`](crate::node::Node::linked).
     fn linked(&mut self, node: NodeId, driver: &mut dyn Driver);
     /// [`Node::unlinked`](crate::node::Node::unlinked).
-    fn unlinked(&mut self, node: NodeId);
+    fn unlinked(&mut self, node: NodeId, driver: &mut dyn Driver);
     /// [`Node::leave`](crate::node::Node::leave).
     fn leave(&mut self, driver: &mut dyn Driver);
     /// [`Node::abort_open`](crate::node::Node::abort_open).
@@ -170,14 +172,14 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
     }
 
     fn replay(&mut self, records: Records) {
-        for (repository, record) in records.of::<P>() {
-            self.node.replay(repository, record, &mut self.effects);
+        for (role, record) in records.of::<P>() {
+            self.node.replay(role, record, &mut self.effects);
         }
         self.effects.list.clear();
     }
 
     fn end_replay(&mut self) {
-        (self.effects.logged, self.effects.gate) = (LogPosition(0), LogPosition(0));
+        self.effects.positions = Positions::default();
     }
 
     fn start(&mut self, linked: &[NodeId]) {
@@ -233,8 +235,9 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         AnyMachine::perform(self, driver);
     }
 
-    fn unlinked(&mut self, node: NodeId) {
-        self.node.unlinked(node);
+    fn unlinked(&mut self, node: NodeId, driver: &mut dyn Driver) {
+        self.node.unlinked(node, &mut self.effects);
+        Machine::perform(self, &mut Through(driver));
     }
 
     fn leave(&mut self, driver: &mut dyn Driver) {

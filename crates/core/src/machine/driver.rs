@@ -2,11 +2,12 @@
 
 use super::Outside;
 use crate::contract::{Answer, Protocol};
-use crate::effects::{Address, Effects, Envelope, Environment, Role};
-use crate::ids::{OpId, RepositoryId, Timestamp};
+use crate::effects::{Effects, Envelope, Environment};
+use crate::ids::{OpId, Timestamp};
 use crate::node::Node;
 use crate::options::Nanos;
 use crate::outcome::Failure;
+use crate::roles::{Address, Role};
 use crate::wire::Wire;
 
 /// Something that can be written as bytes, whatever it is.
@@ -49,7 +50,7 @@ pub trait Driver {
     /// Sends a message to another node.
     fn send(&mut self, said: Said<'_>);
     /// Appends a record to the log, of so many bytes as [`Protocol::record_bytes`] has it.
-    fn append(&mut self, repository: RepositoryId, record: &dyn Encode, bytes: usize);
+    fn append(&mut self, role: Role, record: &dyn Encode, bytes: usize);
     /// Has the machine's [`timer`](super::AnyMachine::timer) called `after` so long, which is not
     /// at once.
     fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos);
@@ -87,8 +88,8 @@ impl<P: Protocol> Outside<P> for Through<'_> {
         });
     }
 
-    fn append(&mut self, repository: RepositoryId, record: P::Record) {
-        self.0.append(repository, &record, P::record_bytes(&record));
+    fn append(&mut self, role: Role, record: P::Record) {
+        self.0.append(role, &record, P::record_bytes(&record));
     }
 
     fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos) {

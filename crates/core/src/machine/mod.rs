@@ -28,12 +28,14 @@ use std::fmt;
 
 use crate::contract::{Answer, Operation, Protocol};
 use crate::deadlines::Due;
-use crate::effects::{Effect, Effects, Envelope, LogPosition, Role};
-use crate::ids::{OpId, RepositoryId};
+use crate::effects::{Effect, Effects, Envelope};
+use crate::ids::OpId;
 use crate::judgement::{Rejection, Sender};
 use crate::node::Node;
 use crate::options::Nanos;
 use crate::outcome::Failure;
+use crate::positions::LogPosition;
+use crate::roles::Role;
 
 /// What a driver does for the machine of a node.
 pub trait Outside<P: Protocol> {
@@ -44,7 +46,7 @@ pub trait Outside<P: Protocol> {
     /// Sends a message to another node.
     fn send(&mut self, node: &Node<P>, envelope: Envelope<P::Message>);
     /// Appends a record to the log.
-    fn append(&mut self, repository: RepositoryId, record: P::Record);
+    fn append(&mut self, role: Role, record: P::Record);
     /// Has the machine's [`timer`](Machine::timer) called `after` so long, which is not at once.
     fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos);
     /// An operation is answered; whether the answer waits for the log.
@@ -80,7 +82,7 @@ pub struct Machine<P: Protocol, N = ()> {
 impl<P: Protocol, N: fmt::Debug> fmt::Debug for Machine<P, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Machine { node, effects, stable, gated, left_over } = self;
-        let log = (effects.logged, effects.gate, stable);
+        let log = (&effects.positions, stable);
         let mut shown = f.debug_struct("Machine");
         shown.field("node", node).field("log", &log).field("gated", gated);
         shown.field("left_over", left_over).finish_non_exhaustive()
@@ -145,7 +147,7 @@ impl<P: Protocol, N> Machine<P, N> {
                     false => outside.answer(&self.effects, op, result, note),
                 }
             }
-            Effect::Log { repository, record } => outside.append(repository, record),
+            Effect::Log { role, record } => outside.append(role, record),
             Effect::SetTimer { role, timer, after: Nanos(0) } => {
                 self.left_over.push_back((role, timer));
             }

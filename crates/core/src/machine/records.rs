@@ -6,7 +6,7 @@ use std::any::Any;
 use std::fmt;
 
 use crate::contract::Protocol;
-use crate::ids::RepositoryId;
+use crate::roles::Role;
 use crate::wire::{Reader, Wire, WireError};
 
 /// Decoded records of one protocol, in the order of the log.
@@ -21,14 +21,14 @@ impl fmt::Debug for Records {
 impl Records {
     /// # Panics
     /// If they are another protocol's.
-    pub(super) fn of<P: Protocol>(self) -> Vec<(RepositoryId, P::Record)> {
+    pub(super) fn of<P: Protocol>(self) -> Vec<(Role, P::Record)> {
         *self.0.downcast().expect("records that this protocol decoded")
     }
 }
 
 /// Decodes the records of a log.
 pub trait Decoding: Send {
-    /// Decodes a record: its repository, then what it says.
+    /// Decodes a record: its role, then what it says.
     ///
     /// # Errors
     /// The bytes are no such thing.
@@ -40,7 +40,7 @@ pub trait Decoding: Send {
 }
 
 /// The records of a protocol.
-pub(super) struct Gathered<P: Protocol>(Vec<(RepositoryId, P::Record)>);
+pub(super) struct Gathered<P: Protocol>(Vec<(Role, P::Record)>);
 
 impl<P: Protocol> Gathered<P> {
     pub fn new() -> Gathered<P> {
@@ -51,10 +51,10 @@ impl<P: Protocol> Gathered<P> {
 impl<P: Protocol> Decoding for Gathered<P> {
     fn decode(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let mut input = Reader::new(payload);
-        let repository = RepositoryId::decode(&mut input)?;
+        let role = Role::decode(&mut input)?;
         let record = P::Record::decode(&mut input)?;
         input.finish()?;
-        self.0.push((repository, record));
+        self.0.push((role, record));
         Ok(())
     }
 

@@ -1,10 +1,12 @@
-//! A node: one coordinator and the participants of the repositories that live there, behind one
-//! door that every driver uses.
+//! A node: a map of [roles](crate::roles), which every driver uses through one interface. The
+//! coordinator and the participants, which most transactions need, are found without a look-up.
 //!
 //! Messages between roles of one node never reach the driver: they are delivered here, in order,
 //! once what they wait for is stable; in memory that is at once.
 
 mod by_name;
+mod checkpoints;
+mod looks;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,18 +14,16 @@ use std::sync::Arc;
 
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::checkpoint::{Checkpoint, Cursor, Readiness};
-use crate::contract::{Coordinator, Here, Operation, Participant, Protocol, Step};
-use crate::effects::{Address, Context, Effect, Effects, Envelope, LogPosition, Role};
-use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
+use crate::contract::{Coordinator, Here, Operation, Participant, Protocol, Service, Step};
+use crate::effects::{Context, Effect, Effects, Envelope};
+use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn};
 use crate::judgement::{Rejection, Rejections, Sender, View, ensure};
-use crate::lag::Lag;
 use crate::memory::Held;
 use crate::options::{Nanos, Settings};
-use crate::outcome::{Doubt, Failure, Outcome};
-use crate::post::Post;
-use crate::recorder::Recorder;
-use crate::wire::{Reader, Wire, WireError};
+use crate::outcome::Failure;
+use crate::positions::LogPosition;
+use crate::roles::{Address, Role, ServiceId};
+use crate::timers::Timer;
 
 /// The state machines of one node under one protocol.
 #[derive(Clone)]
@@ -34,16 +34,22 @@ pub struct Node<P: Protocol> {
     rules: P::Rules,
     coordinator: P::Coordinator,
     participants: Vec<(RepositoryId, P::Participant)>,
+    services: Vec<(ServiceId, P::Service)>,
+    incarnation: u32,
     rejections: Rejections,
 }
 
 /// Without what it shares with other nodes.
 impl<P: Protocol> fmt::Debug for Node<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Node { id, coordinator, participants, .. } = self;
+        let Node { id, coordinator, participants, services, .. } = self;
         let mut shown = f.debug_struct("Node");
         shown.field("id", id).field("coordinator", coordinator);
-        shown.field("participants", participants).finish_non_exhaustive()
+        shown.field("participants", participants);
+        if !services.is_empty() {
+            shown.field("services", services);
+        }
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -59,8 +65,15 @@ macro_rules! context {
     };
 }
 
+pub(self) use context;
+
+/// The timer of this number, which its role has set.
+fn timer_of<T: Timer>(number: u32) -> T {
+    T::numbered(number).expect("a timer that the role has set")
+}
+
 impl<P: Protocol> Node<P> {
-    /// A node with the repositories whose home it is, empty; [`start`](Self::start) it next.
+    /// A node with the repositories whose home it is and its services, empty; [`start`](Self::start) it next.
     pub fn new(
         id: NodeId,
         incarnation: u32,
@@ -74,8 +87,19 @@ impl<P: Protocol> Node<P> {
             .map(|repository| (repository, P::Participant::new(repository, &settings, rules)))
             .collect();
         let coordinator = P::Coordinator::new(id, incarnation, rules);
-        let (rules, rejections) = (rules.clone(), Rejections::default());
-        Node { id, catalog, settings, rules, coordinator, participants, rejections }
+        let mut node = Node {
+            id,
+            catalog,
+            settings,
+            rules: rules.clone(),
+            coordinator,
+            participants,
+            services: Vec::new(),
+            incarnation,
+            rejections: Rejections::default(),
+        };
+        node.new_services();
+        node
     }
 
     /// Who this is.
@@ -83,107 +107,34 @@ impl<P: Protocol> Node<P> {
         self.id
     }
 
-    /// Starts the participants' timers.
+    /// Makes the services that are to be here and are not, in the order of their ids, and tells
+    /// which they are.
+    fn new_services(&mut self) -> Vec<ServiceId> {
+        let mut wanted = P::services(&self.rules, self.id, &self.catalog);
+        wanted.retain(|id| self.services.iter().all(|(known, _)| known != id));
+        wanted.sort_unstable();
+        wanted.dedup();
+        for &id in &wanted {
+            let (settings, rules) = (&self.settings, &self.rules);
+            let service = P::Service::new(id, self.id, self.incarnation, settings, rules);
+            self.services.push((id, service));
+        }
+        self.services.sort_unstable_by_key(|(id, _)| *id);
+        wanted
+    }
+
+    /// Starts the roles: participants, services, and then the coordinator.
     pub fn start(&mut self, effects: &mut Effects<P>) {
         for (repository, participant) in &mut self.participants {
-            let mut cx = context!(self, Role::Repository(*repository), effects);
-            participant.start(&mut cx);
+            participant.start(&mut context!(self, Role::Repository(*repository), effects));
+        }
+        for (id, service) in &mut self.services {
+            service.start(&mut context!(self, Role::Service(*id), effects));
         }
         let before = effects.list.len();
         let mut cx = context!(self, Role::Coordinator, effects);
-        let here = Here::new(&mut self.participants);
-        self.coordinator.timer(0, here, &mut cx);
+        self.coordinator.start(Here::new(&mut self.participants), &mut cx);
         self.deliver_local(effects, before);
-    }
-
-    /// Applies a record of an earlier life; call in log order, before [`start`](Self::start).
-    pub fn replay(
-        &mut self,
-        repository: RepositoryId,
-        record: P::Record,
-        effects: &mut Effects<P>,
-    ) {
-        let mut cx = context!(self, Role::Repository(repository), effects);
-        if let Some((_, participant)) =
-            self.participants.iter_mut().find(|(id, _)| *id == repository)
-        {
-            participant.replay(record, &mut cx);
-        }
-    }
-
-    /// Begins a checkpoint of what this node's repositories are after everything logged so far.
-    /// `None`: the protocol has no checkpoints.
-    pub fn begin_checkpoint(&self, effects: &Effects<P>) -> Option<Checkpoint> {
-        let each = |(id, participant): &(RepositoryId, P::Participant)| {
-            participant.begin_checkpoint().map(|cursor| (*id, cursor))
-        };
-        let repositories = self.participants.iter().map(each).collect::<Option<Vec<_>>>()?;
-        let complete = Vec::new();
-        Some(Checkpoint { covers: effects.logged, needs: None, repositories, complete })
-    }
-
-    /// Appends the next piece of a checkpoint to `out`, of about `bytes` bytes. False, and nothing
-    /// is appended: there was no more, and [`checkpoint_readiness`](Self::checkpoint_readiness) is
-    /// to be asked for.
-    pub fn checkpoint_piece(
-        &self,
-        checkpoint: &mut Checkpoint,
-        bytes: usize,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let start = out.len();
-        while let Some((repository, cursor)) = checkpoint.repositories.first_mut() {
-            repository.encode(out);
-            let found = self.participants.iter().find(|(id, _)| id == repository);
-            if found.is_some_and(|(_, it)| it.checkpoint_piece(cursor, bytes, out)) {
-                return true;
-            }
-            out.truncate(start);
-            checkpoint.complete.push(checkpoint.repositories.remove(0));
-        }
-        false
-    }
-
-    /// Whether a checkpoint all of whose pieces were taken may be published. Once it is ready,
-    /// [`Checkpoint::needs`] says how far the log must be stable.
-    pub fn checkpoint_readiness(
-        &self,
-        checkpoint: &mut Checkpoint,
-        effects: &Effects<P>,
-    ) -> Readiness {
-        assert!(checkpoint.repositories.is_empty(), "a checkpoint with pieces left");
-        if checkpoint.needs.is_some() {
-            return Readiness::Ready;
-        }
-        let readiness = |(id, cursor): &(RepositoryId, Cursor)| {
-            let found = self.participants.iter().find(|(it, _)| it == id);
-            found.map_or(Readiness::Void, |(_, it)| it.checkpoint_readiness(cursor))
-        };
-        let each: Vec<_> = checkpoint.complete.iter().map(readiness).collect();
-        if each.contains(&Readiness::Void) {
-            return Readiness::Void;
-        }
-        if each.contains(&Readiness::Waits) {
-            return Readiness::Waits;
-        }
-        checkpoint.needs = Some(effects.logged);
-        Readiness::Ready
-    }
-
-    /// Takes a piece of a checkpoint; call in their order, before [`replay`](Self::replay). A piece
-    /// of a repository that does not live here is passed over.
-    ///
-    /// # Errors
-    /// The piece is of no checkpoint. Any bytes may be given.
-    pub fn restore(&mut self, piece: &[u8], effects: &mut Effects<P>) -> Result<(), WireError> {
-        let mut input = Reader::new(piece);
-        let repository = RepositoryId::decode(&mut input)?;
-        let mut cx = context!(self, Role::Repository(repository), effects);
-        let found = self.participants.iter_mut().find(|(id, _)| *id == repository);
-        match found {
-            Some((_, participant)) => participant.restore(input.take(input.left())?, &mut cx),
-            None => Ok(()),
-        }
     }
 
     /// Newer spaces.
@@ -217,6 +168,13 @@ impl<P: Protocol> Node<P> {
             }
         }
         self.participants.sort_by_key(|(id, _)| *id);
+        for (id, service) in &mut self.services {
+            service.placed(&mut context!(self, Role::Service(*id), effects));
+        }
+        let new = self.new_services();
+        for (id, service) in self.services.iter_mut().filter(|(id, _)| new.contains(id)) {
+            service.start(&mut context!(self, Role::Service(*id), effects));
+        }
     }
 
     /// A link to another node is there from now on. A driver whose links are always there need not
@@ -224,12 +182,26 @@ impl<P: Protocol> Node<P> {
     pub fn linked(&mut self, node: NodeId, effects: &mut Effects<P>) {
         let before = effects.list.len();
         self.coordinator.linked(node, &mut context!(self, Role::Coordinator, effects));
+        for (id, participant) in &mut self.participants {
+            participant.linked(node, &mut context!(self, Role::Repository(*id), effects));
+        }
+        for (id, service) in &mut self.services {
+            service.linked(node, &mut context!(self, Role::Service(*id), effects));
+        }
         self.deliver_local(effects, before);
     }
 
     /// The link to another node is gone.
-    pub fn unlinked(&mut self, node: NodeId) {
-        self.coordinator.unlinked(node);
+    pub fn unlinked(&mut self, node: NodeId, effects: &mut Effects<P>) {
+        let before = effects.list.len();
+        self.coordinator.unlinked(node, &mut context!(self, Role::Coordinator, effects));
+        for (id, participant) in &mut self.participants {
+            participant.unlinked(node, &mut context!(self, Role::Repository(*id), effects));
+        }
+        for (id, service) in &mut self.services {
+            service.unlinked(node, &mut context!(self, Role::Service(*id), effects));
+        }
+        self.deliver_local(effects, before);
     }
 
     /// The node ends in an orderly way: see [`Coordinator::leave`].
@@ -332,12 +304,18 @@ impl<P: Protocol> Node<P> {
                 let (_, participant) = found.ok_or(Rejection::Role)?;
                 participant.judge(*from, sender, message, view)
             }
+            Role::Service(service) => {
+                let found = self.services.iter().find(|(id, _)| *id == service);
+                let (_, service) = found.ok_or(Rejection::Role)?;
+                service.judge(*from, sender, message, view)
+            }
         }
     }
 
     /// The largest timestamp that members are known here to have issued.
     pub fn issued(&self) -> Timestamp {
         let here = self.participants.iter().map(|(_, participant)| participant.issued());
+        let here = here.chain(self.services.iter().map(|(_, service)| service.issued()));
         here.fold(self.coordinator.issued(), Timestamp::max)
     }
 
@@ -373,12 +351,19 @@ impl<P: Protocol> Node<P> {
         let mut cx = context!(self, role, effects);
         match role {
             Role::Coordinator => {
-                self.coordinator.timer(timer, Here::new(&mut self.participants), &mut cx);
+                let here = Here::new(&mut self.participants);
+                self.coordinator.timer(timer_of(timer), here, &mut cx);
             }
             Role::Repository(repository) => {
                 let found = self.participants.iter_mut().find(|(id, _)| *id == repository);
                 if let Some((_, participant)) = found {
-                    participant.timer(timer, &mut cx);
+                    participant.timer(timer_of(timer), &mut cx);
+                }
+            }
+            Role::Service(service) => {
+                let found = self.services.iter_mut().find(|(id, _)| *id == service);
+                if let Some((_, service)) = found {
+                    service.timer(timer_of(timer), &mut cx);
                 }
             }
         }
@@ -397,6 +382,12 @@ impl<P: Protocol> Node<P> {
                 let found = self.participants.iter_mut().find(|(id, _)| *id == repository);
                 if let Some((_, participant)) = found {
                     participant.receive(from, message, &mut cx);
+                }
+            }
+            Role::Service(service) => {
+                let found = self.services.iter_mut().find(|(id, _)| *id == service);
+                if let Some((_, service)) = found {
+                    service.receive(from, message, &mut cx);
                 }
             }
         }
@@ -424,50 +415,5 @@ impl<P: Protocol> Node<P> {
                 return;
             }
         }
-    }
-
-    /// Writes the transactions that have not ended into the history.
-    pub fn record_running(&self, recorder: &mut Recorder) {
-        self.coordinator.record_running(recorder);
-    }
-
-    /// What has become of a transaction that this node's client was told nothing of; see
-    /// [`Coordinator::outcome`].
-    pub fn outcome(&self, txn: TxnId) -> Outcome {
-        match txn.node == self.id {
-            true => self.coordinator.outcome(txn),
-            false => Outcome::NotKnown(Doubt::Elsewhere),
-        }
-    }
-
-    /// Transactions whose end is not yet known everywhere: at the coordinator, and in doubt at
-    /// the participants.
-    pub fn unfinished(&self) -> (usize, usize) {
-        let in_doubt =
-            self.participants.iter().map(|(_, participant)| participant.in_doubt()).sum();
-        (self.coordinator.unfinished(), in_doubt)
-    }
-
-    /// Which part each repository here takes in its group.
-    pub fn posts(&self) -> Vec<(RepositoryId, Post)> {
-        self.participants.iter().map(|(id, participant)| (*id, participant.post())).collect()
-    }
-
-    /// By how much each repository here is behind in its group.
-    pub fn lags(&self) -> Vec<(RepositoryId, Lag)> {
-        let lag = |(id, it): &(RepositoryId, P::Participant)| it.lag().map(|lag| (*id, lag));
-        self.participants.iter().filter_map(lag).collect()
-    }
-
-    /// The version chains of each repository here, for histories.
-    #[expect(clippy::type_complexity, reason = "one row a chain, read once by the history writer")]
-    pub fn chains(&self) -> Vec<(RepositoryId, Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>)> {
-        let chains = |participant: &P::Participant| participant.chains(&self.catalog);
-        self.participants.iter().map(|(id, it)| (*id, chains(it))).collect()
-    }
-
-    /// The participants, for tests and explorers that look inside.
-    pub fn participants(&self) -> &[(RepositoryId, P::Participant)] {
-        &self.participants
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::effects::Role;
 use crate::outcome::{Abort, Decision};
+use crate::roles::Role;
 
 fn encoded(value: &impl Wire) -> Vec<u8> {
     let mut out = Vec::new();

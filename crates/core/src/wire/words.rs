@@ -1,8 +1,6 @@
 //! Words of the contract that are no plain numbers.
 
 use super::{Reader, Wire, WireError};
-use crate::effects::Role;
-use crate::ids::RepositoryId;
 use crate::outcome::{Abort, Decision};
 
 impl Wire for Abort {
@@ -74,26 +72,5 @@ impl<P: Wire> Wire for Decision<P> {
             1 => Abort::decode(input).map(Decision::Abort),
             other => Err(WireError::no_variant("decision", at, other)),
         }
-    }
-}
-
-/// The coordinator is the number above all repositories.
-impl Wire for Role {
-    const LEAST_BYTES: usize = u16::LEAST_BYTES;
-
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Role::Repository(repository) => repository.encode(out),
-            Role::Coordinator => u16::MAX.encode(out),
-        }
-    }
-
-    #[inline]
-    fn decode(input: &mut Reader<'_>) -> Result<Role, WireError> {
-        Ok(match u16::decode(input)? {
-            u16::MAX => Role::Coordinator,
-            repository => Role::Repository(RepositoryId(repository)),
-        })
     }
 }

@@ -14,7 +14,6 @@ use muesli_core::{Cursor, Participant, Protocol, Readiness};
 use super::Replica;
 use crate::inside::Context;
 use crate::ledger::{Change, Entry};
-use crate::protocol::Record;
 
 /// What a piece is of.
 mod kind {
@@ -91,7 +90,7 @@ impl<P: Protocol> Replica<P> {
     ) -> Result<(), WireError> {
         match piece.split_first() {
             Some((&kind::MEMBER, piece)) => {
-                for change in Record::decode_all(piece)?.0 {
+                for change in Vec::decode_all(piece)? {
                     self.restore_change(change);
                 }
                 Ok(())
@@ -117,6 +116,6 @@ impl<P: Protocol> Replica<P> {
 
 fn piece(changes: Vec<Change>) -> Vec<u8> {
     let mut piece = vec![kind::MEMBER];
-    Record(changes).encode(&mut piece);
+    changes.encode(&mut piece);
     piece
 }

@@ -62,9 +62,9 @@ impl<P: Protocol> Replica<P> {
             }
             let only_decided = changes.iter().all(|change| matches!(change, Change::Decided(_)));
             if only_decided {
-                cx.log_lazily(|| Record(changes)); // Others tell it again.
+                cx.log_lazily(|| Record::Changes(changes)); // Others tell it again.
             } else {
-                cx.log(|| Record(changes));
+                cx.log(|| Record::Changes(changes));
             }
         }
         self.count_stable();

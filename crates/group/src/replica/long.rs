@@ -18,9 +18,8 @@ use super::{ELECTION_TICKS, Replica};
 use crate::inside::Context;
 use crate::ledger::Standing;
 use crate::protocol::{Grouped, Message, Rules};
+use crate::timers::{InnerTimer, MemberTimer};
 
-/// The timer by which what was put aside is taken in.
-pub(super) const LONG_TIMER: u32 = u32::MAX;
 /// Messages of so many bytes are long.
 const LONG_BYTES: usize = 1 << 20;
 /// The others wait for a member for so many times as long as its message may take once.
@@ -48,7 +47,7 @@ impl<P: Protocol> Replica<P> {
         }
         self.long.push((from, message));
         self.tell_others(&Message::Long(bytes as u64), cx);
-        cx.go_on_later(LONG_TIMER);
+        cx.go_on_later(MemberTimer::<InnerTimer<P>>::Long);
     }
 
     /// Takes in what was put aside.

@@ -81,7 +81,7 @@ impl<P: Protocol> Replica<P> {
             consensus.append(Entry::that_begins(&next));
         }
         self.applied += 1;
-        self.inside.logged = LogPosition(self.applied);
+        self.inside.positions.logged = LogPosition(self.applied);
     }
 
     /// The configuration has ended with so many entries, and this one begins.

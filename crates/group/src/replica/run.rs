@@ -1,15 +1,16 @@
 //! A member's participant: it works where the member leads, and replays where it follows.
 
 use muesli_core::wire::Wire;
-use muesli_core::{Effect, LogPosition, Participant, Protocol};
+use muesli_core::{Effect, LogPosition, Participant, Protocol, RolePositions};
 
-use super::{INNER_TIMERS, LEFT_OUT, Replica};
+use super::{LEFT_OUT, Replica};
 use crate::configuration::MARK;
 use crate::consensus::Consensus;
 use crate::inside::{Context, InnerContext, Said};
 use crate::lead::Leading;
 use crate::ledger::{Entry, Standing};
 use crate::protocol::Rules;
+use crate::timers::{self, InnerTimer, MemberTimer};
 
 impl<P: Protocol> Replica<P> {
     /// Lets the participant of a leader do something. What it logs is appended to the group's log,
@@ -44,11 +45,14 @@ impl<P: Protocol> Replica<P> {
                     let after = if decides_first { after.0 } else { 0 };
                     leading.hold(envelope, after, before, confirms_answers && decides_first);
                 }
-                Effect::SetTimer { timer, after, .. } => cx.set_timer(INNER_TIMERS + timer, after),
+                Effect::SetTimer { timer, after, .. } => {
+                    let timer: InnerTimer<P> = timers::inner(timer);
+                    cx.set_timer(MemberTimer::Inside(timer), after);
+                }
                 Effect::Complete { .. } => unreachable!("participants answer by messages"),
             }
         }
-        assert_eq!(self.applied, self.inside.logged.0, "an entry a record");
+        assert_eq!(self.applied, self.inside.positions.logged.0, "an entry a record");
         self.wanted_upto = self.wanted_upto.max(needed.min(self.applied));
         self.append_wanted();
     }
@@ -105,8 +109,8 @@ impl<P: Protocol> Replica<P> {
             self.leading = Some(Leading::new(ballot, consensus.configuration()));
             self.wanted_upto = 0;
             self.mark_beginning();
-            (self.inside.logged, self.inside.gate) =
-                (LogPosition(self.applied), LogPosition(self.applied));
+            let applied = LogPosition(self.applied);
+            self.inside.positions = RolePositions { logged: applied, gate: applied };
             self.step(cx, |inner, cx| inner.start(cx));
             self.announce(cx);
         }

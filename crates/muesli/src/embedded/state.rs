@@ -11,8 +11,8 @@ use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
     Answer, Catalog, Committed, Effects, Envelope, Failure, Machine, Nanos, Node, NodeId, OpId,
-    Operation, Outcome, Outside, Protocol, Put, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn,
-    TxnId, TxnOptions,
+    Operation, Outcome, Outside, Protocol, Put, Role, SmallBytes, SpaceId, Step, Txn, TxnId,
+    TxnOptions,
 };
 
 use super::signal::Signal;
@@ -55,7 +55,7 @@ impl<P: Protocol> Outside<P> for Mailboxes<P::Message> {
         self.out[envelope.to.node.0 as usize].push_back(envelope);
     }
 
-    fn append(&mut self, _: RepositoryId, _: P::Record) {
+    fn append(&mut self, _: Role, _: P::Record) {
         unreachable!("an embedded database logs nothing");
     }
 

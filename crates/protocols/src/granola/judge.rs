@@ -103,6 +103,7 @@ fn judge_asker(
     match view.me.role {
         Role::Repository(here) => ensure(request.participants.contains(&here), Rejection::Role),
         Role::Coordinator => ensure(request.master == Some(view.me.node), Rejection::Role),
+        Role::Service(_) => Err(Rejection::Role),
     }
 }
 

@@ -62,6 +62,7 @@ impl Protocol for Granola {
     type Record = Record;
     type Rules = Rules;
     type Coordinator = Coordinator;
+    muesli_core::protocol_without_services!();
     type Participant = Participant;
 
     fn wire_bytes(message: &Message) -> usize {

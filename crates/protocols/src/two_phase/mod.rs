@@ -75,6 +75,7 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     type Record = Record<V>;
     type Rules = V::Rules;
     type Coordinator = Coordinator<V>;
+    muesli_core::protocol_without_services!();
     type Participant = Participant<V>;
     const TIMESTAMP_STEP: Option<Nanos> = None;
     const KEEPS_OLD_VERSIONS: bool = true;

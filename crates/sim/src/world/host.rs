@@ -303,7 +303,7 @@ impl Host {
             Input::Stable => self.release(),
             Input::Placement(catalog) => machine.place(catalog, outside),
             Input::Linked(other) => machine.linked(other, outside),
-            Input::Unlinked(other) => machine.unlinked(other),
+            Input::Unlinked(other) => machine.unlinked(other, outside),
         }
         self.keep_catalog();
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muesli_core::{
-    Answer, Driver, Encode, Envelope, Environment, Failure, Nanos, NodeId, Note, OpId,
-    RepositoryId, Role, Said, Timestamp, Wire,
+    Answer, Driver, Encode, Envelope, Environment, Failure, Nanos, NodeId, Note, OpId, Role, Said,
+    Timestamp, Wire,
 };
 
 use super::host::Input;
@@ -169,12 +169,12 @@ impl Driver for Surroundings {
         self.outgoing.messages.push(Sent { envelope, proven });
     }
 
-    fn append(&mut self, repository: RepositoryId, record: &dyn Encode, bytes: usize) {
+    fn append(&mut self, role: Role, record: &dyn Encode, bytes: usize) {
         let bytes = bytes as u64;
         self.load.logged += 1;
         self.longest.note_record(bytes);
         let mut body = Vec::new();
-        repository.encode(&mut body);
+        role.encode(&mut body);
         record.encode_to(&mut body);
         self.outgoing.records.push(Logged { body, bytes });
     }

@@ -20,12 +20,10 @@ use std::collections::BTreeMap;
 use muesli_core::wire::WireError;
 use muesli_core::{Nanos, Participant as _, RepositoryId, Timestamp};
 
-use super::{Context, Coordinator};
+use super::{Context, Coordinator, CoordinatorTimer};
 use crate::granola::message::{End, Followed, Message, News, Noted, Request};
 use crate::granola::participant::Participant;
 
-/// The timer of what was not answered.
-pub(super) const COPIES_TIMER: u32 = 3;
 /// Who follows and was told nothing for so many times
 /// [`retry_after`](muesli_core::Settings::retry_after) asks again.
 const PATIENCE: u64 = 2;
@@ -96,7 +94,7 @@ impl Coordinator {
     fn set_copies_timer(&mut self, cx: &mut Context<'_>) {
         if !self.copies.timer_set {
             self.copies.timer_set = true;
-            cx.set_timer(COPIES_TIMER, cx.settings.retry_after);
+            cx.set_timer(CoordinatorTimer::Copies, cx.settings.retry_after);
         }
     }
 

@@ -29,7 +29,8 @@ impl Coordinator {
             return None;
         }
         let participant = here.repository(repository)?;
-        let end = participant.perform_here(request, &mut cx.at(Role::Repository(repository)))?;
+        let role = Role::Repository(repository);
+        let end = participant.perform_here(request, &mut cx.at(role))?;
         let (status, at, answer) = match end {
             End::Done { at, answers } => {
                 let results = answers.into_iter().map(|(_, answer)| given(answer)).collect();
@@ -47,19 +48,20 @@ impl Coordinator {
             let record = TxnRecord { id, session, begin, end, status, read_only, at };
             recorder.transaction(&record, &Operations::default());
         }
-        Some(self.answer_here(answer, cx))
+        Some(self.answer_here(answer, role, cx))
     }
 
-    /// The answer goes out at once, or when what it rests on is stable.
+    /// The answer of a role goes out at once, or when what it rests on is stable.
     fn answer_here(
         &mut self,
         answer: Result<Invoked, Failure>,
+        role: Role,
         cx: &mut Context<'_>,
     ) -> Step<Invoked> {
         if !cx.settings.logging {
             return Step::Done(answer);
         }
-        let (op, after) = (self.next_op(), cx.effects.gate);
+        let (op, after) = (self.next_op(), cx.gate_of(role));
         cx.complete_after(op, answer.map(Answer::Invoked), after);
         Step::Wait(op)
     }

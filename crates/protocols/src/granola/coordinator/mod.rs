@@ -19,30 +19,37 @@ use muesli_core::parts::window::Window;
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
     Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Put, Recorder,
-    RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
+    RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, timers,
 };
 
 use crate::granola::message::{Few, Found, Message, PartAnswer, Refusal, Seen, Shown};
 use crate::granola::naming::Names;
 use crate::granola::{Granola, Rules};
 use calls::{Holders, Invocation};
-use copies::{COPIES_TIMER, Copies};
+use copies::Copies;
 use interactive::pages::Look;
 use interactive::reads::WaitingOperation;
-use master::delegated::{CASES_TIMER, Cases};
+use master::delegated::Cases;
 use migration::Moving;
 use pending::{Again, Pending};
 
 pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
 
-/// Set by the node as it starts; nothing is to be done then.
-const START_TIMER: u32 = 0;
-/// Looks after requests that were not answered.
-const SWEEP_TIMER: u32 = 1;
-/// Asks for the next pages of large reads.
-pub(super) const PAGES_TIMER: u32 = 5;
-/// Begins another attempt of transactions that met a conflict.
-pub(super) const AGAIN_TIMER: u32 = 2;
+timers! {
+    /// The timers of a coordinator.
+    pub enum CoordinatorTimer {
+        /// Looks after requests that were not answered.
+        Sweep = 1,
+        /// Begins another attempt of transactions that met a conflict.
+        Retry = 2,
+        /// Looks after what copies were asked and have not answered.
+        Copies = 3,
+        /// Drops cases of which nothing is heard any more.
+        Cases = 4,
+        /// Asks for the next pages of large reads.
+        Pages = 5,
+    }
+}
 
 /// So many transactions that failed before their end are remembered, with the reason.
 const FAILED_MAX: usize = 256;
@@ -242,7 +249,7 @@ impl Coordinator {
     pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_>) {
         if !self.sweep_timer_set {
             self.sweep_timer_set = true;
-            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 2));
+            cx.set_timer(CoordinatorTimer::Sweep, Nanos(cx.settings.retry_after.0 / 2));
         }
     }
 
@@ -289,6 +296,8 @@ impl Coordinator {
 }
 
 impl muesli_core::Coordinator<Granola> for Coordinator {
+    type Timer = CoordinatorTimer;
+
     fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Coordinator {
         Coordinator {
             id: node,
@@ -392,15 +401,15 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         }
     }
 
-    fn timer(&mut self, timer: u32, _here: Here<'_, Granola>, cx: &mut Context<'_>) {
+    fn start(&mut self, _here: Here<'_, Granola>, _cx: &mut Context<'_>) {}
+
+    fn timer(&mut self, timer: CoordinatorTimer, _: Here<'_, Granola>, cx: &mut Context<'_>) {
         match timer {
-            START_TIMER => {}
-            SWEEP_TIMER => self.on_sweep_timeout(cx),
-            AGAIN_TIMER => self.on_again_timeout(cx),
-            COPIES_TIMER => self.on_copies_timeout(cx),
-            CASES_TIMER => self.on_cases_timeout(cx),
-            PAGES_TIMER => self.ask_for_page(cx),
-            other => unreachable!("no timer {other}"),
+            CoordinatorTimer::Sweep => self.on_sweep_timeout(cx),
+            CoordinatorTimer::Retry => self.on_again_timeout(cx),
+            CoordinatorTimer::Copies => self.on_copies_timeout(cx),
+            CoordinatorTimer::Cases => self.on_cases_timeout(cx),
+            CoordinatorTimer::Pages => self.ask_for_page(cx),
         }
     }
 
@@ -408,9 +417,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         None
     }
 
-    fn linked(&mut self, _node: NodeId, _cx: &mut Context<'_>) {}
-
-    fn unlinked(&mut self, _node: NodeId) {}
+    muesli_core::role_without_links!(Granola);
 
     fn past(&self) -> Option<SmallBytes> {
         None

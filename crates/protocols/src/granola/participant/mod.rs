@@ -19,17 +19,16 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::wire::WireError;
 use muesli_core::{
     Address, Catalog, Cursor, Nanos, NodeId, Readiness, Rejection, RepositoryId, Sender, Settings,
-    SmallBytes, SpaceId, Timestamp, TxnId, View,
+    SmallBytes, SpaceId, Timestamp, TxnId, View, timers,
 };
 
 use crate::doubts::Asking;
 use crate::granola::message::{Agreement, Message, Record, Request};
 use crate::granola::{Granola, Rules};
 use clock::Clock;
-use copies::feed::{FEED_TIMER, Feeds};
-use failures::gone_clients::SILENT_TIMER;
+use copies::feed::Feeds;
 use limits::Reported;
-use migration::{LOOSE_TIMER, Moves, STAGED_TIMER};
+use migration::Moves;
 use modes::active::{Active, Actives};
 use modes::locking::Deferred;
 use modes::queue::Queue;
@@ -39,12 +38,25 @@ use votes::implicit::VoteSequences;
 
 pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
 
-/// Looks after votes that do not come and sends acknowledgements that wait for company.
-const SWEEP_TIMER: u32 = 1;
-/// Looks after coordinated transactions that wait for locking mode.
-const LOCK_TIMER: u32 = 2;
-/// Does what is ready.
-const READY_TIMER: u32 = 4;
+timers! {
+    /// The timers of a participant.
+    pub enum ParticipantTimer {
+        /// Looks after votes that do not come and sends acknowledgements that wait for company.
+        Sweep = 1,
+        /// Looks after coordinated transactions that wait for locking mode.
+        Lock = 2,
+        /// Tells those who keep copies what has changed.
+        Feed = 3,
+        /// Does what is ready.
+        Ready = 4,
+        /// Removes loose keys.
+        Loose = 5,
+        /// Looks after what is being loaded and nobody asks for any more.
+        Staged = 6,
+        /// Looks for clients that were silent for long.
+        Silent = 7,
+    }
+}
 
 /// So many acknowledgements to one coordinator leave without waiting for more.
 const ACKNOWLEDGE_AT: usize = 32;
@@ -148,14 +160,14 @@ impl Participant {
     pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_>) {
         if !self.sweep_timer_set {
             self.sweep_timer_set = true;
-            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 4));
+            cx.set_timer(ParticipantTimer::Sweep, Nanos(cx.settings.retry_after.0 / 4));
         }
     }
 
     pub(super) fn set_lock_timer(&mut self, cx: &mut Context<'_>) {
         if !self.lock_timer_set {
             self.lock_timer_set = true;
-            cx.set_timer(LOCK_TIMER, Nanos(cx.settings.lock_wait.0 / 2 + 1));
+            cx.set_timer(ParticipantTimer::Lock, Nanos(cx.settings.lock_wait.0 / 2 + 1));
         }
     }
 
@@ -163,7 +175,7 @@ impl Participant {
     pub(super) fn set_ready_timer(&mut self, cx: &mut Context<'_>) {
         if !self.ready_timer_set {
             self.ready_timer_set = true;
-            cx.go_on_later(READY_TIMER);
+            cx.go_on_later(ParticipantTimer::Ready);
         }
     }
 
@@ -191,6 +203,8 @@ impl Participant {
 }
 
 impl muesli_core::Participant<Granola> for Participant {
+    type Timer = ParticipantTimer;
+
     fn new(id: RepositoryId, settings: &Settings, rules: &Rules) -> Participant {
         Participant {
             id,
@@ -294,17 +308,16 @@ impl muesli_core::Participant<Granola> for Participant {
         }
     }
 
-    fn timer(&mut self, timer: u32, cx: &mut Context<'_>) {
+    fn timer(&mut self, timer: ParticipantTimer, cx: &mut Context<'_>) {
         self.set_time(cx);
         match timer {
-            SWEEP_TIMER => self.on_sweep_timeout(cx),
-            LOCK_TIMER => self.on_lock_timeout(cx),
-            FEED_TIMER => self.on_feed_timeout(cx),
-            READY_TIMER => self.on_ready(cx),
-            LOOSE_TIMER => self.on_loose_timeout(cx),
-            STAGED_TIMER => self.on_staged_timeout(cx),
-            SILENT_TIMER => self.on_silent_timeout(cx),
-            other => unreachable!("no timer {other}"),
+            ParticipantTimer::Sweep => self.on_sweep_timeout(cx),
+            ParticipantTimer::Lock => self.on_lock_timeout(cx),
+            ParticipantTimer::Feed => self.on_feed_timeout(cx),
+            ParticipantTimer::Ready => self.on_ready(cx),
+            ParticipantTimer::Loose => self.on_loose_timeout(cx),
+            ParticipantTimer::Staged => self.on_staged_timeout(cx),
+            ParticipantTimer::Silent => self.on_silent_timeout(cx),
         }
     }
 

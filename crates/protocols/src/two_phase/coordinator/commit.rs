@@ -100,7 +100,7 @@ impl<V: Variant> Coordinator<V> {
             let done = participant.commit_here(&mut slot.sets, standing, alone, reader, at);
             if let Some(result) = done {
                 if cx.settings.logging {
-                    slot.gate = cx.effects.gate;
+                    slot.gate = slot.gate.max(cx.gate_of(role));
                 }
                 // A snapshot that is too old teaches nothing here: what reads at one repository
                 // alone reads at what that has come to, also when it is tried again.

@@ -15,7 +15,7 @@ use muesli_core::recorder::Status;
 use muesli_core::{
     Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Protocol, Put,
     Recorder, Rejection, RepositoryId, Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
-    TxnOptions, View,
+    TxnOptions, View, timers,
 };
 
 use crate::two_phase::message::{Ballot, Message};
@@ -41,12 +41,17 @@ pub(in crate::two_phase) mod scans;
 pub(in crate::two_phase) mod slot;
 pub(in crate::two_phase) mod watermark;
 
-/// Tells the bound of this node's snapshots.
-pub(in crate::two_phase) const GOSSIP_TIMER: u32 = 0;
-/// Looks after requests and commits that were not answered.
-const SWEEP_TIMER: u32 = 1;
-/// Asks repositories of this node for the next pages.
-pub(in crate::two_phase) const PAGES_TIMER: u32 = 2;
+timers! {
+    /// The timers of a coordinator.
+    pub enum CoordinatorTimer {
+        /// Tells the bound of this node's snapshots.
+        Gossip = 0,
+        /// Looks after requests and commits that were not answered.
+        Sweep = 1,
+        /// Asks repositories of this node for the next pages.
+        Pages = 2,
+    }
+}
 
 /// The coordinator.
 #[derive(Clone, Debug)]
@@ -247,7 +252,7 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
         if !self.sweep_timer_set {
             self.sweep_timer_set = true;
-            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 2));
+            cx.set_timer(CoordinatorTimer::Sweep, Nanos(cx.settings.retry_after.0 / 2));
         }
     }
 
@@ -324,6 +329,8 @@ fn no_procedures<V: Variant>() -> Failure {
 }
 
 impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
+    type Timer = CoordinatorTimer;
+
     fn new(node: NodeId, incarnation: u32, rules: &V::Rules) -> Coordinator<V> {
         Coordinator {
             id: node,
@@ -473,12 +480,20 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         }
     }
 
-    fn timer(&mut self, timer: u32, mut here: Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
+    fn start(&mut self, mut here: Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
+        self.on_gossip_timeout(&mut here, cx);
+    }
+
+    fn timer(
+        &mut self,
+        timer: CoordinatorTimer,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) {
         match timer {
-            GOSSIP_TIMER => self.on_gossip_timeout(&mut here, cx),
-            SWEEP_TIMER => self.on_sweep_timeout(cx),
-            PAGES_TIMER => self.ask_for_page(cx),
-            other => unreachable!("no timer {other}"),
+            CoordinatorTimer::Gossip => self.on_gossip_timeout(&mut here, cx),
+            CoordinatorTimer::Sweep => self.on_sweep_timeout(cx),
+            CoordinatorTimer::Pages => self.ask_for_page(cx),
         }
     }
 
@@ -492,7 +507,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         self.committing.values_mut().for_each(Committing::expect_no_answer);
     }
 
-    fn unlinked(&mut self, _node: NodeId) {}
+    fn unlinked(&mut self, _node: NodeId, _cx: &mut Context<'_, V>) {}
 
     fn leave(&mut self, cx: &mut Context<'_, V>) {
         self.tell_settled(cx);

@@ -15,7 +15,7 @@ use muesli_core::limits::{ENTRY_BYTES, Limit, Limits, check_size};
 use muesli_core::{OpId, RepositoryId, SmallBytes, Txn};
 
 use super::asked::{Asked, AskedKeys, Groups, Queued, Request};
-use super::{Coordinator, PAGES_TIMER};
+use super::{Coordinator, CoordinatorTimer};
 use crate::two_phase::{Context, Variant};
 
 /// Puts what is asked for beyond the first page of each repository aside.
@@ -54,7 +54,7 @@ impl<V: Variant> Coordinator<V> {
         self.requests.insert(id, request);
         self.pages.push_back(id);
         if self.pages.len() == 1 {
-            cx.go_on_later(PAGES_TIMER);
+            cx.go_on_later(CoordinatorTimer::Pages);
         }
     }
 
@@ -62,7 +62,7 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn ask_for_page(&mut self, cx: &mut Context<'_, V>) {
         let Some(id) = self.pages.pop_front() else { return };
         if !self.pages.is_empty() {
-            cx.go_on_later(PAGES_TIMER);
+            cx.go_on_later(CoordinatorTimer::Pages);
         }
         let Some(request) = self.requests.get(id) else { return }; // Its transaction has ended.
         let Some(operation) = self.operations.get(request.op.0) else { return };

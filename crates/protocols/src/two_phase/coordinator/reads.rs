@@ -166,7 +166,7 @@ impl<V: Variant> Coordinator<V> {
         slot.learn(snapshot);
         slot.undisturbed_since = undisturbed.then_some(changes);
         if cx.settings.logging {
-            slot.gate = cx.effects.gate;
+            slot.gate = slot.gate.max(cx.gate_of(Role::Repository(replica)));
         }
         true
     }
@@ -239,7 +239,7 @@ impl<V: Variant> Coordinator<V> {
                     slot.seen.insert((space, key.clone()), found);
                 }
                 if cx.settings.logging {
-                    slot.gate = cx.effects.gate;
+                    slot.gate = slot.gate.max(cx.gate_of(Role::Repository(replica)));
                 }
                 if cx.effects.recorder.is_some() {
                     slot.sets.operations.read(space, key, recorded, value.as_ref());

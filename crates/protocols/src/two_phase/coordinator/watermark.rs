@@ -14,7 +14,7 @@
 use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings, TxnId};
 
 use super::slot::Slot;
-use super::{Coordinator, GOSSIP_TIMER};
+use super::{Coordinator, CoordinatorTimer};
 use crate::two_phase::message::Message;
 use crate::two_phase::policy::Rule;
 use crate::two_phase::{Context, TwoPhase, Variant};
@@ -201,7 +201,7 @@ impl<V: Variant> Coordinator<V> {
         self.tell_bound(here, cx);
         self.tell_settled(cx);
         let nodes = cx.catalog.coordinators.len();
-        cx.set_timer(GOSSIP_TIMER, told_every(self.idle_factor, nodes, cx.settings));
+        cx.set_timer(CoordinatorTimer::Gossip, told_every(self.idle_factor, nodes, cx.settings));
     }
 }
 

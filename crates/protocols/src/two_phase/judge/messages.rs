@@ -235,6 +235,7 @@ fn judge_decide<V: Variant>(
     match from.role {
         Role::Coordinator => view.owner(from, txn)?,
         Role::Repository(_) => ensure(sender.is_member(), Rejection::Sender)?,
+        Role::Service(_) => return Err(Rejection::Sender),
     }
     sequence(txn)?;
     match decision {

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use muesli_core::parts::locks::{Owner, RangeLocks};
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
+use muesli_core::timers;
 use muesli_core::wire::WireError;
 use muesli_core::{
     Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Pace, Readiness, Rejection,
@@ -43,10 +44,15 @@ pub(in crate::two_phase) mod waiting_prepares;
 pub(in crate::two_phase) mod waiting_reads;
 pub(in crate::two_phase) mod waits;
 
-/// Looks after prepares that wait for locks.
-pub(in crate::two_phase) const LOCK_TIMER: u32 = 1;
-/// Looks after transactions in doubt and sends acknowledgements that wait for company.
-pub(in crate::two_phase) const SWEEP_TIMER: u32 = 2;
+timers! {
+    /// The timers of a participant.
+    pub enum ParticipantTimer {
+        /// Looks after prepares that wait for locks.
+        Lock = 1,
+        /// Looks after transactions in doubt and sends acknowledgements that wait for company.
+        Sweep = 2,
+    }
+}
 
 /// So many acknowledgements to one coordinator leave without waiting for more.
 const ACKNOWLEDGE_AT: usize = 32;
@@ -241,7 +247,7 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
         if !self.sweep_timer_set {
             self.sweep_timer_set = true;
-            cx.set_timer(SWEEP_TIMER, Nanos(cx.settings.retry_after.0 / 4));
+            cx.set_timer(ParticipantTimer::Sweep, Nanos(cx.settings.retry_after.0 / 4));
         }
     }
 
@@ -276,6 +282,8 @@ impl<V: Variant> Participant<V> {
 }
 
 impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
+    type Timer = ParticipantTimer;
+
     fn new(id: RepositoryId, settings: &Settings, rules: &V::Rules) -> Participant<V> {
         Participant {
             id,
@@ -371,13 +379,12 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         }
     }
 
-    fn timer(&mut self, timer: u32, cx: &mut Context<'_, V>) {
+    fn timer(&mut self, timer: ParticipantTimer, cx: &mut Context<'_, V>) {
         self.changes += 1;
         self.tell_time(cx);
         match timer {
-            LOCK_TIMER => self.on_lock_timeout(cx),
-            SWEEP_TIMER => self.on_sweep_timeout(cx),
-            other => unreachable!("no timer {other}"),
+            ParticipantTimer::Lock => self.on_lock_timeout(cx),
+            ParticipantTimer::Sweep => self.on_sweep_timeout(cx),
         }
     }
 

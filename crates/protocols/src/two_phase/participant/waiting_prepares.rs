@@ -10,7 +10,7 @@ use std::sync::Arc;
 use muesli_core::{Abort, Address, Nanos, TxnId};
 
 use super::waits::Check;
-use super::{LOCK_TIMER, Participant};
+use super::{Participant, ParticipantTimer};
 use crate::two_phase::message::Prepare;
 use crate::two_phase::{Context, Variant};
 
@@ -82,7 +82,7 @@ impl<V: Variant> Participant<V> {
         let deadlines = deadlines.chain(self.encounters.first_deadline());
         if let Some(next) = deadlines.min().filter(|_| !self.lock_timer_set) {
             self.lock_timer_set = true;
-            cx.set_timer(LOCK_TIMER, next - cx.now());
+            cx.set_timer(ParticipantTimer::Lock, next - cx.now());
         }
     }
 

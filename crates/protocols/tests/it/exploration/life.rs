@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muesli_core::{
-    Catalog, Effects, Environment, Machine, Nanos, Node, NodeId, Recorder, RepositoryId, Settings,
+    Catalog, Effects, Environment, Machine, Nanos, Node, NodeId, Recorder, Role, Settings,
 };
 
 use crate::subject::Subject;
@@ -16,7 +16,7 @@ pub(super) struct Host<P: Subject> {
     settings: Arc<Settings>,
     rules: P::Rules,
     life: u32,
-    log: Vec<(RepositoryId, P::Record)>,
+    log: Vec<(Role, P::Record)>,
     /// How much of the log was there when this life began.
     inherited: usize,
 }
@@ -45,7 +45,7 @@ impl<P: Subject> Host<P> {
         &self.machine.node
     }
 
-    pub fn log(&mut self, records: Vec<(RepositoryId, P::Record)>) {
+    pub fn log(&mut self, records: Vec<(Role, P::Record)>) {
         self.log.extend(records);
     }
 
@@ -60,8 +60,8 @@ impl<P: Subject> Host<P> {
         let settings = self.settings.clone();
         let mut node = Node::new(self.id, self.life, catalog, settings, &self.rules);
         let mut effects = recording(now);
-        for (repository, record) in &self.log {
-            node.replay(*repository, record.clone(), &mut effects);
+        for (role, record) in &self.log {
+            node.replay(*role, record.clone(), &mut effects);
         }
         assert!(effects.list.is_empty(), "a replay says nothing");
         node.start(&mut effects);

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::{
-    Answer, Effect, Effects, Envelope, Failure, Nanos, Node, OpId, Outside, RepositoryId, Role,
-    TxnId,
+    Answer, Effect, Effects, Envelope, Failure, Nanos, Node, OpId, Outside, Role, TxnId,
 };
 
 use super::client::Client;
@@ -19,7 +18,7 @@ pub(super) struct Surroundings<'a, P: Subject> {
     pub clients: &'a mut Vec<Client>,
     pub timers: &'a mut BTreeSet<(u32, Role, u32)>,
     pub begun: &'a mut BTreeSet<TxnId>,
-    pub logged: Vec<(RepositoryId, P::Record)>,
+    pub logged: Vec<(Role, P::Record)>,
 }
 
 impl<P: Subject> Outside<P> for Surroundings<'_, P> {
@@ -38,8 +37,8 @@ impl<P: Subject> Outside<P> for Surroundings<'_, P> {
         self.links.entry((self.at, envelope.to.node.0)).or_default().push_back(envelope);
     }
 
-    fn append(&mut self, repository: RepositoryId, record: P::Record) {
-        self.logged.push((repository, record));
+    fn append(&mut self, role: Role, record: P::Record) {
+        self.logged.push((role, record));
     }
 
     fn arm(&mut self, _: Nanos, role: Role, timer: u32, _: Nanos) {

@@ -10,6 +10,7 @@ use muesli_protocols::granola::Rules;
 use muesli_protocols::granola::message::{
     Agreement, Ballot, Install, Message, Record, Request, Task,
 };
+use muesli_protocols::granola::participant::ParticipantTimer;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -118,7 +119,7 @@ impl Working {
             }
             Happening::Wait => {
                 self.stage.now = self.stage.now + Nanos::from_millis(40);
-                for timer in [1, 2] {
+                for timer in [ParticipantTimer::Sweep, ParticipantTimer::Lock] {
                     self.stage.step(|participant, cx| participant.timer(timer, cx));
                 }
             }

@@ -7,6 +7,7 @@ use muesli_protocols::granola::Rules;
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Followed, Message, News, Record, Request,
 };
+use muesli_protocols::granola::participant::ParticipantTimer;
 
 use super::clients::Mix;
 use super::procedures::{SPACE, key};
@@ -127,7 +128,7 @@ fn follow(stage: &mut Stage, pieces: u32, upto: Timestamp) -> Vec<Message> {
 
 /// What the repository tells its follower from time to time.
 fn changes(stage: &mut Stage) -> Option<(Timestamp, Vec<Timestamp>)> {
-    let said = stage.step(|participant, cx| participant.timer(3, cx));
+    let said = stage.step(|participant, cx| participant.timer(ParticipantTimer::Feed, cx));
     said.into_iter().find_map(|message| match message {
         Message::News { news: News::Changes { upto, changes, .. }, .. } => {
             Some((upto, changes.into_iter().map(|(at, _)| at).collect()))

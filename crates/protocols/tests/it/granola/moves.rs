@@ -9,6 +9,7 @@ use muesli_protocols::granola::message::{
 };
 use muesli_protocols::granola::message::{Fetched, Load};
 use muesli_protocols::granola::message::{Move, Owners};
+use muesli_protocols::granola::participant::ParticipantTimer;
 use muesli_protocols::granola::{Participant, Rules};
 
 use super::steps::{Stage, done_at, txn, vote};
@@ -302,6 +303,6 @@ fn a_move_that_is_off_leaves_nothing_at_its_destination() {
     let (mut stage, _) = loaded(Rules::default(), true);
     stage.receive(vote(3, Ballot::Moved(Timestamp::ZERO)));
     stage.now = stage.settings.snapshot_lease;
-    stage.step(|participant, cx| participant.timer(6, cx));
+    stage.step(|participant, cx| participant.timer(ParticipantTimer::Staged, cx));
     assert_eq!(keys_in(&stage), 0);
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use muesli_core::{
     Address, Catalog, Context, Effect, Effects, Environment, Nanos, NodeId, Participant as _,
-    ProcedureId, RepositoryId, Role, Settings, SmallBytes, SpaceOptions, Timestamp, TxnId,
+    ProcedureId, RepositoryId, Role, Settings, SmallBytes, SpaceOptions, Timer, Timestamp, TxnId,
 };
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Install, Message, Part, Record, Request, Task,
 };
+use muesli_protocols::granola::participant::ParticipantTimer;
 use muesli_protocols::granola::{Granola, Participant, Rules};
 
 use super::procedures::{SPACE, all, key};
@@ -26,6 +27,10 @@ pub struct Stage {
     pub holds_back: bool,
     /// Timers with a delay, and when they are due.
     pub alarms: Vec<(Nanos, u32)>,
+}
+
+fn timer_of(number: u32) -> ParticipantTimer {
+    Timer::numbered(number).expect("a timer that it has set")
 }
 
 impl Stage {
@@ -60,7 +65,7 @@ impl Stage {
     /// Does what was left over first.
     pub fn go_on(&mut self) -> Vec<Message> {
         let timer = self.left_over.remove(0);
-        self.step_alone(|participant, cx| participant.timer(timer, cx))
+        self.step_alone(|participant, cx| participant.timer(timer_of(timer), cx))
     }
 
     fn step_alone(
@@ -92,7 +97,7 @@ impl Stage {
         while let Some(next) = self.alarms.iter().filter(|it| it.0 <= until).min().copied() {
             self.alarms.retain(|it| *it != next);
             self.now = self.now.max(next.0);
-            said.extend(self.step(|participant, cx| participant.timer(next.1, cx)));
+            said.extend(self.step(|participant, cx| participant.timer(timer_of(next.1), cx)));
         }
         self.now = until;
         said
@@ -329,7 +334,7 @@ fn beside_what_is_blocked(rules: Rules) -> (Stage, Vec<Message>) {
     stage.receive(stage.call(3, "chase", &keys[..2], false));
     assert_eq!(done_at(&stage.receive(stage.call(4, "bump", &keys[2..], true))), None, "it waits");
     stage.now = stage.settings.in_doubt_after;
-    let said = stage.step(|participant, cx| participant.timer(1, cx));
+    let said = stage.step(|participant, cx| participant.timer(ParticipantTimer::Sweep, cx));
     let conflict = |message: &Message| matches!(message, Message::Reply { end: End::Conflict, .. });
     assert!(said.iter().any(conflict), "what waited for its turn alone is to try again: {said:?}");
     let other = stage.receive(stage.call(5, "bump", &keys[2..], true));

@@ -61,9 +61,10 @@ impl<P: Subject> Outside<P> for Surroundings<'_, P> {
         self.links.entry((self.id, envelope.to.node.0)).or_default().push_back(envelope);
     }
 
-    fn append(&mut self, repository: RepositoryId, record: P::Record) {
+    fn append(&mut self, role: Role, record: P::Record) {
         crate::golden::note::<P, _>("record", &record);
         let line = P::show_record(&record, &self.page.names);
+        let Role::Repository(repository) = role else { panic!("{role} logs nothing") };
         self.page.say(format_args!("r{} logs {line}", repository.0));
         if self.syncs {
             self.disk.stable.push((repository, record));

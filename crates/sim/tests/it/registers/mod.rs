@@ -12,9 +12,9 @@ use std::hash::BuildHasherDefault;
 
 use muesli_core::{
     Address, Answer, Catalog, Committed, Context, Coordinator, Doubt, Failure, Here, Isolation,
-    Nanos, NodeId, OpId, Operation, Outcome, Participant, Protocol, Put, Reader, Recorder,
+    Nanos, NoTimer, NodeId, OpId, Operation, Outcome, Participant, Protocol, Put, Reader, Recorder,
     Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
-    View, Wire, WireError, wire_struct,
+    View, Wire, WireError, timers, wire_struct,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +102,7 @@ impl Protocol for Registers {
     type Rules = Rules;
     type Coordinator = Client;
     type Participant = Bank;
+    muesli_core::protocol_without_services!();
     const TIMESTAMP_STEP: Option<Nanos> = None;
     const KEEPS_OLD_VERSIONS: bool = false;
 
@@ -223,7 +224,15 @@ impl Client {
     }
 }
 
+timers! {
+    pub enum ClientTimer {
+        Resend = 0,
+    }
+}
+
 impl Coordinator<Registers> for Client {
+    type Timer = ClientTimer;
+
     fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Self {
         let (running, reads, commits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Client { node, incarnation, rules: *rules, begun: 0, ops: 0, running, reads, commits }
@@ -314,11 +323,15 @@ impl Coordinator<Registers> for Client {
         }
     }
 
-    fn timer(&mut self, _: u32, _: Here<'_, Registers>, cx: &mut Context<'_, Registers>) {
+    fn start(&mut self, here: Here<'_, Registers>, cx: &mut Context<'_, Registers>) {
+        self.timer(ClientTimer::Resend, here, cx);
+    }
+
+    fn timer(&mut self, _: ClientTimer, _: Here<'_, Registers>, cx: &mut Context<'_, Registers>) {
         if self.rules.resend {
             self.say_all(cx);
         }
-        cx.set_timer(0, RESEND_EVERY);
+        cx.set_timer(ClientTimer::Resend, RESEND_EVERY);
     }
 
     fn record_running(&self, _: &mut Recorder) {}
@@ -352,6 +365,8 @@ impl Bank {
 }
 
 impl Participant<Registers> for Bank {
+    type Timer = NoTimer;
+
     fn new(_: RepositoryId, _: &Settings, rules: &Rules) -> Self {
         Bank { rules: *rules, registers: HashMap::default(), applied: HashSet::default() }
     }
@@ -389,7 +404,7 @@ impl Participant<Registers> for Bank {
         }
     }
 
-    fn timer(&mut self, _: u32, _: &mut Context<'_, Registers>) {}
+    fn timer(&mut self, _: NoTimer, _: &mut Context<'_, Registers>) {}
 
     fn judge_record(&self, _: &Record, _: &Catalog) -> Result<(), Rejection> {
         Ok(())

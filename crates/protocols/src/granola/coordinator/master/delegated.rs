@@ -23,11 +23,8 @@ use muesli_core::parts::window::Window;
 use muesli_core::{Nanos, NodeId, TxnId};
 
 use super::Ruling;
-use crate::granola::coordinator::{Context, Coordinator};
+use crate::granola::coordinator::{Context, Coordinator, CoordinatorTimer};
 use crate::granola::message::{Agreement, Message, Repositories, Request, evidence};
-
-/// Drops cases of which nothing is heard any more.
-pub(in super::super) const CASES_TIMER: u32 = 4;
 
 /// A transaction of another node's coordinator.
 #[derive(Clone, Debug)]
@@ -127,7 +124,7 @@ impl Coordinator {
     fn set_cases_timer(&mut self, cx: &mut Context<'_>) {
         if !self.cases.timer_set {
             self.cases.timer_set = true;
-            cx.set_timer(CASES_TIMER, cx.settings.give_up_after);
+            cx.set_timer(CoordinatorTimer::Cases, cx.settings.give_up_after);
         }
     }
 

@@ -3,7 +3,7 @@
 use muesli_core::recorder::TxnRecord;
 use muesli_core::{Failure, Nanos, TxnId};
 
-use super::super::{AGAIN_TIMER, Context, Coordinator, Purpose, Verdict};
+use super::super::{Context, Coordinator, CoordinatorTimer, Purpose, Verdict};
 use super::Pending;
 use crate::granola::message::{Refusal, Repositories, Request};
 
@@ -43,7 +43,7 @@ impl Coordinator {
         let pause = Nanos(1 + scatter(request.txn) % most);
         let again = Again { request: request.clone(), purpose, since, attempt: attempt + 1 };
         self.again.insert((cx.now() + pause, request.txn.sequence), again);
-        cx.set_timer(AGAIN_TIMER, pause);
+        cx.set_timer(CoordinatorTimer::Retry, pause);
     }
 
     /// Begins the attempts whose time has come, each as a new transaction.
@@ -52,7 +52,7 @@ impl Coordinator {
             let (due, _) = *entry.key();
             if due > cx.now() {
                 let wait = due - cx.now();
-                return cx.set_timer(AGAIN_TIMER, wait);
+                return cx.set_timer(CoordinatorTimer::Retry, wait);
             }
             let Again { mut request, purpose, since, attempt } = entry.remove();
             let purpose = match purpose {

@@ -23,10 +23,8 @@ use muesli_core::{Address, Cursor, Nanos, NodeId, SmallBytes, Timestamp};
 use super::PIECES;
 use crate::granola::message::sizes::writes_bytes;
 use crate::granola::message::{Followed, Message, News, Write};
-use crate::granola::participant::{Context, Participant};
+use crate::granola::participant::{Context, Participant, ParticipantTimer};
 
-/// The timer of changes.
-pub(in super::super) const FEED_TIMER: u32 = 3;
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 64 << 10;
 /// With more than this kept for followers that are behind, the last ones begin anew, in bytes.
@@ -168,7 +166,7 @@ impl Participant {
     fn set_feed_timer(&mut self, cx: &mut Context<'_>) {
         if !self.feeds.timer_set {
             self.feeds.timer_set = true;
-            cx.set_timer(FEED_TIMER, cx.settings.gossip_every);
+            cx.set_timer(ParticipantTimer::Feed, cx.settings.gossip_every);
         }
     }
 

@@ -19,13 +19,12 @@ use muesli_core::parts::spaces::Newest;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Address, Cursor, Nanos, RepositoryId, Settings, Timestamp};
 
-use super::STAGED_TIMER;
 use crate::granola::message::sizes::writes_bytes;
 use crate::granola::message::{
     End, Fetched, Few, Load, Message, Noted, PartAnswer, Record, Request, Task, Write,
 };
 use crate::granola::participant::execution::install::install;
-use crate::granola::participant::{Context, Participant};
+use crate::granola::participant::{Context, Participant, ParticipantTimer};
 
 /// Bytes of a piece, and of changes that are told at once, about.
 const PIECE_BYTES: usize = 64 << 10;
@@ -163,7 +162,7 @@ impl Participant {
         let has = Fetched { stream, ..Fetched::default() };
         let staged = Staged { from, has, asked: None, heard: cx.now() };
         self.moves.staged.insert(partition, staged);
-        cx.set_timer(STAGED_TIMER, cx.settings.snapshot_lease);
+        cx.set_timer(ParticipantTimer::Staged, cx.settings.snapshot_lease);
     }
 
     /// What nobody asks for any more is forgotten.
@@ -174,7 +173,7 @@ impl Participant {
         self.moves.staged = kept.collect();
         self.set_loose_timer(cx);
         if !self.moves.staged.is_empty() {
-            cx.set_timer(STAGED_TIMER, lease);
+            cx.set_timer(ParticipantTimer::Staged, lease);
         }
     }
 

@@ -44,13 +44,9 @@ use muesli_core::{Catalog, Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId}
 
 use crate::granola::message::{Held, Move, Request, Write};
 use crate::granola::naming::{Names, name_service};
-use crate::granola::participant::{Context, Participant};
+use crate::granola::participant::{Context, Participant, ParticipantTimer};
 use loading::{Staged, Taker};
 
-/// Removes loose keys.
-pub(super) const LOOSE_TIMER: u32 = 5;
-/// Looks after what is being loaded and nobody asks for any more.
-pub(super) const STAGED_TIMER: u32 = 6;
 /// So many slots are looked at in a step that removes loose keys.
 const LOOSE_STEP: u64 = 1 << 12;
 
@@ -251,7 +247,7 @@ impl Participant {
             all.retain(|it| !self.moves.staged.contains_key(it) && !self.is_moving(*it));
             if !all.is_empty() {
                 self.moves.sweep = Some((Cursor::default(), all));
-                cx.go_on_later(LOOSE_TIMER);
+                cx.go_on_later(ParticipantTimer::Loose);
             }
         }
     }
@@ -263,7 +259,7 @@ impl Participant {
             |space: SpaceId, key: &SmallBytes| all.contains(&cx.catalog.partition(space, key));
         if self.spaces.remove_some(&mut cursor, LOOSE_STEP, goes) {
             self.moves.sweep = Some((cursor, all));
-            return cx.go_on_later(LOOSE_TIMER);
+            return cx.go_on_later(ParticipantTimer::Loose);
         }
         for partition in all {
             self.moves.loose.remove(&partition);

@@ -238,7 +238,7 @@ impl Participant {
             return LogPosition(0);
         }
         cx.log_lazily(|| Record::Voted { request: request.clone(), at });
-        cx.effects.logged
+        cx.logged()
     }
 
     /// A transaction is about to be done, or what it does is told: nothing may be said of that

@@ -1,0 +1,57 @@
+//! What operators, histories and tests are shown of a node.
+
+use super::Node;
+use crate::bytes::SmallBytes;
+use crate::contract::{Coordinator, Participant, Protocol, Service};
+use crate::ids::{RepositoryId, SpaceId, Timestamp, TxnId};
+use crate::lag::Lag;
+use crate::outcome::{Doubt, Outcome};
+use crate::post::Post;
+use crate::recorder::Recorder;
+
+impl<P: Protocol> Node<P> {
+    /// Writes the transactions that have not ended into the history.
+    pub fn record_running(&self, recorder: &mut Recorder) {
+        self.coordinator.record_running(recorder);
+    }
+
+    /// What has become of a transaction that this node's client was told nothing of; see
+    /// [`Coordinator::outcome`].
+    pub fn outcome(&self, txn: TxnId) -> Outcome {
+        match txn.node == self.id {
+            true => self.coordinator.outcome(txn),
+            false => Outcome::NotKnown(Doubt::Elsewhere),
+        }
+    }
+
+    /// Transactions whose end is not yet known everywhere: at the coordinator, and in doubt at
+    /// the participants and services.
+    pub fn unfinished(&self) -> (usize, usize) {
+        let in_doubt = self.participants.iter().map(|(_, participant)| participant.in_doubt());
+        let in_services = self.services.iter().map(|(_, service)| service.unfinished());
+        (self.coordinator.unfinished(), in_doubt.chain(in_services).sum())
+    }
+
+    /// Which part each repository here takes in its group.
+    pub fn posts(&self) -> Vec<(RepositoryId, Post)> {
+        self.participants.iter().map(|(id, participant)| (*id, participant.post())).collect()
+    }
+
+    /// By how much each repository here is behind in its group.
+    pub fn lags(&self) -> Vec<(RepositoryId, Lag)> {
+        let lag = |(id, it): &(RepositoryId, P::Participant)| it.lag().map(|lag| (*id, lag));
+        self.participants.iter().filter_map(lag).collect()
+    }
+
+    /// The version chains of each repository here, for histories.
+    #[expect(clippy::type_complexity, reason = "one row a chain, read once by the history writer")]
+    pub fn chains(&self) -> Vec<(RepositoryId, Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>)> {
+        let chains = |participant: &P::Participant| participant.chains(&self.catalog);
+        self.participants.iter().map(|(id, it)| (*id, chains(it))).collect()
+    }
+
+    /// The participants, for tests and explorers that look inside.
+    pub fn participants(&self) -> &[(RepositoryId, P::Participant)] {
+        &self.participants
+    }
+}

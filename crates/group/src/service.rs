@@ -1,0 +1,151 @@
+//! A service of a grouped protocol: that of the protocol inside, kept by its node alone.
+//!
+//! It names repositories as the protocol inside does, and what it says to one goes to whoever leads
+//! the group. What it logs stands in the log of its node, beside those of members.
+
+use muesli_core::{
+    Address, Cursor, Effect, NodeId, Protocol, Readiness, Rejection, Role, Sender, Service,
+    ServiceId, Settings, Timestamp, View, WireError,
+};
+
+use crate::inside::{Context, InnerContext, Inside};
+use crate::judge::judge_inside;
+use crate::layout;
+use crate::protocol::{Grouped, Message, Record, Rules};
+use crate::timers;
+
+/// A service.
+#[derive(Clone, Debug)]
+pub struct Alone<P: Protocol> {
+    inner: P::Service,
+    role: Role,
+    inside: Inside<P>,
+}
+
+impl<P: Protocol> Alone<P> {
+    fn run<T>(
+        &mut self,
+        cx: &mut Context<'_, P>,
+        run: impl FnOnce(&mut P::Service, &mut InnerContext<'_, P>) -> T,
+    ) -> T {
+        let inner = &mut self.inner;
+        let positions = cx.effects.positions.clone();
+        let (answer, said, positions) =
+            self.inside.run_at(self.role, positions, cx, |cx| run(inner, cx));
+        for effect in said {
+            match effect {
+                Effect::Send { envelope, after } => self.inside.speak_after(envelope, after, cx),
+                Effect::Complete { op, result, after } => cx.complete_after(op, result, after),
+                Effect::SetTimer { timer, after, .. } => {
+                    let timer: <P::Service as Service<P>>::Timer = timers::inner(timer);
+                    cx.set_timer(timer, after);
+                }
+                Effect::Log { record, .. } => cx.log_lazily(|| Record::Service(record)),
+            }
+        }
+        assert_eq!(cx.logged(), positions.of(self.role).logged, "records in the same order");
+        cx.wait_for_log_up_to(positions.of(self.role).gate);
+        answer
+    }
+
+    fn judge_first(
+        &self,
+        sender: Sender,
+        message: &Message<P::Message>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Message::Inside { from: first, message, .. } = message else {
+            return Err(Rejection::Role);
+        };
+        let inner = self.inside.known_catalog(view.catalog);
+        let view = View { catalog: &inner, ..view };
+        let sender = judge_inside::<P>(*first, message, sender, self.inner.issued(), view)?;
+        self.inner.judge(*first, sender, message, view)
+    }
+}
+
+impl<P: Protocol> Service<Grouped<P>> for Alone<P> {
+    type Timer = <P::Service as Service<P>>::Timer;
+
+    fn new(
+        id: ServiceId,
+        node: NodeId,
+        incarnation: u32,
+        settings: &Settings,
+        rules: &Rules<P::Rules>,
+    ) -> Alone<P> {
+        let inner = P::Service::new(id, node, incarnation, settings, &rules.inner);
+        Alone { inner, role: Role::Service(id), inside: Inside::new() }
+    }
+
+    fn start(&mut self, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, cx| inner.start(cx));
+    }
+
+    fn placed(&mut self, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, cx| inner.placed(cx));
+    }
+
+    fn judge(
+        &self,
+        _from: Address,
+        sender: Sender,
+        message: &Message<P::Message>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_first(sender, message, view)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.inner.issued()
+    }
+
+    fn receive(&mut self, _: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
+        if let Message::Inside { from, message, .. } = message
+            && layout::is_inner(from, cx.catalog)
+        {
+            self.run(cx, |inner, cx| inner.receive(from, message, cx));
+        }
+    }
+
+    fn timer(&mut self, timer: Self::Timer, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, cx| inner.timer(timer, cx));
+    }
+
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, cx| inner.linked(node, cx));
+    }
+
+    fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, cx| inner.unlinked(node, cx));
+    }
+
+    fn replay(&mut self, record: Record<P::Record>, cx: &mut Context<'_, P>) {
+        let Record::Service(record) = record else { unreachable!("a service logs no changes") };
+        let inner = &mut self.inner;
+        let positions = cx.effects.positions.clone();
+        self.inside.run_at(self.role, positions, cx, |cx| inner.replay(record, cx));
+    }
+
+    fn begin_checkpoint(&self) -> Option<Cursor> {
+        self.inner.begin_checkpoint()
+    }
+
+    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        self.inner.checkpoint_piece(cursor, bytes, out)
+    }
+
+    fn checkpoint_readiness(&self, cursor: &Cursor) -> Readiness {
+        self.inner.checkpoint_readiness(cursor)
+    }
+
+    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, P>) -> Result<(), WireError> {
+        let inner = &mut self.inner;
+        let positions = cx.effects.positions.clone();
+        self.inside.run_at(self.role, positions, cx, |cx| inner.restore(piece, cx)).0
+    }
+
+    fn unfinished(&self) -> usize {
+        self.inner.unfinished()
+    }
+}
