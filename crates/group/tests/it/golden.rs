@@ -133,7 +133,7 @@ fn lines<T: Wire + Debug>(kind: &str, all: &[T]) -> String {
 #[test]
 fn bytes_of_this_version_are_what_they_were() {
     let now = lines("message", &messages())
-        + &lines("record", &[Record(changes())])
+        + &lines("record", &[Record::<u64>::Changes(changes())])
         + &lines("change", &changes())
         + &lines("row of the placement", &[row()]);
     let name = format!("wire-{}-data-{}.txt", formats::WIRE, formats::DATA);

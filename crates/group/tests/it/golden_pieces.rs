@@ -59,7 +59,7 @@ impl Member {
     }
 
     fn replay(&mut self, changes: Vec<Change>) {
-        self.with(|replica, cx| replica.replay(Record(changes), cx));
+        self.with(|replica, cx| replica.replay(Record::Changes(changes), cx));
     }
 
     fn restore(&mut self, piece: &[u8]) -> Result<(), WireError> {

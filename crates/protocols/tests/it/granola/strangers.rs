@@ -18,7 +18,6 @@ use muesli_protocols::granola::{Granola, Rules};
 use super::procedures::{SPACE, key};
 use super::steps::{Stage, txn, vote};
 
-/// Looks for clients that were silent for long, at a repository.
 /// No node of the catalog.
 const CLIENT: NodeId = NodeId(77);
 

@@ -9,6 +9,7 @@ fn role(address: Address) -> String {
     match address.role {
         Role::Coordinator => format!("n{}", address.node.0),
         Role::Repository(repository) => format!("r{}", repository.0),
+        Role::Service(service) => format!("{service} of n{}", address.node.0),
     }
 }
 
