@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_protocols::{check_masters, check_strict};
+use muesli_registry::{check_masters, check_strict};
 use muesli_workloads::embedded::Length;
 use muesli_workloads::registry::Description;
 use muesli_workloads::tally::Tallies;

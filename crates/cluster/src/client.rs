@@ -70,7 +70,7 @@ pub struct ClientOptions {
     pub secret: Option<Secret>,
     /// The file of the [timestamp lease](crate::timestamp_lease), if the client keeps one: it lies
     /// after all that a client with this file has seen before. Under protocols whose timestamps
-    /// follow clocks ([`muesli_protocols::with_timestamp_leases`]).
+    /// follow clocks ([`muesli_registry::with_timestamp_leases`]).
     pub timestamp_lease: Option<PathBuf>,
     /// How far a lease goes ahead of what it has to cover, in the time of timestamps.
     pub timestamp_lease_ahead: Duration,
@@ -343,10 +343,10 @@ fn open_lease(
     answered: ClusterId,
 ) -> Result<Option<TimestampLease>, ConnectError> {
     let Some(path) = &options.timestamp_lease else { return Ok(None) };
-    if !muesli_protocols::is_known(&options.protocol) {
+    if !muesli_registry::is_known(&options.protocol) {
         return Ok(None); // That is the error then.
     }
-    let step = muesli_protocols::timestamp_step(&options.protocol);
+    let step = muesli_registry::timestamp_step(&options.protocol);
     let step = step.map_err(|error| ConnectError::Lease(error.to_string()))?;
     let ahead = options.timestamp_lease_ahead;
     if !LEASE_AHEAD.contains(&ahead) {

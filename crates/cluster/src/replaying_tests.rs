@@ -88,9 +88,9 @@ impl Life {
         while !self.server.effects.list.is_empty() || !self.on_client.list.is_empty() {
             for effect in std::mem::take(&mut self.server.effects.list) {
                 match effect {
-                    Effect::Log { repository, record } => {
+                    Effect::Log { role, record } => {
                         let payload = |out: &mut Vec<u8>| {
-                            repository.encode(out);
+                            role.encode(out);
                             record.encode(out);
                         };
                         self.batch.append(RECORD, payload).unwrap();

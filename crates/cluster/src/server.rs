@@ -9,8 +9,7 @@ use mio::Interest;
 use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, NodeId, Secret, Settings};
 use muesli_group::Limits;
 use muesli_log::{Cut, Opened, Sequence};
-use muesli_protocols::{NoMasters, UnknownProtocol, canonical_name, stored_name};
-use muesli_registry::Grouping;
+use muesli_registry::{Grouping, NoMasters, NoProtocol, canonical_name, stored_name};
 use muesli_threads::ThreadsError;
 use thiserror::Error;
 
@@ -78,7 +77,7 @@ pub struct ServerOptions {
     /// Which of the servers decide for the clients instead of each for itself, under protocols that
     /// have masters: `sinfonia`. They hold no repositories.
     pub masters: Vec<NodeId>,
-    /// The protocol, by name; `muesli_protocols::NAMES` lists them.
+    /// The protocol, by name; `muesli_registry::names` lists them.
     pub protocol: String,
     /// Size limits and times of the protocol; its seed, whether it logs and who runs its
     /// procedures are set at the start.
@@ -192,7 +191,7 @@ pub enum StartError {
     Joins,
     /// No such protocol.
     #[error(transparent)]
-    Protocol(#[from] UnknownProtocol),
+    Protocol(#[from] NoProtocol),
     /// Masters that the protocol does not have.
     #[error(transparent)]
     Masters(#[from] NoMasters),

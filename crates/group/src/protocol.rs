@@ -1,6 +1,6 @@
 //! The protocol of groups: what is said, what is kept, what can be switched off.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 
 use muesli_core::{
@@ -241,12 +241,23 @@ pub enum Message<M> {
 
 /// What a node's log holds: changes of what a member knows, made together or not at all, or what a
 /// service says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Record<R> {
     /// Of a member.
     Changes(Vec<Change>),
     /// A record of a service of the protocol inside.
     Service(R),
+}
+
+impl<R: Debug> Debug for Record<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_tuple("Record");
+        match self {
+            Record::Changes(changes) => shown.field(changes),
+            Record::Service(record) => shown.field(record),
+        };
+        shown.finish()
+    }
 }
 
 /// About how many bytes a summary has.
@@ -256,6 +267,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
     const NAME: &'static str = P::NAME;
     const ISOLATION: Isolation = P::ISOLATION;
     const TIMESTAMP_STEP: Option<Nanos> = P::TIMESTAMP_STEP;
+    const REPLICATES_ITSELF: bool = P::REPLICATES_ITSELF;
     const KEEPS_OLD_VERSIONS: bool = P::KEEPS_OLD_VERSIONS;
     type Message = Message<P::Message>;
     type Record = Record<P::Record>;

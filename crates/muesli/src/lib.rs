@@ -42,6 +42,7 @@ pub use data::space::{Space, TypedSpace};
 pub use data::stream::RowStream;
 pub use database::handle::Db;
 pub use dispatch::report::Report;
+pub use embedded::protocols::{protocol_names, register_protocol};
 pub use error::{Error, ErrorKind};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;

@@ -26,7 +26,7 @@ pub struct Options {
     /// How many loops there are besides, which hold no keys and decide for the others, under
     /// protocols that have masters: `sinfonia`, whose masters are the clients' own loops without.
     pub masters: usize,
-    /// The protocol, by name; `muesli_protocols::NAMES` lists them.
+    /// The protocol, by name; `muesli::protocol_names` lists them.
     pub protocol: String,
     /// Spaces to be there from the start.
     pub spaces: Vec<(String, SpaceOptions)>,

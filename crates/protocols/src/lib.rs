@@ -14,8 +14,7 @@
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.
 
-use muesli_core::{Nanos, Protocol};
-use thiserror::Error;
+use muesli_core::Protocol;
 
 pub mod bumper;
 pub mod doubts;
@@ -37,14 +36,6 @@ pub trait Choice {
     fn chosen<P: Protocol>(self, rules: P::Rules) -> Self::Output;
 }
 
-/// A protocol that there is not.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no protocol `{name}`; there are: {}", NAMES.join(", "))]
-pub struct UnknownProtocol {
-    /// As it was asked for.
-    pub name: String,
-}
-
 /// The table of protocols: a line each, with its name, its earlier name if it had one, its type and
 /// its rules. Earlier names are accepted wherever a name is, and stay in files and handshakes.
 macro_rules! protocols {
@@ -58,11 +49,11 @@ macro_rules! protocols {
         /// Goes on with the protocol called `name`, or called so earlier.
         ///
         /// # Errors
-        /// There is none.
-        pub fn choose<C: Choice>(name: &str, choice: C) -> Result<C::Output, UnknownProtocol> {
+        /// There is none of this name here; the choice comes back.
+        pub fn choose<C: Choice>(name: &str, choice: C) -> Result<C::Output, C> {
             match canonical_name(name) {
                 $($name => Ok(choice.chosen::<$protocol>($rules)),)+
-                _ => Err(UnknownProtocol { name: name.to_owned() }),
+                _ => Err(choice),
             }
         }
     };
@@ -112,133 +103,11 @@ pub fn stored_name(name: &str) -> &str {
     found.map_or(name, |(earlier, _)| *earlier)
 }
 
-/// Whether there is a protocol of this name, or was earlier.
-pub fn is_known(name: &str) -> bool {
-    NAMES.contains(&canonical_name(name))
-}
-
-/// Masters on nodes of their own under a protocol that has none.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("protocol `{name}` has no masters; these have: {}", with_masters().join(", "))]
-pub struct NoMasters {
-    /// The protocol.
-    pub name: String,
-}
-
-/// Strict transactions alone under a protocol whose order does not keep real time for them.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "protocol `{name}` has no strict transactions, whose order keeps real time; these have: {}",
-    with_strict().join(", ")
-)]
-pub struct NotStrict {
-    /// The protocol.
-    pub name: String,
-}
-
-/// A timestamp lease under a protocol whose timestamps follow no clock.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "protocol `{name}` has no timestamp leases, as its timestamps follow no clock; these have: {}",
-    with_timestamp_leases().join(", ")
-)]
-pub struct NoTimestampLeases {
-    /// The protocol.
-    pub name: String,
-}
-
-/// The protocols whose masters may be put on nodes of their own.
-pub fn with_masters() -> Vec<&'static str> {
-    struct Asked;
-    impl Choice for Asked {
-        type Output = bool;
-
-        fn chosen<P: Protocol>(self, rules: P::Rules) -> bool {
-            P::has_masters(&rules)
-        }
-    }
-    NAMES.iter().copied().filter(|name| choose(name, Asked) == Ok(true)).collect()
-}
-
-/// Whether the protocol called `name` keeps real time for transactions that ask for it
-/// (`TxnOptions::strict`). What is no protocol does not.
-pub fn offers_strict(name: &str) -> bool {
-    struct Asked;
-    impl Choice for Asked {
-        type Output = bool;
-
-        fn chosen<P: Protocol>(self, rules: P::Rules) -> bool {
-            P::offers_strict(&rules)
-        }
-    }
-    choose(name, Asked) == Ok(true)
-}
-
-/// The protocols that have strict transactions.
-pub fn with_strict() -> Vec<&'static str> {
-    NAMES.iter().copied().filter(|name| offers_strict(name)).collect()
-}
-
-/// Whether replaced versions are kept for open transactions under the protocol called `name`
-/// ([`Protocol::KEEPS_OLD_VERSIONS`]). What is no protocol keeps none.
-pub fn keeps_old_versions(name: &str) -> bool {
-    struct Asked;
-    impl Choice for Asked {
-        type Output = bool;
-
-        fn chosen<P: Protocol>(self, _: P::Rules) -> bool {
-            P::KEEPS_OLD_VERSIONS
-        }
-    }
-    choose(name, Asked) == Ok(true)
-}
-
-/// How long a step of timestamps is under the protocol called `name`, if they follow clocks
-/// ([`Protocol::TIMESTAMP_STEP`]), as a client's timestamp lease needs.
-///
-/// # Errors
-/// They do not. What is no protocol has none either.
-pub fn timestamp_step(name: &str) -> Result<Nanos, NoTimestampLeases> {
-    struct Asked;
-    impl Choice for Asked {
-        type Output = Option<Nanos>;
-
-        fn chosen<P: Protocol>(self, _: P::Rules) -> Option<Nanos> {
-            P::TIMESTAMP_STEP
-        }
-    }
-    let step = choose(name, Asked).ok().flatten();
-    step.ok_or_else(|| NoTimestampLeases { name: name.to_owned() })
-}
-
-/// The protocols under which clients may have timestamp leases.
-pub fn with_timestamp_leases() -> Vec<&'static str> {
-    NAMES.iter().copied().filter(|name| timestamp_step(name).is_ok()).collect()
-}
-
-/// Looks whether all transactions under the protocol called `name` can be strict, if they are to
-/// be.
-///
-/// # Errors
-/// They are to be, and cannot.
-pub fn check_strict(name: &str, strict: bool) -> Result<(), NotStrict> {
-    let fits = !strict || offers_strict(name);
-    if fits { Ok(()) } else { Err(NotStrict { name: name.to_owned() }) }
-}
-
-/// Looks whether the protocol called `name` can have so many masters on nodes of their own.
-///
-/// # Errors
-/// It has none, and is to have some. What is no protocol has none either.
-pub fn check_masters(name: &str, masters: usize) -> Result<(), NoMasters> {
-    let fits = masters == 0 || with_masters().contains(&canonical_name(name));
-    if fits { Ok(()) } else { Err(NoMasters { name: name.to_owned() }) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[derive(Debug, PartialEq)]
     struct Name;
 
     impl Choice for Name {
@@ -255,29 +124,8 @@ mod tests {
             // Sinfonia is Granola held in locking mode, with a master.
             let like = if *name == "sinfonia" { "granola" } else { name };
             assert!(choose(name, Name).is_ok_and(|found| like.starts_with(found)), "{name}");
-            assert_eq!(check_masters(name, 1).is_ok(), *name == "sinfonia", "{name}");
-            assert!(check_masters(name, 0).is_ok(), "{name}");
         }
-        let error = choose("scores", Name).unwrap_err().to_string();
-        assert!(NAMES.iter().all(|name| error.contains(name)), "{error}");
-        let lax = ["repeatable-read", "repeatable-read-at-commit"];
-        for name in NAMES {
-            let strict =
-                *name == "sinfonia" || !(name.starts_with("granola") || lax.contains(name));
-            assert_eq!(check_strict(name, true).is_ok(), strict, "{name}");
-            assert!(check_strict(name, false).is_ok(), "{name}");
-        }
-        let error = check_strict("granola", true).unwrap_err().to_string();
-        assert!(error.contains("`granola` has no strict") && error.contains("score"), "{error}");
-        for name in NAMES {
-            let follows_clocks = *name == "sinfonia" || name.starts_with("granola");
-            assert_eq!(timestamp_step(name).is_ok(), follows_clocks, "{name}");
-        }
-        assert_eq!(timestamp_step("granola"), Ok(Nanos(1_024)));
-        let error = timestamp_step("score").unwrap_err().to_string();
-        assert!(error.contains("`score` has no timestamp") && error.contains("granola-passing"));
-        let error = check_masters("score", 2).unwrap_err().to_string();
-        assert!(error.contains("`score` has no masters") && error.contains("sinfonia"), "{error}");
+        assert!(choose("scores", Name).is_err());
     }
 
     #[test]
@@ -287,12 +135,9 @@ mod tests {
             assert_eq!(choose(earlier, Name), choose(now, Name), "{earlier}");
             assert_eq!(canonical_name(earlier), *now);
             assert_eq!((stored_name(earlier), stored_name(now)), (*earlier, *earlier));
-            assert_eq!(check_strict(earlier, true).is_ok(), check_strict(now, true).is_ok());
-            assert!(is_known(earlier) && is_known(now) && check_masters(earlier, 0).is_ok());
         }
         assert_eq!(choose("2pc", Name), Ok("two-phase-commit"));
         assert_eq!((canonical_name("score"), stored_name("score")), ("score", "score"));
         assert_eq!(canonical_name("3pc"), "3pc");
-        assert!(!is_known("3pc"));
     }
 }

@@ -2,7 +2,7 @@
 
 use muesli_check::Level;
 use muesli_core::Isolation;
-use muesli_protocols::offers_strict;
+use muesli_registry::offers_strict;
 
 /// The check that holds under every protocol, whatever it promises.
 pub(crate) const ENDS: &str = "everything that was begun ends";

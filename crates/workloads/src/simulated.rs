@@ -14,8 +14,7 @@ use muesli_core::catalog::CatalogError;
 use muesli_core::together::Shuffled;
 use muesli_core::{AnyProtocol, Catalog, Nanos, NodeId, Protocol, Together, Typed};
 use muesli_group::layout::{self, Unfit};
-use muesli_protocols::{NoMasters, UnknownProtocol};
-use muesli_registry::Grouping;
+use muesli_registry::{Grouping, NoMasters, NoProtocol};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -209,7 +208,7 @@ pub enum SimulationError {
     Groups(#[from] Unfit),
     /// A protocol that there is not.
     #[error(transparent)]
-    Protocol(#[from] UnknownProtocol),
+    Protocol(#[from] NoProtocol),
     /// Masters that the protocol does not have.
     #[error(transparent)]
     Masters(#[from] NoMasters),

@@ -21,7 +21,7 @@ use std::time::Duration;
 use muesli_check::{History, Level, Verdict};
 use muesli_core::Nanos;
 use muesli_core::checkpoint::HEAD_PIECE_BYTES;
-use muesli_protocols::offers_strict;
+use muesli_registry::offers_strict;
 use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;

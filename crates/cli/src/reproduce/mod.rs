@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use muesli_protocols::{NAMES, UnknownProtocol, canonical_name};
+use muesli_registry::{NoProtocol, canonical_name, names};
 
 use crate::table::{self, grouped};
 use figures::{Figure, Quantity, Target};
@@ -104,10 +104,10 @@ impl ReproduceOptions {
         all.chain(protocols).chain(replicas).collect()
     }
 
-    fn course(&self) -> Result<Course, UnknownProtocol> {
+    fn course(&self) -> Result<Course, NoProtocol> {
         let protocol = |name: &String| {
-            let found = NAMES.iter().find(|known| **known == canonical_name(name));
-            found.copied().ok_or_else(|| UnknownProtocol { name: name.clone() })
+            let found = names().into_iter().find(|known| *known == canonical_name(name));
+            found.ok_or_else(|| NoProtocol::unknown(name))
         };
         Ok(Course {
             quick: self.quick,
@@ -303,7 +303,7 @@ mod tests {
                 let clients = figure.clients_a_node * setting.nodes as u32;
                 let built = workload.build(&setting.parameters, setting.clients.unwrap_or(clients));
                 assert!(built.is_ok(), "{}: {:?}", figure.name, setting.parameters);
-                assert!(NAMES.contains(&line.protocol), "{}", figure.name);
+                assert!(names().contains(&line.protocol), "{}", figure.name);
             }
             assert!(figure.quick_xs.iter().all(|x| figure.xs.contains(x)), "{}", figure.name);
             let lines = figure.lines.iter().map(|line| line.name);

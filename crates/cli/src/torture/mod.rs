@@ -209,8 +209,8 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
             "--memory: a node loses what it holds in memory by the fault {kind:?}; leave one out"
         );
     }
-    if !muesli_protocols::is_known(&options.protocol) {
-        let names = muesli_protocols::NAMES.join(", ");
+    if !muesli_registry::is_known(&options.protocol) {
+        let names = muesli_registry::names().join(", ");
         bail!("there is no protocol `{}`; there are: {names}", options.protocol);
     }
     Ok(Duration::from_secs_f64(minutes * 60.0))

@@ -45,6 +45,9 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// repositories; `None`: they count something else. Where there is one, a client can know that
     /// the repositories will have come to a later timestamp soon, and keep it as a lease.
     const TIMESTAMP_STEP: Option<Nanos>;
+    /// Whether it keeps its data at several nodes by itself, so that its repositories are not to be
+    /// kept by groups.
+    const REPLICATES_ITSELF: bool;
     /// Whether replaced versions are kept for open transactions, which have leases on them.
     const KEEPS_OLD_VERSIONS: bool;
     /// The services that live on `node`. Those that are there stay for as long as the node lives.

@@ -10,6 +10,7 @@
 
 mod closing;
 mod executor;
+pub(crate) mod protocols;
 mod ring;
 mod signal;
 mod state;
@@ -23,7 +24,8 @@ use std::thread::JoinHandle;
 use closing::Closing;
 use crossbeam_queue::ArrayQueue;
 use muesli_core::{Catalog, NodeId, Protocol, Settings, Together};
-use muesli_protocols::{Choice, check_masters, choose};
+use muesli_protocols::Choice;
+use protocols::start_named;
 
 use crate::database::handle::{Away, Db, Job, next_database};
 use crate::dispatch::report::Report;
@@ -90,8 +92,6 @@ pub(crate) fn open(options: Options) -> Result<Db, Error> {
         return Err(Error::Options(format!("{} masters: there can be 1024", options.masters)));
     }
     options.limits.check().map_err(Error::Options)?;
-    let no_masters = check_masters(&options.protocol, options.masters);
-    no_masters.map_err(|error| Error::Options(error.to_string()))?;
     let loops = options.loops.min(options.repositories.max(1));
     let all = loops + options.masters;
     let homes: Vec<_> = (0..options.repositories).map(|r| NodeId((r % loops) as u32)).collect();
@@ -105,7 +105,7 @@ pub(crate) fn open(options: Options) -> Result<Db, Error> {
     let together = together.collect::<Result<_, _>>();
     let together = together.map_err(|error| Error::Options(error.to_string()))?;
     let start = Start { options: &options, together, catalog: Arc::new(catalog) };
-    choose(&options.protocol, start).map_err(|unknown| Error::Options(unknown.to_string()))
+    start_named(&options.protocol, start)
 }
 
 /// What the loops are started with, under the protocol that the options name.
@@ -117,10 +117,14 @@ struct Start<'a> {
 }
 
 impl Choice for Start<'_> {
-    type Output = Db;
+    type Output = Result<Db, Error>;
 
-    fn chosen<P: Protocol>(self, rules: P::Rules) -> Db {
-        start::<P>(self.options, self.together, self.catalog, &rules)
+    fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Db, Error> {
+        if self.options.masters > 0 && !P::has_masters(&rules) {
+            let error = format!("protocol `{}` has no masters", self.options.protocol);
+            return Err(Error::Options(error));
+        }
+        Ok(start::<P>(self.options, self.together, self.catalog, &rules))
     }
 }
 

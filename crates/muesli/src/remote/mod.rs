@@ -177,7 +177,7 @@ impl Db {
         let catch_up = connect.timestamp_lease.as_ref().map(|path| CatchUp {
             path: path.display().to_string(),
             end: client.lease_end().unwrap_or_default(),
-            step: muesli_protocols::timestamp_step(&connect.protocol).unwrap_or_default(),
+            step: muesli_registry::timestamp_step(&connect.protocol).unwrap_or_default(),
             repositories: client.repositories(),
             within: connect.connect_within.saturating_add(connect.timestamp_lease_ahead),
         });

@@ -57,6 +57,7 @@ impl Protocol for Granola {
     const NAME: &'static str = "granola";
     const ISOLATION: Isolation = Isolation::Serializable;
     const TIMESTAMP_STEP: Option<Nanos> = Some(Nanos(1 << participant::clock::STEP_BITS));
+    const REPLICATES_ITSELF: bool = false;
     const KEEPS_OLD_VERSIONS: bool = false;
     type Message = Message;
     type Record = Record;

@@ -78,6 +78,7 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     muesli_core::protocol_without_services!();
     type Participant = Participant<V>;
     const TIMESTAMP_STEP: Option<Nanos> = None;
+    const REPLICATES_ITSELF: bool = false;
     const KEEPS_OLD_VERSIONS: bool = true;
 
     fn wire_bytes(message: &Message<V>) -> usize {

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::BufReader;
 
 use muesli_check::{History, check};
-use muesli_protocols::keeps_old_versions;
+use muesli_registry::keeps_old_versions;
 use muesli_sim::fault::FaultKinds;
 use muesli_workloads::background::Backgrounds;
 use muesli_workloads::registry;

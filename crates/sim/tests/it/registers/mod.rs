@@ -104,6 +104,7 @@ impl Protocol for Registers {
     type Participant = Bank;
     muesli_core::protocol_without_services!();
     const TIMESTAMP_STEP: Option<Nanos> = None;
+    const REPLICATES_ITSELF: bool = false;
     const KEEPS_OLD_VERSIONS: bool = false;
 
     fn as_client(_: &Message, _: NodeId) -> Option<Message> {

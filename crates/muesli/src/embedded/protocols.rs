@@ -1,0 +1,62 @@
+//! Which protocols an embedded database can have: those of the product, and what was registered.
+//!
+//! The embedded driver knows the type of its protocol, so that its operations are calls. What a
+//! program registers is therefore compiled once more, where it is registered.
+
+use std::sync::{Arc, RwLock};
+
+use muesli_core::Protocol;
+use muesli_protocols::{Choice, NAMES, choose};
+
+use super::Start;
+use crate::Db;
+use crate::error::Error;
+
+/// Starts a database under a protocol of known type.
+type StartAs = Arc<dyn Fn(Start<'_>) -> Result<Db, Error> + Send + Sync>;
+
+/// What the program has registered, in the order of their registration.
+static REGISTERED: RwLock<Vec<(&'static str, StartAs)>> = RwLock::new(Vec::new());
+
+/// The names that [`Options::protocol`](crate::Options::protocol) takes: those of the product, and
+/// then what the program has [registered](register_protocol).
+pub fn protocol_names() -> Vec<&'static str> {
+    let registered = REGISTERED.read().expect("nobody panics while registering");
+    NAMES.iter().copied().chain(registered.iter().map(|(name, _)| *name)).collect()
+}
+
+/// Registers a protocol under a name of its own, with its switches as `rules` say, for as long as
+/// the process runs: databases of this process can have it, embedded and served, and so can
+/// simulations, searches and benchmarks.
+///
+/// # Errors
+/// The name is taken, or is none: small letters, digits and hyphens are allowed.
+pub fn register_protocol<P: Protocol>(name: &'static str, rules: P::Rules) -> Result<(), Error> {
+    #[cfg(feature = "cluster")]
+    muesli_registry::register::<P>(name, rules.clone())
+        .map_err(|error| Error::Options(error.to_string()))?;
+    #[cfg(not(feature = "cluster"))]
+    if protocol_names().contains(&name) {
+        return Err(Error::Options(format!("there is a protocol `{name}` already")));
+    }
+    let start: StartAs = Arc::new(move |start: Start<'_>| start.chosen::<P>(rules.clone()));
+    REGISTERED.write().expect("nobody panics while registering").push((name, start));
+    Ok(())
+}
+
+/// Starts a database under the protocol called `name`.
+pub(super) fn start_named(name: &str, start: Start<'_>) -> Result<Db, Error> {
+    let start = match choose(name, start) {
+        Ok(started) => return started,
+        Err(start) => start,
+    };
+    let registered = REGISTERED.read().expect("nobody panics while registering");
+    let found = registered.iter().find(|(known, _)| *known == name);
+    let start_as = found.map(|(_, start_as)| Arc::clone(start_as));
+    drop(registered);
+    let unknown = || {
+        let known = protocol_names().join(", ");
+        Error::Options(format!("there is no protocol `{name}`; there are: {known}"))
+    };
+    start_as.ok_or_else(unknown)?(start)
+}

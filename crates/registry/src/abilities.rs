@@ -1,0 +1,137 @@
+//! What the protocols of the table can do, by name.
+
+use muesli_core::{AnyProtocol, Nanos};
+use thiserror::Error;
+
+use crate::names::names;
+use crate::table::protocol;
+
+/// Masters on nodes of their own under a protocol that has none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("protocol `{name}` has no masters; these have: {}", with_masters().join(", "))]
+pub struct NoMasters {
+    /// The protocol.
+    pub name: String,
+}
+
+/// Strict transactions alone under a protocol whose order does not keep real time for them.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "protocol `{name}` has no strict transactions, whose order keeps real time; these have: {}",
+    with_strict().join(", ")
+)]
+pub struct NotStrict {
+    /// The protocol.
+    pub name: String,
+}
+
+/// A timestamp lease under a protocol whose timestamps follow no clock.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "protocol `{name}` has no timestamp leases, as its timestamps follow no clock; these have: {}",
+    with_timestamp_leases().join(", ")
+)]
+pub struct NoTimestampLeases {
+    /// The protocol.
+    pub name: String,
+}
+
+/// What is so of the protocol called `name`; nothing is of what is no protocol.
+fn of(name: &str, is_so: impl Fn(&dyn AnyProtocol) -> bool) -> bool {
+    protocol(name, None).is_ok_and(|found| is_so(&*found))
+}
+
+/// Those of which something is so.
+fn those(is_so: impl Fn(&dyn AnyProtocol) -> bool) -> Vec<&'static str> {
+    names().into_iter().filter(|name| of(name, &is_so)).collect()
+}
+
+/// The protocols whose masters may be put on nodes of their own.
+pub fn with_masters() -> Vec<&'static str> {
+    those(|it| it.has_masters())
+}
+
+/// Whether the protocol called `name` keeps real time for transactions that ask for it
+/// (`TxnOptions::strict`). What is no protocol does not.
+pub fn offers_strict(name: &str) -> bool {
+    of(name, |it| it.offers_strict())
+}
+
+/// The protocols that have strict transactions.
+pub fn with_strict() -> Vec<&'static str> {
+    those(|it| it.offers_strict())
+}
+
+/// Whether replaced versions are kept for open transactions under the protocol called `name`
+/// ([`Protocol::KEEPS_OLD_VERSIONS`](muesli_core::Protocol::KEEPS_OLD_VERSIONS)). What is no
+/// protocol keeps none.
+pub fn keeps_old_versions(name: &str) -> bool {
+    of(name, |it| it.keeps_old_versions())
+}
+
+/// How long a step of timestamps is under the protocol called `name`, if they follow clocks
+/// ([`Protocol::TIMESTAMP_STEP`](muesli_core::Protocol::TIMESTAMP_STEP)), as a client's timestamp
+/// lease needs.
+///
+/// # Errors
+/// They do not. What is no protocol has none either.
+pub fn timestamp_step(name: &str) -> Result<Nanos, NoTimestampLeases> {
+    let step = protocol(name, None).ok().and_then(|found| found.timestamp_step());
+    step.ok_or_else(|| NoTimestampLeases { name: name.to_owned() })
+}
+
+/// The protocols under which clients may have timestamp leases.
+pub fn with_timestamp_leases() -> Vec<&'static str> {
+    those(|it| it.timestamp_step().is_some())
+}
+
+/// Looks whether all transactions under the protocol called `name` can be strict, if they are to
+/// be.
+///
+/// # Errors
+/// They are to be, and cannot.
+pub fn check_strict(name: &str, strict: bool) -> Result<(), NotStrict> {
+    let fits = !strict || offers_strict(name);
+    if fits { Ok(()) } else { Err(NotStrict { name: name.to_owned() }) }
+}
+
+/// Looks whether the protocol called `name` can have so many masters on nodes of their own.
+///
+/// # Errors
+/// It has none, and is to have some. What is no protocol has none either.
+pub fn check_masters(name: &str, masters: usize) -> Result<(), NoMasters> {
+    let fits = masters == 0 || of(name, |it| it.has_masters());
+    if fits { Ok(()) } else { Err(NoMasters { name: name.to_owned() }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocols_can_what_their_families_can() {
+        let lax = ["repeatable-read", "repeatable-read-at-commit"];
+        for name in muesli_protocols::NAMES {
+            let sinfonia = *name == "sinfonia";
+            let granola = sinfonia || name.starts_with("granola");
+            assert_eq!(check_masters(name, 1).is_ok(), sinfonia, "{name}");
+            assert!(check_masters(name, 0).is_ok(), "{name}");
+            let strict = sinfonia || !(granola || lax.contains(name));
+            assert_eq!(check_strict(name, true).is_ok(), strict, "{name}");
+            assert!(check_strict(name, false).is_ok(), "{name}");
+            assert_eq!(timestamp_step(name).is_ok(), granola, "{name}");
+        }
+        assert_eq!(timestamp_step("granola"), Ok(Nanos(1_024)));
+        assert!(check_strict("2pc", true).is_ok(), "an earlier name");
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_with_what_can() {
+        let error = check_strict("granola", true).unwrap_err().to_string();
+        assert!(error.contains("`granola` has no strict") && error.contains("score"), "{error}");
+        let error = timestamp_step("score").unwrap_err().to_string();
+        assert!(error.contains("`score` has no timestamp") && error.contains("granola-passing"));
+        let error = check_masters("score", 2).unwrap_err().to_string();
+        assert!(error.contains("`score` has no masters") && error.contains("sinfonia"), "{error}");
+    }
+}

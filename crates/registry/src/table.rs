@@ -1,0 +1,187 @@
+//! The table of protocols: those of the product, and those that the program has registered.
+
+use std::sync::{Arc, RwLock};
+
+use muesli_core::{AnyProtocol, Nanos, Protocol, Typed};
+use muesli_group::{Grouped, Limits, Rules};
+use muesli_protocols::{Choice, NAMES, choose};
+use thiserror::Error;
+
+use crate::names::{canonical_name, names};
+
+/// How groups keep repositories.
+#[derive(Clone, Debug)]
+pub struct Grouping {
+    /// The time between two ticks of a group's consensus; see [`Rules::tick`].
+    pub tick: Nanos,
+    /// Whether members go on with less than a majority of memories; see [`Rules::accepts_loss`].
+    pub accepts_loss: bool,
+    /// Limits of size and time.
+    pub limits: Limits,
+}
+
+impl Default for Grouping {
+    fn default() -> Grouping {
+        let Rules { tick, accepts_loss, limits, .. } = Rules::<()>::default();
+        Grouping { tick, accepts_loss, limits }
+    }
+}
+
+/// A protocol that cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoProtocol {
+    /// There is none of this name.
+    #[error("there is no protocol `{name}`; there are: {}", known.join(", "))]
+    Unknown {
+        /// As it was asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<&'static str>,
+    },
+    /// It replicates its data itself.
+    #[error("protocol `{name}` keeps its data at several nodes by itself: it has no groups")]
+    InGroups {
+        /// Its name.
+        name: &'static str,
+    },
+}
+
+impl NoProtocol {
+    /// There is none of this name.
+    pub fn unknown(name: &str) -> NoProtocol {
+        NoProtocol::Unknown { name: name.to_owned(), known: names() }
+    }
+}
+
+/// A protocol that cannot be registered.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotRegistered {
+    /// The name is taken.
+    #[error("there is a protocol `{0}` already")]
+    Taken(&'static str),
+    /// The name is none.
+    #[error(
+        "`{0}` is no name of a protocol: allowed are small letters, digits and hyphens, 1 to \
+         {NAME_BYTES_MAX} of them"
+    )]
+    Name(&'static str),
+}
+
+/// The longest name of a protocol: handshakes and files carry it.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Makes a protocol of known type, alone or in groups.
+type Make = Arc<dyn Fn(Option<Grouping>) -> Result<Arc<dyn AnyProtocol>, NoProtocol> + Send + Sync>;
+
+/// What the program has registered, in the order of their registration.
+static REGISTERED: RwLock<Vec<(&'static str, Make)>> = RwLock::new(Vec::new());
+
+/// The names of what the program has registered.
+pub(crate) fn registered_names() -> Vec<&'static str> {
+    let registered = REGISTERED.read().expect("nobody panics while registering");
+    registered.iter().map(|(name, _)| *name).collect()
+}
+
+/// Registers a protocol under a name of its own, with its switches as `rules` say, for as long as
+/// the process runs.
+///
+/// # Errors
+/// The name is taken, or is none.
+pub fn register<P: Protocol<Rules: Sync>>(
+    name: &'static str,
+    rules: P::Rules,
+) -> Result<(), NotRegistered> {
+    let fits = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(fits) {
+        return Err(NotRegistered::Name(name));
+    }
+    let mut registered = REGISTERED.write().expect("nobody panics while registering");
+    let mut taken = registered.iter().map(|(name, _)| *name).chain(NAMES.iter().copied());
+    if taken.any(|it| it == canonical_name(name)) {
+        return Err(NotRegistered::Taken(name));
+    }
+    registered.push((name, Arc::new(move |grouping| make::<P>(name, rules.clone(), grouping))));
+    Ok(())
+}
+
+/// The protocol called `name`, with its switches as the name says; in groups where a `grouping` is
+/// given.
+///
+/// # Errors
+/// There is none of this name, or not in groups.
+pub fn protocol(
+    name: &str,
+    grouping: Option<Grouping>,
+) -> Result<Arc<dyn AnyProtocol>, NoProtocol> {
+    match choose(name, Making(grouping)) {
+        Ok(made) => made,
+        Err(Making(grouping)) => {
+            let registered = REGISTERED.read().expect("nobody panics while registering");
+            let found = registered.iter().find(|(known, _)| *known == name);
+            let make = found.map(|(_, make)| Arc::clone(make));
+            drop(registered);
+            make.ok_or_else(|| NoProtocol::unknown(name))?(grouping)
+        }
+    }
+}
+
+struct Making(Option<Grouping>);
+
+impl Choice for Making {
+    type Output = Result<Arc<dyn AnyProtocol>, NoProtocol>;
+
+    fn chosen<P: Protocol>(self, rules: P::Rules) -> Self::Output {
+        make::<P>(P::NAME, rules, self.0)
+    }
+}
+
+fn make<P: Protocol>(
+    name: &'static str,
+    rules: P::Rules,
+    grouping: Option<Grouping>,
+) -> Result<Arc<dyn AnyProtocol>, NoProtocol> {
+    let Some(Grouping { tick, accepts_loss, limits }) = grouping else {
+        return Ok(Arc::new(Typed::<P>(rules)));
+    };
+    if P::REPLICATES_ITSELF {
+        return Err(NoProtocol::InGroups { name });
+    }
+    let rules = Rules { inner: rules, tick, accepts_loss, limits, ..Rules::default() };
+    Ok(Arc::new(Typed::<Grouped<P>>(rules)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_makes_a_protocol_alone_and_in_groups() {
+        for name in NAMES {
+            let alone = protocol(name, None).unwrap();
+            let grouped = protocol(name, Some(Grouping::default())).unwrap();
+            assert_eq!(alone.isolation(), grouped.isolation(), "{name}");
+            assert_eq!(alone.timestamp_step(), grouped.timestamp_step(), "{name}");
+        }
+        let error = protocol("scores", None).unwrap_err();
+        assert!(NAMES.iter().all(|name| error.to_string().contains(name)), "{error}");
+    }
+
+    #[test]
+    fn a_protocol_is_registered_once_under_a_name_that_is_one() {
+        type Score = muesli_protocols::score::Score;
+        let register = |name| register::<Score>(name, Default::default());
+        assert_eq!(register("score"), Err(NotRegistered::Taken("score")));
+        assert_eq!(register("2pc"), Err(NotRegistered::Taken("2pc")), "an earlier name");
+        for none in ["", "Score", "my score", "mine\n"] {
+            assert_eq!(register(none), Err(NotRegistered::Name(none)));
+        }
+        assert!(protocol("mine", None).is_err());
+        assert_eq!(register("mine"), Ok(()));
+        assert_eq!(register("mine"), Err(NotRegistered::Taken("mine")));
+        assert_eq!(protocol("mine", None).unwrap().name(), "score");
+        assert!(protocol("mine", Some(Grouping::default())).is_ok());
+        assert!(crate::is_known("mine") && names().contains(&"mine"));
+        let error = protocol("scores", None).unwrap_err().to_string();
+        assert!(error.contains("mine"), "{error}");
+    }
+}
