@@ -17,8 +17,9 @@ use crate::contract::{Answer, Operation, Put, Step};
 use crate::deadlines::{DeadlineId, Due};
 use crate::delay::Gave;
 use crate::ids::{NodeId, OpId, SpaceId, Txn, TxnId};
-use crate::options::{Nanos, TxnOptions};
+use crate::options::TxnOptions;
 use crate::outcome::{Committed, Failure, Outcome};
+use crate::time::Nanos;
 
 /// A task that a driver polls: a client, or a transaction body shipped to the data.
 pub type Task = Pin<Box<dyn Future<Output = ()>>>;

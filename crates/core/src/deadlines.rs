@@ -8,7 +8,7 @@
 use std::task::Waker;
 
 use crate::ids::Txn;
-use crate::options::Nanos;
+use crate::time::Nanos;
 
 /// After so long at the soonest, the slots are looked at again.
 const LOOK_EVERY: Nanos = Nanos::from_millis(1);

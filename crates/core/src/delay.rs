@@ -9,8 +9,8 @@ use crate::actions::Action;
 use crate::bytes::SmallBytes;
 use crate::ids::SpaceId;
 use crate::limits::ENTRY_BYTES;
-use crate::parts::locks::KeyRange;
 use crate::procedure::{Footprint, Place, ProcedureId, Touched};
+use crate::ranges::KeyRange;
 use crate::wire::{Reader, Wire, WireError};
 use crate::wire_struct;
 

@@ -17,7 +17,7 @@ use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
 use crate::ids::{RepositoryId, SpaceId, Timestamp, TxnId};
 use crate::options::Settings;
-use crate::parts::locks::KeyRange;
+use crate::ranges::KeyRange;
 use crate::roles::{Address, Role};
 
 /// Who sent a message, as far as its driver has made sure of it.

@@ -2,7 +2,7 @@
 //!
 //! A protocol is a set of deterministic state machines ([`contract`]); a [`node`] is a map of them
 //! by [role](roles): one coordinator, the participants of its repositories, and its services. A
-//! driver gives the node inputs and performs its [`effects`]. What several protocols need stands in
+//! driver gives the node inputs and performs its [effects](contract::Effect). What several protocols need stands in
 //! [`parts`], each part knowing no protocol.
 
 pub mod actions;
@@ -13,7 +13,7 @@ pub mod client;
 pub mod contract;
 pub mod deadlines;
 pub mod delay;
-pub mod effects;
+pub mod exceeded;
 pub mod formats;
 pub mod ids;
 pub mod issuance;
@@ -32,9 +32,11 @@ pub mod parts;
 pub mod positions;
 pub mod post;
 pub mod procedure;
+pub mod ranges;
 pub mod recorder;
 pub mod roles;
 pub mod secret;
+pub mod time;
 pub mod timers;
 pub mod together;
 pub mod traffic;
@@ -45,19 +47,19 @@ pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{
-    Answer, Coordinator, Here, Isolation, Later, NoService, Operation, Participant, Protocol, Put,
-    Scan, Service, Step,
+    Answer, Context, Coordinator, Effect, Effects, Envelope, Environment, Here, Isolation, Later,
+    Maintenance, Modes, NoService, Operation, Participant, Protocol, Put, Service, Step, Work,
 };
 pub use delay::{Delay, DelayedCall, Gave};
-pub use effects::{Context, Effect, Effects, Envelope, Environment, Maintenance, Modes, Row, Work};
+pub use exceeded::Limit;
 pub use ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 pub use judgement::{Rejection, Rejections, Sender, View};
 pub use lag::Lag;
-pub use limits::{Limit, Limits};
+pub use limits::Limits;
 pub use links::Links;
 pub use machine::{AnyMachine, AnyProtocol, Driver, Encode, Machine, Note, Outside, Said, Typed};
 pub use node::Node;
-pub use options::{Nanos, Pace, Settings, TxnOptions};
+pub use options::{Pace, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use positions::{LogPosition, Positions, RolePositions};
 pub use post::Post;
@@ -65,9 +67,11 @@ pub use procedure::{
     Call, Class, Footprint, Fragment, Invoked, Place, Procedure, ProcedureId, Procedures, Refuses,
     Stop, Store, Touched,
 };
+pub use ranges::{KeyRange, Row, Scan};
 pub use recorder::Recorder;
 pub use roles::{Address, Role, ServiceId, ServiceKind};
 pub use secret::{Secret, Tag};
+pub use time::Nanos;
 pub use timers::{NoTimer, Timer};
 pub use together::Together;
 pub use traffic::Traffic;

@@ -4,12 +4,11 @@
 //! prepare once more: a client may run with other limits than the servers. `docs/limits.md` lists
 //! every limit with its default, its configuration key and its error.
 
-use std::fmt;
-
 use crate::bytes::SmallBytes;
+use crate::exceeded::Limit;
 use crate::ids::SpaceId;
 use crate::outcome::{Abort, Failure};
-use crate::parts::locks::KeyRange;
+use crate::ranges::KeyRange;
 
 /// Sizes above which an operation is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,51 +118,6 @@ impl Limits {
     /// Why a transaction of so many bytes is refused, if it is.
     pub fn judge_transaction(&self, size: usize) -> Option<Abort> {
         (size > self.transaction_bytes).then_some(Abort::TransactionTooLarge)
-    }
-}
-
-/// Which limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Limit {
-    /// Of a key.
-    Key,
-    /// Of a value.
-    Value,
-    /// Of an argument of a procedure or a delayed action.
-    Argument,
-    /// Of the result of a procedure.
-    Result,
-    /// Of a transaction.
-    Transaction,
-    /// Of the answer of one operation.
-    Answer,
-    /// Of all that a transaction is told of what was left to its turn.
-    Told,
-}
-
-impl Limit {
-    /// The configuration key that sets it.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Limit::Key => "key_bytes_max",
-            Limit::Value | Limit::Argument | Limit::Result => "value_bytes_max",
-            Limit::Transaction | Limit::Told => "transaction_bytes_max",
-            Limit::Answer => "answer_bytes_max",
-        }
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Limit::Key => "a key",
-            Limit::Value => "a value",
-            Limit::Argument => "an argument",
-            Limit::Result => "a result",
-            Limit::Transaction => "a transaction",
-            Limit::Answer => "an answer",
-            Limit::Told => "a list of what delayed actions gave",
-        })
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::ids::NodeId;
-use crate::options::Nanos;
+use crate::time::Nanos;
 
 /// Links over which something is under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

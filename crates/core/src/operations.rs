@@ -11,9 +11,9 @@ use hashbrown::HashMap;
 use crate::contract::Answer;
 use crate::deadlines::Deadlines;
 use crate::ids::OpId;
-use crate::options::Nanos;
 use crate::outcome::Failure;
 use crate::roles::Role;
+use crate::time::Nanos;
 
 /// Operation numbers of sleeps; those of the node are below.
 const SLEEPS: u64 = 1 << 63;

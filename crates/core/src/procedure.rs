@@ -17,9 +17,9 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::bytes::SmallBytes;
-use crate::contract::Scan;
-use crate::effects::Row;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
+use crate::ranges::Row;
+use crate::ranges::Scan;
 use crate::wire_struct;
 
 /// Which procedure: a change of what it does is a new version, so that callers and nodes that are

@@ -2,8 +2,8 @@
 //!
 //! A node is a map of roles. Every node has a coordinator. It has a participant for each repository
 //! whose home it is, and the services that its protocol asks for: validators of a tree, orderers of
-//! a broadcast, directories of owners, or what a protocol adds of its own. Messages, records, timers
-//! and pieces of checkpoints name the role that they are for.
+//! a broadcast, directories of owners, or what a protocol adds of its own. Messages, records,
+//! timers and pieces of checkpoints name the role that they are for.
 
 use std::fmt;
 
@@ -107,8 +107,8 @@ impl fmt::Display for Role {
 }
 
 impl Role {
-    /// The role as a number. Below [`REPOSITORIES_MAX`] it is a repository's; the bits above are the
-    /// kind of a service and one, and all bits are the coordinator.
+    /// The role as a number. Below [`REPOSITORIES_MAX`] it is a repository's; the bits above are
+    /// the kind of a service and one, and all bits are the coordinator.
     #[inline]
     pub fn code(self) -> u16 {
         match self {

@@ -12,13 +12,11 @@
 //! nests, so the stack does not grow with the input.
 
 mod containers;
-mod words;
 
 use thiserror::Error;
 
 use crate::bytes::SmallBytes;
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, TxnId};
-use crate::parts::locks::KeyRange;
 
 /// Why bytes are not what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -288,7 +286,6 @@ macro_rules! wire_struct {
 }
 
 wire_struct!(TxnId { node: NodeId, incarnation: u32, sequence: u64 });
-wire_struct!(KeyRange { space: SpaceId, lo: SmallBytes, hi: Option<SmallBytes> });
 
 impl Wire for bool {
     const LEAST_BYTES: usize = 1;

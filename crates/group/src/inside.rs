@@ -78,8 +78,8 @@ impl<P: Protocol> Inside<P> {
         (answer, said)
     }
 
-    /// Lets `role` run in its own world, at these positions of a log. Returns what it answered, what
-    /// it said, and the positions afterwards.
+    /// Lets `role` run in its own world, at these positions of a log. Returns what it answered,
+    /// what it said, and the positions afterwards.
     pub(crate) fn run_at<T>(
         &mut self,
         role: Role,

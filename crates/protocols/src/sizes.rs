@@ -1,7 +1,7 @@
 //! How long pieces of messages and records are, for models of networks and disks.
 
 use muesli_core::SmallBytes;
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 
 /// Bytes of a key with its space and a timestamp, beside the key's own.
 pub(crate) const KEY_BYTES: usize = 12;

@@ -3,8 +3,7 @@
 use muesli_core::{AnyProtocol, Nanos};
 use thiserror::Error;
 
-use crate::names::names;
-use crate::table::protocol;
+use crate::table::{names, protocol};
 
 /// Masters on nodes of their own under a protocol that has none.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

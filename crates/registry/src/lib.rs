@@ -2,9 +2,9 @@
 //! compiled once: here, and nowhere above, a protocol's state machines are compiled for them.
 //!
 //! The table begins with the protocols of `muesli-protocols`. A program [registers](register) its
-//! own beside them, and then uses them wherever a protocol's name is taken: by the simulator and its
-//! searches, by servers, clients and benchmarks. (The embedded driver knows the type of its protocol:
-//! `muesli::register_protocol` registers it for both.)
+//! own beside them, and then uses them wherever a protocol's name is taken: by the simulator and
+//! its searches, by servers, clients and benchmarks. (The embedded driver knows the type of its
+//! protocol: `muesli::register_protocol` registers it for both.)
 
 mod abilities;
 mod names;
@@ -14,5 +14,5 @@ pub use abilities::{
     NoMasters, NoTimestampLeases, NotStrict, check_masters, check_strict, keeps_old_versions,
     offers_strict, timestamp_step, with_masters, with_strict, with_timestamp_leases,
 };
-pub use names::{canonical_name, is_known, names, stored_name};
-pub use table::{Grouping, NoProtocol, NotRegistered, protocol, register};
+pub use names::{canonical_name, is_known, stored_name};
+pub use table::{Grouping, NoProtocol, NotRegistered, names, protocol, register};

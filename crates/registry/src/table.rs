@@ -4,10 +4,8 @@ use std::sync::{Arc, RwLock};
 
 use muesli_core::{AnyProtocol, Nanos, Protocol, Typed};
 use muesli_group::{Grouped, Limits, Rules};
-use muesli_protocols::{Choice, NAMES, choose};
+use muesli_protocols::{Choice, NAMES, canonical_name, choose};
 use thiserror::Error;
-
-use crate::names::{canonical_name, names};
 
 /// How groups keep repositories.
 #[derive(Clone, Debug)]
@@ -76,10 +74,10 @@ type Make = Arc<dyn Fn(Option<Grouping>) -> Result<Arc<dyn AnyProtocol>, NoProto
 /// What the program has registered, in the order of their registration.
 static REGISTERED: RwLock<Vec<(&'static str, Make)>> = RwLock::new(Vec::new());
 
-/// The names of what the program has registered.
-pub(crate) fn registered_names() -> Vec<&'static str> {
+/// The names that `--protocol` takes: those of the product, and then what was registered.
+pub fn names() -> Vec<&'static str> {
     let registered = REGISTERED.read().expect("nobody panics while registering");
-    registered.iter().map(|(name, _)| *name).collect()
+    NAMES.iter().copied().chain(registered.iter().map(|(name, _)| *name)).collect()
 }
 
 /// Registers a protocol under a name of its own, with its switches as `rules` say, for as long as

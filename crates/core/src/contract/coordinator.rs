@@ -2,15 +2,15 @@
 
 use std::fmt::Debug;
 
+use super::Context;
 use super::{Here, Operation, Protocol, Step};
 use crate::bytes::SmallBytes;
-use crate::effects::Context;
 use crate::ids::{NodeId, SpaceId, Timestamp, Txn, TxnId};
 use crate::judgement::{Rejection, Sender, View};
-use crate::options::Nanos;
 use crate::outcome::Outcome;
 use crate::recorder::Recorder;
 use crate::roles::Address;
+use crate::time::Nanos;
 use crate::timers::Timer;
 
 /// The state machine that runs transactions on behalf of clients.

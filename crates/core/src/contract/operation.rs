@@ -3,11 +3,12 @@
 use super::Later;
 use crate::bytes::SmallBytes;
 use crate::delay::{Delay, Gave};
-use crate::effects::Row;
 use crate::ids::{OpId, SpaceId, Txn};
 use crate::options::TxnOptions;
 use crate::outcome::{Abort, Committed, Failure};
 use crate::procedure::{Call, Invoked};
+use crate::ranges::Row;
+use crate::ranges::Scan;
 
 /// What is asked of a coordinator. Each variant names the [`Answer`] that it gets where it does not
 /// fail.
@@ -81,21 +82,6 @@ pub struct Put {
     pub may_wait: bool,
 }
 
-/// A range scan: the keys of `[lo, hi)` in ascending order (or descending), at most `limit`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scan {
-    /// The space.
-    pub space: SpaceId,
-    /// First key of the range.
-    pub lo: SmallBytes,
-    /// First key after the range; `None` is open.
-    pub hi: Option<SmallBytes>,
-    /// From the end of the range backwards.
-    pub reverse: bool,
-    /// Most rows wanted.
-    pub limit: usize,
-}
-
 /// The answer to an operation that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -124,7 +110,7 @@ pub enum Answer {
 }
 
 /// The answer to an operation, or the name under which the answer will come as an
-/// [`Effect::Complete`](crate::effects::Effect::Complete).
+/// [`Effect::Complete`](crate::contract::Effect::Complete).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<T = Answer> {
     /// Answered at once.

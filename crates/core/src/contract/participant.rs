@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
+use super::Context;
 use super::Protocol;
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Cursor, Readiness};
-use crate::effects::Context;
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp};
 use crate::judgement::{Rejection, Rejections, Sender, View};
 use crate::lag::Lag;

@@ -2,9 +2,9 @@
 
 use std::fmt::Debug;
 
+use super::Context;
 use super::Protocol;
 use crate::checkpoint::{Cursor, Readiness};
-use crate::effects::Context;
 use crate::ids::{NodeId, Timestamp};
 use crate::judgement::{Rejection, Sender, View};
 use crate::options::Settings;

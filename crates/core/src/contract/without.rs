@@ -48,7 +48,8 @@ macro_rules! coordinator_without_peeks {
     };
 }
 
-/// Inside an `impl` of any role: whatever the protocol's own judgement lets through is taken, and no timestamps are issued here.
+/// Inside an `impl` of any role: whatever the protocol's own judgement lets through is taken, and
+/// no timestamps are issued here.
 #[macro_export]
 macro_rules! role_without_judgement {
     ($protocol:ty) => {

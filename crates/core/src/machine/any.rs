@@ -9,19 +9,19 @@ use super::{Decoding, Driver, Machine, Note, Records};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Readiness};
+use crate::contract::{Envelope, Environment};
 use crate::contract::{Operation, Protocol, Step};
 use crate::deadlines::Due;
-use crate::effects::{Envelope, Environment};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::judgement::{Rejection, Rejections, Sender};
 use crate::lag::Lag;
 use crate::memory::Held;
-use crate::options::Nanos;
 use crate::outcome::Outcome;
 use crate::positions::{LogPosition, Positions};
 use crate::post::Post;
 use crate::recorder::Recorder;
 use crate::roles::{Address, Role};
+use crate::time::Nanos;
 use crate::wire::{Reader, Wire, WireError};
 
 /// Which version chains a repository has: space, key, versions.

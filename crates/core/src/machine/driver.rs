@@ -2,12 +2,12 @@
 
 use super::Outside;
 use crate::contract::{Answer, Protocol};
-use crate::effects::{Effects, Envelope, Environment};
+use crate::contract::{Effects, Envelope, Environment};
 use crate::ids::{OpId, Timestamp};
 use crate::node::Node;
-use crate::options::Nanos;
 use crate::outcome::Failure;
 use crate::roles::{Address, Role};
+use crate::time::Nanos;
 use crate::wire::Wire;
 
 /// Something that can be written as bytes, whatever it is.

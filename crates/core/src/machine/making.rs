@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::{AnyMachine, Machine};
 use crate::catalog::Catalog;
+use crate::contract::{Effects, Environment};
 use crate::contract::{Isolation, Protocol};
-use crate::effects::{Effects, Environment};
 use crate::ids::NodeId;
 use crate::node::Node;
-use crate::options::{Nanos, Settings};
+use crate::options::Settings;
+use crate::time::Nanos;
 use crate::wire::Wire;
 
 /// What a message is called, and how long it is.

@@ -27,15 +27,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use crate::contract::{Answer, Operation, Protocol};
+use crate::contract::{Effect, Effects, Envelope};
 use crate::deadlines::Due;
-use crate::effects::{Effect, Effects, Envelope};
 use crate::ids::OpId;
 use crate::judgement::{Rejection, Sender};
 use crate::node::Node;
-use crate::options::Nanos;
 use crate::outcome::Failure;
 use crate::positions::LogPosition;
 use crate::roles::Role;
+use crate::time::Nanos;
 
 /// What a driver does for the machine of a node.
 pub trait Outside<P: Protocol> {

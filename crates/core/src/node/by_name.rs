@@ -2,13 +2,15 @@
 
 use super::Node;
 use crate::bytes::SmallBytes;
-use crate::contract::{Answer, Later, Operation, Protocol, Put, Scan, Step};
+use crate::contract::Effects;
+use crate::contract::{Answer, Later, Operation, Protocol, Put, Step};
 use crate::delay::Delay;
-use crate::effects::{Effects, Row};
 use crate::ids::{SpaceId, Txn};
 use crate::options::TxnOptions;
 use crate::outcome::{Committed, Failure};
 use crate::procedure::{Call, Invoked};
+use crate::ranges::Row;
+use crate::ranges::Scan;
 
 impl<P: Protocol> Node<P> {
     /// [`Operation::Begin`].

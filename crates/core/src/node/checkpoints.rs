@@ -2,8 +2,8 @@
 
 use super::{Node, context};
 use crate::checkpoint::{Checkpoint, Cursor, Readiness};
+use crate::contract::{Context, Effects};
 use crate::contract::{Participant, Protocol, Service};
-use crate::effects::{Context, Effects};
 use crate::roles::{Address, Role};
 use crate::wire::{Reader, Wire, WireError};
 

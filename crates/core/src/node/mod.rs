@@ -14,15 +14,16 @@ use std::sync::Arc;
 
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
+use crate::contract::{Context, Effect, Effects, Envelope};
 use crate::contract::{Coordinator, Here, Operation, Participant, Protocol, Service, Step};
-use crate::effects::{Context, Effect, Effects, Envelope};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn};
 use crate::judgement::{Rejection, Rejections, Sender, View, ensure};
 use crate::memory::Held;
-use crate::options::{Nanos, Settings};
+use crate::options::Settings;
 use crate::outcome::Failure;
 use crate::positions::LogPosition;
 use crate::roles::{Address, Role, ServiceId};
+use crate::time::Nanos;
 use crate::timers::Timer;
 
 /// The state machines of one node under one protocol.
@@ -65,7 +66,7 @@ macro_rules! context {
     };
 }
 
-pub(self) use context;
+use context;
 
 /// The timer of this number, which its role has set.
 fn timer_of<T: Timer>(number: u32) -> T {
@@ -73,7 +74,8 @@ fn timer_of<T: Timer>(number: u32) -> T {
 }
 
 impl<P: Protocol> Node<P> {
-    /// A node with the repositories whose home it is and its services, empty; [`start`](Self::start) it next.
+    /// A node with the repositories whose home it is and its services, empty;
+    /// [`start`](Self::start) it next.
     pub fn new(
         id: NodeId,
         incarnation: u32,

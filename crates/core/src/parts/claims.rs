@@ -9,11 +9,11 @@
 use std::collections::BTreeMap;
 
 use super::listed::FEW;
-use super::locks::KeyRange;
 use super::transaction::TransactionSets;
 use crate::bytes::SmallBytes;
 use crate::ids::SpaceId;
 use crate::procedure::{Footprint, Touched};
+use crate::ranges::KeyRange;
 
 /// What a transaction touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

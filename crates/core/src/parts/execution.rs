@@ -16,19 +16,20 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::locks::KeyRange;
 use super::spaces::Spaces;
 use super::transaction::{ReadEntry, TransactionSets};
 use super::versions::{Handle, Version, Versions};
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
-use crate::contract::Scan;
 use crate::delay::DelayedCall;
-use crate::effects::Row;
+use crate::exceeded::Limit;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
-use crate::limits::{Limit, check_size, write_bytes};
+use crate::limits::{check_size, write_bytes};
 use crate::options::Settings;
 use crate::procedure::{Footprint, Procedure, ProcedureId, Stop, Store, Touched};
+use crate::ranges::KeyRange;
+use crate::ranges::Row;
+use crate::ranges::Scan;
 use crate::recorder::value_hash;
 
 /// A run of one or several procedures at a repository, as one transaction.

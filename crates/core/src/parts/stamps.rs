@@ -10,9 +10,9 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use super::locks::KeyRange;
 use crate::bytes::SmallBytes;
 use crate::ids::{SpaceId, Timestamp};
+use crate::ranges::KeyRange;
 
 /// So many ranges are kept apart; then the older half counts for all keys.
 const RANGES_MAX: usize = 256;

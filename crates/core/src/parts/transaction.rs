@@ -9,13 +9,14 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use super::locks::KeyRange;
 use super::versions::Handle;
 use crate::bytes::SmallBytes;
-use crate::effects::Row;
+use crate::exceeded::Limit;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
-use crate::limits::{ENTRY_BYTES, Limit, Limits, check_size, range_bytes, read_bytes, write_bytes};
+use crate::limits::{ENTRY_BYTES, Limits, check_size, range_bytes, read_bytes, write_bytes};
 use crate::outcome::Failure;
+use crate::ranges::KeyRange;
+use crate::ranges::Row;
 use crate::recorder::Operations;
 
 /// A key that was read, and what a validation needs to know of it.

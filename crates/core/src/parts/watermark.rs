@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::ids::{NodeId, Timestamp};
-use crate::options::Nanos;
+use crate::time::Nanos;
 
 /// What snapshots are bounded by: a timestamp, or a vector of them.
 pub trait Bound: Clone + Default {

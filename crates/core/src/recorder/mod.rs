@@ -10,7 +10,7 @@ use operations::Decoder;
 
 use crate::bytes::SmallBytes;
 use crate::ids::{NodeId, SpaceId, Timestamp, TxnId};
-use crate::options::Nanos;
+use crate::time::Nanos;
 
 pub use operations::Operations;
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::outcome::{Abort, Decision};
+use crate::ranges::KeyRange;
 use crate::roles::Role;
 
 fn encoded(value: &impl Wire) -> Vec<u8> {

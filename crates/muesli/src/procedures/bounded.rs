@@ -2,7 +2,7 @@
 //! refused as it becomes too long, not when it is there.
 
 use muesli_core::Stop;
-use muesli_core::limits::Limit;
+use muesli_core::exceeded::Limit;
 use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 

@@ -33,7 +33,7 @@
 use std::marker::PhantomData;
 
 use muesli_core::actions::run_action;
-use muesli_core::limits::Limit;
+use muesli_core::exceeded::Limit;
 use muesli_core::procedure::ProcedureFn;
 use muesli_core::{Action, Answer, Delay, Gave, Later, Operation, Place, SmallBytes};
 

@@ -12,9 +12,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use muesli_core::parts::execution::space_named;
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::procedure::ProcedureFn;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Catalog, Limits, Row, Scan, SmallBytes, SpaceId, Stop, Store};
 
 use crate::data::space::Space;

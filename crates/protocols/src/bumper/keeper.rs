@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::stamps::Stamps;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
 
 use super::place::BARRED;

@@ -52,8 +52,8 @@
 //! * A read waits for a locked key only while its holder may come to lie inside the snapshot, not
 //!   for every lock.
 
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::votes::Votes;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, Txn};
 
 use crate::two_phase::policy::{order, validation};

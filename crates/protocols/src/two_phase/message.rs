@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Abort, Action, Decision, DelayedCall, Gave, Nanos, RepositoryId, SmallBytes, SpaceId,
     Timestamp, TxnId,

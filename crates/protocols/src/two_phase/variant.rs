@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 use muesli_core::wire::Wire;
 use muesli_core::{Abort, Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
 

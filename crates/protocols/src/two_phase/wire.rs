@@ -4,7 +4,7 @@
 //! declared. [`is_about`] is the second half of the door: bytes that decode may still name a
 //! repository or a space that is not there, and inside nobody asks again.
 
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
     Abort, Action, Catalog, Decision, DelayedCall, Index, Nanos, RepositoryId, SmallBytes, SpaceId,

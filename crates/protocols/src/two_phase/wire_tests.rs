@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 use muesli_core::wire::Wire;
 use muesli_core::{
     Abort, Action, Catalog, Decision, DelayedCall, Gave, Nanos, NodeId, ProcedureId, RepositoryId,

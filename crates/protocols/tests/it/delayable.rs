@@ -1,7 +1,7 @@
 //! Procedures that the scripts and the explorations delay. Their arguments are words: keys that are
 //! declared, then what else they need.
 
-use muesli_core::contract::Scan;
+use muesli_core::ranges::Scan;
 use muesli_core::{
     Delay, Footprint, Place, Procedure, ProcedureId, Procedures, Refuses, SmallBytes, SpaceId,
     Stop, Store, Touched,

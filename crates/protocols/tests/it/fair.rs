@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Address, Answer, Catalog, Effect, Effects, Envelope, Failure, Limits, Nanos, Node, NodeId,
     OpId, Protocol, RepositoryId, Role, Scan, Sender, Settings, SmallBytes, SpaceId, SpaceOptions,

@@ -13,7 +13,8 @@ pub mod pending;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::contract::at_once;
-use muesli_core::limits::{Limit, check_size};
+use muesli_core::exceeded::Limit;
+use muesli_core::limits::check_size;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::{Operations, Status, TxnRecord};

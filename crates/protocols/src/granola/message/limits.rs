@@ -2,7 +2,8 @@
 //! before anything is sent, and a participant judges a request once more, since a client may run
 //! with other limits.
 
-use muesli_core::limits::{ENTRY_BYTES, Limit, check_size, range_bytes, read_bytes, writes_bytes};
+use muesli_core::exceeded::Limit;
+use muesli_core::limits::{ENTRY_BYTES, check_size, range_bytes, read_bytes, writes_bytes};
 use muesli_core::links::patience_for;
 use muesli_core::{Abort, Failure, Limits, Nanos, SmallBytes, SpaceId, Timestamp};
 

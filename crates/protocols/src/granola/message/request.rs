@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{NodeId, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::moves::{Move, Owners};

@@ -1,7 +1,7 @@
 //! What a transaction has delayed so far.
 
 use muesli_core::limits::ENTRY_BYTES;
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Action, DelayedCall, SmallBytes, SpaceId};
 
 use crate::two_phase::table::sizes::action_bytes;

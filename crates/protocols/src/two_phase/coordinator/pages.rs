@@ -11,7 +11,8 @@
 //! [`page_rows`]: muesli_core::Limits::page_rows
 //! [`page_bytes`]: muesli_core::Limits::page_bytes
 
-use muesli_core::limits::{ENTRY_BYTES, Limit, Limits, check_size};
+use muesli_core::exceeded::Limit;
+use muesli_core::limits::{ENTRY_BYTES, Limits, check_size};
 use muesli_core::{OpId, RepositoryId, SmallBytes, Txn};
 
 use super::asked::{Asked, AskedKeys, Groups, Queued, Request};

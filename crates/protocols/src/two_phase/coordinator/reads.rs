@@ -1,7 +1,8 @@
 //! The coordinator's reads as clients ask for them: directly where a replica lives on the same
 //! node, else by [`remote_requests`](super::remote_requests).
 
-use muesli_core::limits::{Limit, check_size};
+use muesli_core::exceeded::Limit;
+use muesli_core::limits::check_size;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::parts::watermark::Bound;
 use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn};

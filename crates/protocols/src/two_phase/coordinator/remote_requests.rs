@@ -6,9 +6,9 @@
 //! ([`Variant::READS_SIDE_BY_SIDE`]), they go out together, and an answer that does not fit what
 //! others have fixed meanwhile is asked for once more.
 
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Abort, Answer, Failure, Here, OpId, RepositoryId, Scan, SmallBytes, SpaceId, Txn,
 };

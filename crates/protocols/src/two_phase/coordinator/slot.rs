@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muesli_core::limits::{Limit, check_size};
+use muesli_core::exceeded::Limit;
+use muesli_core::limits::check_size;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{

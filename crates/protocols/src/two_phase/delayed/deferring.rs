@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use muesli_core::contract::{at_once, known_procedure};
-use muesli_core::limits::{ENTRY_BYTES, Limit, check_size};
+use muesli_core::exceeded::Limit;
+use muesli_core::limits::{ENTRY_BYTES, check_size};
 use muesli_core::parts::execution::footprint;
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Abort, Catalog, Delay, DelayedCall, Failure, Footprint, Index, Later, Place, Refuses,
     SmallBytes, SpaceId, Stop, Touched, Txn,

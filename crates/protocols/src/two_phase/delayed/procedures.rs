@@ -35,7 +35,8 @@
 use std::collections::BTreeMap;
 
 use muesli_core::actions::{check_growth, run_limited};
-use muesli_core::limits::{Limit, check_size, writes_bytes};
+use muesli_core::exceeded::Limit;
+use muesli_core::limits::{check_size, writes_bytes};
 use muesli_core::parts::execution::Execution;
 use muesli_core::parts::locks::Owner;
 use muesli_core::parts::transaction::TransactionSets;

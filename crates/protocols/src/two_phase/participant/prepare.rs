@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muesli_core::parts::listed::Listed;
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Handle;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;

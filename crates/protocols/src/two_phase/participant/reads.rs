@@ -1,7 +1,7 @@
 //! Reads at a replica: the clock passes the snapshot, then locks are looked at, then versions.
 
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::{Handle, Version, Versions};
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;

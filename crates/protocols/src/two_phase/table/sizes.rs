@@ -2,8 +2,8 @@
 //! judges what it is asked to prepare once more, since a client may run with other limits.
 
 use muesli_core::limits::{ENTRY_BYTES, range_bytes, read_bytes, writes_bytes};
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Handle;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Action, DelayedCall, Limits, SmallBytes, SpaceId, Timestamp};
 
 use super::{DelayedWrite, LockedCall, LockedWrite, Prepared};

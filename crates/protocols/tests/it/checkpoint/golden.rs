@@ -7,7 +7,7 @@
 use std::fs;
 
 use muesli_core::checkpoint::piece;
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Gave, ProcedureId, Protocol};
 use muesli_protocols::granola::Granola;
 use muesli_protocols::granola::message as calls;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Abort, Answer, Catalog, Effect, Effects, Envelope, Failure, Limits, Nanos, Node, NodeId, OpId,
     RepositoryId, Role, Scan, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,

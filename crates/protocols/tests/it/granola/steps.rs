@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use muesli_core::{
     Address, Catalog, Context, Effect, Effects, Environment, Nanos, NodeId, Participant as _,
-    ProcedureId, RepositoryId, Role, Settings, SmallBytes, SpaceOptions, Timer, Timestamp, TxnId,
+    Positions, ProcedureId, RepositoryId, Role, Settings, SmallBytes, SpaceOptions, Timer,
+    Timestamp, TxnId,
 };
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Install, Message, Part, Record, Request, Task,
@@ -27,6 +28,7 @@ pub struct Stage {
     pub holds_back: bool,
     /// Timers with a delay, and when they are due.
     pub alarms: Vec<(Nanos, u32)>,
+    positions: Positions,
 }
 
 fn timer_of(number: u32) -> ParticipantTimer {
@@ -41,8 +43,19 @@ impl Stage {
         let settings = Settings { logging: true, procedures: all(), ..Settings::default() };
         let participant = Participant::new(RepositoryId(0), &settings, &rules);
         let (log, now, left_over, holds_back) = (Vec::new(), Nanos(0), Vec::new(), false);
-        let alarms = Vec::new();
-        Stage { catalog, settings, rules, participant, log, now, left_over, holds_back, alarms }
+        let (alarms, positions) = (Vec::new(), Positions::default());
+        Stage {
+            catalog,
+            settings,
+            rules,
+            participant,
+            log,
+            now,
+            left_over,
+            holds_back,
+            alarms,
+            positions,
+        }
     }
 
     /// Does something with the participant, and what it has left over then; gives what it said.
@@ -72,10 +85,12 @@ impl Stage {
         &mut self,
         run: impl FnOnce(&mut Participant, &mut Context<'_, Granola>),
     ) -> Vec<Message> {
-        let mut effects = Effects::new(Environment { now: self.now, ..Environment::default() });
+        let (now, positions) = (self.now, std::mem::take(&mut self.positions));
+        let mut effects = Effects::new(Environment { now, positions, ..Environment::default() });
         let me = Address { node: NodeId(0), role: Role::Repository(RepositoryId(0)) };
         let (catalog, settings) = (&self.catalog, &self.settings);
         run(&mut self.participant, &mut Context { me, catalog, settings, effects: &mut effects });
+        self.positions = effects.environment.positions;
         let mut said = Vec::new();
         for effect in effects.list {
             match effect {

@@ -67,14 +67,28 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("check", &[]),
     ("sim", &["core", "check"]),
     ("cluster", &["core", "threads", "log", "protocols", "group", "registry"]),
-    ("muesli", &["core", "threads", "log", "protocols", "group", "sim", "check", "cluster"]),
+    (
+        "muesli",
+        &["core", "threads", "log", "protocols", "group", "registry", "sim", "check", "cluster"],
+    ),
     (
         "workloads",
         &["core", "log", "protocols", "group", "registry", "sim", "check", "cluster", "muesli"],
     ),
     (
         "cli",
-        &["core", "log", "protocols", "group", "sim", "check", "cluster", "muesli", "workloads"],
+        &[
+            "core",
+            "log",
+            "protocols",
+            "group",
+            "registry",
+            "sim",
+            "check",
+            "cluster",
+            "muesli",
+            "workloads",
+        ],
     ),
 ];
 

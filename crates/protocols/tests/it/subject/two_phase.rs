@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use muesli_core::contract::Participant as _;
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::versions::Versions;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Decision, NodeId, Role, SpaceId, TxnId};
 use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
 use muesli_protocols::two_phase::policy::validation::Validation;

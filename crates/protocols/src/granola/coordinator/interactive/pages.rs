@@ -14,7 +14,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use muesli_core::limits::{ENTRY_BYTES, Limit, check_size};
+use muesli_core::exceeded::Limit;
+use muesli_core::limits::{ENTRY_BYTES, check_size};
 use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
 use crate::granola::coordinator::calls::participants_of;

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::limits::{Limit, check_size};
-use muesli_core::parts::locks::KeyRange;
+use muesli_core::exceeded::Limit;
+use muesli_core::limits::check_size;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
+use muesli_core::ranges::KeyRange;
 use muesli_core::recorder::value_hash;
 use muesli_core::{
     Answer, Failure, Index, OpId, RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Timestamp,

@@ -13,7 +13,8 @@
 //!
 //! Parts of interactive transactions that install what these wrote were judged as they came.
 
-use muesli_core::limits::{ENTRY_BYTES, Limit};
+use muesli_core::exceeded::Limit;
+use muesli_core::limits::ENTRY_BYTES;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Catalog, RepositoryId, SmallBytes};
 use smallvec::SmallVec;

@@ -2,9 +2,9 @@
 //! for is read, checked and put aside.
 
 use muesli_core::parts::execution::{Execution, ToldFn};
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Version};
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Failure, SmallBytes, SpaceId, Timestamp};
 
 use super::budget::Spent;

@@ -1,7 +1,7 @@
 //! What came of a run, put aside until the fate of its transaction is known.
 
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets, WriteEntry};
+use muesli_core::ranges::KeyRange;
 
 use super::Notes;
 use crate::granola::message::sizes::answers_bytes;

@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::parts::locks::KeyRange;
 use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Limits, SmallBytes, SpaceId, Timestamp};
 
 use super::Sight;
