@@ -2,8 +2,8 @@
 //!
 //! A protocol is a set of deterministic state machines ([`contract`]); a [`node`] is a map of them
 //! by [role](roles): one coordinator, the participants of its repositories, and its services. A
-//! driver gives the node inputs and performs its [effects](contract::Effect). What several protocols need stands in
-//! [`parts`], each part knowing no protocol.
+//! driver gives the node inputs and performs its [effects](contract::Effect). What several
+//! protocols need stands in [`parts`], each part knowing no protocol.
 
 pub mod actions;
 pub mod bytes;

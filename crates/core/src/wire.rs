@@ -285,6 +285,56 @@ macro_rules! wire_struct {
     };
 }
 
+/// How many bytes something takes.
+pub fn encoded_bytes(it: &impl Wire) -> usize {
+    let mut bytes = Vec::new();
+    it.encode(&mut bytes);
+    bytes.len()
+}
+
+/// Implements [`Wire`] for an enum whose variants have named fields: each variant with its number,
+/// which is its first byte. `name` gives the variant's name, for traces.
+#[macro_export]
+macro_rules! wire_enum {
+    ($name:ident, $what:literal {
+        $($number:literal => $variant:ident { $($field:ident: $kind:ty),* $(,)? },)+
+    }) => {
+        impl $name {
+            /// The name of its kind.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($name::$variant { .. } => stringify!($variant),)+
+                }
+            }
+        }
+
+        impl $crate::wire::Wire for $name {
+            const LEAST_BYTES: usize = 1;
+
+            fn encode(&self, out: &mut Vec<u8>) {
+                match self {
+                    $($name::$variant { $($field),* } => {
+                        out.push($number);
+                        $($crate::wire::Wire::encode($field, out);)*
+                    })+
+                }
+            }
+
+            fn decode(
+                input: &mut $crate::wire::Reader<'_>,
+            ) -> Result<Self, $crate::wire::WireError> {
+                let at = input.position();
+                match <u8 as $crate::wire::Wire>::decode(input)? {
+                    $($number => Ok($name::$variant {
+                        $($field: <$kind as $crate::wire::Wire>::decode(input)?),*
+                    }),)+
+                    other => Err($crate::wire::WireError::no_variant($what, at, other)),
+                }
+            }
+        }
+    };
+}
+
 wire_struct!(TxnId { node: NodeId, incarnation: u32, sequence: u64 });
 
 impl Wire for bool {

@@ -14,10 +14,11 @@ use muesli_core::{
     Recorder, Rejection, Role, Sender, SmallBytes, Step, Timestamp, Txn, TxnId, View,
 };
 
+use crate::agreement::ballot::Ballot;
 use crate::inside::{Context, InnerContext, Inside, send_now};
 use crate::judge::judge_inside;
 use crate::layout;
-use crate::protocol::{Ballot, Grouped, Message, Rules};
+use crate::protocol::{Grouped, Message, Rules};
 use crate::timers;
 
 /// The coordinator. Repositories of its own node it reaches by messages too, for their leaders

@@ -9,8 +9,9 @@ use muesli_core::{
     Protocol, RepositoryId, Role, RolePositions,
 };
 
+use crate::agreement::ballot::Ballot;
 use crate::layout;
-use crate::protocol::{Ballot, Grouped, Message};
+use crate::protocol::{Grouped, Message};
 
 pub(crate) type Context<'a, P> = muesli_core::Context<'a, Grouped<P>>;
 pub(crate) type InnerContext<'a, P> = muesli_core::Context<'a, P>;

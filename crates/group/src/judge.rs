@@ -181,7 +181,8 @@ mod tests {
 
     fn leads(member: u16, epoch: u64) -> Said {
         let number = u64::from(member) + 1;
-        let ballot = crate::protocol::Ballot { configuration: 1, number: 1, member: number };
+        let ballot =
+            crate::agreement::ballot::Ballot { configuration: 1, number: 1, member: number };
         Message::Leads { group: 1, member, ballot, epoch }
     }
 

@@ -1,18 +1,15 @@
 //! A member of a group: it keeps the group's log, and runs or replays the participant.
 
-mod catch_up;
 mod checkpoint;
 mod disk;
 mod heard;
-mod load;
 mod long;
 mod receive;
 mod regroup;
 mod run;
-mod sending;
-mod serve;
 mod stay;
 mod step_down;
+mod transfer;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,22 +21,24 @@ use muesli_core::{
     Rejections, RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, Timestamp, View,
 };
 
-use self::catch_up::Fetching;
 use self::disk::Pace;
 use self::heard::Progress;
-use self::load::Loading;
-use self::serve::Serving;
 use self::step_down::Mark;
-use crate::consensus::{Consensus, ELECTION_TICKS, Outgoing};
+use self::transfer::catch_up::Fetching;
+use self::transfer::load::Loading;
+use self::transfer::serve::Serving;
+use crate::agreement::consensus::{Consensus, ELECTION_TICKS, Outgoing};
+use crate::agreement::entry::Entry;
+use crate::agreement::join::Joining;
+use crate::agreement::lead::Leading;
+use crate::agreement::ledger::{Ledger, Standing};
+use crate::agreement::summary::Formed;
+use crate::agreement::written::Written;
 use crate::inside::{Context, Inside, send_now};
-use crate::join::{Formed, Joining};
 use crate::judge::{inner_address, judge_inside};
 use crate::layout;
-use crate::lead::Leading;
-use crate::ledger::{Entry, Ledger, Standing};
 use crate::protocol::{Grouped, Message, Record, Rules};
 use crate::timers::{InnerTimer, MemberTimer};
-use crate::written::Written;
 
 /// A leader says that it leads once in so many ticks.
 const ANNOUNCE_TICKS: u64 = 8;

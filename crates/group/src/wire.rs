@@ -3,10 +3,13 @@
 use muesli_core::wire::{Reader, Wire, WireError, encode_bytes};
 use muesli_core::{Address, NodeId, SmallBytes, wire_struct};
 
-use crate::configuration::Configuration;
-use crate::join::Formed;
-use crate::ledger::{Change, Entry, Summary};
-use crate::protocol::{Ballot, Message, Record};
+use crate::agreement::ballot::Ballot;
+use crate::agreement::configuration::Configuration;
+use crate::agreement::entry::Entry;
+use crate::agreement::ledger::Change;
+use crate::agreement::summary::Formed;
+use crate::agreement::summary::Summary;
+use crate::protocol::{Message, Record};
 
 wire_struct!(Ballot { configuration: u32, number: u32, member: u64 });
 wire_struct!(Summary {

@@ -148,6 +148,96 @@ macro_rules! service_without_records {
     };
 }
 
+/// Inside an `impl Protocol`: its timestamps follow no clock, it keeps no old versions, has no
+/// masters, nothing that strangers are to say, and no messages for all or any of the nodes that
+/// keep a copy.
+#[macro_export]
+macro_rules! protocol_without_extras {
+    () => {
+        const TIMESTAMP_STEP: Option<$crate::Nanos> = None;
+        const KEEPS_OLD_VERSIONS: bool = false;
+
+        fn has_masters(_: &Self::Rules) -> bool {
+            false
+        }
+
+        fn is_for_all(_: &Self::Message) -> bool {
+            false
+        }
+
+        fn is_for_any(_: &Self::Message) -> bool {
+            false
+        }
+
+        fn as_client(_: &Self::Message, _: $crate::NodeId) -> Option<Self::Message> {
+            None
+        }
+    };
+}
+
+/// Inside an `impl Protocol` whose messages are a [`wire_enum`](crate::wire_enum): its messages and
+/// records count as long as they are encoded.
+#[macro_export]
+macro_rules! protocol_measured_by_encoding {
+    () => {
+        fn wire_bytes(message: &Self::Message) -> usize {
+            $crate::wire::encoded_bytes(message)
+        }
+
+        fn record_bytes(record: &Self::Record) -> usize {
+            $crate::wire::encoded_bytes(record)
+        }
+
+        fn message_name(message: &Self::Message) -> &'static str {
+            message.name()
+        }
+    };
+}
+
+/// Inside an `impl Coordinator<$protocol>`: it remembers no outcomes, and nobody holds old versions
+/// back.
+#[macro_export]
+macro_rules! coordinator_without_memory {
+    () => {
+        fn oldest_snapshot(&self) -> Option<($crate::NodeId, Option<$crate::Nanos>)> {
+            None
+        }
+
+        fn outcome(&self, _: $crate::TxnId) -> $crate::Outcome {
+            $crate::Outcome::NotKnown($crate::Doubt::Forgotten)
+        }
+    };
+}
+
+/// Inside an `impl Participant<$protocol>`: nothing of it is ever in doubt, it answers nothing from
+/// behind, reports nothing of memory, and takes any record.
+#[macro_export]
+macro_rules! participant_without_doubts {
+    ($protocol:ty) => {
+        fn judge_record(
+            &self,
+            _: &<$protocol as $crate::Protocol>::Record,
+            _: &$crate::Catalog,
+        ) -> Result<(), $crate::Rejection> {
+            Ok(())
+        }
+
+        fn answer_behind(
+            &mut self,
+            _: &<$protocol as $crate::Protocol>::Message,
+            _: &mut $crate::Context<'_, $protocol>,
+        ) -> bool {
+            false
+        }
+
+        fn end(&mut self, _: &$crate::Settings) {}
+
+        fn in_doubt(&self) -> usize {
+            0
+        }
+    };
+}
+
 /// Inside an `impl Protocol`: it has no services.
 #[macro_export]
 macro_rules! protocol_without_services {

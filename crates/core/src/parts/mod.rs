@@ -13,6 +13,7 @@
 //! * [`votes`]: votes gathered from a known set, merged, decided once.
 //! * [`stamps`]: when keys were last read, and by whom.
 //! * [`transaction`]: read set, write set and scans of a running transaction.
+//! * [`open`]: transactions that take operations, at a coordinator that buffers writes.
 //! * [`window`]: values by numbers that are given out in order.
 //! * [`watermark`]: the oldest snapshot that may still be read.
 
@@ -23,6 +24,7 @@ pub mod commit_queue;
 pub mod execution;
 pub mod listed;
 pub mod locks;
+pub mod open;
 pub mod spaces;
 pub mod stamps;
 pub mod standing;

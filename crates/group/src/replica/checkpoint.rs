@@ -12,8 +12,9 @@ use muesli_core::wire::{Wire, WireError};
 use muesli_core::{Cursor, Participant, Protocol, Readiness};
 
 use super::Replica;
+use crate::agreement::entry::Entry;
+use crate::agreement::ledger::Change;
 use crate::inside::Context;
-use crate::ledger::{Change, Entry};
 
 /// What a piece is of.
 mod kind {

@@ -3,9 +3,9 @@
 use muesli_core::Protocol;
 
 use super::{Replica, Settled};
-use crate::consensus::Waits;
+use crate::agreement::consensus::Waits;
+use crate::agreement::ledger::{Change, Standing};
 use crate::inside::{Context, send_now};
-use crate::ledger::{Change, Standing};
 use crate::protocol::{Message, Record};
 
 /// A disk that takes more ticks is what a request to others waits for.

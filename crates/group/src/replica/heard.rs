@@ -14,9 +14,9 @@
 use muesli_core::{Lag, Protocol};
 
 use super::{ANNOUNCE_TICKS, Replica, SILENT_TICKS};
-use crate::configuration::Configuration;
+use crate::agreement::configuration::Configuration;
+use crate::agreement::summary::Formed;
 use crate::inside::{Context, send_now};
-use crate::join::Formed;
 use crate::layout;
 use crate::protocol::Message;
 

@@ -15,8 +15,8 @@ use muesli_core::links::patience_for;
 use muesli_core::{Address, Protocol};
 
 use super::{ELECTION_TICKS, Replica};
+use crate::agreement::ledger::Standing;
 use crate::inside::Context;
-use crate::ledger::Standing;
 use crate::protocol::{Grouped, Message, Rules};
 use crate::timers::{InnerTimer, MemberTimer};
 

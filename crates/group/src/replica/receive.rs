@@ -3,9 +3,10 @@
 use muesli_core::{Address, Protocol, Wire};
 
 use super::Replica;
-use crate::consensus::Consensus;
+use crate::agreement::consensus::Consensus;
+use crate::agreement::entry::Entry;
+use crate::agreement::ledger::Standing;
 use crate::inside::{Context, send_now};
-use crate::ledger::{Entry, Standing};
 use crate::protocol::Message;
 
 /// Whether an entry is a record of the protocol inside, or begins a configuration.

@@ -1,4 +1,4 @@
-//! A group gets more members, or fewer: from one [configuration](crate::configuration) to the next.
+//! A group gets more members, or fewer: from one [configuration](crate::agreement::configuration) to the next.
 //!
 //! Where the placement wants other members than vote, and the new ones are ready, whoever leads
 //! appends the entry that ends the configuration, and nothing after it. Whoever finds that
@@ -17,12 +17,14 @@
 use muesli_core::{Address, LogPosition, Protocol};
 
 use super::{ASK_TICKS, Replica, Settled};
-use crate::configuration::Configuration;
-use crate::consensus::Consensus;
+use crate::agreement::configuration::Configuration;
+use crate::agreement::consensus::Consensus;
+use crate::agreement::entry::Entry;
+use crate::agreement::ledger::Change;
+use crate::agreement::summary::Formed;
+use crate::agreement::summary::Summary;
 use crate::inside::{Context, send_now};
-use crate::join::Formed;
 use crate::layout;
-use crate::ledger::{Change, Entry, Summary};
 use crate::protocol::Message;
 
 impl<P: Protocol> Replica<P> {

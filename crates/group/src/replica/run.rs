@@ -4,11 +4,12 @@ use muesli_core::wire::Wire;
 use muesli_core::{Effect, LogPosition, Participant, Protocol, RolePositions};
 
 use super::{LEFT_OUT, Replica};
-use crate::configuration::MARK;
-use crate::consensus::Consensus;
+use crate::agreement::configuration::MARK;
+use crate::agreement::consensus::Consensus;
+use crate::agreement::entry::Entry;
+use crate::agreement::lead::Leading;
+use crate::agreement::ledger::Standing;
 use crate::inside::{Context, InnerContext, Said};
-use crate::lead::Leading;
-use crate::ledger::{Entry, Standing};
 use crate::protocol::Rules;
 use crate::timers::{self, InnerTimer, MemberTimer};
 

@@ -11,12 +11,15 @@ use std::path::Path;
 use muesli_core::wire::WireError;
 use muesli_core::{Address, NodeId, RepositoryId, Role, SmallBytes, Wire, formats};
 
-use muesli_group::configuration::Configuration;
-use muesli_group::join::Formed;
-use muesli_group::ledger::{Change, Entry, Summary};
+use muesli_group::agreement::ballot::Ballot;
+use muesli_group::agreement::configuration::Configuration;
+use muesli_group::agreement::entry::Entry;
+use muesli_group::agreement::ledger::Change;
+use muesli_group::agreement::summary::Formed;
+use muesli_group::agreement::summary::Summary;
+use muesli_group::agreement::transfer::{Base, Batch, Fetch, FetchState, StatePiece};
 use muesli_group::placement::Row;
-use muesli_group::protocol::{Ballot, Message, Record};
-use muesli_group::transfer::{Base, Batch, Fetch, FetchState, StatePiece};
+use muesli_group::protocol::{Message, Record};
 
 const BALLOT: Ballot = Ballot { configuration: 1, number: 2, member: 3 };
 

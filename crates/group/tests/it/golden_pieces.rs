@@ -13,10 +13,13 @@ use muesli_core::{
     Address, Catalog, Context, Effects, NodeId, Participant, Protocol, RepositoryId, Settings,
     SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId, formats,
 };
-use muesli_group::configuration::Configuration;
-use muesli_group::join::Formed;
-use muesli_group::ledger::{Change, Entry, Standing, Summary};
-use muesli_group::protocol::{Ballot, Record};
+use muesli_group::agreement::ballot::Ballot;
+use muesli_group::agreement::configuration::Configuration;
+use muesli_group::agreement::entry::Entry;
+use muesli_group::agreement::ledger::{Change, Standing};
+use muesli_group::agreement::summary::Formed;
+use muesli_group::agreement::summary::Summary;
+use muesli_group::protocol::Record;
 use muesli_group::replica::Replica;
 use muesli_group::{Grouped, Rules, layout};
 use muesli_protocols::score::message::Prepare;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use muesli::{Db, Space, Tx};
 use muesli_core::NodeId;
-use muesli_group::ledger::{Held, Standing};
+use muesli_group::agreement::ledger::{Held, Standing};
 use muesli_group::{Grouped, Limits, Rules};
 use muesli_protocols::score::Score;
 use muesli_sim::time::{Span, VirtualTime};

@@ -56,7 +56,7 @@ const ALLOWED: [(&str, &str, &str); 3] = [
 ];
 
 /// Which of our crates a crate may use; tests may use more.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("peers", &["core", "protocols", "cluster"]),
     ("core", &[]),
     ("threads", &["core"]),
@@ -66,6 +66,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("registry", &["core", "protocols", "group"]),
     ("check", &[]),
     ("sim", &["core", "check"]),
+    ("samples", &["core"]),
     ("cluster", &["core", "threads", "log", "protocols", "group", "registry"]),
     (
         "muesli",

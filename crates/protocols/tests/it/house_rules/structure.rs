@@ -37,7 +37,7 @@ const LEFT: [(&str, Disorder); 10] = [
     ("check", Disorder { circles: 2, in_circles: 8, functions: 2, folders: 0 }),
     ("cli", Disorder { circles: 2, in_circles: 6, functions: 9, folders: 2 }),
     ("cluster", Disorder { circles: 2, in_circles: 72, functions: 0, folders: 1 }),
-    ("core", Disorder { circles: 2, in_circles: 62, functions: 3, folders: 2 }),
+    ("core", Disorder { circles: 0, in_circles: 0, functions: 3, folders: 2 }),
     ("group", Disorder { circles: 1, in_circles: 27, functions: 0, folders: 2 }),
     ("log", Disorder { circles: 1, in_circles: 4, functions: 0, folders: 1 }),
     ("muesli", Disorder { circles: 3, in_circles: 36, functions: 6, folders: 0 }),

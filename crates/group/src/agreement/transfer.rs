@@ -20,7 +20,8 @@
 
 use muesli_core::wire_struct;
 
-use crate::ledger::{Entry, Summary};
+use crate::agreement::entry::Entry;
+use crate::agreement::summary::Summary;
 
 /// A member asks another one for entries.
 #[derive(Clone, Debug, PartialEq, Eq)]

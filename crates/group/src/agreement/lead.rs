@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::Envelope;
 
-use crate::configuration::Configuration;
-use crate::protocol::Ballot;
+use crate::agreement::ballot::Ballot;
+use crate::agreement::configuration::Configuration;
 
 /// The state of a leader.
 #[derive(Clone, Debug)]

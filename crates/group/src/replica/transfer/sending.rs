@@ -10,17 +10,17 @@ use std::collections::VecDeque;
 
 use muesli_core::Cursor;
 
-use crate::ledger::Entry;
-use crate::transfer::StatePiece;
+use crate::agreement::entry::Entry;
+use crate::agreement::transfer::StatePiece;
 
 /// The state, of which so much has been taken and sent.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(in crate::replica) struct Sending {
     transfer: u64,
     /// Which of the member's participants it is taken from.
-    pub(super) generation: u64,
+    pub(in crate::replica) generation: u64,
     /// The state is that after so many entries.
-    pub(super) covers: u64,
+    pub(in crate::replica) covers: u64,
     cursor: Cursor,
     /// The number of the first piece that is not acknowledged, those from there on, and how many
     /// were sent.
@@ -46,7 +46,12 @@ struct Piece {
 
 impl Sending {
     /// A state as it is after so many entries.
-    pub(super) fn new(transfer: u64, generation: u64, covers: u64, cursor: Cursor) -> Sending {
+    pub(in crate::replica) fn new(
+        transfer: u64,
+        generation: u64,
+        covers: u64,
+        cursor: Cursor,
+    ) -> Sending {
         Sending {
             transfer,
             generation,
@@ -63,18 +68,18 @@ impl Sending {
     }
 
     /// Whether nothing of it has left yet.
-    pub(super) fn waits(&self) -> bool {
+    pub(in crate::replica) fn waits(&self) -> bool {
         self.first == 0 && self.sent == 0
     }
 
     /// Whether it is this transfer.
-    pub(super) fn is(&self, transfer: u64) -> bool {
+    pub(in crate::replica) fn is(&self, transfer: u64) -> bool {
         self.transfer == transfer
     }
 
     /// The receiver has so many pieces on its disk; `again`: what was sent after them was lost. It
     /// may name some that are to be sent again, or that never were.
-    pub(super) fn acknowledge(&mut self, have: u64, again: bool) {
+    pub(in crate::replica) fn acknowledge(&mut self, have: u64, again: bool) {
         while self.first < have {
             let Some(piece) = self.pieces.pop_front() else { break };
             self.bytes -= piece.state.0.len() as u64;
@@ -89,14 +94,14 @@ impl Sending {
 
     /// Whether the next piece is to be taken: all others were sent, the receiver keeps up, and the
     /// participant, which has run `applied` entries, is not behind what the others hold.
-    pub(super) fn takes_next(&self, applied: u64, window_bytes: u64) -> bool {
+    pub(in crate::replica) fn takes_next(&self, applied: u64, window_bytes: u64) -> bool {
         let next = self.first + self.pieces.len() as u64;
         let is_due = self.sent == next && self.needs.is_none();
         is_due && self.bytes < window_bytes && applied >= self.newest
     }
 
     /// Takes the next piece from a participant that has run `applied` entries.
-    pub(super) fn take(
+    pub(in crate::replica) fn take(
         &mut self,
         applied: u64,
         next: impl FnOnce(&mut Cursor, &mut Vec<u8>) -> bool,
@@ -115,7 +120,7 @@ impl Sending {
     }
 
     /// The next message, if all is decided that it may hold effects of, and there is one.
-    pub(super) fn send(&mut self, decided: u64) -> Option<StatePiece> {
+    pub(in crate::replica) fn send(&mut self, decided: u64) -> Option<StatePiece> {
         if self.covers > decided {
             return None;
         }
@@ -141,7 +146,7 @@ impl Sending {
     }
 
     /// Whether a piece was taken that has not left, and may.
-    pub(super) fn may_leave(&self, decided: u64) -> bool {
+    pub(in crate::replica) fn may_leave(&self, decided: u64) -> bool {
         let piece = self.pieces.get((self.sent - self.first) as usize);
         piece.is_some_and(|it| it.holds.max(self.covers) <= decided)
     }
@@ -149,7 +154,7 @@ impl Sending {
     /// The participant has returned to what it was after `upto` entries, and nothing after `sure`
     /// need ever be decided: what may hold effects of that is taken anew. False: the state is of no
     /// use any more.
-    pub(super) fn take_back(&mut self, upto: u64, sure: u64) -> bool {
+    pub(in crate::replica) fn take_back(&mut self, upto: u64, sure: u64) -> bool {
         if self.covers > upto {
             return false; // Keys that were there when it began may have other slots now.
         }

@@ -2,7 +2,7 @@
 //! each piece.
 //!
 //! It may vote meanwhile, for what it promised and accepted is in its log; but it does not stand
-//! for election ([`Consensus::restrain`](crate::consensus::Consensus::restrain)). So whoever is
+//! for election ([`Consensus::restrain`](crate::agreement::consensus::Consensus::restrain)). So whoever is
 //! elected has the state. A member loses it only by being deposed, by somebody who has been
 //! elected; so there is always one that has it, or whose disk does.
 //!
@@ -12,13 +12,13 @@
 
 use muesli_core::{Participant, Protocol};
 
-use super::Replica;
-use super::catch_up::{MISSES_MAX, OWN_DISK_TICKS, PATIENCE_TICKS};
+use crate::agreement::ledger::{Change, Held, Standing};
+use crate::agreement::summary::Formed;
+use crate::agreement::transfer::{FetchState, StatePiece};
 use crate::inside::Context;
-use crate::join::Formed;
-use crate::ledger::{Change, Held, Standing};
 use crate::protocol::Message;
-use crate::transfer::{FetchState, StatePiece};
+use crate::replica::Replica;
+use crate::replica::transfer::catch_up::{MISSES_MAX, OWN_DISK_TICKS, PATIENCE_TICKS};
 
 /// After so many unanswered requests for the next piece another member is asked for all of them.
 const MISSES_IN_TRANSFER_MAX: u32 = 12;
@@ -28,7 +28,7 @@ const ALONE_TICKS: u64 = 150;
 
 /// A state under way to this member.
 #[derive(Clone, Debug)]
-pub(super) struct Loading {
+pub(in crate::replica) struct Loading {
     source: u16,
     /// The number of the transfer, once it has begun.
     transfer: Option<u64>,
@@ -42,29 +42,29 @@ pub(super) struct Loading {
     /// When it asked last.
     asked: u64,
     /// How much of it is there, of 100.
-    pub(super) percent: u8,
+    pub(in crate::replica) percent: u8,
 }
 
 impl Loading {
     /// Whether a first piece has come.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(in crate::replica) fn has_begun(&self) -> bool {
         self.transfer.is_some()
     }
 }
 
 impl<P: Protocol> Replica<P> {
     /// Whether the participant has the state that the log says it has, or is to be loaded.
-    pub(super) fn lacks_state(&self) -> bool {
+    pub(in crate::replica) fn lacks_state(&self) -> bool {
         self.is_void || self.ledger.look(|it| it.held != Held::Whole)
     }
 
     /// Whether the participant is what the entries replayed so far make it.
-    pub(super) fn has_state(&self) -> bool {
+    pub(in crate::replica) fn has_state(&self) -> bool {
         !self.lacks_state() && self.applied >= self.ledger.look(|it| it.needs)
     }
 
     /// Begins where there is no state, and asks again where nothing comes.
-    pub(super) fn go_on_loading(&mut self, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn go_on_loading(&mut self, cx: &mut Context<'_, P>) {
         let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
         if !remembers || !self.lacks_state() {
             (self.loading, self.served) = (None, self.ticks);
@@ -107,7 +107,7 @@ impl<P: Protocol> Replica<P> {
     /// Whether it keeps as many entries as it may for a state of which pieces come. Up to where
     /// that begins, it needs them all; and where no pieces come, they may wait for what is decided
     /// only with its vote.
-    pub(super) fn is_full_of_entries(&self, cx: &Context<'_, P>) -> bool {
+    pub(in crate::replica) fn is_full_of_entries(&self, cx: &Context<'_, P>) -> bool {
         let is_coming =
             |it: &Loading| it.transfer.is_some() && self.ticks < it.heard + PATIENCE_TICKS / 2;
         let held = || self.ledger.look(|it| it.log.held_bytes());
@@ -119,7 +119,7 @@ impl<P: Protocol> Replica<P> {
     /// A member whose state is on its way cannot replay what comes meanwhile, and keeps it. Where
     /// that becomes too much it votes no more, as if it had not come back: once it has the state it
     /// replays what it has kept, and fetches the rest.
-    pub(super) fn bound_entries(&mut self, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn bound_entries(&mut self, cx: &mut Context<'_, P>) {
         if self.is_full_of_entries(cx) {
             assert!(self.leading.is_none(), "who leads has the state");
             self.consensus = None;
@@ -188,7 +188,12 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// A piece has come. One that is of no checkpoint ends the transfer: another member is asked.
-    pub(super) fn on_state(&mut self, member: u16, piece: StatePiece, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn on_state(
+        &mut self,
+        member: u16,
+        piece: StatePiece,
+        cx: &mut Context<'_, P>,
+    ) {
         let (base, decided) = self.ledger.look(|it| (it.log.base(), it.decided));
         let (ticks, lacks) = (self.ticks, self.lacks_state());
         let Some(loading) = self.loading.as_mut().filter(|it| lacks && it.source == member) else {
@@ -246,14 +251,18 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// The other member has no state to give, or not that of this transfer any more.
-    pub(super) fn on_no_state(&mut self, member: u16, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn on_no_state(&mut self, member: u16, cx: &mut Context<'_, P>) {
         if self.loading.as_ref().is_some_and(|it| it.source == member) {
             self.start_loading(Some(member), cx);
         }
     }
 
     /// Makes changes of an earlier life: the participant goes along.
-    pub(super) fn replay_changes(&mut self, changes: Vec<Change>, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn replay_changes(
+        &mut self,
+        changes: Vec<Change>,
+        cx: &mut Context<'_, P>,
+    ) {
         for change in changes {
             let held = self.ledger.look(|it| it.held);
             match &change {
@@ -295,7 +304,7 @@ impl<P: Protocol> Replica<P> {
 
     /// The log was replayed. If a transfer had begun and was not whole, what the participant was
     /// before it stands: its entries are all there.
-    pub(super) fn end_replay(&mut self, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn end_replay(&mut self, cx: &mut Context<'_, P>) {
         self.installing = None;
         if std::mem::take(&mut self.was_whole) {
             self.ledger.keep_participant();

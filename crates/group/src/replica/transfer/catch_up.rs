@@ -6,31 +6,34 @@
 //! after them, for the member may have been one of the majority that accepted them. When it has
 //! all that is decided, it takes part again, and the consensus brings it the short rest.
 //!
-//! A member without memory ([`join`](crate::join)) fetches what is not decided, too: all that the
+//! A member without memory ([`join`](crate::agreement::join)) fetches what is not decided, too: all that the
 //! chosen member has under one ballot. Only then does it know what its promise and its entries are,
 //! and keep that.
 
 use muesli_core::Protocol;
 
-use super::Replica;
-use super::receive::is_entry;
+use crate::agreement::ballot::Ballot;
+use crate::agreement::entry::Entry;
+use crate::agreement::ledger::{Change, Standing};
+use crate::agreement::summary::Formed;
+use crate::agreement::summary::Summary;
+use crate::agreement::transfer::{Batch, Fetch};
 use crate::inside::Context;
-use crate::join::Formed;
-use crate::ledger::{Change, Entry, Standing, Summary};
-use crate::protocol::{Ballot, Message};
-use crate::transfer::{Batch, Fetch};
+use crate::protocol::Message;
+use crate::replica::Replica;
+use crate::replica::receive::is_entry;
 
 /// Ticks after which an unanswered request goes out again.
-pub(super) const PATIENCE_TICKS: u64 = 25;
+pub(in crate::replica) const PATIENCE_TICKS: u64 = 25;
 /// What its own disk holds back it waits for longer, up to so many ticks after a request: whoever
 /// is asked may be gone meanwhile.
-pub(super) const OWN_DISK_TICKS: u64 = 4 * PATIENCE_TICKS;
+pub(in crate::replica) const OWN_DISK_TICKS: u64 = 4 * PATIENCE_TICKS;
 /// After so many unanswered requests another member is asked.
-pub(super) const MISSES_MAX: u32 = 3;
+pub(in crate::replica) const MISSES_MAX: u32 = 3;
 
 /// Entries under way to this member.
 #[derive(Clone, Debug)]
-pub(super) struct Fetching {
+pub(in crate::replica) struct Fetching {
     source: u16,
     /// Where this member has no memory: what the others know.
     joins: Option<Summary>,
@@ -50,7 +53,7 @@ pub(super) struct Fetching {
 
 impl Fetching {
     /// How much of what is missing is there, of 100, where so many entries are.
-    pub(super) fn percent(&self, have: u64) -> u8 {
+    pub(in crate::replica) fn percent(&self, have: u64) -> u8 {
         let (had, of) = (have.saturating_sub(self.begun), self.target.saturating_sub(self.begun));
         (100 * had.min(of)).checked_div(of).unwrap_or(0) as u8
     }
@@ -58,7 +61,7 @@ impl Fetching {
 
 impl<P: Protocol> Replica<P> {
     /// Stops voting and fetches what is missing.
-    pub(super) fn start_fetching(
+    pub(in crate::replica) fn start_fetching(
         &mut self,
         source: u16,
         joins: Option<Summary>,
@@ -94,7 +97,12 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// Another member says that so many entries are decided, too many for a message.
-    pub(super) fn on_behind(&mut self, member: u16, decided: u64, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn on_behind(
+        &mut self,
+        member: u16,
+        decided: u64,
+        cx: &mut Context<'_, P>,
+    ) {
         let (remembers, mine) = self.ledger.look(|it| (it.formed == Formed::Begun, it.decided));
         let may = self.leading.is_none() && self.fetching.is_none();
         if remembers && decided > mine && may && !self.is_full_of_entries(cx) {
@@ -105,7 +113,7 @@ impl<P: Protocol> Replica<P> {
     /// Asks again where nothing comes, and another member where nothing came again and again, and
     /// gives up once all were asked; a member that does not vote asks where another one has come
     /// further.
-    pub(super) fn go_on_fetching(&mut self, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn go_on_fetching(&mut self, cx: &mut Context<'_, P>) {
         let (others, waits_for_itself) = (self.others(cx), self.waits_for_its_disk());
         let Some(fetching) = &mut self.fetching else { return self.follow_without_vote(cx) };
         if waits_for_itself && self.ticks < fetching.asked + OWN_DISK_TICKS {
@@ -146,7 +154,12 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// Entries have come.
-    pub(super) fn on_batch(&mut self, member: u16, batch: Batch, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn on_batch(
+        &mut self,
+        member: u16,
+        batch: Batch,
+        cx: &mut Context<'_, P>,
+    ) {
         let Batch { summary, base, from, entries } = batch;
         let ticks = self.ticks;
         let Some(fetching) = self.fetching.as_mut().filter(|it| it.source == member) else {

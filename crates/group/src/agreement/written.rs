@@ -3,7 +3,7 @@
 //! A leader's entries go to the other members while its own disk still writes them, so that both
 //! take one sync together and not one after the other. It counts itself among those that have an
 //! entry only once that is stable: until then what the others say of it waits
-//! ([`Consensus::stable_upto`](crate::consensus::Consensus::stable_upto)).
+//! ([`Consensus::stable_upto`](crate::agreement::consensus::Consensus::stable_upto)).
 //!
 //! To learn when, a member sends itself a *note* behind the log: it arrives once everything that
 //! was logged before it is stable.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocol::Ballot;
+use crate::agreement::ballot::Ballot;
 
 use Formed::{Begun, Met, No, Ready};
 

@@ -10,7 +10,7 @@
 //! adopts the largest promise of all, and the entries of whoever has the newest.
 //!
 //! The answers are short ([`Summary`]). The entries, and the state of the participant, come from
-//! the chosen member afterwards, piece by piece ([`transfer`](crate::transfer)). That one goes on
+//! the chosen member afterwards, piece by piece ([`transfer`](crate::agreement::transfer)). That one goes on
 //! meanwhile; so what the member adopts in the end may be newer than the answer was: the entries of
 //! a later ballot, or of a later configuration. It is as if the leader of that ballot had sent them
 //! to the member itself, which has promised nobody else since it came back; and the entries of a
@@ -29,7 +29,7 @@
 //! it is a case for a change of membership.
 //!
 //! # Which others
-//! Those of the newest [configuration](crate::configuration) that any of them knows to have begun;
+//! Those of the newest [configuration](crate::agreement::configuration) that any of them knows to have begun;
 //! and those of them that have not got so far must first. What the member did in earlier ones is no
 //! matter, for these have ended, and it never votes in them again.
 //!
@@ -68,22 +68,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::NodeId;
 
-use crate::configuration::Configuration;
-use crate::ledger::Summary;
-
-/// How far a group had come when it formed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Formed {
-    /// No memory.
-    #[default]
-    No,
-    /// All others had no memory, or had met.
-    Met,
-    /// All others had met.
-    Ready,
-    /// All others were ready: the group may have decided something since.
-    Begun,
-}
+use crate::agreement::configuration::Configuration;
+use crate::agreement::summary::{Formed, Summary};
 
 /// The answers so far.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 //! OmniPaxos (sequence Paxos with a leader election that looks for a connected majority) has no
 //! clock, no thread, no random source and no unordered table: it goes by ticks and messages alone,
 //! so a seed of the simulator repeats it exactly. What it asks of its storage, to write at once,
-//! is kept by whoever holds the messages back ([`ledger`](crate::ledger)).
+//! is kept by whoever holds the messages back ([`ledger`](crate::agreement::ledger)).
 
 mod bounds;
 
@@ -16,9 +16,10 @@ use omnipaxos::messages::ballot_leader_election::{BLEMessage, HeartbeatMsg};
 use omnipaxos::messages::sequence_paxos::{PaxosMsg, Promise};
 use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 
-use crate::configuration::Configuration;
-use crate::ledger::{Entry, Ledger};
-use crate::protocol::Ballot;
+use crate::agreement::ballot::Ballot;
+use crate::agreement::configuration::Configuration;
+use crate::agreement::entry::Entry;
+use crate::agreement::ledger::Ledger;
 use omnipaxos::util::LogSync;
 
 /// Ticks between heartbeats; a leader that misses two is followed by another.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ledger::Entry;
+use crate::agreement::entry::Entry;
 
 /// A suffix of a group's log. Entries are numbered from 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

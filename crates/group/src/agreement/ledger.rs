@@ -7,80 +7,17 @@
 //! Every change is of bounded size: the state of the participant is no part of what is remembered
 //! here. It is in the participant, and in the member's checkpoint, piece by piece.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use muesli_core::Wire;
 use omnipaxos::ballot_leader_election::Ballot as LibraryBallot;
 use omnipaxos::storage::StorageResult;
-use omnipaxos::storage::{Entry as LibraryEntry, NoSnapshot, StopSign, Storage, StorageOp};
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use omnipaxos::storage::{NoSnapshot, StopSign, Storage, StorageOp};
 
-use crate::configuration::{Configuration, MARK};
-use crate::entry_log::EntryLog;
-use crate::join::Formed;
-use crate::protocol::Ballot;
-
-/// A record of the protocol inside, as bytes, or the end of a [`Configuration`]. The library, what
-/// a member remembers and what it logs each have it, and share its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry(pub Arc<[u8]>);
-
-impl From<Vec<u8>> for Entry {
-    fn from(bytes: Vec<u8>) -> Entry {
-        Entry(bytes.into())
-    }
-}
-
-/// What an entry takes in a message of the consensus or in a record beside its own bytes, at most:
-/// its length.
-pub const ENTRY_BYTES: u64 = 5;
-
-impl Entry {
-    /// How many bytes it takes in a message of the consensus or in a record, at most.
-    pub fn message_bytes(&self) -> u64 {
-        self.0.len() as u64 + ENTRY_BYTES
-    }
-
-    /// The entry by which a configuration ends, and this one begins.
-    pub fn that_begins(next: &Configuration) -> Entry {
-        let mut bytes = vec![MARK];
-        next.encode(&mut bytes);
-        Entry::from(bytes)
-    }
-
-    /// The configuration that begins with this entry, if it is such.
-    pub fn begins(&self) -> Option<Configuration> {
-        let (mark, rest) = self.0.split_first()?;
-        if *mark != MARK {
-            return None;
-        }
-        Configuration::decode_all(rest).ok()
-    }
-}
-
-/// What a member knows, without the entries.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// How far the group had come when it formed, as far as the member knows.
-    pub formed: Formed,
-    /// In which epoch the member came to the node whose memory this is.
-    pub since: u64,
-    /// Who votes, as far as it knows; ballots and undecided entries are of this configuration.
-    pub configuration: Configuration,
-    /// It follows nobody with a smaller ballot.
-    pub promise: Ballot,
-    /// Whose entries it has.
-    pub accepted: Ballot,
-    /// How many entries are decided, as far as it knows.
-    pub decided: u64,
-    /// How many entries it has.
-    pub length: u64,
-    /// The configuration that is next, if it has an entry that ends the present one. That may not
-    /// be decided.
-    pub next: Option<Configuration>,
-}
+use crate::agreement::ballot::Ballot;
+use crate::agreement::configuration::Configuration;
+use crate::agreement::entry::{ENTRY_BYTES, Entry};
+use crate::agreement::entry_log::EntryLog;
+use crate::agreement::summary::{Formed, Summary};
 
 /// How much of its participant's state a member has on its disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -324,52 +261,6 @@ impl Ledger {
     /// The changes made since the last call.
     pub fn take_changes(&self) -> Vec<Vec<Change>> {
         std::mem::take(&mut self.lock().changes)
-    }
-}
-
-impl From<LibraryBallot> for Ballot {
-    fn from(ballot: LibraryBallot) -> Ballot {
-        let LibraryBallot { config_id: configuration, n: number, pid: member, .. } = ballot;
-        Ballot { configuration, number, member }
-    }
-}
-
-impl From<Ballot> for LibraryBallot {
-    fn from(ballot: Ballot) -> LibraryBallot {
-        if ballot == Ballot::default() {
-            return LibraryBallot::default();
-        }
-        LibraryBallot::with(ballot.configuration, ballot.number, 0, ballot.member)
-    }
-}
-
-impl LibraryEntry for Entry {
-    type Snapshot = NoSnapshot;
-}
-
-impl Serialize for Entry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.0)
-    }
-}
-
-impl<'a> Deserialize<'a> for Entry {
-    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Entry, D::Error> {
-        deserializer.deserialize_bytes(EntryVisitor)
-    }
-}
-
-struct EntryVisitor;
-
-impl Visitor<'_> for EntryVisitor {
-    type Value = Entry;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("bytes")
-    }
-
-    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Entry, E> {
-        Ok(Entry(bytes.into()))
     }
 }
 

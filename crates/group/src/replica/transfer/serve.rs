@@ -8,13 +8,13 @@
 use muesli_core::memory::Held;
 use muesli_core::{Participant, Protocol, RepositoryId};
 
-use super::Replica;
-use super::sending::Sending;
+use crate::agreement::ledger::Standing;
+use crate::agreement::summary::Formed;
+use crate::agreement::transfer::{Base, Batch, Fetch, FetchState};
 use crate::inside::{Context, send_now};
-use crate::join::Formed;
-use crate::ledger::Standing;
 use crate::protocol::Message;
-use crate::transfer::{Base, Batch, Fetch, FetchState};
+use crate::replica::Replica;
+use crate::replica::transfer::sending::Sending;
 
 /// Messages sent at a time: in between the member does its other work.
 const MESSAGES_A_TURN: usize = 2;
@@ -23,7 +23,7 @@ const FORGET_TICKS: u64 = 500;
 
 /// What one receiver is sent.
 #[derive(Debug, Default)]
-pub(super) struct Serving {
+pub(in crate::replica) struct Serving {
     /// When it asked last.
     asked: u64,
     /// Entries up to here were sent, and up to here acknowledged.
@@ -40,7 +40,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// Sends on whatever waits, and forgets receivers that ask for nothing.
-    pub(super) fn go_on_serving(&mut self, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn go_on_serving(&mut self, cx: &mut Context<'_, P>) {
         let ticks = self.ticks;
         self.serving.retain(|_, it| it.asked + FORGET_TICKS > ticks);
         let members: Vec<u16> = self.serving.keys().copied().collect();
@@ -50,7 +50,12 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// A member asks for entries.
-    pub(super) fn on_fetch(&mut self, member: u16, fetch: &Fetch, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn on_fetch(
+        &mut self,
+        member: u16,
+        fetch: &Fetch,
+        cx: &mut Context<'_, P>,
+    ) {
         // For entries, no state is needed.
         if self.ledger.look(|it| it.formed != Formed::Begun) || self.fetching.is_some() {
             return;
@@ -110,7 +115,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// A member asks for the state.
-    pub(super) fn on_fetch_state(
+    pub(in crate::replica) fn on_fetch_state(
         &mut self,
         member: u16,
         fetch: &FetchState,
@@ -173,7 +178,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// Sends pieces that have waited for what has been decided since.
-    pub(super) fn send_decided(&mut self, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn send_decided(&mut self, cx: &mut Context<'_, P>) {
         let decided = self.surely_decided();
         let waits = |it: &Serving| it.state.as_ref().is_some_and(|it| it.may_leave(decided));
         let due = self.serving.iter().filter(|(_, it)| waits(it));
@@ -193,7 +198,7 @@ impl<P: Protocol> Replica<P> {
 
     /// A leader was deposed and has returned to what it was after `upto` entries: states that it
     /// sends go on from there.
-    pub(super) fn go_on_deposed(&mut self, was: u64, upto: u64, sure: u64) {
+    pub(in crate::replica) fn go_on_deposed(&mut self, was: u64, upto: u64, sure: u64) {
         let sure = if self.rules.sends_decided { sure } else { u64::MAX };
         let generation = self.generation;
         for sending in self.serving.values_mut().filter_map(|it| it.state.as_mut()) {
@@ -205,7 +210,7 @@ impl<P: Protocol> Replica<P> {
 
     /// Forgets entries that the participant's state stands for, and that no other member lacks, or
     /// that are too many to be kept for it; and counts what it keeps.
-    pub(super) fn trim(&mut self, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn trim(&mut self, cx: &mut Context<'_, P>) {
         if self.has_state() {
             let others = self.others(cx);
             let least = others.iter().map(|it| self.reached.get(it).map_or(0, |it| it.decided));
@@ -220,7 +225,7 @@ impl<P: Protocol> Replica<P> {
 
     /// The same while a log is replayed, and nothing is known of the others. All members may do so
     /// at once, so they keep less.
-    pub(super) fn trim_replayed(&mut self, cx: &mut Context<'_, P>) {
+    pub(in crate::replica) fn trim_replayed(&mut self, cx: &mut Context<'_, P>) {
         if !self.lacks_state() {
             self.trim_upto(0, self.share_of_entries(cx) / 4, cx);
         }
@@ -254,7 +259,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// Its share of what its node may keep, however much memory is used.
-    pub(super) fn share_in_any_case(&self, cx: &Context<'_, P>) -> u64 {
+    pub(in crate::replica) fn share_in_any_case(&self, cx: &Context<'_, P>) -> u64 {
         let all = (0..cx.catalog.repositories() as u16).map(RepositoryId);
         let here = all.filter(|it| cx.catalog.home(*it) == cx.me.node).count() as u64;
         (self.rules.limits.log_bytes_max / here.max(1)).max(self.rules.limits.log_bytes_min)

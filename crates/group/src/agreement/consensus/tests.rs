@@ -1,5 +1,6 @@
 use super::*;
-use crate::ledger::{Change, ENTRY_BYTES};
+use crate::agreement::entry::ENTRY_BYTES;
+use crate::agreement::ledger::Change;
 
 const MEMBERS: usize = 3;
 

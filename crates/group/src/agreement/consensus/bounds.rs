@@ -7,7 +7,7 @@ use omnipaxos::messages::ballot_leader_election::HeartbeatMsg;
 use omnipaxos::messages::sequence_paxos::PaxosMsg;
 use omnipaxos::util::SequenceNumber;
 
-use crate::ledger::Entry;
+use crate::agreement::entry::Entry;
 
 /// Elections of a group stay below this number: one in each tick of 20 ms reach it after a year.
 const BALLOT_END: u32 = 1 << 31;
