@@ -1,0 +1,32 @@
+//! The protocol to start from.
+
+use muesli::{Db, Options, SpaceOptions, Tx};
+use muesli_samples::central::{Central, Rules};
+
+use super::searches::{register, search, trial};
+
+#[test]
+fn histories_under_faults_are_serializable() {
+    register::<Central>("central", Rules::default());
+    for (group, seeds) in [(1, 1..41), (3, 1..7)] {
+        let problems = search(&trial("central", "append", group), seeds);
+        assert_eq!(problems, Vec::<String>::new(), "groups of {group}");
+    }
+}
+
+#[test]
+fn without_validation_the_checker_notices() {
+    register::<Central>("central-broken", Rules { skips_validation: true });
+    assert_ne!(search(&trial("central-broken", "append", 1), 1..21), Vec::<String>::new());
+}
+
+#[test]
+fn an_embedded_database_has_it_by_name() {
+    register::<Central>("central-embedded", Rules::default());
+    let options = Options { protocol: "central-embedded".into(), ..Options::default() };
+    let db = Db::open(options.space("numbers", SpaceOptions::default())).unwrap();
+    let space = db.space("numbers").unwrap();
+    db.blocking().transact(async move |tx: &Tx| tx.put(space, "k", "v").await).unwrap();
+    let get = async move |tx: &Tx| tx.get(space, "k").await;
+    assert_eq!(db.blocking().transact(get).unwrap(), Some("v".into()));
+}

@@ -1,0 +1,26 @@
+//! Searches of a protocol that this program has registered.
+
+use muesli_core::Protocol;
+use muesli_workloads::registry;
+use muesli_workloads::trial::Trial;
+
+/// The trials of a protocol with a workload, its repositories kept by groups of so many nodes.
+pub fn trial(protocol: &str, workload: &str, group: u16) -> Trial {
+    let workload = registry::find(workload).expect("a workload of the product");
+    Trial { protocol: protocol.to_owned(), group, ..Trial::of(workload) }
+}
+
+/// Runs seeds, each with its faults, and gives what was wrong, each with its seed.
+pub fn search(trial: &Trial, seeds: std::ops::Range<u64>) -> Vec<String> {
+    let mut problems = Vec::new();
+    for seed in seeds {
+        let trialled = trial.run(seed, false).expect("a run that can be made");
+        problems.extend(trialled.problems.into_iter().map(|it| format!("seed {seed}: {it}")));
+    }
+    problems
+}
+
+/// Registers a protocol for this test.
+pub fn register<P: Protocol>(name: &'static str, rules: P::Rules) {
+    muesli::register_protocol::<P>(name, rules).expect("a name that is free");
+}
