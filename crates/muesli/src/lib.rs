@@ -30,6 +30,8 @@ mod options;
 pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
+#[cfg(all(feature = "cluster", unix))]
+pub mod server;
 mod session;
 pub mod structures;
 mod transaction;
