@@ -160,6 +160,7 @@ pub enum SpaceError {
 /// A connected client; its loop runs on a thread of its own.
 pub struct Client {
     door: Arc<Door>,
+    cluster: ClusterId,
     /// Where the timestamp lease ended when the client began.
     lease_end: Option<Timestamp>,
     space_within: Duration,
@@ -185,7 +186,7 @@ impl Client {
         let addresses = options.addresses.join(", ");
         let (group, answered) = cluster_of(&options)?;
         let lease = open_lease(&mut options, answered)?;
-        let client = start((options, lease), group)?;
+        let client = start((options, lease), group, answered)?;
         let standing = client.door.wait_until(within, |standing| {
             let all = standing
                 .map
@@ -203,6 +204,11 @@ impl Client {
         }
         drop(standing);
         Ok(client)
+    }
+
+    /// The cluster that it is connected to.
+    pub fn cluster(&self) -> ClusterId {
+        self.cluster
     }
 
     /// Spaces and placement, as they are known here by now.
@@ -388,6 +394,7 @@ fn cluster_of(options: &ClientOptions) -> Result<(u16, ClusterId), ConnectError>
 fn start(
     (options, lease): (ClientOptions, Option<TimestampLease>),
     group: u16,
+    cluster: ClusterId,
 ) -> Result<Client, ConnectError> {
     let grouping = (group > 1).then(Grouping::default);
     let protocol = muesli_registry::protocol(&options.protocol, grouping)
@@ -418,7 +425,7 @@ fn start(
     };
     let thread = std::thread::Builder::new().name("muesli-client".to_owned());
     let thread = Mutex::new(Some(thread.spawn(run).map_err(system)?));
-    Ok(Client { door, lease_end, space_within, frame_bytes_max, thread })
+    Ok(Client { door, cluster, lease_end, space_within, frame_bytes_max, thread })
 }
 
 fn peers(options: &ClientOptions, group: u16) -> Peers {

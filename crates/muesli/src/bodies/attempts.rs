@@ -82,7 +82,7 @@ impl Db {
             begun = client::with(database, |engine| Some(engine.begin(options())));
         }
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
-        let open = Open { tx: Tx::at(database, txn) };
+        let open = Open { tx: Tx::at(database, self.inner.origin, txn) };
         let ran = {
             let body = pin!(body(&open.tx));
             Bounded::new(body, timeout).await

@@ -11,7 +11,7 @@ use muesli_core::client::{self, Direct};
 use muesli_core::{Failure, SmallBytes, Step, Txn, TxnOptions};
 
 use crate::bodies::attempts::Stopped;
-use crate::data::space::Space;
+use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::commit::Committing;
@@ -20,6 +20,8 @@ use crate::transaction::commit::Committing;
 pub struct DirectTx<'a> {
     direct: &'a mut dyn Direct,
     txn: Txn,
+    /// Whose spaces it uses.
+    origin: Origin,
     waits: bool,
     /// The first conflict that an operation met; in a box, as most meet none.
     conflict: Option<Box<Error>>,
@@ -47,6 +49,7 @@ impl DirectTx<'_> {
         space: Space,
         keys: &[SmallBytes; N],
     ) -> Result<[Option<SmallBytes>; N], Error> {
+        self.check(space)?;
         let mut found = [const { None }; N];
         if !self.direct.peek(self.txn, space.id, keys, &mut found) {
             for (key, found) in keys.iter().zip(&mut found) {
@@ -83,6 +86,7 @@ impl DirectTx<'_> {
         key: SmallBytes,
         value: impl Into<SmallBytes>,
     ) -> Result<(), Error> {
+        self.check(space)?;
         let put = self.direct.put(self.txn, space.id, key, Some(value.into()));
         put.map_err(|failure| self.failed(failure))
     }
@@ -92,8 +96,17 @@ impl DirectTx<'_> {
     /// # Errors
     /// As [`Tx::delete`](crate::Tx::delete).
     pub fn delete(&mut self, space: Space, key: SmallBytes) -> Result<(), Error> {
+        self.check(space)?;
         let put = self.direct.put(self.txn, space.id, key, None);
         put.map_err(|failure| self.failed(failure))
+    }
+
+    #[inline]
+    fn check(&self, space: Space) -> Result<(), Error> {
+        match self.origin.admits(space.origin) {
+            true => Ok(()),
+            false => Err(Error::OtherDatabase { space: space.id.0 }),
+        }
     }
 
     #[cold]
@@ -176,7 +189,7 @@ fn run<T, E: 'static>(
         Ok(txn) => txn,
         Err(failure) => return database(failure),
     };
-    let mut tx = DirectTx { direct, txn, waits: false, conflict: None };
+    let mut tx = DirectTx { direct, txn, origin: db.inner.origin, waits: false, conflict: None };
     let answer = match catch_unwind(AssertUnwindSafe(|| body(&mut tx))) {
         Ok(Ok(answer)) if !tx.waits => answer,
         Err(panic) => {

@@ -25,6 +25,7 @@ use crossbeam_queue::ArrayQueue;
 use muesli_core::{Catalog, NodeId, Protocol, Settings, Together};
 use muesli_protocols::{Choice, check_masters, choose};
 
+use crate::data::space::Origin;
 use crate::database::handle::{Away, Db, Job, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
@@ -182,7 +183,12 @@ fn start<P: Protocol>(
     }
     let serving = loops - options.masters;
     let away = Loops { serving, doors, closing, threads: Mutex::new(threads) };
-    let db = Db::new(database, catalog, options.retry, Some(Box::new(away)));
+    let db = Db::new(
+        (database, Origin::process(database)),
+        catalog,
+        (options.retry, options.procedures.clone()),
+        Some(Box::new(away)),
+    );
     db.timeout(options.transaction_timeout)
 }
 

@@ -19,6 +19,7 @@ use muesli_core::{
 };
 
 use self::catch_up::CatchUp;
+use crate::data::space::Origin;
 use crate::database::handle::{Away, Db, Job, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
@@ -155,7 +156,7 @@ impl Db {
             protocol: connect.protocol.clone(),
             database,
             limits: connect.limits,
-            procedures: connect.procedures,
+            procedures: connect.procedures.clone(),
             actions: connect.actions,
             caches: connect.caches,
             history: connect.history,
@@ -182,7 +183,12 @@ impl Db {
             within: connect.connect_within.saturating_add(connect.timestamp_lease_ahead),
         });
         let catalog = client.catalog();
-        let db = Db::new(database, catalog, connect.retry, Some(Box::new(Remote(client))));
+        let db = Db::new(
+            (database, Origin::cluster(client.cluster().0)),
+            catalog,
+            (connect.retry, connect.procedures),
+            Some(Box::new(Remote(client))),
+        );
         let db = db.timeout(connect.transaction_timeout);
         let Some(catch_up) = catch_up else { return Ok(db) };
         if let Err(error) = catch_up.wait(&db) {

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use muesli_core::client::{self, Engine, Waiting};
 use muesli_core::{Answer, Operation, Row, Scan, SmallBytes, SpaceId, Step, Txn};
 
+use crate::data::space::Space;
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::tx::Tx;
@@ -116,6 +117,8 @@ type Shipped<T> = Pin<Box<dyn Future<Output = Result<Result<T, Error>, Error>> +
 
 enum Stage<T> {
     New,
+    /// Its space is of another database.
+    Refused(SpaceId),
     Waiting(Waiting),
     /// The transaction lives on a loop that is not here; the operation was shipped to it.
     Away(Shipped<T>),
@@ -131,8 +134,12 @@ pub struct Reply<'a, A: Ask> {
 
 impl<'a, A: Ask> Reply<'a, A> {
     #[inline]
-    pub(crate) fn new(tx: &'a Tx, ask: A) -> Reply<'a, A> {
-        Reply { tx, ask: Some(ask), stage: Stage::New }
+    pub(crate) fn new(tx: &'a Tx, space: Space, ask: A) -> Reply<'a, A> {
+        let stage = match tx.origin.admits(space.origin) {
+            true => Stage::New,
+            false => Stage::Refused(space.id),
+        };
+        Reply { tx, ask: Some(ask), stage }
     }
 
     fn ship(&mut self, db: &Db, home: usize) -> Shipped<A::Answer> {
@@ -179,6 +186,7 @@ impl<A: Ask> Reply<'_, A> {
                 Poll::Ready(answer) => answer.and_then(|answer| answer),
                 Poll::Pending => return Poll::Pending,
             },
+            Stage::Refused(space) => Err(Error::OtherDatabase { space: space.0 }),
             Stage::New => unreachable!("begun above"),
         };
         Poll::Ready(polled.map_err(|error| self.tx.failed(error)))

@@ -56,7 +56,7 @@ pub(crate) async fn run(
             Err(Stop::Faulty(text)) => return Err(Error::Procedure(text)),
         };
         for write in std::mem::take(&mut known.sets.writes) {
-            let space = Space { id: write.space };
+            let space = Space::numbered(write.space);
             match write.value {
                 Some(value) => tx.put(space, write.key, value).await?,
                 None => tx.delete(space, write.key).await?,
@@ -97,12 +97,13 @@ impl Known {
     async fn read(&mut self, tx: &Tx, wanted: Wanted) -> Result<(), Error> {
         match wanted {
             Wanted::Key(space, key) => {
-                let value = tx.get(Space { id: space }, key.clone()).await?;
+                let value = tx.get(Space::numbered(space), key.clone()).await?;
                 self.values.insert((space, key), value);
             }
             Wanted::Range(scan) => {
                 let Scan { space, lo, hi, reverse, limit } = scan.clone();
-                let rows = tx.scan(Space { id: space }, Range { lo, hi, reverse, limit }).await?;
+                let rows =
+                    tx.scan(Space::numbered(space), Range { lo, hi, reverse, limit }).await?;
                 self.ranges.push((scan, rows));
             }
         }

@@ -12,6 +12,7 @@ mod endings;
 mod faulty_parts;
 mod large;
 mod masters;
+mod mistakes;
 mod partitions;
 mod procedure_threads;
 mod procedures;
