@@ -62,7 +62,7 @@ pub enum FolderError {
     #[error(
         "{path} is of version {found} of {what}, and this program ({}) reads version {reads}. \
          Nothing is damaged and nothing was changed: keep the folder, and start it with a program \
-         that reads version {found} (docs/compatibility.md)",
+         that reads version {found} (docs/running/compatibility.md)",
         formats::PROGRAM
     )]
     Version {

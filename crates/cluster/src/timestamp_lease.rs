@@ -67,7 +67,7 @@ pub enum LeaseError {
     #[error(
         "{path} is of version {found} of a timestamp lease, and this program ({}) reads version \
          {reads}. Nothing is damaged and nothing was changed: keep the file, and use a program \
-         that reads version {found} (docs/compatibility.md)",
+         that reads version {found} (docs/running/compatibility.md)",
         formats::PROGRAM
     )]
     Version {

@@ -66,7 +66,7 @@ pub struct Connect {
     /// client that starts again has seen nothing. An answer is told once the file covers it, which
     /// costs a write and a sync for each [`timestamp_lease_ahead`](Self::timestamp_lease_ahead) of
     /// the servers' time. A file is for one client at a time. `granola` and its kin, and
-    /// `sinfonia`, have such leases; `docs/protocols/granola.md` tells more.
+    /// `sinfonia`, have such leases; `docs/inside/protocols/granola.md` tells more.
     pub timestamp_lease: Option<PathBuf>,
     /// How far a timestamp lease goes ahead of what was answered, from 1 ms to 10 minutes. A client
     /// that was killed waits for so long at most when it starts again, where clocks agree.
