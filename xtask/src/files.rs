@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that are not the project's own: what is built, and what programs write.
-const LEFT_OUT: [&str; 5] = ["target", "muesli-data", "muesli-cluster", "reproduced", "corpus"];
+const LEFT_OUT: [&str; 5] = ["target", "muesli-data", "muesli-cluster", "reproduced", "traces"];
 /// Hidden folders that are.
 const HIDDEN: [&str; 2] = [".ci", ".cargo"];
 

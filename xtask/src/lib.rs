@@ -5,4 +5,5 @@
 pub mod files;
 pub mod markdown;
 pub mod names;
+pub mod searches;
 pub mod words;

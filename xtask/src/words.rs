@@ -1,11 +1,11 @@
 //! Words that are not used any more, as the glossary lists them, and where they still are.
 //!
 //! Code is looked at by its identifiers: each is cut into words (`StandingOf`, `standing_of`), and
-//! each identifier counts once in the whole project, however often it is used. Prose is pages,
-//! comments, messages and help texts; there each use counts.
+//! each identifier counts once in a crate, however often it is used. Prose is pages, comments,
+//! messages and help texts; there each use counts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::files;
 
@@ -62,12 +62,14 @@ pub fn left(retired: &[Retired]) -> BTreeMap<String, (Left, Vec<String>)> {
     let mut all: BTreeMap<_, _> =
         retired.iter().map(|it| (it.word.clone(), (Left::default(), Vec::new()))).collect();
     let (identifiers, prose) = texts();
-    for identifier in &identifiers {
+    for (_, identifier) in &identifiers {
         let words: BTreeSet<_> = words_of(identifier).into_iter().collect();
         for word in words {
             if let Some((left, examples)) = all.get_mut(&word) {
                 left.identifiers += 1;
-                examples.push(identifier.clone());
+                if !examples.contains(identifier) {
+                    examples.push(identifier.clone());
+                }
             }
         }
     }
@@ -80,8 +82,8 @@ pub fn left(retired: &[Retired]) -> BTreeMap<String, (Left, Vec<String>)> {
     all
 }
 
-/// All identifiers of the project, and all words of its prose.
-fn texts() -> (BTreeSet<String>, Vec<String>) {
+/// All identifiers of each crate, and all words of the project's prose.
+fn texts() -> (BTreeSet<(PathBuf, String)>, Vec<String>) {
     let (mut identifiers, mut prose) = (BTreeSet::new(), Vec::new());
     let mut read = |text: &str| prose.extend(prose_words(text));
     for path in files::with_extension(&["md"]) {
@@ -94,7 +96,8 @@ fn texts() -> (BTreeSet<String>, Vec<String>) {
         read(&said);
         let word = |letter: char| !(letter.is_alphanumeric() || letter == '_');
         let all = code.split(word).filter(|it| it.starts_with(|c: char| c.is_alphabetic()));
-        identifiers.extend(all.map(str::to_owned));
+        let of: PathBuf = path.iter().take(2).collect();
+        identifiers.extend(all.map(|identifier| (of.clone(), identifier.to_owned())));
     }
     (identifiers, prose)
 }

@@ -288,10 +288,7 @@ fn the_page_of_limits_says_what_the_code_declares() {
     for (file, declared, said) in DECLARED {
         let code = std::fs::read_to_string(crates.join(file)).unwrap();
         assert!(code.contains(declared), "{file} has no `{declared}`: change {said:?}, too");
-        assert!(
-            rows().any(|row| row.contains(said)),
-            "limits.md has no row with {said:?}"
-        );
+        assert!(rows().any(|row| row.contains(said)), "limits.md has no row with {said:?}");
     }
 }
 
