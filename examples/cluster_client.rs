@@ -8,7 +8,7 @@
 use std::thread;
 use std::time::Duration;
 
-use muesli::server::{self, Running, ServerOptions};
+use muesli::server::{self, RunningServer, ServerOptions};
 use muesli::{Connect, Db, Error, ErrorKind, Outcome, SpaceOptions, TypedSpace};
 
 type Counters = TypedSpace<String, u64>;
@@ -29,7 +29,7 @@ fn count(db: &Db, counters: Counters, name: &'static str) -> Result<u64, Error> 
                 thread::sleep(Duration::from_millis(pause));
             }
             // The commit was asked for, and the answer was lost: it may or may not have happened.
-            // Running it again could count twice, so one asks first.
+            // RunningServer it again could count twice, so one asks first.
             Err(Error::Unknown { txn, after_ms }) => match db.blocking().outcome(txn)? {
                 Outcome::Committed(_) => println!("it was counted after all"),
                 Outcome::Aborted(_) => {}
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = match given.is_empty() {
         true => {
             let listen = "127.0.0.1:0".to_owned();
-            Some(Running::start(ServerOptions { listen, ..server::options() }, 1)?)
+            Some(RunningServer::start(ServerOptions { listen, ..server::options() }, 1)?)
         }
         false => None,
     };

@@ -7,7 +7,7 @@
 //! from that one.
 
 use muesli::procedures::{Keys, Spaces, StoredProcedure, TouchesFn};
-use muesli::server::{self, Durability, Running, ServerOptions};
+use muesli::server::{self, Durability, RunningServer, ServerOptions};
 use muesli::{Connect, Db, Error, Footprint, Key, Refuses, SpaceOptions, Stop, Touched};
 
 /// Protocols of the Granola family run one-round transactions.
@@ -115,7 +115,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         ["order", address] => order(address.to_owned())?,
         [] => {
-            let server = Running::start(server_options("127.0.0.1:0", Durability::Memory), 1)?;
+            let server =
+                RunningServer::start(server_options("127.0.0.1:0", Durability::Memory), 1)?;
             order(server.address().to_string())?;
             server.stop()?;
         }

@@ -18,6 +18,9 @@ pub fn definitions() -> BTreeMap<String, Vec<PathBuf>> {
 
 /// Whether a file is a part of a crate, and no test of it.
 fn is_source(path: &Path) -> bool {
+    if !path.starts_with("crates") && !path.starts_with("xtask") {
+        return false;
+    }
     let mut parts = path.iter().filter_map(|part| part.to_str());
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let is_test = stem == "tests" || stem.ends_with("_tests");
@@ -31,10 +34,14 @@ fn defined(text: &str) -> Vec<String> {
 }
 
 fn definition(line: &str) -> Option<&str> {
-    let mut words = line.split_whitespace().peekable();
-    let is_prefix = |word: &&str| word.starts_with("pub") || *word == "unsafe" || *word == "super)";
-    while words.next_if(|word| is_prefix(word) || word.starts_with("crate::")).is_some() {}
-    let kind = words.next()?;
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1,
+        Some(rest) => rest,
+        None => line,
+    };
+    let mut words = line.split_whitespace();
+    let kind = words.next().filter(|word| *word != "unsafe").or_else(|| words.next())?;
     if !["struct", "enum", "trait", "union"].contains(&kind) {
         return None;
     }
@@ -51,7 +58,7 @@ mod tests {
     #[test]
     fn definitions_are_found_however_they_are_seen() {
         let text = "pub struct One<T>(T);\npub(crate) enum Two {\n    trait Three: Sized {}\n\
-                    pub(in crate::two) struct Four;\n/// struct five\nlet x = \"struct Six\";\n\
+                    pub(in super::super) struct Four;\n/// struct five\nlet x = \"struct Six\";\n\
                     #[cfg(test)]\nmod tests {\nstruct Seven;\n";
         assert_eq!(defined(text), ["One", "Two", "Three", "Four"]);
     }

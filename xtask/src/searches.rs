@@ -2,7 +2,7 @@
 
 /// One run of `muesli sim`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Search {
+pub struct SeedSearch {
     /// The protocol.
     pub protocol: &'static str,
     /// The workload with its options, without protocol and seeds.
@@ -13,7 +13,7 @@ pub struct Search {
     pub above: u64,
 }
 
-impl Search {
+impl SeedSearch {
     /// The arguments of `muesli`, for seeds from this one on, so many times as many.
     pub fn arguments(&self, first: u64, times: u64) -> Vec<String> {
         let from = first + self.above;
@@ -28,7 +28,7 @@ impl Search {
 ///
 /// # Panics
 /// The list is not as it says.
-pub fn all() -> Vec<Search> {
+pub fn all() -> Vec<SeedSearch> {
     let list: &'static str = include_str!("searches.txt");
     let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
@@ -39,7 +39,7 @@ pub fn all() -> Vec<Search> {
             };
             let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("a number: {line}"));
             let above = number(above.strip_prefix('+').expect("a number above"));
-            Search { protocol, workload, seeds: number(seeds), above }
+            SeedSearch { protocol, workload, seeds: number(seeds), above }
         })
         .collect()
 }

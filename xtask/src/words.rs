@@ -22,7 +22,7 @@ pub struct Retired {
 
 /// How often a word is still there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Left {
+pub struct UsesLeft {
     /// Identifiers that have it.
     pub identifiers: usize,
     /// Its uses in prose, where that does without it.
@@ -58,9 +58,9 @@ pub fn retired() -> Vec<Retired> {
 }
 
 /// How often each retired word is still there, and an example of each use in code.
-pub fn left(retired: &[Retired]) -> BTreeMap<String, (Left, Vec<String>)> {
+pub fn left(retired: &[Retired]) -> BTreeMap<String, (UsesLeft, Vec<String>)> {
     let mut all: BTreeMap<_, _> =
-        retired.iter().map(|it| (it.word.clone(), (Left::default(), Vec::new()))).collect();
+        retired.iter().map(|it| (it.word.clone(), (UsesLeft::default(), Vec::new()))).collect();
     let (identifiers, prose) = texts();
     for (_, identifier) in &identifiers {
         let words: BTreeSet<_> = words_of(identifier).into_iter().collect();

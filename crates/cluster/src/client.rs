@@ -20,7 +20,7 @@ use muesli_registry::Grouping;
 use thiserror::Error;
 
 use crate::clock::Clock;
-use crate::door::{Alive, Command, Door, Job};
+use crate::door::{Command, Door, Job, LoopThreadAlive};
 use crate::hello::{CLIENT_NUMBERS, ClusterId, Life, Station as Kind};
 use crate::log::Memory;
 use crate::loop_state::LoopState;
@@ -31,7 +31,7 @@ use crate::register::Register;
 use crate::rules;
 use crate::server::spoken;
 use crate::signal::Signal;
-use crate::station::Station;
+use crate::station::LoopEngine;
 use crate::targets::Targets;
 use crate::timestamp_lease::{LeaseError, TimestampLease};
 use crate::turn::{Loop, WAKER};
@@ -407,7 +407,7 @@ fn start(
     let frame_bytes_max = options.network.frame_bytes_max;
     let lease_end = lease.as_ref().map(TimestampLease::end);
     let run = move || {
-        let alive = Alive(for_loop.clone());
+        let alive = LoopThreadAlive(for_loop.clone());
         let peers = peers(&options, group);
         let station = station(&options, &*protocol, peers.me.node, group);
         station.inner.borrow_mut().lease = lease;
@@ -443,7 +443,12 @@ fn peers(options: &ClientOptions, group: u16) -> Peers {
     Peers::new(me, None, None, Targets::anybody(&options.addresses))
 }
 
-fn station(options: &ClientOptions, protocol: &dyn AnyProtocol, me: NodeId, group: u16) -> Station {
+fn station(
+    options: &ClientOptions,
+    protocol: &dyn AnyProtocol,
+    me: NodeId,
+    group: u16,
+) -> LoopEngine {
     let settings = Settings {
         limits: options.limits,
         procedures: options.procedures.clone(),
@@ -466,5 +471,5 @@ fn station(options: &ClientOptions, protocol: &dyn AnyProtocol, me: NodeId, grou
     let machine = protocol.machine(me, incarnation, nothing, settings, environment);
     let log = Box::new(Memory::default());
     let inner = LoopState::new(machine, log, options.network.frame_bytes_max);
-    Station::new(options.database, inner, Clock::new())
+    LoopEngine::new(options.database, inner, Clock::new())
 }

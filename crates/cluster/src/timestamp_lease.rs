@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use crate::formats;
 use crate::hello::ClusterId;
-use crate::small_files::{self, Format, Unfit};
+use crate::small_files::{self, Format, UnfitFile};
 
 const FORMAT: Format = Format { magic: b"MuesTsLe", version: formats::LEASE };
 
@@ -189,10 +189,10 @@ fn read(path: &Path) -> Result<Option<Lease>, LeaseError> {
     let shown = path.display().to_string();
     let damaged = |why: String| LeaseError::Damaged { path: shown.clone(), why };
     let body = FORMAT.body(&bytes).map_err(|unfit| match unfit {
-        Unfit::Version(found) => {
+        UnfitFile::Version(found) => {
             LeaseError::Version { path: shown.clone(), found, reads: formats::LEASE }
         }
-        Unfit::Damaged(why) => damaged(why.to_owned()),
+        UnfitFile::Damaged(why) => damaged(why.to_owned()),
     })?;
     let lease = Lease::decode_all(body).map_err(|why| damaged(why.to_string()))?;
     if lease.end > Timestamp::FARTHEST {

@@ -48,9 +48,9 @@ pub use error::{Error, ErrorKind};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::{
-    Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limit,
-    Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, Secret,
-    SmallBytes, Stop, Timestamp, Touched, Traffic, TxnId,
+    Abort, Action, ActionCode, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked,
+    Limit, Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId,
+    Secret, SmallBytes, Stop, Timestamp, Touched, Traffic, TxnId,
 };
 pub use options::{Options, Retry};
 #[cfg(feature = "cluster")]

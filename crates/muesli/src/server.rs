@@ -40,7 +40,7 @@
 //! # }
 //! ```
 //!
-//! [`Running`] is the same on threads of this process, for tests of one's own.
+//! [`RunningServer`] is the same on threads of this process, for tests of one's own.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -137,12 +137,12 @@ fn run_again() -> std::io::Error {
 /// A server that runs on threads of this process, for programs that test themselves.
 ///
 /// ```
-/// use muesli::server::{self, Running, ServerOptions};
+/// use muesli::server::{self, RunningServer, ServerOptions};
 /// use muesli::{Db, SpaceOptions};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..server::options() };
-/// let server = Running::start(options, 1)?;
+/// let server = RunningServer::start(options, 1)?;
 /// let db = Db::connect([server.address().to_string()])?;
 /// let notes = db.create_space("notes", SpaceOptions::default())?;
 /// db.blocking().transact(async move |tx| tx.put(notes, "a", "b").await)?;
@@ -151,24 +151,24 @@ fn run_again() -> std::io::Error {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Running {
+pub struct RunningServer {
     address: SocketAddr,
     stop: StopAll,
     thread: Option<JoinHandle<Result<(), Failed>>>,
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for RunningServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("RunningServer").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl Running {
+impl RunningServer {
     /// Starts a server with so many loops; it listens once this returns.
     ///
     /// # Errors
     /// The options cannot be, or the address cannot be listened on.
-    pub fn start(options: ServerOptions, loops: usize) -> Result<Running, StartError> {
+    pub fn start(options: ServerOptions, loops: usize) -> Result<RunningServer, StartError> {
         let (sender, receiver) = mpsc::channel();
         let serve = move || {
             let process = match Process::open(&options, loops) {
@@ -186,7 +186,7 @@ impl Running {
         let started = receiver.recv();
         let gone = |gone| StartError::Poll(std::io::Error::other(gone));
         let (address, stop) = started.map_err(gone)??;
-        Ok(Running { address, stop, thread: Some(thread) })
+        Ok(RunningServer { address, stop, thread: Some(thread) })
     }
 
     /// Where its first loop listens.
@@ -208,7 +208,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         self.stop.stop();
     }

@@ -81,7 +81,7 @@ pub fn by_versions<N: Remains>(
 ) -> Result<History, BuildError> {
     let mut builder = HistoryBuilder::new(Kind::Version);
     builder.meta(meta);
-    let names = Names { catalog };
+    let names = KeyNames { catalog };
     let lasting = Lasting::of(nodes);
     for node in nodes {
         for mut told in node.told() {
@@ -290,11 +290,11 @@ fn is_write(operation: &Operation) -> bool {
 }
 
 /// How spaces are named in keys.
-struct Names<'a> {
+struct KeyNames<'a> {
     catalog: &'a Catalog,
 }
 
-impl Names<'_> {
+impl KeyNames<'_> {
     fn key(&self, space: SpaceId, key: &SmallBytes) -> Vec<u8> {
         let mut name = self.space(space).as_bytes().to_vec();
         name.push(b'/');

@@ -5,7 +5,7 @@ use xtask::searches;
 use super::{Done, muesli, output, program};
 
 /// What is asked for.
-struct Asked<'a> {
+struct SimArguments<'a> {
     protocols: Vec<&'a str>,
     first: Option<u64>,
     times: u64,
@@ -42,8 +42,8 @@ pub fn run(arguments: &[&str]) -> Done {
     }
 }
 
-fn read<'a>(arguments: &[&'a str]) -> Result<Asked<'a>, String> {
-    let mut asked = Asked { protocols: Vec::new(), first: None, times: 1, list: false };
+fn read<'a>(arguments: &[&'a str]) -> Result<SimArguments<'a>, String> {
+    let mut asked = SimArguments { protocols: Vec::new(), first: None, times: 1, list: false };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let mut number = || {

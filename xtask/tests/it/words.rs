@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use xtask::files;
-use xtask::words::{self, Left};
+use xtask::words::{self, UsesLeft};
 
 const LIST: &str = "xtask/tests/words.txt";
 
@@ -20,7 +20,7 @@ fn retired_words_do_not_come_back() {
         let mut cells = line.split_whitespace();
         let word = cells.next().expect("a word").to_owned();
         let mut number = || cells.next().and_then(|it| it.parse().ok()).expect("two numbers");
-        let left = Left { identifiers: number(), prose: number() };
+        let left = UsesLeft { identifiers: number(), prose: number() };
         assert!(retired.iter().any(|it| it.word == word), "`{word}` is not in the glossary");
         listed.insert(word, left);
     }
@@ -29,7 +29,7 @@ fn retired_words_do_not_come_back() {
         let allowed = listed.get(&word).copied().unwrap_or_default();
         if found != allowed {
             let instead = &retired.iter().find(|it| it.word == word).expect("listed").instead;
-            let Left { identifiers, prose } = found;
+            let UsesLeft { identifiers, prose } = found;
             let _ = writeln!(wrong, "{word} {identifiers} {prose}, listed {allowed:?}: {instead}");
             let _ = writeln!(wrong, "    {}", examples.join(" "));
         }

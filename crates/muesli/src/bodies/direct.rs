@@ -120,7 +120,7 @@ impl DirectTx<'_> {
 }
 
 /// How one run of a body went.
-enum Ran<T, E> {
+enum DirectRun<T, E> {
     Done(Result<T, Stopped<E>>),
     Committing(T, muesli_core::OpId),
     /// With this; the transaction was rolled back.
@@ -152,9 +152,11 @@ impl Db {
                 engine.direct(&mut |direct| ran = Some(run(self, direct, options, &mut body)));
             });
             let done = match ran.ok_or(Error::Closed)? {
-                Ran::Done(done) => done,
-                Ran::Panicked(panic) => std::panic::resume_unwind(panic),
-                Ran::Committing(answer, op) => self.committed(answer, op).await.map_err(Into::into),
+                DirectRun::Done(done) => done,
+                DirectRun::Panicked(panic) => std::panic::resume_unwind(panic),
+                DirectRun::Committing(answer, op) => {
+                    self.committed(answer, op).await.map_err(Into::into)
+                }
             };
             let ended = match done {
                 Err(Stopped::Database(Error::Conflict { reason, .. })) => {
@@ -183,8 +185,8 @@ fn run<T, E: 'static>(
     direct: &mut dyn Direct,
     options: TxnOptions,
     body: &mut impl FnMut(&mut DirectTx<'_>) -> Result<T, E>,
-) -> Ran<T, E> {
-    let database = |failure: Failure| Ran::Done(Err(Stopped::Database(failure.into())));
+) -> DirectRun<T, E> {
+    let database = |failure: Failure| DirectRun::Done(Err(Stopped::Database(failure.into())));
     let txn = match direct.begin(options) {
         Ok(txn) => txn,
         Err(failure) => return database(failure),
@@ -194,12 +196,12 @@ fn run<T, E: 'static>(
         Ok(Ok(answer)) if !tx.waits => answer,
         Err(panic) => {
             direct.rollback(txn);
-            return Ran::Panicked(panic);
+            return DirectRun::Panicked(panic);
         }
         Ok(done) => {
             let conflict = tx.conflict.map(|conflict| *conflict);
             direct.rollback(txn);
-            return Ran::Done(Err(match done {
+            return DirectRun::Done(Err(match done {
                 Err(error) => Stopped::by(error, conflict),
                 Ok(_) => Stopped::Database(Error::NotHere),
             }));
@@ -208,9 +210,9 @@ fn run<T, E: 'static>(
     match direct.commit(txn) {
         Step::Done(Ok(committed)) => {
             db.see(committed.at);
-            Ran::Done(Ok(answer))
+            DirectRun::Done(Ok(answer))
         }
         Step::Done(Err(failure)) => database(failure),
-        Step::Wait(op) => Ran::Committing(answer, op),
+        Step::Wait(op) => DirectRun::Committing(answer, op),
     }
 }

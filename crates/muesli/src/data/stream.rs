@@ -52,7 +52,7 @@ pub struct RowStream<'a, K, V, C = Postcard> {
     tx: &'a Tx,
     /// What is not read yet; `None` at the end.
     rest: Option<Range>,
-    reading: Option<Reading<'a>>,
+    reading: Option<PageReading<'a>>,
     page: VecDeque<Row>,
 }
 
@@ -63,7 +63,7 @@ impl<K, V, C> fmt::Debug for RowStream<'_, K, V, C> {
 }
 
 /// A page that is being read.
-struct Reading<'a> {
+struct PageReading<'a> {
     /// What it was read from, and the most rows that it can have.
     rest: Range,
     most: usize,
@@ -97,13 +97,13 @@ impl<'a, K: Key, V: Serialize + DeserializeOwned, C: RowCodec> RowStream<'a, K, 
                 let Some(rest) = self.rest.take() else { return Poll::Ready(None) };
                 let most = rest.limit.min(PAGE);
                 let reply = self.tx.scan(self.space.raw(), rest.clone().limit(most));
-                self.reading = Some(Reading { rest, most, reply });
+                self.reading = Some(PageReading { rest, most, reply });
             }
             let reading = self.reading.as_mut().expect("begun above");
             let Poll::Ready(read) = Pin::new(&mut reading.reply).poll(cx) else {
                 return Poll::Pending;
             };
-            let Reading { rest, most, .. } = self.reading.take().expect("looked at above");
+            let PageReading { rest, most, .. } = self.reading.take().expect("looked at above");
             match read {
                 Ok(rows) => self.take_page(rows, rest, most),
                 Err(error) => return Poll::Ready(Some(Err(error))),

@@ -2,7 +2,7 @@
 //! read as another type, a number that is none.
 
 use muesli::procedures::builtin::{Amount, number};
-use muesli::server::{self, Running, ServerOptions};
+use muesli::server::{self, RunningServer, ServerOptions};
 use muesli::{
     Action, Db, Error, ErrorKind, KeyRange, Options, SmallBytes, Space, SpaceOptions, Tx,
 };
@@ -77,7 +77,7 @@ fn closures_refuse_a_space_of_another_database() {
 #[test]
 fn connections_to_one_cluster_share_its_spaces() {
     let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..server::options() };
-    let server = Running::start(options, 1).unwrap();
+    let server = RunningServer::start(options, 1).unwrap();
     let address = server.address().to_string();
     let (one, other) = (Db::connect([address.clone()]).unwrap(), Db::connect([address]).unwrap());
     let space = one.create_space("s", SpaceOptions::default()).unwrap();

@@ -14,7 +14,7 @@ use serde_json::{Map, Value as Json};
 
 use super::World;
 use super::background::Background;
-use super::journal::{Journal, Recorded};
+use super::journal::{Recorded, WorldJournal};
 use super::longest::Longest;
 use super::strangers::Heard;
 use crate::clock::LocalClock;
@@ -78,7 +78,7 @@ pub struct HostHistory {
     pub node: NodeId,
     /// The chains that its repositories hold in the end; empty if it is down.
     pub chains: Vec<(RepositoryId, Vec<Chain>)>,
-    journal: Journal,
+    journal: WorldJournal,
     clock: LocalClock,
 }
 
