@@ -12,6 +12,7 @@ cargo xtask TASK
       --first SEED                the first seed [default: of the commit]
       --times N                   so many times as many seeds [default: 1]
       --list                      only say what would be run
+      --built                     with the program that `cargo test --workspace` has built
   transcripts [NAME]              write the transcripts' output anew; then read the difference
   trace WORKLOAD SEED [OPTION ...]
                                   run a seed of `muesli sim` again, and write into traces/ its

@@ -28,20 +28,19 @@ fn words(line: &str) -> Vec<String> {
     let (mut quoted, mut within) = (false, false);
     for letter in line.chars() {
         match letter {
-            '\'' => quoted = !quoted,
             '#' if !quoted && !within => break,
-            ' ' if !quoted => {
-                within = false;
-                continue;
-            }
+            ' ' if !quoted => within = false,
             letter => {
                 if !within {
                     words.push(String::new());
+                    within = true;
                 }
-                words.last_mut().expect("never empty").push(letter);
+                match letter {
+                    '\'' => quoted = !quoted,
+                    letter => words.last_mut().expect("never empty").push(letter),
+                }
             }
         }
-        within = true;
     }
     // A number that the reader knows.
     words.iter().map(|word| if word == "N" { "1".to_owned() } else { word.clone() }).collect()

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use muesli_core::recorder::Sampling;
 use muesli_core::{
     Actions, AnyProtocol, Catalog, Environment, Limits, Nanos, NodeId, Procedures, Recorder,
     Secret, Settings, SpaceOptions, Timestamp, Traffic, catalog::CatalogError,
@@ -65,6 +66,8 @@ pub struct ClientOptions {
     pub caches: bool,
     /// Whether what transactions do is recorded.
     pub history: bool,
+    /// Which transactions are recorded whole, where they are.
+    pub sampling: Sampling,
     /// The cluster's secret: both sides prove that they know it. Needed only where the servers ask
     /// clients for it, or where this client wants to know that they are the servers.
     pub secret: Option<Secret>,
@@ -98,6 +101,7 @@ impl Default for ClientOptions {
             actions: Actions::default(),
             caches: false,
             history: false,
+            sampling: Sampling::ALL,
             secret: None,
             timestamp_lease: None,
             timestamp_lease_ahead: Duration::from_secs(1),
@@ -465,7 +469,7 @@ fn station(
     (nothing.epoch, nothing.placement) = (0, 0);
     let nothing = nothing.with_visiting_coordinators();
     let incarnation = fastrand::u32(1..);
-    let recorder = options.history.then(|| Box::new(Recorder::new()));
+    let recorder = options.history.then(|| Box::new(Recorder::sampling(options.sampling)));
     let environment = Environment { recorder, ..Environment::default() };
     let (nothing, settings) = (Arc::new(nothing), Arc::new(settings));
     let machine = protocol.machine(me, incarnation, nothing, settings, environment);

@@ -47,6 +47,7 @@ pub use dispatch::report::Report;
 pub use error::{Error, ErrorKind};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
+pub use muesli_core::recorder::Sampling;
 pub use muesli_core::{
     Abort, Action, ActionCode, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked,
     Limit, Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId,

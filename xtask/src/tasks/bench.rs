@@ -25,7 +25,7 @@ fn instructions() -> Done {
     let told = String::from_utf8_lossy(&told.stderr).into_owned();
     let (_, path) = told.rsplit_once('(').ok_or("cargo does not say what it has built")?;
     let path = path.split(')').next().unwrap_or_default();
-    for mode in ["plain", "async", "history", "reads"] {
+    for mode in ["plain", "async", "history", "sampled", "reads"] {
         let [few, many] = COUNTS.map(|count| counted(path, mode, count));
         let each = many?.saturating_sub(few?) / (COUNTS[1] - COUNTS[0]);
         println!("{mode}: {each} instructions a transaction");

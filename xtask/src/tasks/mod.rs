@@ -62,5 +62,10 @@ pub fn target() -> PathBuf {
 /// Builds `muesli` as the tests do, whose assertions are on; its path.
 pub fn muesli() -> Result<PathBuf, String> {
     run(program("cargo").args(["build", "--profile", "test", "--locked", "-p", "muesli-cli"]))?;
-    Ok(target().join("debug").join("muesli"))
+    Ok(built())
+}
+
+/// Where `muesli` is that the tests have built.
+pub fn built() -> PathBuf {
+    target().join("debug").join("muesli")
 }

@@ -2,7 +2,7 @@
 
 use xtask::searches;
 
-use super::{Done, muesli, output, program};
+use super::{Done, built, muesli, output, program};
 
 /// What is asked for.
 struct SimArguments<'a> {
@@ -10,6 +10,7 @@ struct SimArguments<'a> {
     first: Option<u64>,
     times: u64,
     list: bool,
+    built: bool,
 }
 
 pub fn run(arguments: &[&str]) -> Done {
@@ -25,7 +26,11 @@ pub fn run(arguments: &[&str]) -> Done {
     let first = asked.first.map_or_else(of_commit, Ok)?;
     let wanted = |protocol: &str| asked.protocols.is_empty() || asked.protocols.contains(&protocol);
     let searches = all.iter().filter(|search| wanted(search.protocol));
-    let program_path = if asked.list { "muesli".into() } else { muesli()? };
+    let program_path = match (asked.list, asked.built) {
+        (true, _) => "muesli".into(),
+        (false, true) => built(),
+        (false, false) => muesli()?,
+    };
     let mut failed = Vec::new();
     for search in searches {
         let arguments = search.arguments(first, asked.times);
@@ -43,7 +48,8 @@ pub fn run(arguments: &[&str]) -> Done {
 }
 
 fn read<'a>(arguments: &[&'a str]) -> Result<SimArguments<'a>, String> {
-    let mut asked = SimArguments { protocols: Vec::new(), first: None, times: 1, list: false };
+    let mut asked =
+        SimArguments { protocols: Vec::new(), first: None, times: 1, list: false, built: false };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let mut number = || {
@@ -54,6 +60,7 @@ fn read<'a>(arguments: &[&'a str]) -> Result<SimArguments<'a>, String> {
             "--first" => asked.first = Some(number()?),
             "--times" => asked.times = number()?.max(1),
             "--list" => asked.list = true,
+            "--built" => asked.built = true,
             option if option.starts_with('-') => return Err(format!("no option {option}")),
             protocol => asked.protocols.push(protocol),
         }

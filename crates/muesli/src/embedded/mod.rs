@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 
 use closing::Closing;
 use crossbeam_queue::ArrayQueue;
-use muesli_core::{Catalog, NodeId, Protocol, Settings, Together};
+use muesli_core::{Catalog, NodeId, Protocol, Recorder, Settings, Together};
 use muesli_protocols::{Choice, check_masters, choose};
 
 use crate::data::space::Origin;
@@ -168,7 +168,7 @@ fn start<P: Protocol>(
             close_within: options.close_within,
             clock: clock.clone(),
             origin,
-            history: options.history,
+            recorder: options.history.then(|| Recorder::sampling(options.sampling)),
             spin: options.spin,
         };
         let name = format!("muesli-loop-{at}");

@@ -44,7 +44,8 @@ pub(super) struct Plan<P: Protocol> {
     pub close_within: Duration,
     pub clock: quanta::Clock,
     pub origin: u64,
-    pub history: bool,
+    /// What records its transactions, if they are.
+    pub recorder: Option<Recorder>,
     pub spin: Duration,
 }
 
@@ -69,10 +70,10 @@ impl<P: Protocol> Loop<P> {
         let executor = Executor::new(door.signal.clone());
         let id = NodeId(plan.at as u32);
         let node = Node::new(id, 1, plan.catalog, plan.settings, &plan.rules);
-        let recorder = plan.history.then(|| Box::new(Recorder::new()));
+        let (history, recorder) = (plan.recorder.is_some(), plan.recorder.map(Box::new));
         let effects = Effects::new(Environment { recorder, ..Environment::default() });
         let inner = LoopState::new(node, effects, plan.doors.len());
-        let Plan { database, clock, origin, history, .. } = plan;
+        let Plan { database, clock, origin, .. } = plan;
         let signal = door.signal.clone();
         Loop {
             state: Rc::new(State::new(database, inner, signal, clock, origin, history)),

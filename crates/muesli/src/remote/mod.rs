@@ -14,6 +14,7 @@ use muesli_cluster::{
 };
 use muesli_core::limits::ENVELOPE_BYTES;
 use muesli_core::options::GIVE_UP_MOST;
+use muesli_core::recorder::Sampling;
 use muesli_core::{
     Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic,
 };
@@ -57,6 +58,10 @@ pub struct Connect {
     pub caches: bool,
     /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
     pub history: bool,
+    /// Which transactions are recorded whole, where they are, as
+    /// [`Options::sampling`](crate::Options::sampling); the same for all clients of which one
+    /// history is made.
+    pub sampling: Sampling,
     /// The cluster's secret: needed where the servers ask clients for it (`clients_need_secret`),
     /// and where this client is to make sure that they are the servers.
     pub secret: Option<Secret>,
@@ -95,6 +100,7 @@ impl Default for Connect {
             actions: Actions::default(),
             caches: false,
             history: false,
+            sampling: Sampling::ALL,
             secret: None,
             timestamp_lease: None,
             timestamp_lease_ahead: Duration::from_secs(1),
@@ -160,6 +166,7 @@ impl Db {
             actions: connect.actions,
             caches: connect.caches,
             history: connect.history,
+            sampling: connect.sampling,
             secret: connect.secret,
             timestamp_lease: connect.timestamp_lease.clone(),
             timestamp_lease_ahead: connect.timestamp_lease_ahead,

@@ -16,6 +16,7 @@ mod mistakes;
 mod partitions;
 mod procedure_threads;
 mod procedures;
+mod sampled;
 mod sessions;
 mod sizes;
 mod timestamp_leases;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muesli_check::{BuildError, History};
-use muesli_core::recorder::{Operation, PartRan};
+use muesli_core::recorder::{Operation, PartRan, Sampling};
 use muesli_core::{
     AnyMachine, Catalog, Machine, Modes, Node, NodeId, Note, Post, Protocol, Rejection,
     RepositoryId, Timestamp, TxnId,
@@ -112,6 +112,10 @@ impl Remains for HostHistory {
 
     fn ran(&self, txn: TxnId) -> Vec<PartRan> {
         self.journal.ran(txn)
+    }
+
+    fn sampling(&self) -> Sampling {
+        Sampling::ALL // A simulated run is short, and judged as a whole.
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {
