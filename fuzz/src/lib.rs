@@ -22,7 +22,7 @@ use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::Strangers;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::registry;
+use muesli_workloads::available;
 use muesli_workloads::simulated::{self, Simulated, Upkeep, is_promised, promise};
 use muesli_workloads::tally::Tallies;
 
@@ -293,7 +293,7 @@ pub fn strangers(data: &[u8]) {
         upkeep,
         ..Simulated::calm(protocol, 3, seed, Length::Time(Duration::ZERO))
     };
-    let workload = registry::find("bank").expect("it is listed");
+    let workload = available::find("bank").expect("it is listed");
     let workload = workload.build(&["keys=12".to_owned()], CLIENTS).expect("it takes keys");
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let outcome = simulated::run(&workload, &plan, &tallies).expect("the world can be");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::graph::{AuxiliaryKind, Graph};
 use crate::history::{Atom, TxnIndex};
 use crate::level::EdgeSet;
-use crate::resolve::{Place, Resolved};
+use crate::resolve::{ChainPosition, Resolved};
 use crate::verdict::{Cycle, CycleEdge, CycleTransaction, EdgeKind};
 
 /// The cycle through `nodes`, which start with a transaction, with a label on every edge.
@@ -40,7 +40,7 @@ struct Explainer<'a> {
     resolved: &'a Resolved<'a>,
     set: EdgeSet,
     /// The links that the transactions of the cycle wrote.
-    writes: BTreeMap<TxnIndex, Vec<Place>>,
+    writes: BTreeMap<TxnIndex, Vec<ChainPosition>>,
 }
 
 impl Explainer<'_> {
@@ -67,8 +67,10 @@ impl Explainer<'_> {
 
     fn data_edge(&self, from: TxnIndex, to: TxnIndex) -> CycleEdge {
         let chains = &self.resolved.chains;
-        let next_is_to = |place: &&Place| chains.next(**place).is_some_and(|l| l.writer == to);
-        let after = |place: &Place| Place { position: place.position + 1, ..*place };
+        let next_is_to =
+            |place: &&ChainPosition| chains.next(**place).is_some_and(|l| l.writer == to);
+        let after =
+            |place: &ChainPosition| ChainPosition { position: place.position + 1, ..*place };
         let wrote = self.writes.get(&from).map_or(&[][..], Vec::as_slice);
         let read_by_to = self.resolved.reads.of(to);
         if let Some(place) = wrote.iter().find(next_is_to) {
@@ -96,8 +98,8 @@ impl Explainer<'_> {
         };
         match keys.find(first) {
             Some(key) => {
-                let place = Place { key, position: 0 };
-                self.label(EdgeKind::ReadWrite, place, Place { position: 1, ..place })
+                let place = ChainPosition { key, position: 0 };
+                self.label(EdgeKind::ReadWrite, place, ChainPosition { position: 1, ..place })
             }
             None => self.time_edge(EdgeKind::RealTime, from, to),
         }
@@ -110,7 +112,7 @@ impl Explainer<'_> {
             let tail = self.resolved.tails.iter().find(|tail| tail.key == key);
             tail.is_some_and(|tail| tail.writers.contains(&to))
         };
-        let at_end = |place: &&Place| chains.next(**place).is_none() && appended(place.key);
+        let at_end = |place: &&ChainPosition| chains.next(**place).is_none() && appended(place.key);
         let wrote = self.writes.get(&from).into_iter().flatten().find(at_end);
         let read = self.resolved.reads.of(from).iter().find(at_end);
         let (kind, place) = match (wrote, read) {
@@ -126,7 +128,7 @@ impl Explainer<'_> {
         }
     }
 
-    fn label(&self, kind: EdgeKind, from: Place, to: Place) -> CycleEdge {
+    fn label(&self, kind: EdgeKind, from: ChainPosition, to: ChainPosition) -> CycleEdge {
         CycleEdge {
             kind,
             key: self.resolved.history.show_key(from.key),
@@ -140,13 +142,13 @@ impl Explainer<'_> {
 fn writes(
     resolved: &Resolved<'_>,
     stops: &[(TxnIndex, Option<AuxiliaryKind>)],
-) -> BTreeMap<TxnIndex, Vec<Place>> {
-    let mut writes: BTreeMap<TxnIndex, Vec<Place>> =
+) -> BTreeMap<TxnIndex, Vec<ChainPosition>> {
+    let mut writes: BTreeMap<TxnIndex, Vec<ChainPosition>> =
         stops.iter().map(|(txn, _)| (*txn, Vec::new())).collect();
     for key in resolved.chains.keys() {
         for (link, position) in resolved.chains.of(key).iter().zip(1..) {
             if let Some(places) = writes.get_mut(&link.writer) {
-                places.push(Place { key, position });
+                places.push(ChainPosition { key, position });
             }
         }
     }

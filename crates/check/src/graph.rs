@@ -14,18 +14,18 @@ mod shortest;
 mod tails;
 
 pub(crate) use components::Components;
-pub(crate) use edges::{AuxiliaryKind, Role, build};
+pub(crate) use edges::{AuxiliaryKind, AuxiliaryRole, build};
 pub(crate) use readers::first_broken_reader;
 pub(crate) use shortest::CycleSearch;
 
 /// A directed graph in compressed rows.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct AdjacencyRows {
     starts: Vec<u32>,
     targets: Vec<u32>,
 }
 
-impl Rows {
+impl AdjacencyRows {
     /// The graph with the given edges; each row keeps their order.
     pub(crate) fn new(nodes: usize, edges: &[(u32, u32)]) -> Self {
         let mut starts = vec![0_u32; nodes + 1];
@@ -42,7 +42,7 @@ impl Rows {
             targets[*slot as usize] = *to;
             *slot += 1;
         }
-        Rows { starts, targets }
+        AdjacencyRows { starts, targets }
     }
 
     pub(crate) fn nodes(&self) -> usize {
@@ -65,11 +65,11 @@ pub(crate) struct Graph {
     /// Number of transactions: the nodes below are they.
     pub(crate) transactions: u32,
     /// What part each transaction plays.
-    pub(crate) roles: Vec<Role>,
+    pub(crate) roles: Vec<AuxiliaryRole>,
     /// Edges between core and auxiliary nodes, and from readers to them.
-    pub(crate) rows: Rows,
+    pub(crate) rows: AdjacencyRows,
     /// For readers that are judged one at a time: the nodes with an edge to them.
-    pub(crate) into_readers: Rows,
+    pub(crate) into_readers: AdjacencyRows,
     /// The auxiliary nodes: where each kind ends, in order.
     auxiliary: Vec<(AuxiliaryKind, u32)>,
 }

@@ -18,7 +18,7 @@ use crate::history::{History, KeyId, Kind, Op, TxnIndex, VersionId};
 
 /// A place in the chain of a key: 0 the initial version, `p` the `p`-th committed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ChainPosition {
     pub(crate) key: KeyId,
     pub(crate) position: u32,
 }
@@ -56,25 +56,25 @@ impl Chains {
     }
 
     /// The link at a place; `None` for place 0 and beyond the end.
-    pub(crate) fn link(&self, place: Place) -> Option<&Link> {
+    pub(crate) fn link(&self, place: ChainPosition) -> Option<&Link> {
         self.of(place.key).get((place.position as usize).checked_sub(1)?)
     }
 
     /// The link after a place.
-    pub(crate) fn next(&self, place: Place) -> Option<&Link> {
+    pub(crate) fn next(&self, place: ChainPosition) -> Option<&Link> {
         self.of(place.key).get(place.position as usize)
     }
 }
 
 /// The places each transaction read, one transaction after the other.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reads {
+pub(crate) struct PlacedReads {
     starts: Vec<u32>,
-    places: Vec<Place>,
+    places: Vec<ChainPosition>,
 }
 
-impl Reads {
-    pub(crate) fn of(&self, txn: TxnIndex) -> &[Place] {
+impl PlacedReads {
+    pub(crate) fn of(&self, txn: TxnIndex) -> &[ChainPosition] {
         let txn = txn.index();
         let end = self.starts.get(txn + 1).map_or(self.places.len(), |start| *start as usize);
         &self.places[self.starts[txn] as usize..end]
@@ -91,7 +91,7 @@ pub(crate) struct RangeRead {
 
 /// Committed appends to a key that no read observed: they come after the chain, in any order.
 #[derive(Clone, Debug)]
-pub(crate) struct Tail {
+pub(crate) struct ChainTail {
     pub(crate) key: KeyId,
     pub(crate) writers: Vec<TxnIndex>,
 }
@@ -105,11 +105,11 @@ pub(crate) struct Resolved<'h> {
     /// Whether each transaction counts as committed and has a write.
     pub(crate) update: Vec<bool>,
     pub(crate) chains: Chains,
-    pub(crate) reads: Reads,
+    pub(crate) reads: PlacedReads,
     /// The keys with at least one committed version, in key order; filled if there are scans.
     pub(crate) range_keys: Vec<KeyId>,
     pub(crate) range_reads: Vec<RangeRead>,
-    pub(crate) tails: Vec<Tail>,
+    pub(crate) tails: Vec<ChainTail>,
     pub(crate) findings: Findings,
 }
 
@@ -131,7 +131,7 @@ impl<'h> Resolved<'h> {
     }
 
     /// The name of the version at a place: 0 for the initial one.
-    pub(crate) fn show_place(&self, place: Place) -> String {
+    pub(crate) fn show_place(&self, place: ChainPosition) -> String {
         self.chains.link(place).map_or_else(|| "0".to_owned(), |link| self.show(link.label))
     }
 }

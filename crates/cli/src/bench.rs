@@ -10,8 +10,8 @@ use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
 use muesli_registry::{check_masters, check_strict};
+use muesli_workloads::available::Description;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::registry::Description;
 use muesli_workloads::tally::Tallies;
 
 use crate::measure::{Benchmark, Driver, write_history};

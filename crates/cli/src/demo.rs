@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
+use muesli_workloads::available::find;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::registry::find;
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 

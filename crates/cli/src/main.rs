@@ -15,6 +15,8 @@ mod local;
 mod log;
 mod measure;
 mod options;
+#[cfg(test)]
+mod pages;
 mod report;
 mod reproduce;
 mod simulate;

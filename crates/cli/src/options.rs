@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::bail;
 use clap::{ArgMatches, Args, Command};
 use muesli_core::Secret;
-use muesli_workloads::registry::{Description, WORKLOADS};
+use muesli_workloads::available::{Description, WORKLOADS};
 
 /// The variable that names the file of a cluster's secret, for clients and administrators as for
 /// servers.

@@ -17,8 +17,8 @@ use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::Plan;
 use muesli_sim::time::Span;
 use muesli_sim::world::{Heard, Strangers};
+use muesli_workloads::available::Description;
 use muesli_workloads::background::Backgrounds;
-use muesli_workloads::registry::Description;
 use muesli_workloads::trial::{Trial, TrialError, Trialled};
 
 use crate::options::{chosen, each_once, workload_commands};

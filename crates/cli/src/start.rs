@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use muesli_cluster::{Durability, Failed, Process, ServerOptions};
-use muesli_workloads::registry;
+use muesli_workloads::available;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
@@ -67,7 +67,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     let notice = |line: &str| drop(writeln!(stdout(), "{line}"));
     let mut options = ServerOptions { notice, ..config.server };
-    options.settings.procedures = registry::procedures();
+    options.settings.procedures = available::procedures();
     let server = Process::open(&options, config.loops)?;
     let stop = server.stop();
     std::thread::spawn(move || {

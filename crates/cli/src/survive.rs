@@ -13,9 +13,9 @@ use muesli::{Connect, Db};
 use muesli_cluster::control::Control;
 use muesli_cluster::visit::Visit;
 use muesli_core::Post;
+use muesli_workloads::available::find;
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::by_versions;
-use muesli_workloads::registry::find;
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 

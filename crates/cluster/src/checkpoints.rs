@@ -19,7 +19,7 @@ const PIECE_BYTES: usize = 32 << 10;
 const AGAIN_AFTER: Nanos = Nanos::from_millis(100);
 
 /// A checkpoint that is not on the disk yet.
-pub(crate) struct UnderWay {
+pub(crate) struct CheckpointUnderWay {
     checkpoint: Checkpoint,
     stream: CheckpointStream,
     /// A piece that the thread had no room for.
@@ -68,7 +68,7 @@ impl LoopState {
             return Ok(());
         };
         let stream = log.begin_checkpoint(checkpoint.covers())?;
-        self.checkpoint = stream.map(|stream| UnderWay {
+        self.checkpoint = stream.map(|stream| CheckpointUnderWay {
             checkpoint,
             stream,
             waiting: None,
@@ -80,8 +80,8 @@ impl LoopState {
 
     /// Hands over the next piece, or says that there are no more once the participants are ready
     /// and the log is stable enough. False: the checkpoint is void, and is given up.
-    fn hand_over(&mut self, under_way: &mut UnderWay) -> Result<bool, LogFailure> {
-        let UnderWay { checkpoint, stream, waiting, complete, finished } = under_way;
+    fn hand_over(&mut self, under_way: &mut CheckpointUnderWay) -> Result<bool, LogFailure> {
+        let CheckpointUnderWay { checkpoint, stream, waiting, complete, finished } = under_way;
         let mut piece = waiting.take().unwrap_or_default();
         let more = !piece.is_empty()
             || !*complete && self.machine.checkpoint_piece(checkpoint, PIECE_BYTES, &mut piece);

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use muesli_core::recorder::Sampling;
 use muesli_core::{
     Actions, AnyProtocol, Catalog, Environment, Limits, Nanos, NodeId, Procedures, Recorder,
     Secret, Settings, SpaceOptions, Timestamp, Traffic, catalog::CatalogError,
@@ -20,7 +21,7 @@ use muesli_registry::Grouping;
 use thiserror::Error;
 
 use crate::clock::Clock;
-use crate::door::{Alive, Command, Door, Job};
+use crate::door::{Command, Door, Job, LoopThreadAlive};
 use crate::hello::{CLIENT_NUMBERS, ClusterId, Life, Station as Kind};
 use crate::log::Memory;
 use crate::loop_state::LoopState;
@@ -31,7 +32,7 @@ use crate::register::Register;
 use crate::rules;
 use crate::server::spoken;
 use crate::signal::Signal;
-use crate::station::Station;
+use crate::station::LoopEngine;
 use crate::targets::Targets;
 use crate::timestamp_lease::{LeaseError, TimestampLease};
 use crate::turn::{Loop, WAKER};
@@ -65,6 +66,8 @@ pub struct ClientOptions {
     pub caches: bool,
     /// Whether what transactions do is recorded.
     pub history: bool,
+    /// Which transactions are recorded whole, where they are.
+    pub sampling: Sampling,
     /// The cluster's secret: both sides prove that they know it. Needed only where the servers ask
     /// clients for it, or where this client wants to know that they are the servers.
     pub secret: Option<Secret>,
@@ -98,6 +101,7 @@ impl Default for ClientOptions {
             actions: Actions::default(),
             caches: false,
             history: false,
+            sampling: Sampling::ALL,
             secret: None,
             timestamp_lease: None,
             timestamp_lease_ahead: Duration::from_secs(1),
@@ -160,6 +164,7 @@ pub enum SpaceError {
 /// A connected client; its loop runs on a thread of its own.
 pub struct Client {
     door: Arc<Door>,
+    cluster: ClusterId,
     /// Where the timestamp lease ended when the client began.
     lease_end: Option<Timestamp>,
     space_within: Duration,
@@ -185,7 +190,7 @@ impl Client {
         let addresses = options.addresses.join(", ");
         let (group, answered) = cluster_of(&options)?;
         let lease = open_lease(&mut options, answered)?;
-        let client = start((options, lease), group)?;
+        let client = start((options, lease), group, answered)?;
         let standing = client.door.wait_until(within, |standing| {
             let all = standing
                 .map
@@ -203,6 +208,11 @@ impl Client {
         }
         drop(standing);
         Ok(client)
+    }
+
+    /// The cluster that it is connected to.
+    pub fn cluster(&self) -> ClusterId {
+        self.cluster
     }
 
     /// Spaces and placement, as they are known here by now.
@@ -388,6 +398,7 @@ fn cluster_of(options: &ClientOptions) -> Result<(u16, ClusterId), ConnectError>
 fn start(
     (options, lease): (ClientOptions, Option<TimestampLease>),
     group: u16,
+    cluster: ClusterId,
 ) -> Result<Client, ConnectError> {
     let grouping = (group > 1).then(Grouping::default);
     let protocol = muesli_registry::protocol(&options.protocol, grouping)
@@ -400,7 +411,7 @@ fn start(
     let frame_bytes_max = options.network.frame_bytes_max;
     let lease_end = lease.as_ref().map(TimestampLease::end);
     let run = move || {
-        let alive = Alive(for_loop.clone());
+        let alive = LoopThreadAlive(for_loop.clone());
         let peers = peers(&options, group);
         let station = station(&options, &*protocol, peers.me.node, group);
         station.inner.borrow_mut().lease = lease;
@@ -418,7 +429,7 @@ fn start(
     };
     let thread = std::thread::Builder::new().name("muesli-client".to_owned());
     let thread = Mutex::new(Some(thread.spawn(run).map_err(system)?));
-    Ok(Client { door, lease_end, space_within, frame_bytes_max, thread })
+    Ok(Client { door, cluster, lease_end, space_within, frame_bytes_max, thread })
 }
 
 fn peers(options: &ClientOptions, group: u16) -> Peers {
@@ -436,7 +447,12 @@ fn peers(options: &ClientOptions, group: u16) -> Peers {
     Peers::new(me, None, None, Targets::anybody(&options.addresses))
 }
 
-fn station(options: &ClientOptions, protocol: &dyn AnyProtocol, me: NodeId, group: u16) -> Station {
+fn station(
+    options: &ClientOptions,
+    protocol: &dyn AnyProtocol,
+    me: NodeId,
+    group: u16,
+) -> LoopEngine {
     let settings = Settings {
         limits: options.limits,
         procedures: options.procedures.clone(),
@@ -453,11 +469,11 @@ fn station(options: &ClientOptions, protocol: &dyn AnyProtocol, me: NodeId, grou
     (nothing.epoch, nothing.placement) = (0, 0);
     let nothing = nothing.with_visiting_coordinators();
     let incarnation = fastrand::u32(1..);
-    let recorder = options.history.then(|| Box::new(Recorder::new()));
+    let recorder = options.history.then(|| Box::new(Recorder::sampling(options.sampling)));
     let environment = Environment { recorder, ..Environment::default() };
     let (nothing, settings) = (Arc::new(nothing), Arc::new(settings));
     let machine = protocol.machine(me, incarnation, nothing, settings, environment);
     let log = Box::new(Memory::default());
     let inner = LoopState::new(machine, log, options.network.frame_bytes_max);
-    Station::new(options.database, inner, Clock::new())
+    LoopEngine::new(options.database, inner, Clock::new())
 }

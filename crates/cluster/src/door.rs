@@ -47,7 +47,7 @@ pub(crate) enum Command {
 
 /// How a loop stands, as others may know.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct ClientStatus {
     /// The map, once it is known.
     pub map: Option<Map>,
     /// The servers that are connected.
@@ -70,7 +70,7 @@ pub(crate) struct Door {
     stop: AtomicBool,
     /// Nobody takes jobs any more.
     shut: AtomicBool,
-    standing: Mutex<Standing>,
+    standing: Mutex<ClientStatus>,
     changed: Condvar,
 }
 
@@ -83,7 +83,7 @@ impl Door {
             traffic: Mutex::default(),
             stop: AtomicBool::new(false),
             shut: AtomicBool::new(false),
-            standing: Mutex::new(Standing::default()),
+            standing: Mutex::new(ClientStatus::default()),
             changed: Condvar::new(),
         }
     }
@@ -117,12 +117,12 @@ impl Door {
         }
     }
 
-    pub fn standing(&self) -> MutexGuard<'_, Standing> {
+    pub fn standing(&self) -> MutexGuard<'_, ClientStatus> {
         self.standing.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
     /// Changes the standing and tells those who wait for that.
-    pub fn change(&self, change: impl FnOnce(&mut Standing)) {
+    pub fn change(&self, change: impl FnOnce(&mut ClientStatus)) {
         change(&mut self.standing());
         self.changed.notify_all();
     }
@@ -131,8 +131,8 @@ impl Door {
     pub fn wait_until(
         &self,
         at_most: Duration,
-        enough: impl Fn(&Standing) -> bool,
-    ) -> MutexGuard<'_, Standing> {
+        enough: impl Fn(&ClientStatus) -> bool,
+    ) -> MutexGuard<'_, ClientStatus> {
         let deadline = Instant::now() + at_most;
         let mut standing = self.standing();
         loop {
@@ -167,9 +167,9 @@ impl Door {
 }
 
 /// Lives as long as a loop: dropped, nobody waits for it any more.
-pub(crate) struct Alive(pub Arc<Door>);
+pub(crate) struct LoopThreadAlive(pub Arc<Door>);
 
-impl Drop for Alive {
+impl Drop for LoopThreadAlive {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.change(|standing| standing.failed = Some("the client panicked".to_owned()));

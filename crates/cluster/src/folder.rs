@@ -22,7 +22,7 @@ use crate::heights::Reached;
 use crate::hello::ClusterId;
 use crate::map::{Map, MapError, MapParts};
 use crate::server::is_same_protocol;
-use crate::small_files::{self, Format, Unfit};
+use crate::small_files::{self, Format, UnfitFile};
 
 /// The file that is locked while a process uses the folder; it holds nothing.
 const LOCK_FILE: &str = "lock";
@@ -62,7 +62,7 @@ pub enum FolderError {
     #[error(
         "{path} is of version {found} of {what}, and this program ({}) reads version {reads}. \
          Nothing is damaged and nothing was changed: keep the folder, and start it with a program \
-         that reads version {found} (docs/compatibility.md)",
+         that reads version {found} (docs/running/compatibility.md)",
         formats::PROGRAM
     )]
     Version {
@@ -249,11 +249,11 @@ impl Folder {
         };
         let path = path.display().to_string();
         match body(&bytes) {
-            Err(Unfit::Version(found)) => {
+            Err(UnfitFile::Version(found)) => {
                 let (what, reads) = ("a server's folder", formats::FOLDER);
                 Err(FolderError::Version { path, what, found, reads })
             }
-            Err(Unfit::Damaged(why)) => Err(FolderError::Damaged { path, why: why.to_owned() }),
+            Err(UnfitFile::Damaged(why)) => Err(FolderError::Damaged { path, why: why.to_owned() }),
             Ok(body) => T::decode_all(body)
                 .map(Some)
                 .map_err(|why| FolderError::Damaged { path, why: why.to_string() }),
@@ -282,9 +282,9 @@ pub(crate) fn file(version: u32, value: &impl Wire) -> Vec<u8> {
 }
 
 /// The body of a file's bytes.
-fn body(bytes: &[u8]) -> Result<&[u8], Unfit> {
+fn body(bytes: &[u8]) -> Result<&[u8], UnfitFile> {
     if bytes.len() > 3 && bytes[..3] == *MAGIC_OF_FRAMES && bytes[3] < b' ' {
-        return Err(Unfit::Version(bytes[3].into()));
+        return Err(UnfitFile::Version(bytes[3].into()));
     }
     FORMAT.body(bytes)
 }

@@ -9,7 +9,7 @@
 //! | segments and checkpoint files of the log | [`LOG`] | the header of each file |
 //!
 //! Golden files of each version are among the tests: bytes that change without a new number here
-//! fail them. `docs/compatibility.md` says which program reads what.
+//! fail them. `docs/running/compatibility.md` says which program reads what.
 
 pub use muesli_core::formats::{DATA, WIRE};
 

@@ -102,7 +102,7 @@ pub enum FrameError {
     /// Another version.
     #[error(
         "version {0} of the protocol is not spoken here, version {VERSION} is: run one version of \
-         the program everywhere (docs/compatibility.md)"
+         the program everywhere (docs/running/compatibility.md)"
     )]
     Version(u8),
     /// A kind that there is not.

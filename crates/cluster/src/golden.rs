@@ -2,8 +2,8 @@
 //! client's timestamp lease.
 //!
 //! If this fails, bytes have changed under the same version: raise `WIRE`, `FOLDER` or `LEASE` in
-//! [`formats`](crate::formats), say so in `docs/compatibility.md`, and write the new version's file
-//! with `UPDATE_GOLDENFILES=1 cargo test -p muesli-cluster --lib golden`.
+//! [`formats`](crate::formats), say so in `docs/running/compatibility.md`, and write the new
+//! version's file with `UPDATE_GOLDENFILES=1 cargo test -p muesli-cluster --lib golden`.
 
 use std::path::Path;
 

@@ -82,7 +82,7 @@ wire_struct!(Alive { taken: u64, record: u64 });
 
 /// Why data are an older copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Older {
+pub(crate) enum OlderCopy {
     /// They had come up to this record.
     Below(u64),
     /// Other data have followed them, which began then.
@@ -112,12 +112,12 @@ impl Heights {
     }
 
     /// Whether data that have come so far are an older copy, by what is known.
-    pub fn judge(&self, now: Reached) -> Result<(), Older> {
+    pub fn judge(&self, now: Reached) -> Result<(), OlderCopy> {
         let Some(newest) = self.newest.get(&now.node) else { return Ok(()) };
         let is_below = newest.process != now.process && newest.record > now.record;
         match newest.order().cmp(&now.order()) {
-            Ordering::Greater => Err(Older::Followed(newest.begun)),
-            Ordering::Equal if is_below => Err(Older::Below(newest.record)),
+            Ordering::Greater => Err(OlderCopy::Followed(newest.begun)),
+            Ordering::Equal if is_below => Err(OlderCopy::Below(newest.record)),
             Ordering::Equal | Ordering::Less => Ok(()),
         }
     }
@@ -283,12 +283,12 @@ pub(crate) struct Keeping {
     has_failed: AtomicBool,
 }
 
-impl Older {
+impl OlderCopy {
     /// When the data began that have followed.
     pub(crate) fn begun(self) -> Option<u64> {
         match self {
-            Older::Followed(begun) => Some(begun),
-            Older::Below(_) => None,
+            OlderCopy::Followed(begun) => Some(begun),
+            OlderCopy::Below(_) => None,
         }
     }
 }
@@ -299,13 +299,13 @@ pub(crate) fn own_of(heights: &[Reached]) -> Reached {
 }
 
 /// What the server is told whose data are an older copy.
-pub(crate) fn older(now: Reached, why: Older) -> String {
+pub(crate) fn older(now: Reached, why: OlderCopy) -> String {
     let Reached { node, record, .. } = now;
     let what = match why {
-        Older::Below(before) => format!(
+        OlderCopy::Below(before) => format!(
             "their log ends at record {record}, and it had said that record {before} was kept"
         ),
-        Older::Followed(_) => {
+        OlderCopy::Followed(_) => {
             "it has begun anew since, with an empty folder or with the loss of the \
                             end of its data accepted"
                 .to_owned()
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(heights.judge(reached(7, 1, 3)), Ok(()));
         heights.note(reached(7, 1, 5));
         heights.note(reached(7, 1, 4));
-        assert_eq!(heights.judge(reached(7, 2, 4)), Err(Older::Below(5)));
+        assert_eq!(heights.judge(reached(7, 2, 4)), Err(OlderCopy::Below(5)));
         assert_eq!(heights.judge(reached(7, 2, 5)), Ok(()));
         assert_eq!(heights.judge(reached(7, 2, 9)), Ok(()));
         // Said before that, and arriving after it.
@@ -348,7 +348,7 @@ mod tests {
         heights.note(reached(7, 1, 5));
         heights.note_alive(reached(7, 2, 9));
         assert_eq!(heights.judge(reached(7, 2, 8)), Ok(()), "said before, and arriving after");
-        assert_eq!(heights.judge(reached(7, 3, 8)), Err(Older::Below(9)));
+        assert_eq!(heights.judge(reached(7, 3, 8)), Err(OlderCopy::Below(9)));
         // Of data that began anew since, and of such that others were told of first.
         heights.note_alive(Reached { begun: 6, ..reached(7, 2, 20) });
         heights.note_alive(Reached { begun: 8, ..reached(7, 2, 30) });
@@ -360,7 +360,7 @@ mod tests {
         for lives in [[1, 2], [2, 1]] {
             let mut here = Heights::default();
             lives.iter().for_each(|&life| here.note(reached(life, life, 10 * (3 - life))));
-            assert_eq!(here.judge(reached(1, 3, 60)), Err(Older::Followed(2)));
+            assert_eq!(here.judge(reached(1, 3, 60)), Err(OlderCopy::Followed(2)));
             assert_eq!(here.judge(reached(2, 3, 10)), Ok(()));
             assert_eq!(here.judge(reached(3, 3, 0)), Ok(()));
             assert_eq!(Heights::recall(&here.all()).all(), here.all());

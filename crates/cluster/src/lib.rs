@@ -87,6 +87,6 @@ pub use map::{Deal, Map};
 pub use network::Network;
 pub use process::{Process, StopAll};
 pub use proof::read_secret;
-pub use server::{Durability, Server, ServerOptions, StartError, Stop};
+pub use server::{Durability, Server, ServerOptions, StartError, StopServer};
 pub use timestamp_lease::LeaseError;
 pub use turn::Failed;

@@ -9,7 +9,7 @@ use muesli_core::{
     NodeId, Note, OpId, Reader, Rejection, Role, Said, Sender, Timestamp, Traffic, WireError,
 };
 
-use crate::checkpoints::UnderWay;
+use crate::checkpoints::CheckpointUnderWay;
 use crate::log::{Log, LogFailure};
 use crate::outgoing::{Outbox, Proves};
 use crate::timestamp_lease::{LeaseError, TimestampLease};
@@ -32,7 +32,7 @@ pub(crate) struct LoopState {
     pub machine: Box<dyn AnyMachine>,
     pub outside: Process,
     pub random: fastrand::Rng,
-    pub(crate) checkpoint: Option<UnderWay>,
+    pub(crate) checkpoint: Option<CheckpointUnderWay>,
     /// A checkpoint could not begin, and is not tried before.
     pub(crate) checkpoint_again: Nanos,
     /// So much waits for the log that no new work is taken.

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 
 use muesli_core::NodeId;
 
-use crate::server::{Durability, Server, ServerOptions, StartError, Stop};
+use crate::server::{Durability, Server, ServerOptions, StartError, StopServer};
 use crate::turn::Failed;
 
 /// A process that is set up; [`run`](Process::run) serves.
@@ -31,7 +31,7 @@ pub struct StopAll(Arc<Mutex<Stops>>);
 #[derive(Default)]
 struct Stops {
     stopped: bool,
-    loops: Vec<Stop>,
+    loops: Vec<StopServer>,
 }
 
 impl StopAll {
@@ -39,10 +39,10 @@ impl StopAll {
     pub fn stop(&self) {
         let mut stops = self.lock();
         stops.stopped = true;
-        stops.loops.iter().for_each(Stop::stop);
+        stops.loops.iter().for_each(StopServer::stop);
     }
 
-    fn add(&self, stop: Stop) {
+    fn add(&self, stop: StopServer) {
         let mut stops = self.lock();
         if stops.stopped {
             stop.stop();

@@ -1,6 +1,6 @@
 //! A node gets back what its log holds, at its start.
 //!
-//! Reading, checking and decoding a record take about as long as applying it. So a thread reads the
+//! LogReading, checking and decoding a record take about as long as applying it. So a thread reads the
 //! log and hands over decoded records, some hundred at a time, and whoever starts the node applies
 //! them. What is under way between the two is bounded; the order is that of the log.
 //!
@@ -38,7 +38,7 @@ pub(crate) struct Replayed<D: Disk> {
 }
 
 /// What the reader hands over.
-enum Step {
+enum ReplayStep {
     Piece(Vec<u8>),
     Records(Records),
 }
@@ -53,7 +53,7 @@ impl Replaying<'_> {
         thread::scope(|scope| {
             let (sender, steps) = sync_channel(STEPS_MAX);
             let decoding =
-                Reading { steps: sender, decoding: self.machine.decoding(), notice, bytes: 0 };
+                LogReading { steps: sender, decoding: self.machine.decoding(), notice, bytes: 0 };
             let read = move || read(disk, options, decoding);
             let reader = Builder::new().name("muesli-replay".to_owned()).spawn_scoped(scope, read);
             let reader = reader.map_err(no_thread)?;
@@ -74,14 +74,14 @@ impl Replaying<'_> {
     }
 
     /// Applies what is handed over until there is no more, or something cannot be applied.
-    fn apply_all(&mut self, steps: Receiver<Step>) -> Result<(), String> {
+    fn apply_all(&mut self, steps: Receiver<ReplayStep>) -> Result<(), String> {
         for step in steps {
             match step {
-                Step::Piece(piece) => {
+                ReplayStep::Piece(piece) => {
                     let restored = self.machine.restore(&piece);
                     restored.map_err(|error| format!("a piece of the checkpoint: {error}"))?;
                 }
-                Step::Records(records) => self.machine.replay(records),
+                ReplayStep::Records(records) => self.machine.replay(records),
             }
         }
         Ok(())
@@ -93,7 +93,11 @@ fn no_thread(error: std::io::Error) -> LogError {
 }
 
 /// The reader's thread.
-fn read<D: Disk>(disk: D, options: Options, mut reading: Reading) -> Result<Replayed<D>, LogError> {
+fn read<D: Disk>(
+    disk: D,
+    options: Options,
+    mut reading: LogReading,
+) -> Result<Replayed<D>, LogError> {
     let (writer, opened) = muesli_log::open(disk, options, &mut reading)?;
     // If nobody listens any more, it is told why by whoever does not.
     let _ = reading.hand_over();
@@ -101,28 +105,28 @@ fn read<D: Disk>(disk: D, options: Options, mut reading: Reading) -> Result<Repl
 }
 
 /// Decodes records, and gathers them.
-struct Reading {
-    steps: SyncSender<Step>,
+struct LogReading {
+    steps: SyncSender<ReplayStep>,
     decoding: Box<dyn Decoding>,
     notice: fn(&str),
     /// Of records, so far.
     bytes: u64,
 }
 
-impl Reading {
+impl LogReading {
     fn hand_over(&mut self) -> Result<(), String> {
         let records = self.decoding.take();
-        self.send(Step::Records(records))
+        self.send(ReplayStep::Records(records))
     }
 
-    fn send(&self, step: Step) -> Result<(), String> {
+    fn send(&self, step: ReplayStep) -> Result<(), String> {
         self.steps.send(step).map_err(|_| "what came before it could not be applied".to_owned())
     }
 }
 
-impl Replay for Reading {
+impl Replay for LogReading {
     fn piece(&mut self, piece: &[u8]) -> Result<(), String> {
-        self.send(Step::Piece(piece.to_vec()))
+        self.send(ReplayStep::Piece(piece.to_vec()))
     }
 
     fn record(&mut self, _: Sequence, kind: u8, payload: &[u8]) -> Result<(), String> {

@@ -31,7 +31,7 @@ use crate::proof;
 use crate::rules;
 use crate::signal::Signal;
 use crate::space_limits;
-use crate::station::Station;
+use crate::station::LoopEngine;
 use crate::targets::Targets;
 use crate::turn::{Failed, LISTENER, Loop, WAKER};
 
@@ -247,9 +247,9 @@ pub struct Server {
 
 /// Stops a server, from any thread.
 #[derive(Clone)]
-pub struct Stop(Arc<Door>);
+pub struct StopServer(Arc<Door>);
 
-impl Stop {
+impl StopServer {
     /// Tells the server to stop: it ends what is under way, for a second at most.
     pub fn stop(&self) {
         self.0.stop();
@@ -277,8 +277,8 @@ impl Server {
     }
 
     /// What stops it.
-    pub fn stop(&self) -> Stop {
-        Stop(self.door.clone())
+    pub fn stop(&self) -> StopServer {
+        StopServer(self.door.clone())
     }
 
     /// Serves on this thread, until it is stopped.
@@ -334,7 +334,7 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
     judge_frame(&prepared.map, &options)?;
     let (for_loop, over) = (door.clone(), door.clone());
     let serve = move || {
-        let Prepared { inner, map, life, begun, begins, folder, fresh } = prepared;
+        let ReadyServer { inner, map, life, begun, begins, folder, fresh } = prepared;
         let me = Identity {
             cluster: options.cluster,
             protocol: spoken(&options.protocol, group),
@@ -347,7 +347,7 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
         };
         look_out(for_loop.clone(), &map, options.node, options.secret.clone());
         let targets = Targets::below(&map, options.node, &options.dial);
-        let station = Station::new(0, inner, clock);
+        let station = LoopEngine::new(0, inner, clock);
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
         peers.heights = Heights::recall(&folder.as_ref().map(Folder::heard).unwrap_or_default());
         (peers.folder, peers.fresh, peers.begins) = (folder, fresh, begins);
@@ -382,7 +382,7 @@ pub(crate) fn is_same_protocol(one: &str, other: &str) -> bool {
 }
 
 /// A server's node with what it held before, and who it is.
-struct Prepared {
+struct ReadyServer {
     inner: LoopState,
     map: Map,
     life: Life,
@@ -400,14 +400,14 @@ fn prepare(
     protocol: &dyn AnyProtocol,
     (map, wall_millis): (Map, u64),
     door: Arc<Door>,
-) -> Result<Prepared, StartError> {
+) -> Result<ReadyServer, StartError> {
     let most = options.network.frame_bytes_max;
     let Durability::Log(path) = &options.durability else {
         let machine = machine(options, protocol, &map, fastrand::u32(1..))?;
         let inner = LoopState::new(machine, Box::new(Memory::default()), most);
         let life = Life(fastrand::u64(1..));
         let (begun, begins) = (wall_millis, true);
-        return Ok(Prepared { inner, map, life, begun, begins, folder: None, fresh: true });
+        return Ok(ReadyServer { inner, map, life, begun, begins, folder: None, fresh: true });
     };
     // Nothing is changed before the folder is locked and its data are known to be this server's.
     let folder = Folder::open(path)?;
@@ -445,7 +445,7 @@ fn prepare(
     tell(&opened, options.notice);
     let inner = LoopState::new(machine, Box::new(log), most);
     let (life, begun) = (Life(me.life), me.begun);
-    Ok(Prepared { inner, map, life, begun, begins, folder: Some(folder), fresh })
+    Ok(ReadyServer { inner, map, life, begun, begins, folder: Some(folder), fresh })
 }
 
 /// Tells what the log held.

@@ -29,7 +29,7 @@ pub(crate) struct Format {
 
 /// Why the bytes of a file cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum UnfitFile {
     /// Of another version.
     Version(u32),
     /// Not what was written.
@@ -55,22 +55,23 @@ impl Format {
     ///
     /// # Errors
     /// They are no such file, or one of another version.
-    pub fn body(self, bytes: &[u8]) -> Result<&[u8], Unfit> {
-        let header = bytes.get(..HEADER_BYTES).ok_or(Unfit::Damaged("it ends in its header"))?;
+    pub fn body(self, bytes: &[u8]) -> Result<&[u8], UnfitFile> {
+        let header =
+            bytes.get(..HEADER_BYTES).ok_or(UnfitFile::Damaged("it ends in its header"))?;
         if header[..8] != *self.magic {
-            return Err(Unfit::Damaged("it does not begin as such a file does"));
+            return Err(UnfitFile::Damaged("it does not begin as such a file does"));
         }
         let word =
             |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
         if word(8) != self.version {
-            return Err(Unfit::Version(word(8)));
+            return Err(UnfitFile::Version(word(8)));
         }
         let body = &bytes[HEADER_BYTES..];
         if body.len() as u64 != u64::from(word(12)) {
-            return Err(Unfit::Damaged("it has another length than it says"));
+            return Err(UnfitFile::Damaged("it has another length than it says"));
         }
         if checksum(bytes) != word(16) {
-            return Err(Unfit::Damaged("its checksum does not match"));
+            return Err(UnfitFile::Damaged("its checksum does not match"));
         }
         Ok(body)
     }

@@ -18,7 +18,7 @@ use crate::loop_state::LoopState;
 const BEGINS_PER_TURN: u32 = 64;
 
 /// A loop's machine behind the client port.
-pub(crate) struct Station {
+pub(crate) struct LoopEngine {
     pub database: u64,
     pub inner: RefCell<LoopState>,
     /// Tasks spawned by tasks, taken in after the round.
@@ -32,17 +32,17 @@ pub(crate) struct Station {
 }
 
 /// Dropped where a panic leaves a step of the node; a step that ends forgets it.
-struct InStep<'a>(&'a Cell<bool>);
+struct StepGuard<'a>(&'a Cell<bool>);
 
-impl Drop for InStep<'_> {
+impl Drop for StepGuard<'_> {
     fn drop(&mut self) {
         self.0.set(true);
     }
 }
 
-impl Station {
-    pub fn new(database: u64, inner: LoopState, clock: Clock) -> Station {
-        Station {
+impl LoopEngine {
+    pub fn new(database: u64, inner: LoopState, clock: Clock) -> LoopEngine {
+        LoopEngine {
             database,
             inner: RefCell::new(inner),
             spawned: RefCell::new(Vec::new()),
@@ -55,7 +55,7 @@ impl Station {
 
     fn step<T>(&self, step: impl FnOnce(&mut LoopState) -> T) -> T {
         let inner = &mut *self.inner.borrow_mut();
-        let in_step = InStep(&self.broken);
+        let in_step = StepGuard(&self.broken);
         let answer = step(inner);
         inner.machine.perform(&mut inner.outside);
         std::mem::forget(in_step);
@@ -63,7 +63,7 @@ impl Station {
     }
 }
 
-impl Engine for Station {
+impl Engine for LoopEngine {
     fn database(&self) -> u64 {
         self.database
     }

@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use crate::formats;
 use crate::hello::ClusterId;
-use crate::small_files::{self, Format, Unfit};
+use crate::small_files::{self, Format, UnfitFile};
 
 const FORMAT: Format = Format { magic: b"MuesTsLe", version: formats::LEASE };
 
@@ -67,7 +67,7 @@ pub enum LeaseError {
     #[error(
         "{path} is of version {found} of a timestamp lease, and this program ({}) reads version \
          {reads}. Nothing is damaged and nothing was changed: keep the file, and use a program \
-         that reads version {found} (docs/compatibility.md)",
+         that reads version {found} (docs/running/compatibility.md)",
         formats::PROGRAM
     )]
     Version {
@@ -189,10 +189,10 @@ fn read(path: &Path) -> Result<Option<Lease>, LeaseError> {
     let shown = path.display().to_string();
     let damaged = |why: String| LeaseError::Damaged { path: shown.clone(), why };
     let body = FORMAT.body(&bytes).map_err(|unfit| match unfit {
-        Unfit::Version(found) => {
+        UnfitFile::Version(found) => {
             LeaseError::Version { path: shown.clone(), found, reads: formats::LEASE }
         }
-        Unfit::Damaged(why) => damaged(why.to_owned()),
+        UnfitFile::Damaged(why) => damaged(why.to_owned()),
     })?;
     let lease = Lease::decode_all(body).map_err(|why| damaged(why.to_string()))?;
     if lease.end > Timestamp::FARTHEST {

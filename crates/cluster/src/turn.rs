@@ -24,7 +24,7 @@ use crate::log::LogFailure;
 use crate::network::Network;
 use crate::peers::Peers;
 use crate::proof;
-use crate::station::Station;
+use crate::station::LoopEngine;
 use crate::tasks::Tasks;
 
 /// The token of the listener; connections have the numbers of their places.
@@ -87,7 +87,7 @@ enum Stopping {
 
 /// A loop, on its own thread.
 pub(crate) struct Loop {
-    pub station: Rc<Station>,
+    pub station: Rc<LoopEngine>,
     pub peers: Peers,
     tasks: Tasks,
     poll: Poll,
@@ -115,7 +115,7 @@ fn nanos(duration: Duration) -> Nanos {
 
 impl Loop {
     pub fn new(
-        station: Station,
+        station: LoopEngine,
         peers: Peers,
         poll: Poll,
         door: Arc<Door>,

@@ -29,6 +29,25 @@ wire_struct!(Action { name: SmallBytes, argument: SmallBytes });
 /// The new value of a key from its old one (`None`: absent or deleted) and the argument.
 pub type ActionFn = fn(Option<&SmallBytes>, &SmallBytes) -> Option<SmallBytes>;
 
+/// What a node runs for an action.
+#[derive(Clone, Copy, Debug)]
+pub enum ActionCode {
+    /// A function of any bytes.
+    Bytes(ActionFn),
+    /// A function of numbers of eight bytes each, which fails on anything else.
+    Numbers(ActionFn),
+}
+
+impl PartialEq for ActionCode {
+    fn eq(&self, other: &ActionCode) -> bool {
+        match (self, other) {
+            (ActionCode::Bytes(a), ActionCode::Bytes(b))
+            | (ActionCode::Numbers(a), ActionCode::Numbers(b)) => std::ptr::fn_addr_eq(*a, *b),
+            (ActionCode::Bytes(_) | ActionCode::Numbers(_), _) => false,
+        }
+    }
+}
+
 impl Action {
     /// The action called `name`.
     pub fn named(name: &str, argument: impl Into<SmallBytes>) -> Action {
@@ -75,34 +94,47 @@ pub struct Actions {
 
 #[derive(Clone, Copy)]
 struct Known {
-    run: ActionFn,
+    run: ActionCode,
     /// It may leave more bytes than it is given, old value or argument.
     grows: bool,
-    /// Not one of those that are always there: it may panic.
-    users: bool,
+    /// Whether it works depends on what it finds: a user's own, which may panic, and those of
+    /// numbers.
+    may_fail: bool,
 }
 
 /// Runs the function of an action.
 ///
 /// # Errors
-/// It panicked, as this text says.
+/// It panicked, or what it was given are no numbers, as this text says.
 pub fn run_action(
-    run: ActionFn,
+    run: ActionCode,
     old: Option<&SmallBytes>,
     action: &Action,
 ) -> Result<Option<SmallBytes>, String> {
-    let ran = catch_unwind(AssertUnwindSafe(|| run(old, &action.argument)));
     let name = || String::from_utf8_lossy(action.name.as_slice());
-    ran.map_err(|_| format!("action `{}` panicked", name()))
+    match run {
+        ActionCode::Bytes(run) => {
+            let ran = catch_unwind(AssertUnwindSafe(|| run(old, &action.argument)));
+            ran.map_err(|_| format!("action `{}` panicked", name()))
+        }
+        ActionCode::Numbers(run) => run(old, &action.argument).map(Some).ok_or_else(|| {
+            let (found, given) = (old.map_or(0, SmallBytes::len), action.argument.len());
+            format!(
+                "action `{}`: a value of {found} bytes and an argument of {given} are not as many \
+                 numbers of 8 bytes each",
+                name()
+            )
+        }),
+    }
 }
 
 /// Runs the function of an action, which may leave `limit` bytes, or as many as it was given as the
 /// old value or as the argument.
 ///
 /// # Errors
-/// It panicked, or gave more, as this text says.
+/// As [`run_action`], or it gave more, as this text says.
 pub fn run_limited(
-    run: ActionFn,
+    run: ActionCode,
     old: Option<&SmallBytes>,
     action: &Action,
     limit: u64,
@@ -133,15 +165,16 @@ pub fn check_growth(action: &Action, size: usize, limit: u64) -> Result<(), Stri
 impl Default for Actions {
     /// Those that are always there: `add`, `append`, `max`, `min`, `put-if-absent`.
     fn default() -> Actions {
-        let all: [(&str, ActionFn); 5] = [
-            ("add", add),
-            ("append", append),
-            ("max", |old, number| Some(pick(old, number, i64::max))),
-            ("min", |old, number| Some(pick(old, number, i64::min))),
-            ("put-if-absent", |old, value| Some(old.unwrap_or(value).clone())),
+        let all: [(&str, ActionCode); 5] = [
+            ("add", ActionCode::Numbers(|old, by| each(old, by, i64::wrapping_add))),
+            ("append", ActionCode::Bytes(append)),
+            ("max", ActionCode::Numbers(|old, number| one(old, number, i64::max))),
+            ("min", ActionCode::Numbers(|old, number| one(old, number, i64::min))),
+            ("put-if-absent", ActionCode::Bytes(|old, value| Some(old.unwrap_or(value).clone()))),
         ];
-        let known = |(name, run): (&str, ActionFn)| {
-            (name.into(), Known { run, grows: name == "append", users: false })
+        let known = |(name, run): (&str, ActionCode)| {
+            let may_fail = matches!(run, ActionCode::Numbers(_));
+            (name.into(), Known { run, grows: name == "append", may_fail })
         };
         Actions { by_name: all.into_iter().map(known).collect() }
     }
@@ -152,12 +185,13 @@ impl Actions {
     /// its old value and the argument: the same on every node, whenever it is run.
     #[must_use]
     pub fn with(mut self, name: &str, run: ActionFn) -> Actions {
-        self.by_name.insert(name.into(), Known { run, grows: true, users: true });
+        let run = ActionCode::Bytes(run);
+        self.by_name.insert(name.into(), Known { run, grows: true, may_fail: true });
         self
     }
 
     /// The function called `name`.
-    pub fn get(&self, name: &SmallBytes) -> Option<ActionFn> {
+    pub fn get(&self, name: &SmallBytes) -> Option<ActionCode> {
         self.by_name.get(name).map(|known| known.run)
     }
 
@@ -166,9 +200,9 @@ impl Actions {
         self.by_name.get(name).is_some_and(|known| known.grows)
     }
 
-    /// Whether it is a user's own function that is called `name`.
-    pub fn is_users(&self, name: &SmallBytes) -> bool {
-        self.by_name.get(name).is_some_and(|known| known.users)
+    /// Whether it depends on the old value that the function called `name` works.
+    pub fn may_fail(&self, name: &SmallBytes) -> bool {
+        self.by_name.get(name).is_some_and(|known| known.may_fail)
     }
 
     /// All names, in order.
@@ -192,19 +226,39 @@ impl fmt::Debug for Actions {
     }
 }
 
-/// A value of another length is left as it is: there is nobody to tell.
-fn add(old: Option<&SmallBytes>, amounts: &SmallBytes) -> Option<SmallBytes> {
-    let Some(old) = old else { return Some(amounts.clone()) };
-    let (numbers, rest) = old.as_slice().as_chunks::<8>();
-    let (added, odd) = amounts.as_slice().as_chunks::<8>();
-    if !rest.is_empty() || !odd.is_empty() || numbers.len() != added.len() {
-        return Some(old.clone());
-    }
-    let sum = |(a, b): (&[u8; 8], &[u8; 8])| {
-        i64::from_le_bytes(*a).wrapping_add(i64::from_le_bytes(*b)).to_le_bytes()
+/// Each number with its own one; absent counts as zeros.
+fn each(
+    old: Option<&SmallBytes>,
+    others: &SmallBytes,
+    of: fn(i64, i64) -> i64,
+) -> Option<SmallBytes> {
+    let (given, odd) = others.as_slice().as_chunks::<8>();
+    let old = match old {
+        None => return odd.is_empty().then(|| others.clone()),
+        Some(old) => old,
     };
-    let sums: Vec<u8> = numbers.iter().zip(added).flat_map(sum).collect();
-    Some(sums.into())
+    let (found, rest) = old.as_slice().as_chunks::<8>();
+    if !rest.is_empty() || !odd.is_empty() || found.len() != given.len() {
+        return None;
+    }
+    let both = |(a, b): (&[u8; 8], &[u8; 8])| {
+        of(i64::from_le_bytes(*a), i64::from_le_bytes(*b)).to_le_bytes()
+    };
+    let all: Vec<u8> = found.iter().zip(given).flat_map(both).collect();
+    Some(all.into())
+}
+
+/// One of two numbers; the other where the old value is absent.
+fn one(
+    old: Option<&SmallBytes>,
+    number: &SmallBytes,
+    of: fn(i64, i64) -> i64,
+) -> Option<SmallBytes> {
+    match (old, number.len()) {
+        (None, 8) => Some(number.clone()),
+        (Some(old), 8) if old.len() == 8 => each(Some(old), number, of),
+        _ => None,
+    }
 }
 
 fn append(old: Option<&SmallBytes>, more: &SmallBytes) -> Option<SmallBytes> {
@@ -213,24 +267,18 @@ fn append(old: Option<&SmallBytes>, more: &SmallBytes) -> Option<SmallBytes> {
     Some(bytes.into())
 }
 
-/// One of two numbers; the old value where it is none, and the other where it is absent.
-fn pick(old: Option<&SmallBytes>, number: &SmallBytes, of: fn(i64, i64) -> i64) -> SmallBytes {
-    let read = |bytes: &SmallBytes| Some(i64::from_le_bytes(bytes.as_slice().try_into().ok()?));
-    let Some(old) = old else { return number.clone() };
-    match (read(old), read(number)) {
-        (Some(a), Some(b)) => of(a, b).to_le_bytes().to_vec().into(),
-        _ => old.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::wire::Wire;
     use proptest::prelude::*;
 
+    fn ran(action: &Action, old: Option<&SmallBytes>) -> Result<Option<SmallBytes>, String> {
+        run_action(Actions::default().get(&action.name).expect("a known action"), old, action)
+    }
+
     fn run(action: &Action, old: Option<&SmallBytes>) -> Option<SmallBytes> {
-        Actions::default().get(&action.name).expect("a known action")(old, &action.argument)
+        ran(action, old).expect("it works")
     }
 
     fn number(number: i64) -> SmallBytes {
@@ -259,16 +307,32 @@ mod tests {
     #[test]
     fn one_that_panics_says_so() {
         let action = Action::named("broken", "");
-        let ran = run_action(|_, _| panic!("on purpose"), None, &action);
+        let ran = run_action(ActionCode::Bytes(|_, _| panic!("on purpose")), None, &action);
         assert_eq!(ran, Err("action `broken` panicked".to_owned()));
-        assert_eq!(run_action(|old, _| old.cloned(), None, &action), Ok(None));
+        let same = ActionCode::Bytes(|old, _| old.cloned());
+        assert_eq!(run_action(same, None, &action), Ok(None));
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_added_to() {
+        let text: SmallBytes = "many".into();
+        let why = "action `add`: a value of 4 bytes and an argument of 8 are not as many numbers \
+                   of 8 bytes each";
+        assert_eq!(ran(&Action::add(1), Some(&text)), Err(why.to_owned()));
+        for action in [Action::max(1), Action::min(1), Action::add_all(&[1, 2])] {
+            let failed = [ran(&action, Some(&text)), ran(&action, Some(&SmallBytes::EMPTY))];
+            assert!(failed.iter().all(Result::is_err), "{action:?}: {failed:?}");
+        }
+        assert!(ran(&Action::add_all(&[1, 2]), Some(&number(1))).is_err(), "one number, not two");
+        assert!(ran(&Action::named("add", "abc"), None).is_err(), "an argument that is none");
+        assert!(ran(&Action::named("max", "abc"), None).is_err());
     }
 
     #[test]
     fn users_have_their_own() {
         let actions = Actions::default().with("clear", |_, _| None);
         let clear = actions.get(&"clear".into()).expect("just registered");
-        assert_eq!(clear(Some(&"x".into()), &SmallBytes::EMPTY), None);
+        assert_eq!(run_action(clear, Some(&"x".into()), &Action::named("clear", "")), Ok(None));
         assert!(Actions::default().get(&"clear".into()).is_none());
     }
 
@@ -289,7 +353,7 @@ mod tests {
             let all = Actions::default();
             let name = all.names().nth(name).expect("five names").clone();
             let action = Action { name, argument: argument.into() };
-            prop_assert_eq!(run(&action, old.as_ref()), run(&action, old.as_ref()));
+            prop_assert_eq!(ran(&action, old.as_ref()), ran(&action, old.as_ref()));
             let mut bytes = Vec::new();
             action.encode(&mut bytes);
             prop_assert_eq!(Action::decode_all(&bytes), Ok(action));

@@ -42,7 +42,7 @@ pub mod together;
 pub mod traffic;
 pub mod wire;
 
-pub use actions::{Action, ActionFn, Actions};
+pub use actions::{Action, ActionCode, ActionFn, Actions};
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};

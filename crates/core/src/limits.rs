@@ -1,8 +1,8 @@
 //! The size limits of operations, transactions and answers, and how a thing over one is refused.
 //!
 //! A coordinator refuses before anything is sent, and a participant judges what it is asked to
-//! prepare once more: a client may run with other limits than the servers. `docs/limits.md` lists
-//! every limit with its default, its configuration key and its error.
+//! prepare once more: a client may run with other limits than the servers. `docs/running/limits.md`
+//! lists every limit with its default, its configuration key and its error.
 
 use crate::bytes::SmallBytes;
 use crate::exceeded::Limit;

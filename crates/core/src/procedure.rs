@@ -10,6 +10,7 @@
 //! What a procedure *may* do is declared with it: whether it writes, whether it may refuse, and
 //! which keys it can possibly touch. The declaration is what makes a class safe to choose.
 
+use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -210,6 +211,24 @@ pub struct Procedure {
     /// Keys of its repository, among those that it may touch, whose values all participants are
     /// told before they run; `None`: it tells nothing.
     pub tells: Option<TellsFn>,
+    /// The type of what it answers, where that is known.
+    pub answer: Option<AnswerType>,
+}
+
+/// The type of a procedure's answer, as it is called in the program that knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerType {
+    /// What tells it from others in this process.
+    pub id: TypeId,
+    /// Its name, for errors.
+    pub name: &'static str,
+}
+
+impl AnswerType {
+    /// This type.
+    pub fn of<T: 'static>() -> AnswerType {
+        AnswerType { id: TypeId::of::<T>(), name: type_name::<T>() }
+    }
 }
 
 impl Procedure {
@@ -217,7 +236,8 @@ impl Procedure {
     /// anything.
     pub const fn new(run: ProcedureFn) -> Procedure {
         let (refuses, footprint) = (Refuses::Alone, None);
-        Procedure { run, read_only: false, refuses, footprint, steady: false, tells: None }
+        let (tells, answer) = (None, None);
+        Procedure { run, read_only: false, refuses, footprint, steady: false, tells, answer }
     }
 
     /// It never writes.

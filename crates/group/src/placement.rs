@@ -2,7 +2,8 @@
 //!
 //! The row is in a space of the database itself ([`SPACE`], [`KEY`]). Whoever wants a change reads
 //! it, asks a rule of this module for the next one, and writes that, in one transaction; then it
-//! tells one node, any (`docs/placement.md`). So changes follow each other whoever makes them.
+//! tells one node, any (`docs/inside/placement.md`). So changes follow each other whoever makes
+//! them.
 
 mod refused;
 

@@ -25,14 +25,14 @@ const IDLE_MARK_AFTER: Duration = Duration::from_millis(20);
 pub struct Log {
     /// Appended and not handed over.
     batch: Batch,
-    shared: Arc<Shared>,
+    shared: Arc<LogShared>,
     thread: Option<JoinHandle<()>>,
     backlog_max: usize,
 }
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct LogShared {
+    state: Mutex<LogState>,
     /// There is work for the thread.
     work: Condvar,
     /// The thread has done some.
@@ -43,7 +43,7 @@ struct Shared {
 }
 
 #[derive(Debug)]
-struct State {
+struct LogState {
     /// Handed over and not taken by the thread.
     pending: Batch,
     /// Bytes that the thread is writing.
@@ -66,7 +66,7 @@ impl Log {
         wake: impl Fn() + Send + 'static,
     ) -> Result<Log, LogError> {
         let (stable, backlog_max) = (writer.stable(), writer.options().backlog_bytes);
-        let state = State {
+        let state = LogState {
             pending: Batch::after(stable),
             writing: 0,
             truncate: None,
@@ -74,7 +74,7 @@ impl Log {
             stable,
             ended: None,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LogShared {
             state: Mutex::new(state),
             work: Condvar::new(),
             progress: Condvar::new(),
@@ -204,12 +204,16 @@ impl Drop for Log {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl LogShared {
+    fn lock(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, until: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(
+        &self,
+        until: &Condvar,
+        state: MutexGuard<'a, LogState>,
+    ) -> MutexGuard<'a, LogState> {
         until.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -278,7 +282,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl LogState {
     fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.truncate.is_none() && !self.closing
     }

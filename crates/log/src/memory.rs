@@ -29,13 +29,13 @@ pub struct Faults {
 /// A directory in memory. Clones are the same directory.
 #[derive(Clone, Debug)]
 pub struct MemoryDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
 }
 
 /// A file of a [`MemoryDisk`].
 #[derive(Clone, Debug)]
 pub struct MemoryFile {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
     number: usize,
 }
 
@@ -50,7 +50,7 @@ impl Drop for MemoryLock {
 }
 
 #[derive(Debug)]
-struct State {
+struct DiskState {
     files: Vec<Contents>,
     names: BTreeMap<String, usize>,
     stable_names: BTreeMap<String, usize>,
@@ -92,7 +92,7 @@ impl MemoryDisk {
             let (stable, dirty) = (bytes.clone(), BTreeSet::new());
             contents.push(Contents { now: bytes, stable, dirty });
         }
-        let state = State {
+        let state = DiskState {
             files: contents,
             stable_names: names.clone(),
             names,
@@ -106,7 +106,7 @@ impl MemoryDisk {
         MemoryDisk { state: Arc::new(Mutex::new(state)) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -149,7 +149,7 @@ impl MemoryDisk {
     }
 }
 
-impl State {
+impl DiskState {
     /// A number below `below`, by splitmix64.
     fn draw(&mut self, below: u64) -> u64 {
         self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -309,7 +309,7 @@ impl Disk for MemoryDisk {
 }
 
 impl MemoryFile {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

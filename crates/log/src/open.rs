@@ -7,7 +7,7 @@ use crate::checkpoint::{self, Step};
 use crate::directory::LOCK_FILE;
 use crate::disk::{Disk, DiskFile, read_whole};
 use crate::error::LogError;
-use crate::scan::{Scanned, Tail, scan};
+use crate::scan::{Scanned, SegmentTail, scan};
 use crate::segment::{self, BadHeader, Header};
 use crate::writer::{Closed, Options, Writer};
 
@@ -78,7 +78,7 @@ pub struct Cut {
 
 /// A segment that was found.
 #[derive(Debug)]
-pub(crate) struct Found<F> {
+pub(crate) struct FoundFiles<F> {
     pub name: String,
     pub number: u64,
     /// `None`: torn.
@@ -125,7 +125,7 @@ pub(crate) fn lock<D: Disk>(disk: &D) -> Result<D::Lock, LogError> {
 pub(crate) fn find_segments<D: Disk>(
     disk: &D,
     owner: u64,
-) -> Result<Vec<Found<D::File>>, LogError> {
+) -> Result<Vec<FoundFiles<D::File>>, LogError> {
     let names = disk.list().map_err(LogError::io("list", ""))?;
     let mut numbers: Vec<_> = names.iter().filter_map(|name| segment::number_in(name)).collect();
     numbers.sort_unstable();
@@ -147,7 +147,7 @@ pub(crate) fn find_segments<D: Disk>(
                 return Err(LogError::Foreign { file: name, what });
             }
         }
-        found.push(Found { name, number, header, file });
+        found.push(FoundFiles { name, number, header, file });
     }
     Ok(found)
 }
@@ -184,7 +184,10 @@ fn restore<D: Disk>(
 }
 
 /// The last segment may have been made and not finished when the power failed: it holds nothing.
-fn drop_torn_start<D: Disk>(disk: &D, found: &mut Vec<Found<D::File>>) -> Result<(), LogError> {
+fn drop_torn_start<D: Disk>(
+    disk: &D,
+    found: &mut Vec<FoundFiles<D::File>>,
+) -> Result<(), LogError> {
     let Some(torn) = found.pop_if(|last| last.header.is_none()) else { return Ok(()) };
     // A header that was synced and damaged since looks the same; but frames may follow only one
     // that was synced.
@@ -200,11 +203,11 @@ fn drop_torn_start<D: Disk>(disk: &D, found: &mut Vec<Found<D::File>>) -> Result
 
 /// Leaves out the segments that the checkpoint covers whole: they are not even read.
 fn skip_covered<F>(
-    mut found: Vec<Found<F>>,
+    mut found: Vec<FoundFiles<F>>,
     covered: Sequence,
-) -> (VecDeque<Closed>, Vec<Found<F>>) {
+) -> (VecDeque<Closed>, Vec<FoundFiles<F>>) {
     let starts_covered =
-        |next: &Found<F>| next.header.is_some_and(|header| header.first <= covered.next());
+        |next: &FoundFiles<F>| next.header.is_some_and(|header| header.first <= covered.next());
     let skipped = found.iter().skip(1).take_while(|next| starts_covered(next)).count();
     let rest = found.split_off(skipped);
     let closed = found.iter().map(|segment| Closed { number: segment.number, last: covered });
@@ -248,7 +251,7 @@ const PROGRESS_EVERY: u64 = 4096;
 
 impl<'a, R: Replay> Going<'a, R> {
     fn new<F: DiskFile>(
-        found: &[Found<F>],
+        found: &[FoundFiles<F>],
         covered: Sequence,
         replay: &'a mut R,
     ) -> Result<Going<'a, R>, LogError> {
@@ -278,7 +281,11 @@ impl<'a, R: Replay> Going<'a, R> {
     }
 
     /// Goes through the segment with this place among `found`.
-    fn segment<F: DiskFile>(&mut self, found: &mut [Found<F>], at: usize) -> Result<(), LogError> {
+    fn segment<F: DiskFile>(
+        &mut self,
+        found: &mut [FoundFiles<F>],
+        at: usize,
+    ) -> Result<(), LogError> {
         let following = found.get(at + 1).map(|next| next.header.map(|header| header.first));
         let after_a_gap =
             found.get(at + 1).filter(|next| next.number > found[at].number + 1).map(|next| {
@@ -303,13 +310,15 @@ impl<'a, R: Replay> Going<'a, R> {
         }
         let scanned = self.read(segment, header)?;
         match (following, scanned.tail) {
-            (None, Tail::Damaged(what)) => return Err(damaged(scanned.end, scanned.next, what)),
-            (None, tail) => self.end(segment, scanned, tail)?,
-            (Some(first), _) if first.is_none_or(|first| first == scanned.next) => {}
-            (Some(_), Tail::Torn(what) | Tail::Damaged(what)) => {
+            (None, SegmentTail::Damaged(what)) => {
                 return Err(damaged(scanned.end, scanned.next, what));
             }
-            (Some(_), Tail::Clean) => {
+            (None, tail) => self.end(segment, scanned, tail)?,
+            (Some(first), _) if first.is_none_or(|first| first == scanned.next) => {}
+            (Some(_), SegmentTail::Torn(what) | SegmentTail::Damaged(what)) => {
+                return Err(damaged(scanned.end, scanned.next, what));
+            }
+            (Some(_), SegmentTail::Clean) => {
                 return Err(match after_a_gap {
                     Some((file, first)) => {
                         LogError::Missing { from: scanned.next, to: first.before(), file }
@@ -330,7 +339,7 @@ impl<'a, R: Replay> Going<'a, R> {
     /// Replays the records of a segment.
     fn read<F: DiskFile>(
         &mut self,
-        segment: &Found<F>,
+        segment: &FoundFiles<F>,
         header: Header,
     ) -> Result<Scanned, LogError> {
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -365,11 +374,11 @@ impl<'a, R: Replay> Going<'a, R> {
     /// hold pages for clean that are not on the disk, so the last batch is written once more.
     fn end<F: DiskFile>(
         &mut self,
-        segment: &mut Found<F>,
+        segment: &mut FoundFiles<F>,
         scanned: Scanned,
-        tail: Tail,
+        tail: SegmentTail,
     ) -> Result<(), LogError> {
-        if let Tail::Torn(what) = tail {
+        if let SegmentTail::Torn(what) = tail {
             let rest = &self.buffer[scanned.end..];
             let zeros = rest.iter().rev().take_while(|&&byte| byte == 0).count();
             let bytes = (rest.len() - zeros) as u64;

@@ -7,8 +7,8 @@ use crate::batch::Sequence;
 use crate::checkpoint;
 use crate::disk::{Disk, DiskFile, read_whole};
 use crate::error::LogError;
-use crate::open::{self, Found};
-use crate::scan::{Scanned, Tail, scan};
+use crate::open::{self, FoundFiles};
+use crate::scan::{Scanned, SegmentTail, scan};
 use crate::segment;
 
 /// What a directory holds.
@@ -71,7 +71,7 @@ pub fn inspect<D: Disk>(disk: &D, owner: u64) -> Result<Inspection, LogError> {
 
 /// `following` is the first record of the next segment, if there is one and it can be read.
 fn look<F: DiskFile>(
-    segment: &Found<F>,
+    segment: &FoundFiles<F>,
     following: Option<Option<Sequence>>,
 ) -> Result<SegmentReport, LogError> {
     let bytes = segment.file.len().map_err(LogError::io("read", &segment.name))?;
@@ -82,10 +82,10 @@ fn look<F: DiskFile>(
     let (at, next) = (scanned.end as u64, scanned.next);
     let goes_on = following.flatten().is_some_and(|first| first > next);
     let end = match (scanned.tail, following) {
-        (Tail::Damaged(_), _) => End::Damaged(at, next),
+        (SegmentTail::Damaged(_), _) => End::Damaged(at, next),
         (_, Some(_)) if goes_on => End::Damaged(at, next),
-        (Tail::Torn(_), None) => End::Torn(at),
-        (Tail::Torn(_), Some(_)) | (Tail::Clean, _) => End::Clean,
+        (SegmentTail::Torn(_), None) => End::Torn(at),
+        (SegmentTail::Torn(_), Some(_)) | (SegmentTail::Clean, _) => End::Clean,
     };
     let first = segment.header.map_or(next, |header| header.first);
     let records = (first < next).then_some((first, next.before()));
@@ -94,7 +94,7 @@ fn look<F: DiskFile>(
 
 /// The frames of a segment and the place of record `at`, if that is in it; `None` without header.
 fn frames<F: DiskFile>(
-    segment: &Found<F>,
+    segment: &FoundFiles<F>,
     at: Sequence,
 ) -> Result<Option<(Scanned, Option<usize>)>, LogError> {
     let Some(header) = segment.header else { return Ok(None) };
@@ -124,7 +124,7 @@ fn judge<D: Disk>(
     disk: &D,
     owner: u64,
     at: Sequence,
-    segments: &[Found<D::File>],
+    segments: &[FoundFiles<D::File>],
 ) -> Result<(), LogError> {
     let can_be_read = |it: &Sequence| checkpoint::read(disk, owner, *it, |_| Ok(())).is_ok();
     let mut covered = checkpoint::list(disk)?;
@@ -152,7 +152,7 @@ fn judge<D: Disk>(
             return Err(LogError::Missing { from: next, to: first.before(), file });
         }
         next = next.max(scanned.next);
-        if next < at && !matches!(scanned.tail, Tail::Clean) && scanned.next == next {
+        if next < at && !matches!(scanned.tail, SegmentTail::Clean) && scanned.next == next {
             return Err(damaged(file, scanned.end as u64, next, what));
         }
     }

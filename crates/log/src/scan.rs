@@ -20,14 +20,14 @@ pub(crate) struct Scanned {
     /// Where the last batch begins: everything before it was synced before it was written.
     pub batch: usize,
     /// What follows it.
-    pub tail: Tail,
+    pub tail: SegmentTail,
     /// Where the tail is torn: the last of the whole records that follow the gap.
     pub later: Option<Sequence>,
 }
 
 /// What follows the last good frame of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tail {
+pub(crate) enum SegmentTail {
     /// Nothing, or zeros.
     Clean,
     /// Something that was never finished: nobody claims it.
@@ -66,7 +66,8 @@ pub(crate) fn scan(
     };
     let rest = bytes.get(end..).unwrap_or_default();
     let tail = judge(rest, salt, next, what);
-    let later = matches!(tail, Tail::Torn(_)).then(|| last_whole(rest, salt, next)).flatten();
+    let later =
+        matches!(tail, SegmentTail::Torn(_)).then(|| last_whole(rest, salt, next)).flatten();
     Ok(Scanned { next, previous, end, batch, tail, later })
 }
 
@@ -83,16 +84,16 @@ fn last_whole(rest: &[u8], salt: u32, next: Sequence) -> Option<Sequence> {
 
 /// Whether the bytes after the last good frame were ever promised: a mark that claims `next`
 /// stands among them. Marks are looked for at every place, for nothing says where frames begin.
-fn judge(rest: &[u8], salt: u32, next: Sequence, what: &'static str) -> Tail {
+fn judge(rest: &[u8], salt: u32, next: Sequence, what: &'static str) -> SegmentTail {
     if rest.iter().all(|&byte| byte == 0) {
-        return Tail::Clean;
+        return SegmentTail::Clean;
     }
     let claims = rest.windows(MARK_BYTES).any(|place| {
         let looks_so = place[12] == MARK && frame::word(&place[8..]) == 8;
         let mark = if looks_so { frame::read(place, salt) } else { None };
         mark.and_then(|mark| mark.claim()).is_some_and(|claimed| claimed >= next)
     });
-    if claims { Tail::Damaged(what) } else { Tail::Torn(what) }
+    if claims { SegmentTail::Damaged(what) } else { SegmentTail::Torn(what) }
 }
 
 #[cfg(test)]
@@ -119,7 +120,7 @@ mod tests {
         bytes
     }
 
-    fn tail_of(bytes: &[u8]) -> (u64, Tail) {
+    fn tail_of(bytes: &[u8]) -> (u64, SegmentTail) {
         let scanned = scan(bytes, HEADER, |_, _| Ok(())).unwrap();
         (scanned.next.0, scanned.tail)
     }
@@ -127,9 +128,9 @@ mod tests {
     #[test]
     fn a_whole_segment_is_clean_with_and_without_zeros() {
         let mut bytes = segment();
-        assert_eq!(tail_of(&bytes), (7, Tail::Clean));
+        assert_eq!(tail_of(&bytes), (7, SegmentTail::Clean));
         bytes.resize(bytes.len() + 5000, 0);
-        assert_eq!(tail_of(&bytes), (7, Tail::Clean));
+        assert_eq!(tail_of(&bytes), (7, SegmentTail::Clean));
     }
 
     #[test]
@@ -141,8 +142,8 @@ mod tests {
             let (next, tail) = tail_of(&bytes);
             let last = place >= segment::HEADER_BYTES + 2 * batch;
             assert!(next < 7, "byte {place} was not noticed");
-            assert_eq!(matches!(tail, Tail::Torn(_)), last, "byte {place}: {tail:?}");
-            assert_eq!(matches!(tail, Tail::Damaged(_)), !last, "byte {place}: {tail:?}");
+            assert_eq!(matches!(tail, SegmentTail::Torn(_)), last, "byte {place}: {tail:?}");
+            assert_eq!(matches!(tail, SegmentTail::Damaged(_)), !last, "byte {place}: {tail:?}");
         }
     }
 
@@ -153,18 +154,18 @@ mod tests {
         let mut mark = Batch::after(Sequence(6));
         let (mark, _) = mark.seal(Sequence(6), HEADER.salt(), last.previous);
         let marked = [&whole, mark].concat();
-        assert_eq!(tail_of(&marked), (7, Tail::Clean));
+        assert_eq!(tail_of(&marked), (7, SegmentTail::Clean));
         for place in segment::HEADER_BYTES..whole.len() {
             let mut bytes = marked.clone();
             bytes[place] ^= 0x40;
             let (next, tail) = tail_of(&bytes);
-            assert!(next < 7 && matches!(tail, Tail::Damaged(_)), "byte {place}: {tail:?}");
+            assert!(next < 7 && matches!(tail, SegmentTail::Damaged(_)), "byte {place}: {tail:?}");
         }
         for place in whole.len()..marked.len() {
             let mut bytes = marked.clone();
             bytes[place] ^= 0x40;
             let (next, tail) = tail_of(&bytes);
-            assert!(next == 7 && matches!(tail, Tail::Torn(_)), "byte {place}: {tail:?}");
+            assert!(next == 7 && matches!(tail, SegmentTail::Torn(_)), "byte {place}: {tail:?}");
         }
     }
 
@@ -187,7 +188,7 @@ mod tests {
         let whole = segment();
         for length in segment::HEADER_BYTES..whole.len() {
             let (next, tail) = tail_of(&whole[..length]);
-            assert!(next < 7 && !matches!(tail, Tail::Damaged(_)), "prefix of {length}");
+            assert!(next < 7 && !matches!(tail, SegmentTail::Damaged(_)), "prefix of {length}");
         }
     }
 }

@@ -20,12 +20,12 @@ const PIECES_MAX: usize = 8;
 #[derive(Debug)]
 pub struct CheckpointStream {
     /// `None` once all pieces were handed over.
-    pieces: Option<SyncSender<Step>>,
+    pieces: Option<SyncSender<StreamStep>>,
     outcome: Receiver<Result<Published, LogError>>,
 }
 
 #[derive(Debug)]
-enum Step {
+enum StreamStep {
     Piece(Vec<u8>),
     Finish,
 }
@@ -70,10 +70,10 @@ impl CheckpointStream {
     /// Offers a piece. Does not wait for the disk.
     pub fn offer(&mut self, piece: Vec<u8>) -> Offered {
         let Some(pieces) = &self.pieces else { return Offered::Failed };
-        match pieces.try_send(Step::Piece(piece)) {
+        match pieces.try_send(StreamStep::Piece(piece)) {
             Ok(()) => Offered::Taken,
-            Err(TrySendError::Full(Step::Piece(piece))) => Offered::Full(piece),
-            Err(TrySendError::Full(Step::Finish) | TrySendError::Disconnected(_)) => {
+            Err(TrySendError::Full(StreamStep::Piece(piece))) => Offered::Full(piece),
+            Err(TrySendError::Full(StreamStep::Finish) | TrySendError::Disconnected(_)) => {
                 Offered::Failed
             }
         }
@@ -83,7 +83,7 @@ impl CheckpointStream {
     /// again later.
     pub fn finish(&mut self) -> bool {
         let Some(pieces) = &self.pieces else { return true };
-        match pieces.try_send(Step::Finish) {
+        match pieces.try_send(StreamStep::Finish) {
             Err(TrySendError::Full(_)) => false,
             Ok(()) | Err(TrySendError::Disconnected(_)) => {
                 self.pieces = None;
@@ -115,13 +115,13 @@ fn write<D: Disk>(
     owner: u64,
     covers: Sequence,
     keep: usize,
-    steps: &Receiver<Step>,
+    steps: &Receiver<StreamStep>,
 ) -> Result<Option<Published>, LogError> {
     let mut writer = CheckpointWriter::begin(disk, owner, covers, keep)?;
     for step in steps {
         match step {
-            Step::Piece(piece) => writer.piece(&piece)?,
-            Step::Finish => return writer.finish().map(Some),
+            StreamStep::Piece(piece) => writer.piece(&piece)?,
+            StreamStep::Finish => return writer.finish().map(Some),
         }
     }
     writer.abandon();

@@ -51,7 +51,7 @@ pub(crate) struct Closed {
 
 /// The segment that is written to.
 #[derive(Debug)]
-struct Active<F> {
+struct OpenSegment<F> {
     file: F,
     name: String,
     header: Header,
@@ -66,7 +66,7 @@ struct Active<F> {
 pub struct Writer<D: Disk> {
     disk: D,
     options: Options,
-    active: Active<D::File>,
+    active: OpenSegment<D::File>,
     closed: VecDeque<Closed>,
     /// The checksum of the last frame.
     previous: u32,
@@ -224,7 +224,7 @@ impl<D: Disk> Writer<D> {
     }
 }
 
-impl<F: DiskFile> Active<F> {
+impl<F: DiskFile> OpenSegment<F> {
     /// Writes `bytes` where the segment ends, and zeros further ahead if those are used up. Zeros
     /// that are as many as these bytes or fewer would cost more than they save.
     fn append(&mut self, bytes: &[u8], ahead: u64) -> Result<(), LogError> {
@@ -264,11 +264,11 @@ fn begin_segment<D: Disk>(
     disk: &D,
     header: Header,
     ahead: u64,
-) -> Result<Active<D::File>, LogError> {
+) -> Result<OpenSegment<D::File>, LogError> {
     let name = segment::name(header.number);
     let file = disk.create(&name).map_err(LogError::io("create", &name))?;
     let end = segment::HEADER_BYTES as u64;
-    let mut active = Active { file, name, header, end: 0, filled: 0 };
+    let mut active = OpenSegment { file, name, header, end: 0, filled: 0 };
     active.append(&header.to_bytes(), ahead)?;
     assert_eq!(active.end, end, "a segment begins with its header");
     active.file.sync().map_err(LogError::io("sync", &active.name))?;

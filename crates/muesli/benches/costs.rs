@@ -20,7 +20,7 @@ use bank::{AllOf, Running, amount, key, value};
 use cpu_time::ProcessTime;
 use muesli::blocking::block_on;
 use muesli::{Connect, Db, Error, Index, Space, SpaceOptions, Traffic, Tx};
-use muesli_cluster::{Durability, Failed, Server, ServerOptions, Stop, visit};
+use muesli_cluster::{Durability, Failed, Server, ServerOptions, StopServer, visit};
 use muesli_core::NodeId;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -42,7 +42,7 @@ const SHAPES: [(&str, u32, u16, bool); 4] = [
 /// Servers on threads of this process.
 struct Servers {
     addresses: Vec<String>,
-    running: Vec<(Stop, JoinHandle<Result<(), Failed>>)>,
+    running: Vec<(StopServer, JoinHandle<Result<(), Failed>>)>,
 }
 
 impl Servers {

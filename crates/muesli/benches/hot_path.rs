@@ -8,11 +8,13 @@ mod bank;
 
 use bank::{amount, key, value};
 use cpu_time::ThreadTime;
-use muesli::{Db, Error, Index, Options, SmallBytes, Space, SpaceOptions};
+use muesli::{Db, Error, Index, Options, Sampling, SmallBytes, Space, SpaceOptions};
 
 const ACCOUNTS: u64 = 10_000;
 const BATCH: u64 = 200_000;
 const ROUNDS: usize = 15;
+/// The share of transactions that a sampled history keeps whole.
+const SAMPLED: Sampling = Sampling::one_in(16);
 
 /// Two different accounts and an amount, drawn outside of what is measured.
 struct Draws {
@@ -63,9 +65,11 @@ fn bare_reads(map: &mut Bare, draws: &mut Draws, count: u64) {
     std::hint::black_box(sum);
 }
 
-fn open(history: bool) -> (Db, Space) {
+fn open(history: Option<Sampling>) -> (Db, Space) {
     let index = SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
-    let options = Options { history, ..Options::default() }.space("accounts", index);
+    let sampling = history.unwrap_or_default();
+    let options = Options { history: history.is_some(), sampling, ..Options::default() };
+    let options = options.space("accounts", index);
     let db = Db::open(options).expect("the options are good");
     let accounts = db.space("accounts").expect("just made");
     let load = async move |tx: &muesli::Tx| {
@@ -137,7 +141,7 @@ enum Mode {
 }
 
 /// Nanoseconds of processor time per transaction of each round.
-fn measure_db(mode: Mode, history: bool, rounds: usize, batch: u64) -> Vec<f64> {
+fn measure_db(mode: Mode, history: Option<Sampling>, rounds: usize, batch: u64) -> Vec<f64> {
     let (db, accounts) = open(history);
     let here = db.clone();
     let task = async move || {
@@ -187,11 +191,12 @@ fn table() {
     let of = |name, mode, history| {
         row(name, &mut measure_db(mode, history, ROUNDS, BATCH), bare_transfer)
     };
-    of("transfer, plain closure", Mode::Plain, false);
-    of("transfer, async closure", Mode::Async, false);
-    of("transfer, async, history recorded", Mode::Async, true);
+    of("transfer, plain closure", Mode::Plain, None);
+    of("transfer, async closure", Mode::Async, None);
+    of("transfer, async, history recorded", Mode::Async, Some(Sampling::ALL));
+    of("transfer, async, one in 16 recorded", Mode::Async, Some(SAMPLED));
     let bare_lookup = row("bare: 8 look-ups", &mut measure_bare(bare_reads, ROUNDS, BATCH), 0.0);
-    row("read-only, 8 keys", &mut measure_db(Mode::Reads, false, ROUNDS, BATCH), bare_lookup);
+    row("read-only, 8 keys", &mut measure_db(Mode::Reads, None, ROUNDS, BATCH), bare_lookup);
 }
 
 fn main() {
@@ -201,10 +206,13 @@ fn main() {
         None => table(),
         Some("bare") => drop(measure_bare(bare, 1, count)),
         Some("bare-reads") => drop(measure_bare(bare_reads, 1, count)),
-        Some("plain") => drop(measure_db(Mode::Plain, false, 1, count)),
-        Some("async") => drop(measure_db(Mode::Async, false, 1, count)),
-        Some("history") => drop(measure_db(Mode::Async, true, 1, count)),
-        Some("reads") => drop(measure_db(Mode::Reads, false, 1, count)),
-        Some(other) => panic!("no mode {other}: bare, bare-reads, plain, async, history, reads"),
+        Some("plain") => drop(measure_db(Mode::Plain, None, 1, count)),
+        Some("async") => drop(measure_db(Mode::Async, None, 1, count)),
+        Some("history") => drop(measure_db(Mode::Async, Some(Sampling::ALL), 1, count)),
+        Some("sampled") => drop(measure_db(Mode::Async, Some(SAMPLED), 1, count)),
+        Some("reads") => drop(measure_db(Mode::Reads, None, 1, count)),
+        Some(other) => {
+            panic!("no mode {other}: bare, bare-reads, plain, async, history, sampled, reads")
+        }
     }
 }

@@ -117,6 +117,13 @@ pub enum Error {
     /// The space does not exist, or cannot do this.
     #[error("{0}")]
     Space(String),
+    /// The space is of another database: each has its own, also under the same name. (Connections to
+    /// one cluster share its spaces.)
+    #[error("space number {space} is of another database; ask this one for it by `Db::space`")]
+    OtherDatabase {
+        /// The space's number in its own database.
+        space: u16,
+    },
     /// A plain closure read a key that lives on another loop, or that another transaction is just
     /// committing there.
     #[error("the key cannot be read in one step on this loop; use an async body instead")]
@@ -178,6 +185,7 @@ impl Error {
             Error::Ended
             | Error::ReadOnly
             | Error::Space(_)
+            | Error::OtherDatabase { .. }
             | Error::NotHere
             | Error::Procedure(_)
             | Error::Options(_) => ErrorKind::Misuse,

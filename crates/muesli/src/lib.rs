@@ -30,6 +30,8 @@ mod options;
 pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
+#[cfg(all(feature = "cluster", unix))]
+pub mod server;
 mod session;
 pub mod structures;
 mod transaction;
@@ -46,10 +48,11 @@ pub use embedded::protocols::{protocol_names, register_protocol};
 pub use error::{Error, ErrorKind};
 pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
+pub use muesli_core::recorder::Sampling;
 pub use muesli_core::{
-    Abort, Action, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked, Limit,
-    Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId, Secret,
-    SmallBytes, Stop, Timestamp, Touched, Traffic, TxnId,
+    Abort, Action, ActionCode, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked,
+    Limit, Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId,
+    Secret, SmallBytes, Stop, Timestamp, Touched, Traffic, TxnId,
 };
 pub use options::{Options, Retry};
 #[cfg(feature = "cluster")]

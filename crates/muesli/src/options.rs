@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use muesli_core::recorder::Sampling;
 use muesli_core::{Actions, Limits, Procedures, SpaceOptions};
 
 use crate::procedures::{self, StoredProcedure, builtin};
@@ -46,6 +47,11 @@ pub struct Options {
     /// Whether what transactions do is recorded, to be checked; see
     /// [`Db::close`](crate::Db::close).
     pub history: bool,
+    /// Which transactions are recorded whole, where they are: [`Sampling::one_in`] a number of them,
+    /// by their ids. Of the others it is recorded what they wrote, so that the history has whoever
+    /// wrote what the sampled ones have read. The checker finds no violation in it that is false,
+    /// and may miss some ([`Sampling`]).
+    pub sampling: Sampling,
     /// When the database is closed, transactions that are open then may take so long to end; those
     /// that have not are aborted.
     pub close_within: Duration,
@@ -79,6 +85,7 @@ impl Default for Options {
             procedures: builtin::all(),
             procedure_threads: 1,
             history: false,
+            sampling: Sampling::ALL,
             close_within: CLOSE_WITHIN,
             applies_at_close: true,
             transaction_timeout: TRANSACTION_TIMEOUT,

@@ -23,11 +23,11 @@ use muesli_core::Protocol;
 use crate::costs::Costs;
 use crate::processor::Load;
 use crate::time::Span;
-use pair::{Pair, Shape};
+use pair::{CalibrationPair, PairShape};
 
 /// One equation: what was done, and how long it took in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-struct Measured {
+struct CalibrationRun {
     load: Load,
     nanos: f64,
 }
@@ -47,14 +47,15 @@ pub fn measure<P: Protocol>(mut progress: impl FnMut(&str)) -> io::Result<Costs>
     progress("a node");
     let mut equations = Vec::new();
     for logging in [false, true] {
-        let mut pair = Pair::<P>::new(logging);
-        for shape in Shape::all() {
+        let mut pair = CalibrationPair::<P>::new(logging);
+        for shape in PairShape::all() {
             equations.push(measure_shape(&mut pair, shape));
         }
     }
     let costs = fit::fit(&equations);
     progress("a connection");
-    let (short, long) = (Connection::measure(SHORT_BYTES)?, Connection::measure(LONG_BYTES)?);
+    let (short, long) =
+        (CalibrationConnection::measure(SHORT_BYTES)?, CalibrationConnection::measure(LONG_BYTES)?);
     let more = (long.read + long.write - short.read - short.write).max(0.0);
     // Every byte is counted twice, where it is sent and where it is received.
     let byte_nanos = more / (LONG_BYTES - SHORT_BYTES) as f64 / 2.0;
@@ -70,15 +71,15 @@ pub fn measure<P: Protocol>(mut progress: impl FnMut(&str)) -> io::Result<Costs>
     })
 }
 
-fn measure_shape<P: Protocol>(pair: &mut Pair<P>, shape: Shape) -> Measured {
+fn measure_shape<P: Protocol>(pair: &mut CalibrationPair<P>, shape: PairShape) -> CalibrationRun {
     (0..WARM_UP).for_each(|_| pair.transaction(shape));
-    let mut best: Option<Measured> = None;
+    let mut best: Option<CalibrationRun> = None;
     for _ in 0..REPEATS {
         pair.take_load();
         let started = Instant::now();
         (0..ROUNDS).for_each(|_| pair.transaction(shape));
         let nanos = started.elapsed().as_nanos() as f64;
-        let measured = Measured { load: pair.take_load(), nanos };
+        let measured = CalibrationRun { load: pair.take_load(), nanos };
         if best.is_none_or(|best| measured.nanos < best.nanos) {
             best = Some(measured);
         }
@@ -108,7 +109,7 @@ fn sync() -> io::Result<f64> {
 
 /// What a connection to this machine costs, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-struct Connection {
+struct CalibrationConnection {
     /// Looking whether anything has come, when nothing has.
     look: f64,
     /// One read.
@@ -121,16 +122,19 @@ struct Connection {
 const SHORT_BYTES: usize = 64;
 const LONG_BYTES: usize = 16 * 1_024;
 
-impl Connection {
-    fn measure(bytes: usize) -> io::Result<Connection> {
+impl CalibrationConnection {
+    fn measure(bytes: usize) -> io::Result<CalibrationConnection> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let mut near = TcpStream::connect(listener.local_addr()?)?;
         let (mut far, _) = listener.accept()?;
         near.set_nodelay(true)?;
         near.set_nonblocking(true)?;
         let mut buffer = vec![0; bytes];
-        let mut best =
-            Connection { look: f64::INFINITY, read: f64::INFINITY, write: f64::INFINITY };
+        let mut best = CalibrationConnection {
+            look: f64::INFINITY,
+            read: f64::INFINITY,
+            write: f64::INFINITY,
+        };
         for _ in 0..REPEATS * 1_000 {
             let started = Instant::now();
             far.write_all(&buffer)?;
@@ -170,8 +174,8 @@ mod tests {
 
     #[test]
     fn shapes_differ_in_what_they_do() {
-        let mut pair = Pair::<Score>::new(true);
-        for shape in Shape::all() {
+        let mut pair = CalibrationPair::<Score>::new(true);
+        for shape in PairShape::all() {
             pair.take_load();
             pair.transaction(shape);
             let load = pair.take_load();

@@ -16,9 +16,9 @@ use crate::time::{Span, VirtualTime};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalClock {
     /// Beside the others, because it is looked at in every turn.
-    newest: Piece,
+    newest: ClockPiece,
     /// In order of their starts.
-    earlier: Vec<Piece>,
+    earlier: Vec<ClockPiece>,
 }
 
 /// How much faster than virtual time a clock runs, in parts per million; negative is slower.
@@ -26,7 +26,7 @@ pub struct LocalClock {
 pub struct Drift(i32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+struct ClockPiece {
     start: VirtualTime,
     local_start: u64,
     drift: Drift,
@@ -53,7 +53,7 @@ impl Drift {
     }
 }
 
-impl Piece {
+impl ClockPiece {
     fn local(&self, now: VirtualTime) -> u64 {
         self.local_start.saturating_add(scaled(now.since(self.start).as_nanos(), self.drift.rate()))
     }
@@ -85,7 +85,7 @@ impl LocalClock {
     /// A clock that is `ahead` at the start of the world.
     pub fn new(ahead: Span, drift: Drift) -> Self {
         let start = VirtualTime::ZERO;
-        let newest = Piece { start, local_start: ahead.as_nanos(), drift };
+        let newest = ClockPiece { start, local_start: ahead.as_nanos(), drift };
         LocalClock { newest, earlier: Vec::new() }
     }
 
@@ -111,7 +111,8 @@ impl LocalClock {
     pub fn adjust(&mut self, now: VirtualTime, leap: Span, drift: Drift) {
         let now = now.max(self.newest.start);
         let local_start = self.newest.local(now).saturating_add(leap.as_nanos());
-        let earlier = std::mem::replace(&mut self.newest, Piece { start: now, local_start, drift });
+        let earlier =
+            std::mem::replace(&mut self.newest, ClockPiece { start: now, local_start, drift });
         self.earlier.push(earlier);
     }
 

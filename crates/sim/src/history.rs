@@ -15,9 +15,13 @@ use muesli_check::{
     BuildError, Header, History, HistoryBuilder, Kind, Seen, TransactionBuilder, TxnId, Value,
     Version,
 };
-use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
+use muesli_core::recorder::{Operation, PartRan, Sampling, Status, TxnRecord};
 use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp};
 use serde_json::{Map, Value as Json};
+
+use sampled::Sampled;
+
+mod sampled;
 
 /// A transaction as its node recorded it, and what its client was told.
 #[derive(Clone, Debug)]
@@ -65,6 +69,8 @@ pub trait Remains {
     /// What the parts of a one-round transaction did, as participants there saw it, each with the
     /// place of the transaction.
     fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan>;
+    /// Which transactions were recorded whole.
+    fn sampling(&self) -> Sampling;
     /// The version chains of its repositories.
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)];
 }
@@ -80,43 +86,32 @@ pub fn by_versions<N: Remains>(
     meta: Map<String, Json>,
 ) -> Result<History, BuildError> {
     let mut builder = HistoryBuilder::new(Kind::Version);
+    let sampled = Sampled::of(nodes);
+    let mut meta = meta;
+    if let Some(sampled) = &sampled {
+        meta.insert("sampled_one_in".to_owned(), sampled.share().into());
+    }
     builder.meta(meta);
-    let names = Names { catalog };
-    let lasting = Lasting::of(nodes);
-    for node in nodes {
-        for mut told in node.told() {
-            if told.crashed {
-                told.operations.retain(|it| lasting.was_seen(it));
-            }
-            let asked = matches!(told.status, Status::Unknown | Status::Running);
-            let applied = || applied(nodes, told.record.id, &lasting);
-            let at = told.record.at.or_else(|| if asked { applied() } else { None });
-            if asked && at.is_none() {
-                told.operations.retain(|it| !finds_a_deletion(it));
-            }
-            if let Some(at) = at.filter(|_| told.status != Status::Aborted) {
-                told.operations.extend(executed(nodes, told.record.id));
-                let ran: Vec<_> = ran(nodes, told.record.id, at).collect();
-                // What nobody was told of may have run over writes that were not stable, and be
-                // lost with them: of what it read counts what lasts.
-                let interactive = !told.operations.is_empty();
-                let sure = told.status == Status::Committed;
-                if interactive {
-                    as_found_at_the_end(&mut told.operations, &ran);
+    let names = KeyNames { catalog };
+    for (told, at) in all(nodes) {
+        match &sampled {
+            None => names.add(&mut builder, &told, at)?,
+            Some(sampled) => {
+                if let Some(told) = sampled.kept(told, at) {
+                    names.add(&mut builder, &told, at)?;
                 }
-                let counts = |it: &Operation| {
-                    is_write(it) || (!interactive && (sure || lasting.was_seen(it)))
-                };
-                told.operations.extend(ran.into_iter().filter(counts));
             }
-            names.add(&mut builder, &told, at)?;
         }
     }
     for (repository, chains) in nodes.iter().flat_map(|node| node.chains()) {
         let replica = format!("r{}", repository.0);
         for (space, key, versions) in chains {
             // Version zero is what was there before anybody wrote.
-            let written = versions.iter().filter(|version| **version != Timestamp::ZERO);
+            let is_known = |at: &&Timestamp| match &sampled {
+                None => **at != Timestamp::ZERO,
+                Some(sampled) => sampled.has(*space, key, **at),
+            };
+            let written = versions.iter().filter(is_known);
             let versions: Vec<_> = written.map(|version| Version::Number(version.0)).collect();
             if !versions.is_empty() {
                 builder.order(&names.key(*space, key), Value::Text(&replica), &versions)?;
@@ -124,6 +119,45 @@ pub fn by_versions<N: Remains>(
         }
     }
     Ok(builder.finish())
+}
+
+/// All transactions of a run with all that is known of each, and where it lies.
+fn all<N: Remains>(nodes: &[N]) -> impl Iterator<Item = (Told, Option<Timestamp>)> + use<'_, N> {
+    let lasting = Lasting::of(nodes);
+    let told = nodes.iter().flat_map(|node| node.told());
+    told.map(move |told| completed(nodes, &lasting, told))
+}
+
+/// A transaction with what participants know of it, and where it lies.
+fn completed<N: Remains>(
+    nodes: &[N],
+    lasting: &Lasting<'_>,
+    mut told: Told,
+) -> (Told, Option<Timestamp>) {
+    if told.crashed {
+        told.operations.retain(|it| lasting.was_seen(it));
+    }
+    let asked = matches!(told.status, Status::Unknown | Status::Running);
+    let applied = || applied(nodes, told.record.id, lasting);
+    let at = told.record.at.or_else(|| if asked { applied() } else { None });
+    if asked && at.is_none() {
+        told.operations.retain(|it| !finds_a_deletion(it));
+    }
+    if let Some(at) = at.filter(|_| told.status != Status::Aborted) {
+        told.operations.extend(executed(nodes, told.record.id));
+        let ran: Vec<_> = ran(nodes, told.record.id, at).collect();
+        // What nobody was told of may have run over writes that were not stable, and be
+        // lost with them: of what it read counts what lasts.
+        let interactive = !told.operations.is_empty();
+        let sure = told.status == Status::Committed;
+        if interactive {
+            as_found_at_the_end(&mut told.operations, &ran);
+        }
+        let counts =
+            |it: &Operation| is_write(it) || (!interactive && (sure || lasting.was_seen(it)));
+        told.operations.extend(ran.into_iter().filter(counts));
+    }
+    (told, at)
 }
 
 /// Where a transaction lies whose client never learned it, as participants say who applied it. A
@@ -290,11 +324,11 @@ fn is_write(operation: &Operation) -> bool {
 }
 
 /// How spaces are named in keys.
-struct Names<'a> {
+struct KeyNames<'a> {
     catalog: &'a Catalog,
 }
 
-impl Names<'_> {
+impl KeyNames<'_> {
     fn key(&self, space: SpaceId, key: &SmallBytes) -> Vec<u8> {
         let mut name = self.space(space).as_bytes().to_vec();
         name.push(b'/');

@@ -88,7 +88,7 @@ pub enum Arrival<M> {
 
 /// A link that broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Break {
+pub struct LinkBreak {
     /// The life that ended.
     pub epoch: Epoch,
     /// When the first of the two nodes given to [`Network::sever`] is told.
@@ -156,7 +156,7 @@ impl<M> Network<M> {
     }
 
     /// Breaks the link between two nodes; `None` if it is broken already.
-    pub fn sever(&mut self, now: VirtualTime, first: NodeId, second: NodeId) -> Option<Break> {
+    pub fn sever(&mut self, now: VirtualTime, first: NodeId, second: NodeId) -> Option<LinkBreak> {
         let there = lane_index(self.topology.nodes(), first, second);
         if first == second || self.lanes[there].broken {
             return None;
@@ -164,7 +164,7 @@ impl<M> Network<M> {
         let epoch = Epoch(self.lanes[there].epoch);
         let second_told = self.cut(now, first, second);
         let first_told = self.cut(now, second, first);
-        Some(Break { epoch, first_told, second_told })
+        Some(LinkBreak { epoch, first_told, second_told })
     }
 
     /// Cuts one lane and draws when its receiver is told.
@@ -190,7 +190,7 @@ impl<M> Network<M> {
 
     /// A node stops for good or for a while: all its links break, and nothing under way to it
     /// arrives any more. Returns the links that were not broken before, by the other end.
-    pub fn crash(&mut self, now: VirtualTime, node: NodeId) -> Vec<(NodeId, Break)> {
+    pub fn crash(&mut self, now: VirtualTime, node: NodeId) -> Vec<(NodeId, LinkBreak)> {
         self.down.insert(node);
         let others = (0..self.topology.nodes() as u32).map(NodeId).filter(|other| *other != node);
         let breaks = others.filter_map(|other| {

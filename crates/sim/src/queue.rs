@@ -28,7 +28,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct EventQueue<E> {
     /// The lists run through these; apart from the events, so that walking a list is cheap.
-    links: Vec<Link>,
+    links: Vec<QueueLink>,
     /// The event of each link; `None` iff that is free.
     events: Vec<Option<E>>,
     /// Head of the list of free slots.
@@ -44,7 +44,7 @@ pub struct EventQueue<E> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct QueueLink {
     time: u64,
     next: u32,
 }
@@ -148,7 +148,7 @@ impl<E> EventQueue<E> {
         next = self.lists[level][digit].head;
         self.clear(level, digit);
         while next != NONE {
-            let Link { time, next: after } = self.links[next as usize];
+            let QueueLink { time, next: after } = self.links[next as usize];
             if next != first {
                 self.link(next, time);
             }
@@ -193,7 +193,7 @@ impl<E> EventQueue<E> {
     }
 
     fn allocate(&mut self, time: u64, event: E) -> u32 {
-        let link = Link { time, next: NONE };
+        let link = QueueLink { time, next: NONE };
         if self.free == NONE {
             let slot = u32::try_from(self.links.len()).ok().filter(|slot| *slot != NONE);
             let slot = slot.expect("the event queue holds at most four billion events");

@@ -60,30 +60,30 @@ pub use run::{HostHistory, Run, Stuck};
 pub use setup::{Mistake, Setup, SetupError};
 pub use strangers::{Heard, Strangers};
 
-use clients::Client;
-use host::{Host, Input};
-use links::Sent;
+use clients::WorldClient;
+use host::{Host, HostInput};
+use links::SentMessage;
 use message::Message;
-use station::Station;
+use station::HostEngine;
 use strangers::Crowd;
-use tasks::{TaskId, Tasks, Woken};
+use tasks::{TaskId, Woken, WorldTasks};
 
 /// A world of nodes that run one protocol.
 pub struct World {
     now: VirtualTime,
     queue: EventQueue<Event>,
-    network: Network<Sent>,
-    stations: Vec<Rc<Station>>,
+    network: Network<SentMessage>,
+    stations: Vec<Rc<HostEngine>>,
     /// Nodes that the catalog does not list: clients that come and go.
     visitors: Arc<BTreeSet<NodeId>>,
     /// The tasks of each host. Beside the stations and not in them, because a poll borrows both.
-    tasks: Vec<Tasks>,
+    tasks: Vec<WorldTasks>,
     /// Hosts whose turn begins now.
     due_turns: VecDeque<usize>,
     woken: Woken,
     /// Empty between uses.
     woken_names: Vec<TaskId>,
-    clients: Vec<Client>,
+    clients: Vec<WorldClient>,
     stop: StopFlag,
     seed: Seed,
     catalog: Arc<Catalog>,
@@ -114,7 +114,7 @@ pub struct World {
 /// What happens in the world.
 enum Event {
     /// A message is due at its receiver.
-    Arrive { epoch: Epoch, sent: Sent },
+    Arrive { epoch: Epoch, sent: SentMessage },
     /// A host's turn begins.
     Turn(usize),
     /// A role's timer is due.
@@ -155,7 +155,7 @@ impl World {
         let visitors = Arc::new(links::visitors(&setup.catalog, hosts));
         let stations = (0..hosts as u32).map(|place| {
             let host = RefCell::new(new_host(&setup, place, &visitors));
-            Rc::new(Station { database, host })
+            Rc::new(HostEngine { database, host })
         });
         let trace = if setup.trace_text { Trace::with_text() } else { Trace::digest_only() };
         let strangers_chance = setup.seed.split("strangers").stream();
@@ -166,7 +166,7 @@ impl World {
             stations: stations.collect(),
             visitors: Arc::clone(&visitors),
             network: Network::new(setup.topology, setup.seed.split("network").stream()),
-            tasks: (0..hosts as u32).map(|place| Tasks::new(place, woken.clone())).collect(),
+            tasks: (0..hosts as u32).map(|place| WorldTasks::new(place, woken.clone())).collect(),
             due_turns: VecDeque::new(),
             woken,
             woken_names: Vec::new(),
@@ -229,13 +229,13 @@ impl World {
             Event::Timer { place, incarnation, role, timer } => {
                 if self.is_alive(place, incarnation) {
                     self.trace_node(place, "timer", [role_number(role), timer.into(), 0]);
-                    self.offer(place, Input::Timer(role, timer));
+                    self.offer(place, HostInput::Timer(role, timer));
                 }
             }
             Event::Awake { place, incarnation, op } => {
                 if self.is_alive(place, incarnation) {
                     self.trace_node(place, "awake", [op.0, 0, 0]);
-                    self.offer(place, Input::Awake(op));
+                    self.offer(place, HostInput::Awake(op));
                 }
             }
             Event::Synced { place, incarnation } => self.synced(place, incarnation),
@@ -251,7 +251,7 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, epoch: Epoch, sent: Sent) {
+    fn arrive(&mut self, epoch: Epoch, sent: SentMessage) {
         let (from, to) = (sent.envelope.from.node, sent.envelope.to.node);
         match self.network.arrive(self.now, from, to, epoch, sent) {
             Arrival::Delivered(sent) => self.deliver(sent),
@@ -260,7 +260,7 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, sent: Sent) {
+    fn deliver(&mut self, sent: SentMessage) {
         let envelope = &sent.envelope;
         self.trace_message(envelope.message.name, envelope);
         self.messages += u64::from(envelope.from.node != envelope.to.node);
@@ -268,7 +268,7 @@ impl World {
             crowd.hear(envelope.message.name, envelope);
         }
         let sender = self.sender_of(&sent);
-        self.offer(sent.envelope.to.node.0 as usize, Input::Message(sender, sent));
+        self.offer(sent.envelope.to.node.0 as usize, HostInput::Message(sender, sent));
     }
 
     fn synced(&mut self, place: usize, incarnation: u32) {
@@ -283,7 +283,7 @@ impl World {
         if let Some(end) = next {
             self.queue.push(end, Event::Synced { place, incarnation });
         }
-        self.offer(place, Input::Stable);
+        self.offer(place, HostInput::Stable);
     }
 
     /// Whether the host still is in that life of its node.

@@ -100,8 +100,8 @@ pub struct Counters {
     asks: bool,
     roams: bool,
     marks: Marks,
-    pairs: PerClient<Pair>,
-    ledgers: PerClient<Ledger>,
+    pairs: PerClient<CounterPair>,
+    ledgers: PerClient<CounterLedger>,
 }
 
 /// How delayed adds are made.
@@ -118,7 +118,7 @@ type Shown = (Vec<i64>, Asked);
 
 /// What a client remembers.
 #[derive(Debug)]
-pub struct Memory {
+pub struct CounterMemory {
     groups: [Vec<Counter>; 3],
     reader: Db,
     /// The most that this session has seen each hot counter show.
@@ -130,22 +130,22 @@ type Seen = BTreeMap<usize, i64>;
 
 /// Two clients of one session.
 #[derive(Debug, Default)]
-struct Pair {
+struct CounterPair {
     /// Its handle, made by whoever comes first.
     db: Option<Db>,
     /// Whether one of them has its turn.
     busy: bool,
-    /// As [`Memory::seen`].
+    /// As [`CounterMemory::seen`].
     seen: Seen,
 }
 
 /// A client's turn in its pair; a client that is gone gives it back.
-struct Turn<'a> {
-    pair: &'a PerClient<Pair>,
+struct CounterStep<'a> {
+    pair: &'a PerClient<CounterPair>,
     number: u32,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for CounterStep<'_> {
     fn drop(&mut self) {
         self.pair.of(self.number).busy = false;
     }
@@ -155,7 +155,7 @@ impl Drop for Turn<'_> {
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 /// The counters of a phase, and what is added to each; nothing: they are read.
-struct Phase {
+struct CounterPhase {
     counters: Vec<usize>,
     amount: Option<i64>,
 }
@@ -164,7 +164,7 @@ struct Phase {
 type Added = (usize, usize, i64);
 
 #[derive(Debug, Default)]
-struct Ledger {
+struct CounterLedger {
     sure: BTreeMap<(usize, usize), i64>,
     perhaps: BTreeMap<(usize, usize), i64>,
     under_way: Vec<Added>,
@@ -172,7 +172,7 @@ struct Ledger {
     wrong_reads: Complaints,
 }
 
-impl Ledger {
+impl CounterLedger {
     fn begin_life(&mut self) {
         for (group, counter, amount) in std::mem::take(&mut self.under_way) {
             *self.perhaps.entry((group, counter)).or_default() += amount;
@@ -205,8 +205,8 @@ impl Counters {
             asks: values.flag("asked"),
             roams: values.flag("roam"),
             marks: Marks::new(values).delayed(values.flag("delayed")),
-            pairs: PerClient::new(clients, |_| Pair::default()),
-            ledgers: PerClient::new(clients, |_| Ledger::default()),
+            pairs: PerClient::new(clients, |_| CounterPair::default()),
+            ledgers: PerClient::new(clients, |_| CounterLedger::default()),
         }
     }
 
@@ -217,7 +217,7 @@ impl Counters {
         })
     }
 
-    fn draw(&self, chance: &mut Chance) -> [Phase; 3] {
+    fn draw(&self, chance: &mut Chance) -> [CounterPhase; 3] {
         [0, 1, 2].map(|group| {
             let mut counters = Vec::new();
             while counters.len() < self.used[group] {
@@ -228,12 +228,12 @@ impl Counters {
             }
             let amount = chance.between(1, AMOUNT_MOST) as i64;
             let adds = !chance.percent(self.reads[group]);
-            Phase { counters, amount: adds.then_some(amount) }
+            CounterPhase { counters, amount: adds.then_some(amount) }
         })
     }
 
     /// Waits for a client's turn in its pair, where sessions are shared; the session's handle.
-    async fn turn(&self, seat: &Seat) -> Result<Option<(Turn<'_>, Db)>, Error> {
+    async fn turn(&self, seat: &Seat) -> Result<Option<(CounterStep<'_>, Db)>, Error> {
         if !self.roams {
             return Ok(None);
         }
@@ -243,7 +243,7 @@ impl Counters {
                 let mut pair = self.pairs.of(number);
                 let db = pair.db.get_or_insert_with(|| seat.db.roaming()).clone();
                 if !std::mem::replace(&mut pair.busy, true) {
-                    return Ok(Some((Turn { pair: &self.pairs, number }, db)));
+                    return Ok(Some((CounterStep { pair: &self.pairs, number }, db)));
                 }
             }
             seat.db.sleep(LOOK_AGAIN).await?;
@@ -255,8 +255,8 @@ impl Counters {
     async fn run(
         &self,
         tx: &Tx,
-        (db, memory): (&Db, &Memory),
-        phases: &[Phase; 3],
+        (db, memory): (&Db, &CounterMemory),
+        phases: &[CounterPhase; 3],
     ) -> Result<Shown, Error> {
         let (space, catalog) = (db.space(SPACE)?, db.catalog_of_keys());
         let home = |key: &SmallBytes| {
@@ -294,7 +294,7 @@ impl Counters {
 
     /// A session has read hot counters, or added to them and asked: they never show less than
     /// before, and after an add more by that.
-    fn judge(&self, seat: &Seat, all: &mut Seen, phase: &Phase, shown: &[(usize, i64)]) {
+    fn judge(&self, seat: &Seat, all: &mut Seen, phase: &CounterPhase, shown: &[(usize, i64)]) {
         let mut ledger = self.ledgers.of(seat.client);
         for (place, shows) in shown {
             let counter = &phase.counters[*place];
@@ -309,8 +309,8 @@ impl Counters {
     }
 }
 
-fn added(phases: &[Phase; 3]) -> Vec<Added> {
-    let of = |(group, phase): (usize, &Phase)| {
+fn added(phases: &[CounterPhase; 3]) -> Vec<Added> {
+    let of = |(group, phase): (usize, &CounterPhase)| {
         let amount = phase.amount.unwrap_or(0);
         phase.counters.iter().map(move |counter| (group, *counter, amount)).collect::<Vec<_>>()
     };
@@ -320,7 +320,7 @@ fn added(phases: &[Phase; 3]) -> Vec<Added> {
 }
 
 impl Workload for Counters {
-    type Memory = Memory;
+    type Memory = CounterMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let counters = (SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() });
@@ -332,13 +332,13 @@ impl Workload for Counters {
         Ok(())
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<CounterMemory, Error> {
         self.ledgers.of(seat.client).begin_life();
         let groups = self.groups(seat.db.space(SPACE)?);
-        Ok(Memory { groups, reader: seat.db.read_only(), seen: BTreeMap::new() })
+        Ok(CounterMemory { groups, reader: seat.db.read_only(), seen: BTreeMap::new() })
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    async fn transact(&self, seat: &mut Seat, memory: &mut CounterMemory) -> (Ended, u32) {
         let phases = self.draw(&mut seat.chance);
         let adds = added(&phases);
         let turn = match self.turn(seat).await {

@@ -21,10 +21,10 @@ const SCRAMBLED: (u64, f64, f64) = (10_000_000_000, 0.99, 26.469_028_201_783_02)
 
 /// Draws key numbers.
 #[derive(Clone, Debug)]
-pub struct Distribution(Shape);
+pub struct Distribution(DistributionShape);
 
 #[derive(Clone, Debug)]
-enum Shape {
+enum DistributionShape {
     Uniform,
     /// With so many items beyond the count that are drawn and redrawn, for keys still to come.
     Zipfian(Zipfian),
@@ -42,15 +42,15 @@ impl Distribution {
     /// If there is no such name, or `theta` is not within 0 (included) and 1.
     pub fn new(name: &str, count: u64, theta: f64, room: u64) -> Distribution {
         Distribution(match name {
-            "uniform" => Shape::Uniform,
-            "zipfian" => Shape::Zipfian(Zipfian::new(count + 2 * room, theta)),
+            "uniform" => DistributionShape::Uniform,
+            "zipfian" => DistributionShape::Zipfian(Zipfian::new(count + 2 * room, theta)),
             "scrambled" => {
                 let (items, theta, zeta) = SCRAMBLED;
-                Shape::Scrambled(Zipfian::with_zeta(items, theta, zeta), room)
+                DistributionShape::Scrambled(Zipfian::with_zeta(items, theta, zeta), room)
             }
-            "latest" => Shape::Latest(Zipfian::new(count, theta)),
-            "hotspot" => Shape::Hotspot,
-            "exponential" => Shape::Exponential,
+            "latest" => DistributionShape::Latest(Zipfian::new(count, theta)),
+            "hotspot" => DistributionShape::Hotspot,
+            "exponential" => DistributionShape::Exponential,
             other => panic!("there is no distribution `{other}`"),
         })
     }
@@ -58,17 +58,17 @@ impl Distribution {
     /// Draws one of the numbers below `count`, which is at least 1 and never shrinks.
     pub fn draw(&mut self, count: u64, chance: &mut Chance) -> u64 {
         match &mut self.0 {
-            Shape::Uniform => chance.below(count),
-            Shape::Zipfian(zipfian) => below(count, || zipfian.draw(chance)),
-            Shape::Scrambled(zipfian, room) => {
+            DistributionShape::Uniform => chance.below(count),
+            DistributionShape::Zipfian(zipfian) => below(count, || zipfian.draw(chance)),
+            DistributionShape::Scrambled(zipfian, room) => {
                 let places = count.max(1) + 2 * *room;
                 below(count, || fnv_hash(zipfian.draw(chance)) % places)
             }
-            Shape::Latest(zipfian) => {
+            DistributionShape::Latest(zipfian) => {
                 zipfian.grow(count);
                 count - 1 - zipfian.draw(chance).min(count - 1)
             }
-            Shape::Hotspot => {
+            DistributionShape::Hotspot => {
                 let hot = ((count as f64 * HOTSPOT.0) as u64).clamp(1, count);
                 if hot == count || chance.fraction() < HOTSPOT.1 {
                     chance.below(hot)
@@ -76,7 +76,7 @@ impl Distribution {
                     hot + chance.below(count - hot)
                 }
             }
-            Shape::Exponential => {
+            DistributionShape::Exponential => {
                 let (share, part) = EXPONENTIAL;
                 let gamma = -libm::log(1.0 - share) / (count as f64 * part);
                 let offset = || (-libm::log(1.0 - chance.fraction()) / gamma) as u64;

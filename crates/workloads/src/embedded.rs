@@ -10,9 +10,9 @@ use muesli::blocking::block_on;
 use muesli::{Db, Error, Options, Report};
 use muesli_core::{Catalog, Nanos, NodeId};
 
+use crate::available;
 use crate::chance::Chance;
 use crate::loading::is_loaded;
-use crate::registry;
 use crate::tally::{Tallies, Tally, UNEXPECTED};
 use crate::workload::{AnyWorkload, Check, Clock, Seat};
 
@@ -83,7 +83,7 @@ pub fn run(
     tallies: &Arc<Tallies>,
 ) -> Result<Outcome, Error> {
     let mut options = plan.options.clone();
-    options.procedures = options.procedures.and(&registry::procedures());
+    options.procedures = options.procedures.and(&available::procedures());
     for (name, space) in workload.spaces(options.repositories) {
         options = options.space(name, space);
     }
@@ -137,7 +137,7 @@ fn run_on(
 }
 
 /// What came of the clients' run but for their tallies.
-struct Ran {
+struct LoopRun {
     length: Duration,
     messages: u64,
     /// What the warm-up counted.
@@ -149,7 +149,7 @@ async fn load_and_run(
     workload: &Arc<dyn AnyWorkload>,
     plan: &Embedded,
     tallies: &Arc<Tallies>,
-) -> Result<Ran, Error> {
+) -> Result<LoopRun, Error> {
     let (loader, session) = (workload.clone(), db.independent());
     db.run_on(0, async move || loader.load(&session).await).await??;
     let strict = db.strict();
@@ -158,18 +158,18 @@ async fn load_and_run(
     let unmeasured = Arc::new(Tallies::new(tallies.clients()));
     if plan.warm_up > Duration::ZERO {
         let length = Length::Time(plan.warm_up);
-        let part = Part { life: 1, length, seed, origin, tallies: unmeasured.clone() };
+        let part = LoopPart { life: 1, length, seed, origin, tallies: unmeasured.clone() };
         part.run(db, workload).await?;
     }
     let (begun, messages) = (Instant::now(), db.messages());
-    let part = Part { life: 2, length: plan.length, seed, origin, tallies: tallies.clone() };
+    let part = LoopPart { life: 2, length: plan.length, seed, origin, tallies: tallies.clone() };
     part.run(db, workload).await?;
     let (length, messages) = (begun.elapsed(), db.messages() - messages);
-    Ok(Ran { length, messages, warm_up: unmeasured.total() })
+    Ok(LoopRun { length, messages, warm_up: unmeasured.total() })
 }
 
 /// One life of all clients.
-struct Part {
+struct LoopPart {
     life: u32,
     length: Length,
     seed: u64,
@@ -178,7 +178,7 @@ struct Part {
     tallies: Arc<Tallies>,
 }
 
-impl Part {
+impl LoopPart {
     async fn run(&self, db: &Db, workload: &Arc<dyn AnyWorkload>) -> Result<(), Error> {
         let deadline = match self.length {
             Length::Time(length) => Nanos((self.origin.elapsed() + length).as_nanos() as u64),
@@ -199,7 +199,7 @@ impl Part {
         let clients = self.tallies.clients();
         let home = client as usize % db.loops();
         let share = self.length.share(client, clients);
-        let Part { life, seed, origin, .. } = *self;
+        let LoopPart { life, seed, origin, .. } = *self;
         let (db_of_client, workload, tallies) =
             (db.independent(), workload.clone(), self.tallies.clone());
         let body = async move || {

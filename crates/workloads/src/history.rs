@@ -7,7 +7,7 @@
 
 use muesli::Report;
 use muesli_check::{BuildError, Header, History, HistoryBuilder, Kind, TxnId, Value};
-use muesli_core::recorder::{Operation, PartRan};
+use muesli_core::recorder::{Operation, PartRan, Sampling};
 use muesli_core::{Catalog, RepositoryId, SpaceId, Timestamp};
 use muesli_sim::history::{self, Chain, Remains, Told};
 use serde_json::{Map, Value as Json};
@@ -46,6 +46,10 @@ impl Remains for Left<'_> {
 
     fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan> {
         self.0.recorder.ran_for(txn).collect()
+    }
+
+    fn sampling(&self) -> Sampling {
+        self.0.recorder.share()
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

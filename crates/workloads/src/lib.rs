@@ -1,6 +1,6 @@
 //! Workloads: what clients do to a database, to measure it and to find it wrong.
 //!
-//! [`workload`] says what one is; [`registry`] lists those that there are: [`bank`], [`ycsb`],
+//! [`workload`] says what one is; [`available`] lists those that there are: [`bank`], [`ycsb`],
 //! [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`], [`counter_service`],
 //! [`vacation`] and those on [`home`] copies. They are written once against [`muesli::Db`];
 //! [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under faults, and
@@ -8,6 +8,7 @@
 //! with one seed.
 
 pub mod append;
+pub mod available;
 pub mod background;
 pub mod bank;
 pub mod chance;
@@ -28,7 +29,6 @@ pub mod parameters;
 mod pauses;
 mod per_client;
 mod promises;
-pub mod registry;
 pub mod sets;
 pub mod simulated;
 pub mod tally;

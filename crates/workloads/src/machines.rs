@@ -1,6 +1,6 @@
 //! What simulated nodes run on: their processor and their network.
 //!
-//! [`Machine::measured`] is this project's own node on the machine where it was calibrated. The
+//! [`MachineModel::measured`] is this project's own node on the machine where it was calibrated. The
 //! others stand for the clusters of two papers, so that their figures can be set beside ours. The
 //! papers name processors and networks and print no costs, so the costs here are **estimates, made
 //! before any figure was run and not fitted to one**:
@@ -37,7 +37,7 @@ use thiserror::Error;
 
 /// A kind of node with its network.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Machine {
+pub struct MachineModel {
     /// What it is, in a few words.
     pub about: &'static str,
     /// What its work costs.
@@ -71,7 +71,7 @@ const WITH_PAUSES: Retry =
 const AT_ONCE: Retry =
     Retry { attempts: u32::MAX, pause: Duration::ZERO, pause_max: Duration::ZERO };
 
-impl Machine {
+impl MachineModel {
     /// The times of a node, as somebody who runs it on this machine would set them.
     pub fn set_times(&self, settings: &mut Settings) {
         // Locks are held for a few message times, not for the length of a gossip's round.
@@ -116,8 +116,8 @@ impl Machine {
     }
 
     /// This project's own node, as calibrated, in one rack.
-    pub fn measured() -> Machine {
-        Machine {
+    pub fn measured() -> MachineModel {
+        MachineModel {
             about: "Muesli's own node as calibrated, 10 Gbit/s",
             costs: Costs::measured(),
             network: lane(40, 20, 1_250_000_000),
@@ -131,8 +131,8 @@ impl Machine {
 
     /// A node of Bumper's evaluation (section VI): a virtual machine with one core of a 2.13 GHz
     /// Xeon E5506, 160 of them over gigabit Ethernet.
-    pub fn bumper_cluster() -> Machine {
-        Machine {
+    pub fn bumper_cluster() -> MachineModel {
+        MachineModel {
             about: "virtual machine, 1 core at 2.13 GHz, Java, gigabit Ethernet",
             costs: java(1.0),
             network: lane(100, 50, 125_000_000),
@@ -146,14 +146,14 @@ impl Machine {
 
     /// The same with clients that try again at once and never give up, as those of the benchmark
     /// port do.
-    pub fn bumper_port() -> Machine {
-        Machine { retry: AT_ONCE, ..Machine::bumper_cluster() }
+    pub fn bumper_port() -> MachineModel {
+        MachineModel { retry: AT_ONCE, ..MachineModel::bumper_cluster() }
     }
 
     /// A node of the Cloud-TM cluster (GMU, section VI): eight cores of 2.13 GHz Xeon E5506, of
     /// which four client threads keep about four busy, over gigabit Ethernet.
-    pub fn cloud_tm() -> Machine {
-        Machine {
+    pub fn cloud_tm() -> MachineModel {
+        MachineModel {
             about: "8 cores at 2.13 GHz, Java, gigabit Ethernet",
             costs: java(0.25),
             network: lane(50, 25, 125_000_000),
@@ -167,9 +167,9 @@ impl Machine {
 
     /// A repository of the Granola thesis (section 6.1.3): one core of a 3.2 GHz Xeon of 2005, ten
     /// machines with clients, gigabit Ethernet, and replication as far away as `replication`.
-    pub fn granola_cluster(replication: Span) -> Machine {
+    pub fn granola_cluster(replication: Span) -> MachineModel {
         let (micros, sync) = (Span::from_micros, Latency::Constant(replication));
-        Machine {
+        MachineModel {
             about: "1 core at 3.2 GHz (2005), gigabit Ethernet, ten machines with clients",
             costs: Costs {
                 turn: micros(1),
@@ -196,8 +196,8 @@ impl Machine {
 
     /// A node of FutureGrid (GMU, section VI): a virtual machine with two cores of a 2.93 GHz
     /// Xeon X5570, one client thread, over gigabit Ethernet.
-    pub fn future_grid() -> Machine {
-        Machine {
+    pub fn future_grid() -> MachineModel {
+        MachineModel {
             about: "virtual machine, 2 cores at 2.93 GHz, Java, gigabit Ethernet",
             costs: java(2.13 / 2.93 / 1.5),
             network: lane(100, 50, 125_000_000),
@@ -245,15 +245,15 @@ mod tests {
 
     #[test]
     fn one_thing_is_changed_or_nothing() {
-        let port = Machine::bumper_port();
+        let port = MachineModel::bumper_port();
         let changed = |text: &str| {
             let mut machine = port.clone();
             machine.change(text).map(|()| machine)
         };
         let validate = changed("validate-us=2").unwrap();
         assert_eq!(validate.costs.validate, Span::from_micros(2));
-        assert_eq!(Machine { costs: port.costs, ..validate }, port);
-        assert_eq!(changed("pauses=true").unwrap(), Machine::bumper_cluster());
+        assert_eq!(MachineModel { costs: port.costs, ..validate }, port);
+        assert_eq!(changed("pauses=true").unwrap(), MachineModel::bumper_cluster());
         let mut settings = Settings::default();
         changed("lock-wait-ms=0.5").unwrap().set_times(&mut settings);
         assert_eq!(settings.lock_wait, Nanos(500_000));
@@ -265,12 +265,12 @@ mod tests {
     #[test]
     fn more_cores_are_faster_and_all_are_slower_than_ours() {
         let [ours, one, two, eight] = [
-            Machine::measured(),
-            Machine::bumper_cluster(),
-            Machine::future_grid(),
-            Machine::cloud_tm(),
+            MachineModel::measured(),
+            MachineModel::bumper_cluster(),
+            MachineModel::future_grid(),
+            MachineModel::cloud_tm(),
         ];
-        let message = |machine: &Machine| machine.costs.receive + machine.costs.send;
+        let message = |machine: &MachineModel| machine.costs.receive + machine.costs.send;
         assert!(message(&one) > message(&two) && message(&two) > message(&eight));
         assert!(message(&eight) > message(&ours));
     }

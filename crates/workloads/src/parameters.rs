@@ -38,7 +38,7 @@ pub enum Kind {
 
 /// A value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Value {
+enum ParameterValue {
     Count(u64),
     Number(f64),
     Flag(bool),
@@ -47,7 +47,7 @@ enum Value {
 
 /// Values for all parameters of a workload.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Values(BTreeMap<&'static str, Value>);
+pub struct Values(BTreeMap<&'static str, ParameterValue>);
 
 /// A parameter that cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -106,22 +106,24 @@ impl fmt::Display for Kind {
 }
 
 impl Kind {
-    fn read(&self, text: &str) -> Option<Value> {
+    fn read(&self, text: &str) -> Option<ParameterValue> {
         match *self {
             Kind::Count(least, most) => {
                 let count = text.parse().ok().filter(|count| (least..=most).contains(count));
-                count.map(Value::Count)
+                count.map(ParameterValue::Count)
             }
             Kind::Percent => {
                 let share = text.parse().ok().filter(|share| (0.0..=100.0).contains(share));
-                share.map(Value::Number)
+                share.map(ParameterValue::Number)
             }
             Kind::Number(least, most) => {
                 let number = text.parse().ok().filter(|number| (least..most).contains(number));
-                number.map(Value::Number)
+                number.map(ParameterValue::Number)
             }
-            Kind::Flag => text.parse().ok().map(Value::Flag),
-            Kind::Choice(words) => words.iter().find(|word| **word == text).map(|w| Value::Word(w)),
+            Kind::Flag => text.parse().ok().map(ParameterValue::Flag),
+            Kind::Choice(words) => {
+                words.iter().find(|word| **word == text).map(|w| ParameterValue::Word(w))
+            }
         }
     }
 }
@@ -162,7 +164,7 @@ impl Values {
         Ok(Values(values))
     }
 
-    fn value(&self, name: &str) -> Value {
+    fn value(&self, name: &str) -> ParameterValue {
         *self.0.get(name).unwrap_or_else(|| panic!("the workload declares no parameter `{name}`"))
     }
 
@@ -172,7 +174,7 @@ impl Values {
     /// If the workload did not declare it as one; so for the other three.
     pub fn count(&self, name: &str) -> u64 {
         match self.value(name) {
-            Value::Count(count) => count,
+            ParameterValue::Count(count) => count,
             other => panic!("`{name}` is no count: {other:?}"),
         }
     }
@@ -183,7 +185,7 @@ impl Values {
     /// See [`count`](Self::count).
     pub fn number(&self, name: &str) -> f64 {
         match self.value(name) {
-            Value::Number(number) => number,
+            ParameterValue::Number(number) => number,
             other => panic!("`{name}` is no number: {other:?}"),
         }
     }
@@ -194,7 +196,7 @@ impl Values {
     /// See [`count`](Self::count).
     pub fn flag(&self, name: &str) -> bool {
         match self.value(name) {
-            Value::Flag(flag) => flag,
+            ParameterValue::Flag(flag) => flag,
             other => panic!("`{name}` is no flag: {other:?}"),
         }
     }
@@ -205,7 +207,7 @@ impl Values {
     /// See [`count`](Self::count).
     pub fn word(&self, name: &str) -> &'static str {
         match self.value(name) {
-            Value::Word(word) => word,
+            ParameterValue::Word(word) => word,
             other => panic!("`{name}` is no word: {other:?}"),
         }
     }

@@ -24,14 +24,14 @@ use muesli_sim::world::{
 };
 use thiserror::Error;
 
+use crate::available;
 use crate::chance::Chance;
 use crate::embedded::Length;
 use crate::guest;
 use crate::lingering::linger;
-use crate::machines::Machine;
+use crate::machines::MachineModel;
 use crate::pauses::{one_clock, pause};
 use crate::promises::ENDS;
-use crate::registry;
 use crate::tally::{Tallies, Tally};
 use crate::tempo::Tempo;
 use crate::workload::{AnyWorkload, Check, Clock, Seat};
@@ -234,7 +234,7 @@ pub fn run(
     plan: &Simulated,
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
-    run_on(&Machine::measured(), workload, plan, tallies)
+    run_on(&MachineModel::measured(), workload, plan, tallies)
 }
 
 /// As [`run`], on nodes like `machine`.
@@ -242,7 +242,7 @@ pub fn run(
 /// # Errors
 /// As [`run`].
 pub fn run_on(
-    machine: &Machine,
+    machine: &MachineModel,
     workload: &Arc<dyn AnyWorkload>,
     plan: &Simulated,
     tallies: &Arc<Tallies>,
@@ -270,7 +270,7 @@ pub fn run_protocol<P: Protocol>(
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
     let protocol = Arc::new(Typed::<P>(rules));
-    Simulation::new(&Machine::measured(), workload, plan, protocol, tallies)?.run()
+    Simulation::new(&MachineModel::measured(), workload, plan, protocol, tallies)?.run()
 }
 
 /// What a task in the world leaves when it has ended.
@@ -294,7 +294,7 @@ struct Simulation<'a> {
 
 impl<'a> Simulation<'a> {
     fn new(
-        machine: &Machine,
+        machine: &MachineModel,
         workload: &'a Arc<dyn AnyWorkload>,
         plan: &'a Simulated,
         protocol: Arc<dyn AnyProtocol>,
@@ -331,7 +331,7 @@ impl<'a> Simulation<'a> {
         }
         setup.settings.logging = plan.logging || machine.log.is_some();
         setup.disk = machine.log.unwrap_or_default();
-        setup.settings.procedures = registry::procedures();
+        setup.settings.procedures = available::procedures();
         plan.set_up(&mut setup);
         setup.settings.record_collected = plan.history;
         setup.settings.caches = plan.upkeep.caches;

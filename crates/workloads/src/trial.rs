@@ -30,12 +30,12 @@ use muesli_sim::world::{Background, Heard, Longest, Strangers};
 use serde_json::{Map, Value as Json};
 use thiserror::Error;
 
+use crate::available::{self, Description};
 use crate::chance::Chance;
 use crate::embedded::Length;
 use crate::history::by_lists;
 use crate::marks;
 use crate::parameters::ParameterError;
-use crate::registry::{self, Description};
 use crate::simulated::{
     self, Simulated, SimulatedOutcome, SimulationError, Upkeep, is_promised, promise, promise_of,
 };
@@ -221,7 +221,7 @@ impl Trial {
         let parameters: Vec<_> = marks.iter().filter(|_| takes).cloned().chain(own).collect();
         let workload = self.workload.build(&parameters, self.clients)?;
         let lists = if workload.is_one_round() { "append-procedures" } else { "append" };
-        let lists = registry::find(lists).expect("it is listed");
+        let lists = available::find(lists).expect("it is listed");
         trialled.trace = self.one_run(self.workload, workload, &simulated, &mut trialled)?;
         if self.workload.name != lists.name {
             simulated.trace = false;

@@ -1,7 +1,7 @@
 //! Strongly connected components (Tarjan), with an explicit stack: histories are deep.
 
 use super::Graph;
-use super::edges::Role;
+use super::edges::AuxiliaryRole;
 
 /// The components of the core of a graph (lone readers are left out).
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Components {
 
 const UNSEEN: u32 = u32::MAX;
 
-struct Search<'g> {
+struct ComponentSearch<'g> {
     graph: &'g Graph,
     /// Number of visit, from 0.
     number: Vec<u32>,
@@ -32,7 +32,7 @@ impl Components {
     /// comes close to the order of recording.
     pub(crate) fn new(graph: &Graph) -> Components {
         let nodes = graph.rows.nodes();
-        let mut search = Search {
+        let mut search = ComponentSearch {
             graph,
             number: vec![UNSEEN; nodes],
             low: vec![UNSEEN; nodes],
@@ -43,7 +43,8 @@ impl Components {
         };
         let auxiliary = graph.transactions..nodes as u32;
         for root in (0..graph.transactions).rev().chain(auxiliary) {
-            let core = graph.roles.get(root as usize).is_none_or(|role| *role == Role::Core);
+            let core =
+                graph.roles.get(root as usize).is_none_or(|role| *role == AuxiliaryRole::Core);
             if core && search.number[root as usize] == UNSEEN {
                 search.walk(root);
             }
@@ -52,7 +53,7 @@ impl Components {
     }
 }
 
-impl Search<'_> {
+impl ComponentSearch<'_> {
     fn walk(&mut self, root: u32) {
         self.enter(root);
         while let Some((node, followed)) = self.path.last_mut() {

@@ -7,14 +7,14 @@
 use super::precedence::{Interval, Ties, precede};
 use super::ranges::RangeTree;
 use super::tails::add_tails;
-use super::{Graph, Rows};
+use super::{AdjacencyRows, Graph};
 use crate::history::{Atom, TxnIndex};
 use crate::level::{EdgeSet, RealTime, Scope};
 use crate::resolve::Resolved;
 
 /// What part a transaction plays in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum AuxiliaryRole {
     /// Always there.
     Core,
     /// Judged alone together with the core.
@@ -40,14 +40,14 @@ pub(crate) enum AuxiliaryKind {
 #[derive(Debug)]
 pub(super) struct EdgeSink {
     transactions: u32,
-    roles: Vec<Role>,
+    roles: Vec<AuxiliaryRole>,
     edges: Vec<(u32, u32)>,
     into_readers: Vec<(u32, u32)>,
     next_node: u32,
 }
 
 impl EdgeSink {
-    fn new(roles: Vec<Role>) -> Self {
+    fn new(roles: Vec<AuxiliaryRole>) -> Self {
         let transactions = roles.len() as u32;
         let (edges, into_readers) = (Vec::new(), Vec::new());
         EdgeSink { transactions, roles, edges, into_readers, next_node: transactions }
@@ -58,25 +58,27 @@ impl EdgeSink {
         self.next_node - 1
     }
 
-    fn role(&self, node: u32) -> Role {
-        self.roles.get(node as usize).copied().unwrap_or(Role::Core)
+    fn role(&self, node: u32) -> AuxiliaryRole {
+        self.roles.get(node as usize).copied().unwrap_or(AuxiliaryRole::Core)
     }
 
     pub(super) fn present(&self, txn: TxnIndex) -> bool {
-        self.role(txn.0) != Role::Absent
+        self.role(txn.0) != AuxiliaryRole::Absent
     }
 
     /// Adds an edge unless an end is absent or both are the same.
     pub(super) fn push(&mut self, from: u32, to: u32) {
         let (source, target) = (self.role(from), self.role(to));
-        if from == to || source == Role::Absent {
+        if from == to || source == AuxiliaryRole::Absent {
             return;
         }
         match target {
-            Role::Core => self.edges.push((from, to)),
+            AuxiliaryRole::Core => self.edges.push((from, to)),
             // Two lone readers never stand in one graph.
-            Role::Reader if source == Role::Core => self.into_readers.push((to, from)),
-            Role::Reader | Role::Absent => {}
+            AuxiliaryRole::Reader if source == AuxiliaryRole::Core => {
+                self.into_readers.push((to, from))
+            }
+            AuxiliaryRole::Reader | AuxiliaryRole::Absent => {}
         }
     }
 
@@ -84,8 +86,8 @@ impl EdgeSink {
         let nodes = self.next_node as usize;
         Graph {
             transactions: self.transactions,
-            rows: Rows::new(nodes, &self.edges),
-            into_readers: Rows::new(self.roles.len(), &self.into_readers),
+            rows: AdjacencyRows::new(nodes, &self.edges),
+            into_readers: AdjacencyRows::new(self.roles.len(), &self.into_readers),
             roles: self.roles,
             auxiliary,
         }
@@ -113,16 +115,18 @@ pub(crate) fn build(resolved: &Resolved<'_>, scope: Scope, set: EdgeSet) -> Grap
     sink.finish(auxiliary)
 }
 
-fn roles(resolved: &Resolved<'_>, scope: Scope) -> Vec<Role> {
+fn roles(resolved: &Resolved<'_>, scope: Scope) -> Vec<AuxiliaryRole> {
     let role = |txn: TxnIndex| {
         let (committed, update) = (resolved.committed[txn.index()], resolved.update[txn.index()]);
         match scope {
-            Scope::All => Role::Core,
-            Scope::Committed if committed => Role::Core,
-            Scope::Committed => Role::Absent,
-            Scope::UpdatesAndOneReader { .. } if update => Role::Core,
-            Scope::UpdatesAndOneReader { uncommitted } if committed || uncommitted => Role::Reader,
-            Scope::UpdatesAndOneReader { .. } => Role::Absent,
+            Scope::All => AuxiliaryRole::Core,
+            Scope::Committed if committed => AuxiliaryRole::Core,
+            Scope::Committed => AuxiliaryRole::Absent,
+            Scope::UpdatesAndOneReader { .. } if update => AuxiliaryRole::Core,
+            Scope::UpdatesAndOneReader { uncommitted } if committed || uncommitted => {
+                AuxiliaryRole::Reader
+            }
+            Scope::UpdatesAndOneReader { .. } => AuxiliaryRole::Absent,
         }
     };
     resolved.history.indices().map(role).collect()

@@ -7,7 +7,7 @@
 //! over the window of the order they span, each reader a bit that nodes pass on to their
 //! successors. So 100 000 suspicious readers cost 800 sweeps of windows, not 100 000 searches.
 
-use super::edges::Role;
+use super::edges::AuxiliaryRole;
 use super::{Components, Graph};
 
 const LANES: usize = 128;
@@ -26,7 +26,7 @@ pub(crate) fn first_broken_reader(graph: &Graph, components: &Components) -> Opt
         position[*node as usize] = place as u32;
     }
     let mut suspects: Vec<Suspect> = (0..graph.transactions)
-        .filter(|node| graph.roles[*node as usize] == Role::Reader)
+        .filter(|node| graph.roles[*node as usize] == AuxiliaryRole::Reader)
         .filter_map(|reader| suspect(graph, &position, reader))
         .collect();
     suspects.sort_unstable_by_key(|suspect| (suspect.low, suspect.reader));

@@ -8,7 +8,7 @@
 use super::edges::EdgeSink;
 use crate::history::TxnIndex;
 use crate::level::EdgeSet;
-use crate::resolve::{Resolved, Tail};
+use crate::resolve::{ChainTail, Resolved};
 
 pub(super) fn add_tails(resolved: &Resolved<'_>, set: EdgeSet, sink: &mut EdgeSink) {
     if resolved.tails.is_empty() {
@@ -43,7 +43,7 @@ struct Group<'t> {
 }
 
 impl<'t> Group<'t> {
-    fn new(tail: &'t Tail, sink: &mut EdgeSink) -> Self {
+    fn new(tail: &'t ChainTail, sink: &mut EdgeSink) -> Self {
         let writers = tail.writers.as_slice();
         let nodes: Vec<u32> = (0..2 * writers.len()).map(|_| sink.new_node()).collect();
         let (prefixes, suffixes) = nodes.split_at(writers.len());

@@ -31,7 +31,7 @@ pub struct FormatError {
 }
 
 impl History {
-    /// Reads a history; the kind comes from its `meta` line, "version" if there is none.
+    /// PlacedReads a history; the kind comes from its `meta` line, "version" if there is none.
     ///
     /// # Errors
     /// [`FormatError`] with the first line that is not part of a history.
@@ -39,7 +39,7 @@ impl History {
         History::read_as(input, None)
     }
 
-    /// Reads a history whose kind is `kind` unless its `meta` line names one.
+    /// PlacedReads a history whose kind is `kind` unless its `meta` line names one.
     ///
     /// # Errors
     /// [`FormatError`] with the first line that is not part of a history.
@@ -74,7 +74,7 @@ impl History {
 
 /// The union of the fields of all three kinds of lines.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct JsonLine<'a> {
     #[serde(borrow, default)]
     t: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -110,7 +110,7 @@ fn text_of<'t>(text: &'t Option<Text<'_>>) -> Option<&'t str> {
 }
 
 fn read_line(builder: &mut HistoryBuilder, text: &str, first: bool) -> Result<(), String> {
-    let line: Line<'_> = serde_json::from_str(text).map_err(|error| reason(&error))?;
+    let line: JsonLine<'_> = serde_json::from_str(text).map_err(|error| reason(&error))?;
     match text_of(&line.t) {
         None | Some("txn") => read_transaction(builder, line),
         Some("order") => read_order(builder, line),
@@ -137,7 +137,7 @@ fn read_meta(builder: &mut HistoryBuilder, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn read_transaction(builder: &mut HistoryBuilder, line: Line<'_>) -> Result<(), String> {
+fn read_transaction(builder: &mut HistoryBuilder, line: JsonLine<'_>) -> Result<(), String> {
     let id = text_of(&line.id).ok_or("a transaction needs a text `id`")?;
     let begin = line.b.ok_or("a transaction needs `b`, its begin in nanoseconds")?;
     let status = read_status(text_of(&line.st))?;
@@ -175,7 +175,7 @@ fn read_status(letter: Option<&str>) -> Result<Status, String> {
     }
 }
 
-fn read_order(builder: &mut HistoryBuilder, line: Line<'_>) -> Result<(), String> {
+fn read_order(builder: &mut HistoryBuilder, line: JsonLine<'_>) -> Result<(), String> {
     let key = line.k.ok_or("an order line needs `k`")?;
     let versions = line.vs.ok_or("an order line needs `vs`, the list of versions")?;
     let node = read_atom(builder, line.node)?;

@@ -7,8 +7,8 @@
 //! appends that nobody read come after the chain.
 
 use super::lists::{Appends, Orders};
-use super::marks::Marks;
-use super::{Chains, Label, Link, Place, Reads, Resolved, Tail, fate, updates};
+use super::marks::VersionMarks;
+use super::{ChainPosition, ChainTail, Chains, Label, Link, PlacedReads, Resolved, fate, updates};
 use crate::finding::{Anomaly, Findings};
 use crate::history::{History, KeyId, Op, Status, TxnIndex};
 
@@ -20,19 +20,19 @@ pub(super) fn resolve(history: &History) -> Resolved<'_> {
     let orders = Orders::new(history, &appends, &committed, &mut findings);
     let (chains, links) = chain(history, &appends, &orders, &committed, &mut findings);
     let tails = tails(history, &appends, &orders, &committed);
-    let mut placer = Placer {
+    let mut placer = ListPlacer {
         history,
         appends: &appends,
         orders: &orders,
         committed: &committed,
         links: &links,
-        own: Marks::new(history.keys.len()),
-        first: Marks::new(history.keys.len()),
-        reads: Reads::default(),
+        own: VersionMarks::new(history.keys.len()),
+        first: VersionMarks::new(history.keys.len()),
+        reads: PlacedReads::default(),
         findings,
     };
     history.indices().for_each(|txn| placer.transaction(txn));
-    let Placer { reads, findings, .. } = placer;
+    let ListPlacer { reads, findings, .. } = placer;
     Resolved {
         history,
         update: updates(history, &committed),
@@ -114,7 +114,7 @@ fn tails(
     appends: &Appends,
     orders: &Orders<'_>,
     committed: &[bool],
-) -> Vec<Tail> {
+) -> Vec<ChainTail> {
     let mut observed = vec![false; history.elements.len()];
     for list in &orders.longest {
         list.iter().for_each(|element| observed[*element as usize] = true);
@@ -131,7 +131,7 @@ fn tails(
     unobserved.dedup();
     let of_one_key = unobserved.chunk_by(|a, b| a.0 == b.0);
     of_one_key
-        .map(|group| Tail {
+        .map(|group| ChainTail {
             key: group[0].0,
             writers: group.iter().map(|(_, writer)| *writer).collect(),
         })
@@ -139,7 +139,7 @@ fn tails(
 }
 
 /// Walks the transactions and collects the places they read.
-struct Placer<'a> {
+struct ListPlacer<'a> {
     history: &'a History,
     appends: &'a Appends,
     orders: &'a Orders<'a>,
@@ -147,13 +147,13 @@ struct Placer<'a> {
     /// The place of every ordered element in the chain of its key.
     links: &'a [u32],
     /// How many elements the transaction has appended so far per key.
-    own: Marks,
-    first: Marks,
-    reads: Reads,
+    own: VersionMarks,
+    first: VersionMarks,
+    reads: PlacedReads,
     findings: Findings,
 }
 
-impl Placer<'_> {
+impl ListPlacer<'_> {
     fn transaction(&mut self, txn: TxnIndex) {
         self.own.clear();
         self.first.clear();
@@ -261,7 +261,7 @@ impl Placer<'_> {
             Some(_) => self.add(Anomaly::UnrepeatableRead, txn, key, "twice, with different lists"),
             None => self.first.set(key, position),
         }
-        self.reads.places.push(Place { key, position });
+        self.reads.places.push(ChainPosition { key, position });
     }
 
     fn add(&mut self, anomaly: Anomaly, txn: TxnIndex, key: KeyId, how: &str) {

@@ -1,6 +1,6 @@
 //! What the lists say: who appended which element, and the order of every key.
 
-use super::marks::Marks;
+use super::marks::VersionMarks;
 use crate::finding::{Anomaly, Findings};
 use crate::history::{History, KeyId, Op, TxnIndex};
 
@@ -22,7 +22,7 @@ impl Appends {
             last: vec![false; elements],
             again: vec![],
         };
-        let mut latest = Marks::new(history.keys.len());
+        let mut latest = VersionMarks::new(history.keys.len());
         for txn in history.indices() {
             latest.clear();
             for op in history.ops_range(txn) {

@@ -4,20 +4,20 @@ use crate::history::KeyId;
 
 /// `get` sees what was `set` since the last `clear`.
 #[derive(Debug)]
-pub(super) struct Marks {
+pub(super) struct VersionMarks {
     round: u32,
     marks: Vec<(u32, u32)>,
 }
 
-impl Marks {
+impl VersionMarks {
     pub(super) fn new(keys: usize) -> Self {
-        Marks { round: 1, marks: vec![(0, 0); keys] }
+        VersionMarks { round: 1, marks: vec![(0, 0); keys] }
     }
 
     pub(super) fn clear(&mut self) {
         match self.round.checked_add(1) {
             Some(round) => self.round = round,
-            None => *self = Marks::new(self.marks.len()),
+            None => *self = VersionMarks::new(self.marks.len()),
         }
     }
 

@@ -3,10 +3,10 @@
 //! The operations of a transaction are walked in program order, so that reads of its own writes
 //! can be told from reads of other transactions' versions.
 
-use super::marks::Marks;
+use super::marks::VersionMarks;
 use super::scans::{RangeKeys, covers};
-use super::versions::{Entry, VersionTable, find_missing, written};
-use super::{Chains, Place, RangeRead, Reads, Resolved, fate, replicas, updates};
+use super::versions::{ChainEntry, VersionTable, find_missing, written};
+use super::{ChainPosition, Chains, PlacedReads, RangeRead, Resolved, fate, replicas, updates};
 use crate::finding::{Anomaly, Findings};
 use crate::history::{Atom, History, KeyId, Op, Row, SeenId, TxnIndex, VersionId};
 
@@ -22,22 +22,22 @@ pub(super) fn resolve(history: &History) -> Resolved<'_> {
         true => RangeKeys::default(),
         false => RangeKeys::new(history, &chains),
     };
-    let mut placer = Placer {
+    let mut placer = ReadPlacer {
         history,
         table: &table,
         committed: &committed,
         chains: &chains,
         range_keys: &range_keys,
-        own: Marks::new(history.keys.len()),
-        first: Marks::new(history.keys.len()),
-        reads: Reads::default(),
+        own: VersionMarks::new(history.keys.len()),
+        first: VersionMarks::new(history.keys.len()),
+        reads: PlacedReads::default(),
         range_reads: Vec::new(),
         findings,
     };
     for txn in history.indices() {
         placer.transaction(txn);
     }
-    let Placer { reads, range_reads, findings, .. } = placer;
+    let ReadPlacer { reads, range_reads, findings, .. } = placer;
     Resolved {
         history,
         update: updates(history, &committed),
@@ -52,22 +52,22 @@ pub(super) fn resolve(history: &History) -> Resolved<'_> {
 }
 
 /// Walks the transactions and collects the places they read.
-struct Placer<'a> {
+struct ReadPlacer<'a> {
     history: &'a History,
     table: &'a VersionTable,
     committed: &'a [bool],
     chains: &'a Chains,
     range_keys: &'a RangeKeys,
     /// The transaction's latest write so far per key, as an operation index.
-    own: Marks,
+    own: VersionMarks,
     /// The first place the transaction read per key.
-    first: Marks,
-    reads: Reads,
+    first: VersionMarks,
+    reads: PlacedReads,
     range_reads: Vec<RangeRead>,
     findings: Findings,
 }
 
-impl Placer<'_> {
+impl ReadPlacer<'_> {
     fn transaction(&mut self, txn: TxnIndex) {
         self.own.clear();
         self.first.clear();
@@ -126,7 +126,8 @@ impl Placer<'_> {
             Some(first) => {
                 let (history, chains) = (self.history, self.chains);
                 self.findings.add(Anomaly::UnrepeatableRead, self.committed[txn.index()], || {
-                    let show = |position| show_position(history, chains, Place { key, position });
+                    let show =
+                        |position| show_position(history, chains, ChainPosition { key, position });
                     format!(
                         "{} read {} twice: version {}, then {}",
                         history.show_name(txn),
@@ -138,7 +139,7 @@ impl Placer<'_> {
             }
             None => self.first.set(key, position),
         }
-        self.reads.places.push(Place { key, position });
+        self.reads.places.push(ChainPosition { key, position });
     }
 
     fn scan(&mut self, txn: TxnIndex, op: usize, scan: u32) {
@@ -196,7 +197,7 @@ impl Placer<'_> {
         }
     }
 
-    fn compare_values(&mut self, txn: TxnIndex, row: Row, version: VersionId, entry: &Entry) {
+    fn compare_values(&mut self, txn: TxnIndex, row: Row, version: VersionId, entry: &ChainEntry) {
         let history = self.history;
         let wrote = op_value(&history.ops[entry.op as usize]);
         if !row.value.contradicts(wrote) {
@@ -249,7 +250,7 @@ impl Placer<'_> {
     }
 }
 
-fn show_position(history: &History, chains: &Chains, place: Place) -> String {
+fn show_position(history: &History, chains: &Chains, place: ChainPosition) -> String {
     match chains.link(place).map(|link| link.label) {
         Some(super::Label::Version(version)) => history.show_version(version),
         _ => "0".to_owned(),

@@ -3,7 +3,7 @@
 //! Each must be the tail of the chain of committed versions, from its first version on. Two
 //! chains that both pass agree with each other, so likeness needs no check of its own.
 
-use super::versions::{Entry, VersionTable};
+use super::versions::{ChainEntry, VersionTable};
 use crate::finding::{Anomaly, Findings};
 use crate::history::{Atom, History, OrderLine, VersionId};
 
@@ -32,7 +32,7 @@ fn check_line(
             return Err(format!("version {second} stands after version {first}"));
         }
     }
-    let installed = |entry: &&Entry| entry.last && committed[entry.writer.index()];
+    let installed = |entry: &&ChainEntry| entry.last && committed[entry.writer.index()];
     let versions: Vec<VersionId> =
         order.versions.iter().copied().filter(|version| *version != VersionId::INITIAL).collect();
     for version in &versions {

@@ -6,14 +6,14 @@
 
 use std::cmp::Ordering;
 
-use super::marks::Marks;
+use super::marks::VersionMarks;
 use super::{Chains, Label, Link};
 use crate::finding::{Anomaly, Findings};
 use crate::history::{History, KeyId, Op, TxnIndex, VersionId};
 
 /// A version id and who wrote it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct ChainEntry {
     pub(super) version: VersionId,
     pub(super) writer: TxnIndex,
     /// The writing operation, an index into the operations of the history.
@@ -28,7 +28,7 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct VersionTable {
     starts: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<ChainEntry>,
 }
 
 impl VersionTable {
@@ -48,15 +48,15 @@ impl VersionTable {
     }
 
     /// The entries for one version of a key: none, one, or several writers that clash.
-    pub(super) fn find(&self, history: &History, key: KeyId, version: VersionId) -> &[Entry] {
+    pub(super) fn find(&self, history: &History, key: KeyId, version: VersionId) -> &[ChainEntry] {
         let group = self.of(key);
-        let before = |entry: &Entry| history.compare(entry.version, version) == Ordering::Less;
+        let before = |entry: &ChainEntry| history.compare(entry.version, version) == Ordering::Less;
         let start = group.partition_point(before);
         let same = group[start..].iter().take_while(|entry| entry.version == version).count();
         &group[start..start + same]
     }
 
-    pub(super) fn of(&self, key: KeyId) -> &[Entry] {
+    pub(super) fn of(&self, key: KeyId) -> &[ChainEntry] {
         let key = key.index();
         &self.entries[self.starts[key] as usize..self.starts[key + 1] as usize]
     }
@@ -71,7 +71,7 @@ impl VersionTable {
         let mut chains = Chains { starts: vec![0], links: Vec::with_capacity(self.entries.len()) };
         for key in 0..history.keys.len() {
             let group = self.starts[key] as usize..self.starts[key + 1] as usize;
-            let mut previous: Option<Entry> = None;
+            let mut previous: Option<ChainEntry> = None;
             let mut position = 0;
             for entry in &mut self.entries[group] {
                 if !committed[entry.writer.index()] {
@@ -99,7 +99,7 @@ impl VersionTable {
     }
 
     fn fill(&mut self, history: &History) {
-        let nobody = Entry {
+        let nobody = ChainEntry {
             version: VersionId::INITIAL,
             writer: TxnIndex(0),
             op: 0,
@@ -109,7 +109,7 @@ impl VersionTable {
         let total = self.starts.last().map_or(0, |end| *end as usize);
         self.entries = vec![nobody; total];
         let mut next = self.starts.clone();
-        let mut last_write = Marks::new(history.keys.len());
+        let mut last_write = VersionMarks::new(history.keys.len());
         for writer in history.indices() {
             last_write.clear();
             for op in history.ops_range(writer) {
@@ -122,7 +122,8 @@ impl VersionTable {
                 let op = op as u32;
                 let last = last_write.get(key) == Some(op);
                 let slot = &mut next[key.index()];
-                self.entries[*slot as usize] = Entry { version, writer, op, last, position: 0 };
+                self.entries[*slot as usize] =
+                    ChainEntry { version, writer, op, last, position: 0 };
                 *slot += 1;
             }
         }
@@ -139,7 +140,7 @@ pub(super) fn written(op: &Op) -> Option<(KeyId, Option<VersionId>)> {
 
 /// Reports the committed writes whose version the recorder does not know.
 pub(super) fn find_missing(history: &History, committed: &[bool], findings: &mut Findings) {
-    let mut decided = Marks::new(history.keys.len());
+    let mut decided = VersionMarks::new(history.keys.len());
     for txn in history.indices().filter(|txn| committed[txn.index()]) {
         decided.clear();
         for op in history.ops_of(txn).iter().rev() {
@@ -155,7 +156,7 @@ pub(super) fn find_missing(history: &History, committed: &[bool], findings: &mut
     }
 }
 
-fn duplicate(history: &History, key: KeyId, first: &Entry, second: &Entry) -> String {
+fn duplicate(history: &History, key: KeyId, first: &ChainEntry, second: &ChainEntry) -> String {
     format!(
         "version {} of {} was installed by {} and by {}",
         history.show_version(second.version),

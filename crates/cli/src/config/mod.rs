@@ -165,7 +165,7 @@ mod tests {
     /// The page for operators has a row for each key, as the command's help says it.
     #[test]
     fn the_page_of_keys_is_complete() {
-        let page = include_str!("../../../../docs/configuration.md");
+        let page = include_str!("../../../../docs/running/configuration.md");
         let rows = KEYS.iter().map(|key| {
             let default = if key.default.is_empty() { "none" } else { key.default };
             format!(
@@ -176,7 +176,7 @@ mod tests {
             )
         });
         let missing: Vec<_> = rows.filter(|row| !page.contains(row.as_str())).collect();
-        assert!(missing.is_empty(), "docs/configuration.md lacks:\n{}", missing.join("\n"));
+        assert!(missing.is_empty(), "configuration.md lacks:\n{}", missing.join("\n"));
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! The page of limits against the code: `docs/limits.md` has a row for each limit, with its number.
+//! The page of limits against the code: `docs/running/limits.md` has a row for each limit, with its
+//! number.
 
 use std::path::Path;
 
 use super::keys::{KEYS, Key};
 
 /// The page.
-const PAGE: &str = include_str!("../../../../docs/limits.md");
+const PAGE: &str = include_str!("../../../../docs/running/limits.md");
 
 /// Keys whose numbers limit nothing: which server and cluster it is, and how long a loop looks
 /// for more before it sleeps.
@@ -274,7 +275,10 @@ fn the_page_of_limits_names_all_keys_of_numbers_with_their_defaults() {
     };
     let missing = limits.iter().filter(|key| !is_said(key));
     let missing: Vec<_> = missing.map(|key| (key.name, said_default(key))).collect();
-    assert!(missing.is_empty(), "docs/limits.md lacks rows with these defaults: {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "docs/running/limits.md lacks rows with these defaults: {missing:?}"
+    );
 }
 
 /// Limits without keys are what the page says.
@@ -284,7 +288,7 @@ fn the_page_of_limits_says_what_the_code_declares() {
     for (file, declared, said) in DECLARED {
         let code = std::fs::read_to_string(crates.join(file)).unwrap();
         assert!(code.contains(declared), "{file} has no `{declared}`: change {said:?}, too");
-        assert!(rows().any(|row| row.contains(said)), "docs/limits.md has no row with {said:?}");
+        assert!(rows().any(|row| row.contains(said)), "limits.md has no row with {said:?}");
     }
 }
 

@@ -62,7 +62,7 @@ pub fn command() -> Command {
         .after_help(
             "`muesli reproduce list` says what there is. Each figure is written to the folder as \
              a table (NAME.csv) and a plot (NAME.svg, NAME.png). Runs take place in virtual time \
-             on models of the papers' clusters; docs/reproduce.md says what they stand on. \
+             on models of the papers' clusters; docs/inside/reproduce.md says what they stand on. \
              Exit status: 0 all targets are met, 1 some are not, or a check of a run does not \
              hold.",
         );
@@ -290,12 +290,12 @@ fn csv(points: &[Point], judged: &[Judged]) -> String {
 mod tests {
     use super::figures::Measure;
     use super::*;
-    use muesli_workloads::registry;
+    use muesli_workloads::available;
 
     #[test]
     fn every_figure_names_what_there_is() {
         for figure in figures::all() {
-            let workload = registry::find(figure.workload).unwrap();
+            let workload = available::find(figure.workload).unwrap();
             for (x, line) in
                 figure.xs.iter().flat_map(|x| figure.lines.iter().map(move |it| (x, it)))
             {
@@ -326,7 +326,7 @@ mod tests {
         workload: "tree",
         parameters: &["keys=1{nodes}0", "initial=20"],
         chosen: "all of it",
-        machine: muesli_workloads::machines::Machine::cloud_tm,
+        machine: muesli_workloads::machines::MachineModel::cloud_tm,
         clients_a_node: 2,
         xs: &[2.0, 3.0, 4.0],
         quick_xs: &[2.0, 3.0],

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::registry;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::Tallies;
 
@@ -153,7 +153,7 @@ fn run_one(figure: &Figure, x: f64, line: &Line, course: &Course) -> anyhow::Res
     course.machine.iter().try_for_each(|change| setting.machine.change(change))?;
     let Setting { protocol, ref machine, nodes, .. } = setting;
     let clients = course.clients(figure, &setting);
-    let workload = registry::find(figure.workload)?.build(&setting.parameters, clients)?;
+    let workload = available::find(figure.workload)?.build(&setting.parameters, clients)?;
     let seconds = if course.quick { figure.seconds.1 } else { figure.seconds.0 };
     let length = Length::Time(Duration::from_secs_f64(seconds));
     let calm = Simulated::calm(protocol, nodes, course.seed, length);

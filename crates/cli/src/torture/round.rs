@@ -11,9 +11,9 @@ use anyhow::Context;
 use muesli::{Connect, Db, Report};
 use muesli_check::History;
 use muesli_core::Catalog;
+use muesli_workloads::available::{self, find};
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::{by_lists, by_versions};
-use muesli_workloads::registry::{self, find};
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
@@ -224,7 +224,7 @@ impl Round {
             addresses: addresses.to_vec(),
             protocol: self.protocol.clone(),
             history: workload.history().is_none(),
-            procedures: registry::procedures(),
+            procedures: available::procedures(),
             give_up_after: GIVE_UP_AFTER,
             ..Connect::default()
         })?)

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use muesli::{Connect, Db, Doubt, Error, Outcome, SpaceOptions};
 use muesli_cluster::visit;
+use muesli_workloads::available::find;
 use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::history::by_versions;
-use muesli_workloads::registry::find;
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use muesli_cluster::visit::{self, Visited};
-use muesli_cluster::{Failed, Network, Server, ServerOptions, Stop};
+use muesli_cluster::{Failed, Network, Server, ServerOptions, StopServer};
 
 /// So long is an answer waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A server that serves.
 pub struct Running {
     pub address: SocketAddr,
-    pub stop: Stop,
+    pub stop: StopServer,
     pub thread: JoinHandle<Result<(), Failed>>,
 }
 

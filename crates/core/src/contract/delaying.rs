@@ -1,6 +1,6 @@
 //! What becomes of something that need not be done before the commit.
 
-use crate::actions::{Action, ActionFn};
+use crate::actions::{Action, ActionCode};
 use crate::bytes::SmallBytes;
 use crate::delay::Delay;
 use crate::options::Settings;
@@ -14,7 +14,7 @@ pub enum Later {
     /// this number, from 0.
     Deferred(u32),
     /// The caller is to read the key, run this, and write what it gives.
-    Now(ActionFn),
+    Now(ActionCode),
     /// The caller is to run this procedure, on what the transaction reads and writes.
     Run(ProcedureFn),
 }
@@ -23,7 +23,7 @@ impl PartialEq for Later {
     fn eq(&self, other: &Later) -> bool {
         match (self, other) {
             (Later::Deferred(a), Later::Deferred(b)) => a == b,
-            (Later::Now(a), Later::Now(b)) => std::ptr::fn_addr_eq(*a, *b),
+            (Later::Now(a), Later::Now(b)) => a == b,
             (Later::Run(a), Later::Run(b)) => std::ptr::fn_addr_eq(*a, *b),
             (Later::Deferred(_) | Later::Now(_) | Later::Run(_), _) => false,
         }
@@ -61,7 +61,7 @@ pub fn known_procedure<'a>(
 ///
 /// # Errors
 /// There is none of that name.
-pub fn known_action(action: &Action, settings: &Settings) -> Result<ActionFn, Failure> {
+pub fn known_action(action: &Action, settings: &Settings) -> Result<ActionCode, Failure> {
     settings.actions.get(&action.name).ok_or_else(|| {
         let text = |name: &SmallBytes| String::from_utf8_lossy(name.as_slice()).into_owned();
         let known: Vec<_> = settings.actions.names().map(text).collect();

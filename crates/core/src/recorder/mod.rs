@@ -1,7 +1,8 @@
 //! What transactions did, as histories need it: compact, appended once per transaction.
 //!
 //! The recorder belongs to the driver, not to the node, so that it outlives a crash. It knows
-//! nothing of formats: `muesli-check` reads what it collected.
+//! nothing of formats: `muesli-check` reads what it collected. It keeps all transactions, or a share
+//! of them and the [footprints](sampling) of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
@@ -13,8 +14,10 @@ use crate::ids::{NodeId, SpaceId, Timestamp, TxnId};
 use crate::time::Nanos;
 
 pub use operations::Operations;
+pub use sampling::Sampling;
 
 mod operations;
+pub mod sampling;
 
 /// How a transaction stood at the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,7 @@ pub struct TxnRecord {
 /// one long list would copy all of it again and again.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
+    sampling: Sampling,
     chunks: Vec<Vec<u8>>,
     count: usize,
     applied: BTreeMap<TxnId, Timestamp>,
@@ -127,16 +131,60 @@ impl Recorder {
         Recorder::default()
     }
 
+    /// An empty recorder that keeps this share of the transactions whole, and of the others what
+    /// they wrote.
+    pub fn sampling(sampling: Sampling) -> Recorder {
+        Recorder { sampling, ..Recorder::default() }
+    }
+
+    /// Which transactions it keeps whole.
+    pub fn share(&self) -> Sampling {
+        self.sampling
+    }
+
     /// Adds a transaction with its operations.
     pub fn transaction(&mut self, record: &TxnRecord, operations: &Operations) {
+        match self.sampling.keeps(record.id) {
+            true => self.add(record, operations),
+            false => self.add_footprint(record, operations),
+        }
+    }
+
+    /// Adds what a transaction wrote, if it may have written something.
+    fn add_footprint(&mut self, record: &TxnRecord, operations: &Operations) {
+        if record.read_only || record.status == Status::Aborted {
+            return;
+        }
+        let chunk = self.chunk();
+        let start = chunk.len();
+        chunk.extend_from_slice(&record.encoded(0));
+        operations.append_writes(chunk);
+        let size = chunk.len() - start - RECORD_BYTES;
+        // What one-round transactions and delayed actions wrote, participants know.
+        if size == 0 && !operations.is_empty() && record.at.is_none() {
+            chunk.truncate(start);
+            return;
+        }
+        let place = start + RECORD_BYTES - 8;
+        chunk[place..place + 8].copy_from_slice(&(size as u64).to_le_bytes());
+        self.count += 1;
+    }
+
+    fn add(&mut self, record: &TxnRecord, operations: &Operations) {
+        self.count += 1;
+        let chunk = self.chunk();
+        chunk.extend_from_slice(&record.encoded(operations.bytes.len()));
+        chunk.extend_from_slice(&operations.bytes);
+    }
+
+    /// The chunk that takes the next transaction.
+    #[inline]
+    fn chunk(&mut self) -> &mut Vec<u8> {
         if self.chunks.last().is_none_or(|chunk| chunk.len() >= CHUNK_BYTES) {
             let room = if self.chunks.is_empty() { 0 } else { CHUNK_BYTES + CHUNK_BYTES / 8 };
             self.chunks.push(Vec::with_capacity(room));
         }
-        self.count += 1;
-        let chunk = self.chunks.last_mut().expect("just made sure of");
-        chunk.extend_from_slice(&record.encoded(operations.bytes.len()));
-        chunk.extend_from_slice(&operations.bytes);
+        self.chunks.last_mut().expect("just made sure of")
     }
 
     /// Takes over all that `other` has recorded, after what is here, and leaves it empty. Where
@@ -177,7 +225,8 @@ impl Recorder {
 
     /// A participant ran a delayed procedure of `txn`, which did this.
     pub fn called(&mut self, txn: TxnId, operations: &Operations) {
-        self.called.insert((txn, operations.bytes.clone()));
+        let kept = self.kept_of(txn, operations);
+        self.called.insert((txn, kept.bytes));
     }
 
     /// What the delayed actions of `txn` read and wrote, as the participants of this node saw it.
@@ -205,13 +254,23 @@ impl Recorder {
     /// runs it again, after a crash in which its first run was lost, says so again: the last time
     /// counts.
     pub fn ran(&mut self, txn: TxnId, part: u16, at: Timestamp, operations: Operations) {
-        self.ran.insert((txn, false, part), (at, operations));
+        let kept = self.kept_of(txn, &operations);
+        self.ran.insert((txn, false, part), (at, kept));
     }
 
     /// The client of a one-round transaction is told what came of this run of a part: whatever
     /// others ran, this is what must fit.
     pub fn told(&mut self, txn: TxnId, part: u16, at: Timestamp, operations: Operations) {
-        self.ran.insert((txn, true, part), (at, operations));
+        let kept = self.kept_of(txn, &operations);
+        self.ran.insert((txn, true, part), (at, kept));
+    }
+
+    /// What is kept of operations of a transaction.
+    fn kept_of(&self, txn: TxnId, operations: &Operations) -> Operations {
+        match self.sampling.keeps(txn) {
+            true => operations.clone(),
+            false => operations.writes(),
+        }
     }
 
     /// What the parts of `txn` did, as this node knows it.

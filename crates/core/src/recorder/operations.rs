@@ -45,6 +45,24 @@ impl Operations {
         Operations { bytes: self.bytes[marks].to_vec() }
     }
 
+    /// The writes among them.
+    pub(super) fn writes(&self) -> Operations {
+        let mut writes = Operations::default();
+        self.append_writes(&mut writes.bytes);
+        writes
+    }
+
+    /// Appends the writes among them to others.
+    pub(super) fn append_writes(&self, out: &mut Vec<u8>) {
+        let mut rest = Decoder(&self.bytes);
+        while !rest.0.is_empty() {
+            let before = rest.0;
+            if rest.pass_by() == WRITE {
+                out.extend_from_slice(&before[..before.len() - rest.0.len()]);
+            }
+        }
+    }
+
     /// Forgets the operations from a mark on.
     pub fn rewind(&mut self, mark: usize) {
         self.bytes.truncate(mark);
@@ -149,6 +167,28 @@ impl<'a> Decoder<'a> {
     fn text(&mut self) -> SmallBytes {
         let length = self.u32() as usize;
         SmallBytes::new(self.bytes(length))
+    }
+
+    /// Passes an operation by; its kind.
+    fn pass_by(&mut self) -> u8 {
+        let head = self.u8();
+        self.space();
+        let (kind, is_present) = (head & !PRESENT, head & PRESENT != 0);
+        if kind == SCAN {
+            for _ in 0..1 + usize::from(is_present) {
+                let length = self.u32() as usize;
+                self.bytes(length);
+            }
+            for _ in 0..self.u64() {
+                let length = self.u32() as usize;
+                self.bytes(length + 16);
+            }
+            return kind;
+        }
+        self.u64();
+        let length = self.u32() as usize;
+        self.bytes(length + if kind == READ { 8 } else { 0 });
+        kind
     }
 
     fn rows(&mut self) -> Vec<(SmallBytes, Timestamp, Option<u64>)> {
@@ -257,6 +297,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn writes_are_picked_out(list in prop::collection::vec(operation(), 0..8)) {
+            let writes: Vec<_> = Decoder(&Operations::from(&list[..]).writes().bytes).collect();
+            let is_write = |it: &&Operation| matches!(it, Operation::Write { .. });
+            prop_assert_eq!(writes, list.iter().filter(is_write).cloned().collect::<Vec<_>>());
+        }
+
         #[test]
         fn operations_come_back(list in prop::collection::vec(operation(), 0..8)) {
             let operations = Operations::from(&list[..]);

@@ -1,8 +1,9 @@
 //! Golden bytes of what members of groups say and keep, with what they mean.
 //!
 //! If this fails, bytes have changed under the same version: raise `WIRE` (messages) or `DATA`
-//! (records, the placement's row) in `muesli_core::formats`, say so in `docs/compatibility.md`, and
-//! write the new version's file with `UPDATE_GOLDENFILES=1 cargo test -p muesli-group golden`.
+//! (records, the placement's row) in `muesli_core::formats`, say so in
+//! `docs/running/compatibility.md`, and write the new version's file with `UPDATE_GOLDENFILES=1
+//! cargo test -p muesli-group golden`.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;

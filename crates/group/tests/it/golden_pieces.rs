@@ -1,8 +1,8 @@
 //! Golden bytes of the pieces of a member's checkpoint, of a state that is always the same.
 //!
 //! If this fails, the layout of checkpoints has changed under the same version: raise `DATA` in
-//! `muesli_core::formats`, say so in `docs/compatibility.md`, and write the new version's file with
-//! `UPDATE_GOLDENFILES=1 cargo test -p muesli-group --test it golden`.
+//! `muesli_core::formats`, say so in `docs/running/compatibility.md`, and write the new version's
+//! file with `UPDATE_GOLDENFILES=1 cargo test -p muesli-group --test it golden`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

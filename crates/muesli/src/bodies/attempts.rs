@@ -10,7 +10,7 @@ use std::time::Duration;
 use muesli_core::client;
 use muesli_core::{Abort, Gave, TxnOptions};
 
-use crate::bodies::timeout::{Bounded, Timeout};
+use crate::bodies::timeout::{Timeout, WithTimeout};
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::commit::Fate;
@@ -33,7 +33,7 @@ impl Db {
         let (mut attempts, mut eager) = (0, false);
         loop {
             attempts += 1;
-            let how = Attempt { timeout: &timeout, fate, eager, asks };
+            let how = AttemptOptions { timeout: &timeout, fate, eager, asks };
             let reason = match self.attempt(body, how).await {
                 Ok(done) => return Ok(done),
                 Err(Stopped::Body(error)) => return Err(error),
@@ -64,13 +64,13 @@ impl Db {
     async fn attempt<T, E, F>(
         &self,
         body: &F,
-        how: Attempt<'_>,
+        how: AttemptOptions<'_>,
     ) -> Result<(T, Vec<Gave>), Stopped<E>>
     where
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let Attempt { timeout, fate, eager, asks } = how;
+        let AttemptOptions { timeout, fate, eager, asks } = how;
         let database = self.inner.database;
         let options = || TxnOptions { eager, ..self.txn_options() };
         self.arrive();
@@ -82,10 +82,10 @@ impl Db {
             begun = client::with(database, |engine| Some(engine.begin(options())));
         }
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
-        let open = Open { tx: Tx::at(database, txn) };
+        let open = Open { tx: Tx::at(database, self.inner.origin, txn) };
         let ran = {
             let body = pin!(body(&open.tx));
-            Bounded::new(body, timeout).await
+            WithTimeout::new(body, timeout).await
         };
         let answer = match ran {
             Ok(answer) => answer,
@@ -136,7 +136,7 @@ impl<E: 'static> Stopped<E> {
 
 /// How an attempt is made.
 #[derive(Clone, Copy)]
-struct Attempt<'a> {
+struct AttemptOptions<'a> {
     timeout: &'a Timeout,
     fate: Option<&'a Arc<Fate>>,
     /// Delayed actions are done at once.

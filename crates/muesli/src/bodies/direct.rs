@@ -11,7 +11,7 @@ use muesli_core::client::{self, Direct};
 use muesli_core::{Failure, SmallBytes, Step, Txn, TxnOptions};
 
 use crate::bodies::attempts::Stopped;
-use crate::data::space::Space;
+use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::commit::Committing;
@@ -20,6 +20,8 @@ use crate::transaction::commit::Committing;
 pub struct DirectTx<'a> {
     direct: &'a mut dyn Direct,
     txn: Txn,
+    /// Whose spaces it uses.
+    origin: Origin,
     waits: bool,
     /// The first conflict that an operation met; in a box, as most meet none.
     conflict: Option<Box<Error>>,
@@ -47,6 +49,7 @@ impl DirectTx<'_> {
         space: Space,
         keys: &[SmallBytes; N],
     ) -> Result<[Option<SmallBytes>; N], Error> {
+        self.check(space)?;
         let mut found = [const { None }; N];
         if !self.direct.peek(self.txn, space.id, keys, &mut found) {
             for (key, found) in keys.iter().zip(&mut found) {
@@ -83,6 +86,7 @@ impl DirectTx<'_> {
         key: SmallBytes,
         value: impl Into<SmallBytes>,
     ) -> Result<(), Error> {
+        self.check(space)?;
         let put = self.direct.put(self.txn, space.id, key, Some(value.into()));
         put.map_err(|failure| self.failed(failure))
     }
@@ -92,8 +96,17 @@ impl DirectTx<'_> {
     /// # Errors
     /// As [`Tx::delete`](crate::Tx::delete).
     pub fn delete(&mut self, space: Space, key: SmallBytes) -> Result<(), Error> {
+        self.check(space)?;
         let put = self.direct.put(self.txn, space.id, key, None);
         put.map_err(|failure| self.failed(failure))
+    }
+
+    #[inline]
+    fn check(&self, space: Space) -> Result<(), Error> {
+        match self.origin.admits(space.origin) {
+            true => Ok(()),
+            false => Err(Error::OtherDatabase { space: space.id.0 }),
+        }
     }
 
     #[cold]
@@ -107,7 +120,7 @@ impl DirectTx<'_> {
 }
 
 /// How one run of a body went.
-enum Ran<T, E> {
+enum DirectRun<T, E> {
     Done(Result<T, Stopped<E>>),
     Committing(T, muesli_core::OpId),
     /// With this; the transaction was rolled back.
@@ -139,9 +152,11 @@ impl Db {
                 engine.direct(&mut |direct| ran = Some(run(self, direct, options, &mut body)));
             });
             let done = match ran.ok_or(Error::Closed)? {
-                Ran::Done(done) => done,
-                Ran::Panicked(panic) => std::panic::resume_unwind(panic),
-                Ran::Committing(answer, op) => self.committed(answer, op).await.map_err(Into::into),
+                DirectRun::Done(done) => done,
+                DirectRun::Panicked(panic) => std::panic::resume_unwind(panic),
+                DirectRun::Committing(answer, op) => {
+                    self.committed(answer, op).await.map_err(Into::into)
+                }
             };
             let ended = match done {
                 Err(Stopped::Database(Error::Conflict { reason, .. })) => {
@@ -170,23 +185,23 @@ fn run<T, E: 'static>(
     direct: &mut dyn Direct,
     options: TxnOptions,
     body: &mut impl FnMut(&mut DirectTx<'_>) -> Result<T, E>,
-) -> Ran<T, E> {
-    let database = |failure: Failure| Ran::Done(Err(Stopped::Database(failure.into())));
+) -> DirectRun<T, E> {
+    let database = |failure: Failure| DirectRun::Done(Err(Stopped::Database(failure.into())));
     let txn = match direct.begin(options) {
         Ok(txn) => txn,
         Err(failure) => return database(failure),
     };
-    let mut tx = DirectTx { direct, txn, waits: false, conflict: None };
+    let mut tx = DirectTx { direct, txn, origin: db.inner.origin, waits: false, conflict: None };
     let answer = match catch_unwind(AssertUnwindSafe(|| body(&mut tx))) {
         Ok(Ok(answer)) if !tx.waits => answer,
         Err(panic) => {
             direct.rollback(txn);
-            return Ran::Panicked(panic);
+            return DirectRun::Panicked(panic);
         }
         Ok(done) => {
             let conflict = tx.conflict.map(|conflict| *conflict);
             direct.rollback(txn);
-            return Ran::Done(Err(match done {
+            return DirectRun::Done(Err(match done {
                 Err(error) => Stopped::by(error, conflict),
                 Ok(_) => Stopped::Database(Error::NotHere),
             }));
@@ -195,9 +210,9 @@ fn run<T, E: 'static>(
     match direct.commit(txn) {
         Step::Done(Ok(committed)) => {
             db.see(committed.at);
-            Ran::Done(Ok(answer))
+            DirectRun::Done(Ok(answer))
         }
         Step::Done(Err(failure)) => database(failure),
-        Step::Wait(op) => Ran::Committing(answer, op),
+        Step::Wait(op) => DirectRun::Committing(answer, op),
     }
 }

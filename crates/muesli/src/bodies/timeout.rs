@@ -55,19 +55,19 @@ pub(crate) fn nanos(duration: Duration) -> Nanos {
 }
 
 /// A body that is given up when its time is over.
-pub(crate) struct Bounded<'a, F> {
+pub(crate) struct WithTimeout<'a, F> {
     body: Pin<&'a mut F>,
     timeout: &'a Timeout,
     deadline: Option<DeadlineId>,
 }
 
-impl<'a, F> Bounded<'a, F> {
-    pub fn new(body: Pin<&'a mut F>, timeout: &'a Timeout) -> Bounded<'a, F> {
-        Bounded { body, timeout, deadline: None }
+impl<'a, F> WithTimeout<'a, F> {
+    pub fn new(body: Pin<&'a mut F>, timeout: &'a Timeout) -> WithTimeout<'a, F> {
+        WithTimeout { body, timeout, deadline: None }
     }
 }
 
-impl<T, E: From<Error>, F: Future<Output = Result<T, E>>> Future for Bounded<'_, F> {
+impl<T, E: From<Error>, F: Future<Output = Result<T, E>>> Future for WithTimeout<'_, F> {
     type Output = Result<T, E>;
 
     #[inline]
@@ -79,7 +79,7 @@ impl<T, E: From<Error>, F: Future<Output = Result<T, E>>> Future for Bounded<'_,
     }
 }
 
-impl<F> Bounded<'_, F> {
+impl<F> WithTimeout<'_, F> {
     #[cold]
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         let timeout = self.timeout;
@@ -101,7 +101,7 @@ impl<F> Bounded<'_, F> {
     }
 }
 
-impl<F> Drop for Bounded<'_, F> {
+impl<F> Drop for WithTimeout<'_, F> {
     fn drop(&mut self) {
         if let Some(deadline) = self.deadline {
             client::with(self.timeout.database, |engine| engine.take_back(deadline));

@@ -1,11 +1,11 @@
 //! Calling procedures: one-round transactions, from a task on a loop or from any other thread.
 
-use std::any::{TypeId, type_name};
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use muesli_core::client;
+use muesli_core::procedure::AnswerType;
 use muesli_core::{
     Call, Class, Fragment, Invoked, Operation, Place, ProcedureId, SmallBytes, Step, Timestamp,
 };
@@ -27,7 +27,7 @@ pub struct Invocation {
     class: Class,
     /// What the next fragments run.
     procedure: ProcedureId,
-    /// What that answers, where it is named by its type.
+    /// What that answers, where that is known.
     answer: Option<AnswerType>,
     fragments: Vec<Fragment>,
     /// What each of them answers.
@@ -43,19 +43,6 @@ pub struct Answers {
     types: Vec<Option<AnswerType>>,
 }
 
-/// The type of a procedure's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct AnswerType {
-    id: TypeId,
-    name: &'static str,
-}
-
-impl AnswerType {
-    fn of<T: 'static>() -> AnswerType {
-        AnswerType { id: TypeId::of::<T>(), name: type_name::<T>() }
-    }
-}
-
 impl Answers {
     /// Its place in the serial order.
     pub fn at(&self) -> Timestamp {
@@ -65,9 +52,10 @@ impl Answers {
     /// What a fragment answered, by its place in the call, from 0.
     ///
     /// # Errors
-    /// [`Error::Codec`] where there is no such fragment, or its answer is of another type: than
-    /// that of a procedure that was called by its type ([`Invocation::with`]), or, of one that was
-    /// called by its name, where the bytes are no such value.
+    /// [`Error::Codec`] where there is no such fragment, or its answer is of another type. That is
+    /// known of procedures that are called by their type ([`Invocation::with`]), and of those that
+    /// are called by a name that this database or connection was told of; of others it is an error
+    /// where the bytes are no such value. [`raw`](Self::raw) has the bytes of all.
     pub fn of<T: DeserializeOwned + 'static>(&self, fragment: usize) -> Result<T, Error> {
         let (asked, known) = (AnswerType::of::<T>(), self.types.get(fragment).copied().flatten());
         if let Some(known) = known.filter(|known| known.id != asked.id) {
@@ -116,7 +104,7 @@ impl Invocation {
     /// Another procedure, which the fragments that follow run.
     pub fn then(self, name: &str, version: u32) -> Invocation {
         let procedure = ProcedureId { name: name.into(), version };
-        Invocation { procedure, answer: None, ..self }
+        Invocation { answer: self.db.answer_of(&procedure), procedure, ..self }
     }
 
     /// A further fragment, of a procedure that is known by its type.
@@ -184,9 +172,14 @@ impl Db {
     /// ```
     pub fn call(&self, name: &str, version: u32) -> Invocation {
         let procedure = ProcedureId { name: name.into(), version };
-        let (db, class) = (self.clone(), Class::Auto);
+        let (db, class, answer) = (self.clone(), Class::Auto, self.answer_of(&procedure));
         let (fragments, answers) = (Vec::new(), Vec::new());
-        Invocation { db, class, procedure, answer: None, fragments, answers, broken: None }
+        Invocation { db, class, procedure, answer, fragments, answers, broken: None }
+    }
+
+    /// What a procedure answers, if that is known here.
+    fn answer_of(&self, procedure: &ProcedureId) -> Option<AnswerType> {
+        self.inner.procedures.get(procedure).and_then(|known| known.answer)
     }
 
     /// Runs one procedure at one place, as a transaction of its own.

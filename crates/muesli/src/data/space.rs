@@ -14,13 +14,48 @@ use crate::data::stream::RowStream;
 use crate::error::Error;
 use crate::transaction::tx::Tx;
 
-/// A space of raw byte strings.
+/// A space of raw byte strings. It is of one database, and the transactions of another one refuse
+/// it ([`Error::OtherDatabase`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Space {
     pub(crate) id: SpaceId,
+    pub(crate) origin: Origin,
+}
+
+/// The database that a space is of, in half a word: embedded and simulated ones by their number in
+/// the process, a cluster by its own, as several connections to it share its spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Origin(u32);
+
+impl Origin {
+    /// Not known: of a space that came as an argument, which travels by its number.
+    pub const UNKNOWN: Origin = Origin(0);
+    const CLUSTER: u32 = 1 << 31;
+
+    /// A database of this process, by its number.
+    pub fn process(database: u64) -> Origin {
+        Origin(database as u32 & !Origin::CLUSTER)
+    }
+
+    /// A cluster, by its number.
+    #[cfg(feature = "cluster")]
+    pub fn cluster(number: u64) -> Origin {
+        Origin((number ^ number >> 31) as u32 | Origin::CLUSTER)
+    }
+
+    /// Whether a transaction of this database may use a space of that one.
+    #[inline]
+    pub fn admits(self, space: Origin) -> bool {
+        space == self || space == Origin::UNKNOWN
+    }
 }
 
 impl Space {
+    /// A space of which only the number is known.
+    pub(crate) fn numbered(id: SpaceId) -> Space {
+        Space { id, origin: Origin::UNKNOWN }
+    }
+
     /// Its number in the catalog.
     pub fn id(self) -> SpaceId {
         self.id
@@ -85,7 +120,7 @@ impl Serialize for Space {
 
 impl<'de> Deserialize<'de> for Space {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Space, D::Error> {
-        u16::deserialize(deserializer).map(|number| Space { id: SpaceId(number) })
+        u16::deserialize(deserializer).map(|number| Space::numbered(SpaceId(number)))
     }
 }
 

@@ -2,7 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
+use futures_core::Stream;
 use muesli_core::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,12 +16,14 @@ use crate::data::key::Key;
 use crate::data::range::KeyRange;
 use crate::data::space::TypedSpace;
 use crate::error::Error;
+use crate::transaction::operation::{RangeScan, Reply};
 use crate::transaction::tx::{Range, Tx};
 
 /// So many rows are read at once.
 const PAGE: usize = 256;
 
-/// The rows of a [range](TypedSpace::rows), one after the other.
+/// The rows of a [range](TypedSpace::rows), one after the other: by [`next`](Self::next), or as a
+/// [`Stream`] to whatever takes those. An error is the last item.
 ///
 /// ```
 /// # use muesli::{Db, Error, KeyRange, Options, SpaceOptions};
@@ -46,6 +52,7 @@ pub struct RowStream<'a, K, V, C = Postcard> {
     tx: &'a Tx,
     /// What is not read yet; `None` at the end.
     rest: Option<Range>,
+    reading: Option<PageReading<'a>>,
     page: VecDeque<Row>,
 }
 
@@ -55,27 +62,56 @@ impl<K, V, C> fmt::Debug for RowStream<'_, K, V, C> {
     }
 }
 
+/// A page that is being read.
+struct PageReading<'a> {
+    /// What it was read from, and the most rows that it can have.
+    rest: Range,
+    most: usize,
+    reply: Reply<'a, RangeScan>,
+}
+
 impl<'a, K: Key, V: Serialize + DeserializeOwned, C: RowCodec> RowStream<'a, K, V, C> {
     pub(super) fn new(space: TypedSpace<K, V, C>, tx: &'a Tx, range: KeyRange<K>) -> Self {
-        RowStream { space, tx, rest: Some(range.encoded), page: VecDeque::new() }
+        RowStream { space, tx, rest: Some(range.encoded), reading: None, page: VecDeque::new() }
     }
 
-    /// The next row; `None` at the end of the range.
+    /// The next row; `None` at the end of the range, and after an error.
     ///
     /// # Errors
     /// As [`TypedSpace::range`].
     pub async fn next(&mut self) -> Result<Option<(K, V)>, Error> {
-        if self.page.is_empty()
-            && let Some(rest) = self.rest.take()
-        {
-            self.read_page(rest).await?;
-        }
-        self.page.pop_front().map(|row| self.space.decode_row(self.tx, &row)).transpose()
+        poll_fn(|cx| self.poll_row(cx)).await.transpose()
     }
 
-    async fn read_page(&mut self, mut rest: Range) -> Result<(), Error> {
-        let most = rest.limit.min(PAGE);
-        let rows = self.tx.scan(self.space.raw(), rest.clone().limit(most)).await?;
+    fn poll_row(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<(K, V), Error>>> {
+        loop {
+            if let Some(row) = self.page.pop_front() {
+                let row = self.space.decode_row(self.tx, &row);
+                if row.is_err() {
+                    self.page.clear();
+                    self.rest = None;
+                }
+                return Poll::Ready(Some(row));
+            }
+            if self.reading.is_none() {
+                let Some(rest) = self.rest.take() else { return Poll::Ready(None) };
+                let most = rest.limit.min(PAGE);
+                let reply = self.tx.scan(self.space.raw(), rest.clone().limit(most));
+                self.reading = Some(PageReading { rest, most, reply });
+            }
+            let reading = self.reading.as_mut().expect("begun above");
+            let Poll::Ready(read) = Pin::new(&mut reading.reply).poll(cx) else {
+                return Poll::Pending;
+            };
+            let PageReading { rest, most, .. } = self.reading.take().expect("looked at above");
+            match read {
+                Ok(rows) => self.take_page(rows, rest, most),
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+    }
+
+    fn take_page(&mut self, rows: Vec<Row>, mut rest: Range, most: usize) {
         rest.limit -= rows.len();
         let is_full = rows.len() == most && rest.limit > 0;
         self.page.extend(rows);
@@ -86,6 +122,19 @@ impl<'a, K: Key, V: Serialize + DeserializeOwned, C: RowCodec> RowStream<'a, K, 
             }
             self.rest = Some(rest);
         }
-        Ok(())
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned, C: RowCodec> Stream for RowStream<'_, K, V, C> {
+    type Item = Result<(K, V), Error>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_row(cx)
+    }
+
+    /// The rows that are here already; a page that is not read yet may have any number.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let here = self.page.len();
+        (0, (self.rest.is_none() && self.reading.is_none()).then_some(here))
     }
 }

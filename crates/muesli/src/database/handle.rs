@@ -7,12 +7,12 @@ use std::time::Duration;
 use muesli_core::client::{self, Task, Waiting};
 use muesli_core::deadlines::Due;
 use muesli_core::{
-    Abort, Answer, Catalog, Doubt, Operation, Outcome, SpaceOptions, Timestamp, Traffic, TxnId,
-    TxnOptions,
+    Abort, Answer, Catalog, Doubt, Operation, Outcome, Procedures, SpaceId, SpaceOptions,
+    Timestamp, Traffic, TxnId, TxnOptions,
 };
 
 use crate::bodies::timeout::nanos;
-use crate::data::space::Space;
+use crate::data::space::{Origin, Space};
 use crate::dispatch::oneshot;
 use crate::dispatch::report::Report;
 use crate::dispatch::shipped::Shipped;
@@ -48,6 +48,10 @@ pub struct Db {
 
 pub(crate) struct Inner {
     pub database: u64,
+    /// Whose spaces its transactions use.
+    pub origin: Origin,
+    /// The procedures that it knows by name.
+    pub procedures: Procedures,
     pub catalog: RwLock<Arc<Catalog>>,
     pub retry: Retry,
     sessions: AtomicU64,
@@ -135,9 +139,9 @@ impl Db {
     }
 
     pub(crate) fn new(
-        database: u64,
+        (database, origin): (u64, Origin),
         catalog: Arc<Catalog>,
-        retry: Retry,
+        (retry, procedures): (Retry, Procedures),
         away: Option<Box<dyn Away>>,
     ) -> Db {
         // Histories of several databases of a process tell their sessions apart.
@@ -145,8 +149,18 @@ impl Db {
         let (sessions, turn) = (AtomicU64::new(first_session), AtomicUsize::new(0));
         let catalog = RwLock::new(catalog);
         let (conflicts, strayed) = (Default::default(), Mutex::default());
-        let inner = Inner { database, catalog, retry, sessions, turn, conflicts, strayed, away };
-        let inner = Arc::new(inner);
+        let inner = Arc::new(Inner {
+            database,
+            origin,
+            procedures,
+            catalog,
+            retry,
+            sessions,
+            turn,
+            conflicts,
+            strayed,
+            away,
+        });
         let several = inner.away.as_ref().is_some_and(|away| away.has_several_coordinators());
         let context = Arc::new(CausalContext::new(0, several.then(Carried::default)));
         Db::in_new_session(inner, TxnOptions::default(), TRANSACTION_TIMEOUT, context)
@@ -155,7 +169,8 @@ impl Db {
     /// A handle for client tasks that a driver of its own polls, such as the simulator: its
     /// operations work only there.
     pub fn for_driver(database: u64, catalog: Arc<Catalog>, retry: Retry) -> Db {
-        Db::new(database, catalog, retry, None)
+        let named = (database, Origin::process(database));
+        Db::new(named, catalog, (retry, Procedures::default()), None)
     }
 
     fn in_new_session(
@@ -245,7 +260,7 @@ impl Db {
     /// [`Error::Space`] where there is none, naming those that there are.
     pub fn space(&self, name: &str) -> Result<Space, Error> {
         let catalog = self.catalog();
-        catalog.space_named(name).map(|id| Space { id }).ok_or_else(|| {
+        catalog.space_named(name).map(|id| self.space_of(id)).ok_or_else(|| {
             let names: Vec<_> = catalog.spaces().iter().map(|space| space.name.as_str()).collect();
             Error::Space(format!("there is no space `{name}`; there are: {}", names.join(", ")))
         })
@@ -272,7 +287,11 @@ impl Db {
                 None => return Err(Error::Options("spaces are made before the run".to_owned())),
             }
         }
-        Ok(Space { id })
+        Ok(self.space_of(id))
+    }
+
+    fn space_of(&self, id: SpaceId) -> Space {
+        Space { id, origin: self.inner.origin }
     }
 
     /// Spaces and placement as they are now.
@@ -368,7 +387,7 @@ impl Db {
         let deadline = client::with(database, |engine| {
             engine.deadline(engine.now() + nanos(self.timeout), Due::Abort(txn, after_ms))
         });
-        let tx = Tx::away(database, txn, home.map(|home| (self.clone(), home)));
+        let tx = Tx::away(self, txn, home);
         Ok(Transaction::new(tx, self.clone(), deadline.flatten()))
     }
 

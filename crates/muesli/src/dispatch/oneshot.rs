@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-enum State<T> {
+enum OneshotState<T> {
     Waiting {
         receiver: Option<Waker>,
         /// Who makes the value, and wants to know when nobody waits for it any more.
@@ -17,35 +17,35 @@ enum State<T> {
     Over,
 }
 
-struct Shared<T> {
-    state: Mutex<State<T>>,
+struct OneshotShared<T> {
+    state: Mutex<OneshotState<T>>,
     /// The receiver was dropped.
     abandoned: AtomicBool,
 }
 
-impl<T> Shared<T> {
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+impl<T> OneshotShared<T> {
+    fn state(&self) -> MutexGuard<'_, OneshotState<T>> {
         self.state.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 }
 
 pub(crate) struct Sender<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<OneshotShared<T>>,
 }
 
 pub(crate) struct Receiver<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<OneshotShared<T>>,
 }
 
 pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    let state = Mutex::new(State::Waiting { receiver: None, sender: None });
-    let shared = Arc::new(Shared { state, abandoned: AtomicBool::new(false) });
+    let state = Mutex::new(OneshotState::Waiting { receiver: None, sender: None });
+    let shared = Arc::new(OneshotShared { state, abandoned: AtomicBool::new(false) });
     (Sender { shared: shared.clone() }, Receiver { shared })
 }
 
 impl<T> Sender<T> {
     pub fn send(self, value: T) {
-        self.finish(State::Sent(value));
+        self.finish(OneshotState::Sent(value));
     }
 
     /// Whether the receiver was dropped.
@@ -55,14 +55,14 @@ impl<T> Sender<T> {
 
     /// `waker` is woken when the receiver is dropped.
     pub fn wake_when_abandoned(&self, waker: &Waker) {
-        if let State::Waiting { sender, .. } = &mut *self.shared.state() {
+        if let OneshotState::Waiting { sender, .. } = &mut *self.shared.state() {
             *sender = Some(waker.clone());
         }
     }
 
-    fn finish(&self, end: State<T>) {
+    fn finish(&self, end: OneshotState<T>) {
         let mut state = self.shared.state();
-        if let State::Waiting { receiver, .. } = &mut *state {
+        if let OneshotState::Waiting { receiver, .. } = &mut *state {
             let waker = receiver.take();
             *state = end;
             drop(state);
@@ -75,7 +75,7 @@ impl<T> Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        self.finish(State::Over);
+        self.finish(OneshotState::Over);
     }
 }
 
@@ -86,14 +86,16 @@ impl<T> Future for Receiver<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut state = self.shared.state();
         match &mut *state {
-            State::Waiting { receiver, .. } => {
+            OneshotState::Waiting { receiver, .. } => {
                 *receiver = Some(cx.waker().clone());
                 Poll::Pending
             }
-            State::Sent(_) | State::Over => match std::mem::replace(&mut *state, State::Over) {
-                State::Sent(value) => Poll::Ready(Some(value)),
-                State::Waiting { .. } | State::Over => Poll::Ready(None),
-            },
+            OneshotState::Sent(_) | OneshotState::Over => {
+                match std::mem::replace(&mut *state, OneshotState::Over) {
+                    OneshotState::Sent(value) => Poll::Ready(Some(value)),
+                    OneshotState::Waiting { .. } | OneshotState::Over => Poll::Ready(None),
+                }
+            }
         }
     }
 }
@@ -101,8 +103,8 @@ impl<T> Future for Receiver<T> {
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         self.shared.abandoned.store(true, Ordering::Release);
-        let state = std::mem::replace(&mut *self.shared.state(), State::Over);
-        if let State::Waiting { sender: Some(waker), .. } = state {
+        let state = std::mem::replace(&mut *self.shared.state(), OneshotState::Over);
+        if let OneshotState::Waiting { sender: Some(waker), .. } = state {
             waker.wake();
         }
     }

@@ -79,7 +79,7 @@ impl Closing {
 
 /// Where one loop is with closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ClosingStage {
     Serving,
     /// Open transactions may end until then.
     Ending {
@@ -107,7 +107,7 @@ pub(super) struct Undone {
     pub busy: bool,
 }
 
-impl Stage {
+impl ClosingStage {
     /// The stage after a turn at `now` of the loop number `at` that left `undone`.
     pub fn after(
         self,
@@ -116,36 +116,36 @@ impl Stage {
         now: Nanos,
         close_within: Nanos,
         undone: Undone,
-    ) -> Stage {
+    ) -> ClosingStage {
         if closing.is_broken() {
-            return Stage::Closed;
+            return ClosingStage::Closed;
         }
         match self {
-            Stage::Serving if !closing.applies => Stage::Closed,
-            Stage::Serving => Stage::Ending { until: now + close_within },
-            Stage::Ending { until } => {
+            ClosingStage::Serving if !closing.applies => ClosingStage::Closed,
+            ClosingStage::Serving => ClosingStage::Ending { until: now + close_within },
+            ClosingStage::Ending { until } => {
                 if (undone.unfinished > 0 || undone.busy) && now < until {
                     return self;
                 }
-                Stage::Deciding { until: now + Nanos(DECIDED_WITHIN.as_nanos() as u64) }
+                ClosingStage::Deciding { until: now + Nanos(DECIDED_WITHIN.as_nanos() as u64) }
             }
-            Stage::Deciding { until } => {
+            ClosingStage::Deciding { until } => {
                 if undone.unfinished > 0 && now < until {
                     return self;
                 }
                 closing.decided.fetch_add(1, Ordering::AcqRel);
-                Stage::Applying { until }
+                ClosingStage::Applying { until }
             }
-            Stage::Applying { until } => {
+            ClosingStage::Applying { until } => {
                 let quiet = &closing.quiet[at];
                 if !closing.all_decided() || undone.busy || undone.in_doubt > 0 {
                     quiet.store(0, Ordering::Release);
                 } else {
                     quiet.fetch_add(1, Ordering::AcqRel);
                 }
-                if closing.all_quiet() || now >= until { Stage::Closed } else { self }
+                if closing.all_quiet() || now >= until { ClosingStage::Closed } else { self }
             }
-            Stage::Closed => Stage::Closed,
+            ClosingStage::Closed => ClosingStage::Closed,
         }
     }
 }
@@ -157,20 +157,20 @@ mod tests {
     const NOTHING: Undone = Undone { unfinished: 0, in_doubt: 0, busy: false };
     const WITHIN: Nanos = Nanos(100);
 
-    fn turn(stage: &mut Stage, closing: &Closing, at: usize, now: u64, undone: Undone) {
+    fn turn(stage: &mut ClosingStage, closing: &Closing, at: usize, now: u64, undone: Undone) {
         *stage = stage.after(closing, at, Nanos(now), WITHIN, undone);
     }
 
     #[test]
     fn a_loop_waits_for_its_own_commits_and_then_for_those_of_others() {
         let closing = Closing::of(2, true);
-        let [mut one, mut other] = [Stage::Serving; 2];
+        let [mut one, mut other] = [ClosingStage::Serving; 2];
         for _ in 0..6 {
             turn(&mut one, &closing, 0, 1, NOTHING);
             turn(&mut other, &closing, 1, 1, Undone { unfinished: 1, ..NOTHING });
         }
-        assert!(matches!(one, Stage::Applying { .. }), "{one:?}: the other commits still");
-        assert!(matches!(other, Stage::Ending { .. }), "{other:?}");
+        assert!(matches!(one, ClosingStage::Applying { .. }), "{one:?}: the other commits still");
+        assert!(matches!(other, ClosingStage::Ending { .. }), "{other:?}");
         // The other one's transaction is decided, and this one's participant learns of it last.
         for _ in 0..3 {
             turn(&mut other, &closing, 1, 2, NOTHING);
@@ -179,36 +179,39 @@ mod tests {
         for _ in 0..3 {
             turn(&mut other, &closing, 1, 2, NOTHING);
         }
-        assert!(matches!(other, Stage::Applying { .. }), "{other:?}: a participant is in doubt");
+        assert!(
+            matches!(other, ClosingStage::Applying { .. }),
+            "{other:?}: a participant is in doubt"
+        );
         for _ in 0..3 {
             turn(&mut one, &closing, 0, 3, NOTHING);
             turn(&mut other, &closing, 1, 3, NOTHING);
         }
-        assert_eq!((one, other), (Stage::Closed, Stage::Closed));
+        assert_eq!((one, other), (ClosingStage::Closed, ClosingStage::Closed));
     }
 
     #[test]
     fn every_stage_is_bounded() {
-        let (closing, mut stage) = (Closing::of(1, true), Stage::Serving);
+        let (closing, mut stage) = (Closing::of(1, true), ClosingStage::Serving);
         let stuck = Undone { unfinished: 1, in_doubt: 1, busy: true };
         turn(&mut stage, &closing, 0, 0, stuck);
         turn(&mut stage, &closing, 0, 99, stuck);
-        assert_eq!(stage, Stage::Ending { until: Nanos(100) });
+        assert_eq!(stage, ClosingStage::Ending { until: Nanos(100) });
         turn(&mut stage, &closing, 0, 100, stuck);
         let until = 100 + DECIDED_WITHIN.as_nanos() as u64;
         turn(&mut stage, &closing, 0, until - 1, stuck);
-        assert_eq!(stage, Stage::Deciding { until: Nanos(until) });
+        assert_eq!(stage, ClosingStage::Deciding { until: Nanos(until) });
         for _ in 0..2 {
             turn(&mut stage, &closing, 0, until, stuck);
         }
-        assert_eq!(stage, Stage::Closed);
+        assert_eq!(stage, ClosingStage::Closed);
     }
 
     #[test]
     fn nobody_waits_for_a_loop_that_died() {
-        let (closing, mut stage) = (Closing::of(2, true), Stage::Serving);
+        let (closing, mut stage) = (Closing::of(2, true), ClosingStage::Serving);
         closing.break_off();
         turn(&mut stage, &closing, 0, 0, Undone { unfinished: 1, in_doubt: 1, busy: true });
-        assert_eq!(stage, Stage::Closed);
+        assert_eq!(stage, ClosingStage::Closed);
     }
 }

@@ -21,12 +21,12 @@ thread_local! {
 }
 
 struct Ready {
-    shared: Arc<Shared>,
+    shared: Arc<ExecutorShared>,
     queue: VecDeque<u32>,
 }
 
 /// Tasks made ready by other threads.
-struct Shared {
+struct ExecutorShared {
     woken: Mutex<Vec<u32>>,
     any: AtomicBool,
     signal: Arc<Signal>,
@@ -34,7 +34,7 @@ struct Shared {
 
 struct SlotWaker {
     slot: u32,
-    shared: Arc<Shared>,
+    shared: Arc<ExecutorShared>,
 }
 
 impl Wake for SlotWaker {
@@ -60,23 +60,23 @@ impl Wake for SlotWaker {
     }
 }
 
-struct Slot {
+struct TaskSlot {
     task: Option<Task>,
     waker: Waker,
 }
 
 /// The tasks of the loop on this thread.
 pub(super) struct Executor {
-    slots: Vec<Slot>,
+    slots: Vec<TaskSlot>,
     free: Vec<u32>,
-    shared: Arc<Shared>,
+    shared: Arc<ExecutorShared>,
 }
 
 impl Executor {
     /// An executor for the loop of this thread.
     pub fn new(signal: Arc<Signal>) -> Executor {
         let (woken, any) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-        let shared = Arc::new(Shared { woken, any, signal });
+        let shared = Arc::new(ExecutorShared { woken, any, signal });
         READY.with(|ready| {
             let queue = VecDeque::new();
             *ready.borrow_mut() = Some(Ready { shared: shared.clone(), queue });
@@ -91,7 +91,7 @@ impl Executor {
             None => {
                 let slot = self.slots.len() as u32;
                 let waker = Waker::from(Arc::new(SlotWaker { slot, shared: self.shared.clone() }));
-                self.slots.push(Slot { task: None, waker });
+                self.slots.push(TaskSlot { task: None, waker });
                 slot
             }
         };

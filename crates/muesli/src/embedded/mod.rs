@@ -23,10 +23,11 @@ use std::thread::JoinHandle;
 
 use closing::Closing;
 use crossbeam_queue::ArrayQueue;
-use muesli_core::{Catalog, NodeId, Protocol, Settings, Together};
+use muesli_core::{Catalog, NodeId, Protocol, Recorder, Settings, Together};
 use muesli_protocols::Choice;
 use protocols::start_named;
 
+use crate::data::space::Origin;
 use crate::database::handle::{Away, Db, Job, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
@@ -38,16 +39,16 @@ use turn::{Loop, Plan};
 const JOBS_MAX: usize = 1 << 16;
 
 /// What other threads see of a loop.
-struct Door {
+struct LoopInbox {
     jobs: ArrayQueue<Job>,
     catalog: Mutex<Option<Arc<Catalog>>>,
     signal: Arc<Signal>,
-    sent: Sent,
+    sent: SentJobs,
     /// Nobody takes jobs any more.
     shut: AtomicBool,
 }
 
-impl Door {
+impl LoopInbox {
     /// Takes no more jobs. Those that wait are dropped, and whoever waits for them is told.
     fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
@@ -69,13 +70,13 @@ impl Door {
 /// How many messages a loop has sent to others, as of its last turn; apart from what others write.
 #[derive(Default)]
 #[repr(align(128))]
-struct Sent(AtomicU64);
+struct SentJobs(AtomicU64);
 
 /// The loops of a database, from outside.
 struct Loops {
     /// So many of them, the first ones, hold keys and run transactions; the others are masters.
     serving: usize,
-    doors: Arc<[Door]>,
+    doors: Arc<[LoopInbox]>,
     closing: Arc<Closing>,
     threads: Mutex<Vec<JoinHandle<Report>>>,
 }
@@ -144,12 +145,12 @@ fn start<P: Protocol>(
         ..Settings::default()
     };
     let loops = together.len();
-    let doors: Arc<[Door]> = (0..loops)
-        .map(|_| Door {
+    let doors: Arc<[LoopInbox]> = (0..loops)
+        .map(|_| LoopInbox {
             jobs: ArrayQueue::new(JOBS_MAX),
             catalog: Mutex::new(None),
             signal: Arc::new(Signal::default()),
-            sent: Sent::default(),
+            sent: SentJobs::default(),
             shut: AtomicBool::new(false),
         })
         .collect();
@@ -171,11 +172,11 @@ fn start<P: Protocol>(
             close_within: options.close_within,
             clock: clock.clone(),
             origin,
-            history: options.history,
+            recorder: options.history.then(|| Recorder::sampling(options.sampling)),
             spin: options.spin,
         };
         let name = format!("muesli-loop-{at}");
-        let alive = Alive { doors: doors.clone(), closing: closing.clone(), at };
+        let alive = LoopAlive { doors: doors.clone(), closing: closing.clone(), at };
         let run = move || {
             let report = Loop::<P>::new(plan).run();
             drop(alive);
@@ -186,19 +187,24 @@ fn start<P: Protocol>(
     }
     let serving = loops - options.masters;
     let away = Loops { serving, doors, closing, threads: Mutex::new(threads) };
-    let db = Db::new(database, catalog, options.retry, Some(Box::new(away)));
+    let db = Db::new(
+        (database, Origin::process(database)),
+        catalog,
+        (options.retry, options.procedures.clone()),
+        Some(Box::new(away)),
+    );
     db.timeout(options.transaction_timeout)
 }
 
 /// Lives as long as a loop: dropped, nobody waits for it any more. A loop that panicked takes the
 /// others with it, because they would wait for its answers.
-struct Alive {
-    doors: Arc<[Door]>,
+struct LoopAlive {
+    doors: Arc<[LoopInbox]>,
     closing: Arc<Closing>,
     at: usize,
 }
 
-impl Drop for Alive {
+impl Drop for LoopAlive {
     fn drop(&mut self) {
         self.doors[self.at].shut();
         if std::thread::panicking() {

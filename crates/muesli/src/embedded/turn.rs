@@ -11,10 +11,10 @@ use muesli_core::{
     Catalog, Effects, Environment, Nanos, Node, NodeId, Protocol, Recorder, Settings,
 };
 
-use super::Door;
-use super::closing::{Closing, Stage, Undone};
+use super::LoopInbox;
+use super::closing::{Closing, ClosingStage, Undone};
 use super::executor::{Executor, drop_task};
-use super::ring::Links;
+use super::ring::RingLinks;
 use super::state::{LoopState, State};
 use crate::dispatch::report::Report;
 
@@ -38,13 +38,14 @@ pub(super) struct Plan<P: Protocol> {
     pub catalog: Arc<Catalog>,
     pub settings: Arc<Settings>,
     pub rules: P::Rules,
-    pub links: Links<P>,
-    pub doors: Arc<[Door]>,
+    pub links: RingLinks<P>,
+    pub doors: Arc<[LoopInbox]>,
     pub closing: Arc<Closing>,
     pub close_within: Duration,
     pub clock: quanta::Clock,
     pub origin: u64,
-    pub history: bool,
+    /// What records its transactions, if they are.
+    pub recorder: Option<Recorder>,
     pub spin: Duration,
 }
 
@@ -52,11 +53,11 @@ pub(super) struct Plan<P: Protocol> {
 pub(super) struct Loop<P: Protocol> {
     state: Rc<State<P>>,
     executor: Executor,
-    links: Links<P>,
-    doors: Arc<[Door]>,
+    links: RingLinks<P>,
+    doors: Arc<[LoopInbox]>,
     at: usize,
     closing: Arc<Closing>,
-    stage: Stage,
+    stage: ClosingStage,
     close_within: Nanos,
     history: bool,
     spin: Nanos,
@@ -69,10 +70,10 @@ impl<P: Protocol> Loop<P> {
         let executor = Executor::new(door.signal.clone());
         let id = NodeId(plan.at as u32);
         let node = Node::new(id, 1, plan.catalog, plan.settings, &plan.rules);
-        let recorder = plan.history.then(|| Box::new(Recorder::new()));
+        let (history, recorder) = (plan.recorder.is_some(), plan.recorder.map(Box::new));
         let effects = Effects::new(Environment { recorder, ..Environment::default() });
         let inner = LoopState::new(node, effects, plan.doors.len());
-        let Plan { database, clock, origin, history, .. } = plan;
+        let Plan { database, clock, origin, .. } = plan;
         let signal = door.signal.clone();
         Loop {
             state: Rc::new(State::new(database, inner, signal, clock, origin, history)),
@@ -81,7 +82,7 @@ impl<P: Protocol> Loop<P> {
             doors: plan.doors,
             at: plan.at,
             closing: plan.closing,
-            stage: Stage::Serving,
+            stage: ClosingStage::Serving,
             close_within: Nanos(plan.close_within.as_nanos() as u64),
             history,
             spin: Nanos(plan.spin.as_nanos() as u64),
@@ -98,7 +99,7 @@ impl<P: Protocol> Loop<P> {
             inner.perform();
         }
         let mut idle_until = None;
-        while self.stage != Stage::Closed {
+        while self.stage != ClosingStage::Closed {
             let busy = self.turn();
             if self.closing.is_asked() {
                 self.go_on_closing(busy);
@@ -126,8 +127,8 @@ impl<P: Protocol> Loop<P> {
         let (now, before) = (self.state.read_clock(), self.stage);
         self.stage = before.after(&self.closing, self.at, now, self.close_within, undone);
         match (before, self.stage) {
-            (Stage::Serving, _) => self.state.closing.set(true),
-            (Stage::Ending { .. }, Stage::Deciding { .. }) => {
+            (ClosingStage::Serving, _) => self.state.closing.set(true),
+            (ClosingStage::Ending { .. }, ClosingStage::Deciding { .. }) => {
                 self.drop_tasks();
                 self.doors[self.at].shut();
                 self.state.inner.borrow_mut().abort_open();
@@ -279,7 +280,7 @@ impl<P: Protocol> Loop<P> {
             true => Some(at_most.map_or(CLOSING_PAUSE, |it| it.min(CLOSING_PAUSE))),
             false => at_most,
         };
-        let serving = self.stage == Stage::Serving;
+        let serving = self.stage == ClosingStage::Serving;
         door.signal.sleep(at_most, || {
             backlog
                 || (serving && closing.is_asked())

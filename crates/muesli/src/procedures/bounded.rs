@@ -7,12 +7,12 @@ use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 
 /// Bytes that become no more than so many.
-struct Bounded {
+struct BoundedBytes {
     bytes: Vec<u8>,
     most: usize,
 }
 
-impl Flavor for Bounded {
+impl Flavor for BoundedBytes {
     type Output = Vec<u8>;
 
     #[inline]
@@ -44,7 +44,7 @@ pub(super) fn encode<V: Serialize + ?Sized>(
     bytes: Vec<u8>,
     most: usize,
 ) -> Result<Vec<u8>, Stop> {
-    let encoded = postcard::serialize_with_flavor(value, Bounded { bytes, most });
+    let encoded = postcard::serialize_with_flavor(value, BoundedBytes { bytes, most });
     encoded.map_err(|error| match error {
         postcard::Error::SerializeBufferFull => {
             let key = Limit::Result.key();

@@ -50,7 +50,7 @@ impl<'a> Keys<'a> {
     /// # Errors
     /// There is none.
     pub fn space(&self, name: &str) -> Result<Space, Stop> {
-        self.store.space(name).map(|id| Space { id })
+        self.store.space(name).map(Space::numbered)
     }
 
     /// Reads a key.

@@ -67,7 +67,7 @@ mod bytes;
 mod keys;
 mod rehearsal;
 
-use muesli_core::procedure::{FootprintFn, TellsFn as CoreTellsFn};
+use muesli_core::procedure::{AnswerType, FootprintFn, TellsFn as CoreTellsFn};
 use muesli_core::{
     Footprint, Fragment, Place, Procedure, ProcedureId, Procedures, Refuses, SmallBytes, SpaceId,
     Stop, Store,
@@ -114,7 +114,7 @@ pub trait StoredProcedure: 'static {
     /// What it is given.
     type Arguments: Serialize + DeserializeOwned;
     /// What it gives.
-    type Answer: Serialize + DeserializeOwned;
+    type Answer: Serialize + DeserializeOwned + 'static;
 
     /// What it does.
     ///
@@ -134,7 +134,7 @@ impl Spaces<'_> {
     /// # Errors
     /// There is none.
     pub fn space(&self, name: &str) -> Result<Space, Stop> {
-        (self.find)(name).map(|id| Space { id })
+        (self.find)(name).map(Space::numbered)
     }
 }
 
@@ -153,6 +153,7 @@ pub fn with<P: StoredProcedure>(procedures: Procedures) -> Procedures {
         footprint: P::TOUCHES.map(|_| touches_typed::<P> as FootprintFn),
         steady: P::STEADY,
         tells: P::TELLS.map(|_| tells_typed::<P> as CoreTellsFn),
+        answer: Some(AnswerType::of::<P::Answer>()),
     };
     procedures.with(P::NAME, P::VERSION, procedure)
 }

@@ -31,7 +31,7 @@ impl Rehearsal {
     /// # Panics
     /// There is none.
     pub fn space(&self, name: &str) -> Space {
-        Space { id: find(&self.spaces, name).expect("a space of the rehearsal") }
+        Space::numbered(find(&self.spaces, name).expect("a space of the rehearsal"))
     }
 
     /// Runs a procedure: its arguments and its answer travel as they do in a database. It is alone

@@ -14,11 +14,13 @@ use muesli_cluster::{
 };
 use muesli_core::limits::ENVELOPE_BYTES;
 use muesli_core::options::GIVE_UP_MOST;
+use muesli_core::recorder::Sampling;
 use muesli_core::{
     Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic,
 };
 
 use self::catch_up::CatchUp;
+use crate::data::space::Origin;
 use crate::database::handle::{Away, Db, Job, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
@@ -56,6 +58,10 @@ pub struct Connect {
     pub caches: bool,
     /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
     pub history: bool,
+    /// Which transactions are recorded whole, where they are, as
+    /// [`Options::sampling`](crate::Options::sampling); the same for all clients of which one
+    /// history is made.
+    pub sampling: Sampling,
     /// The cluster's secret: needed where the servers ask clients for it (`clients_need_secret`),
     /// and where this client is to make sure that they are the servers.
     pub secret: Option<Secret>,
@@ -65,7 +71,7 @@ pub struct Connect {
     /// client that starts again has seen nothing. An answer is told once the file covers it, which
     /// costs a write and a sync for each [`timestamp_lease_ahead`](Self::timestamp_lease_ahead) of
     /// the servers' time. A file is for one client at a time. `granola` and its kin, and
-    /// `sinfonia`, have such leases; `docs/protocols/granola.md` tells more.
+    /// `sinfonia`, have such leases; `docs/inside/protocols/granola.md` tells more.
     pub timestamp_lease: Option<PathBuf>,
     /// How far a timestamp lease goes ahead of what was answered, from 1 ms to 10 minutes. A client
     /// that was killed waits for so long at most when it starts again, where clocks agree.
@@ -94,6 +100,7 @@ impl Default for Connect {
             actions: Actions::default(),
             caches: false,
             history: false,
+            sampling: Sampling::ALL,
             secret: None,
             timestamp_lease: None,
             timestamp_lease_ahead: Duration::from_secs(1),
@@ -155,10 +162,11 @@ impl Db {
             protocol: connect.protocol.clone(),
             database,
             limits: connect.limits,
-            procedures: connect.procedures,
+            procedures: connect.procedures.clone(),
             actions: connect.actions,
             caches: connect.caches,
             history: connect.history,
+            sampling: connect.sampling,
             secret: connect.secret,
             timestamp_lease: connect.timestamp_lease.clone(),
             timestamp_lease_ahead: connect.timestamp_lease_ahead,
@@ -182,7 +190,12 @@ impl Db {
             within: connect.connect_within.saturating_add(connect.timestamp_lease_ahead),
         });
         let catalog = client.catalog();
-        let db = Db::new(database, catalog, connect.retry, Some(Box::new(Remote(client))));
+        let db = Db::new(
+            (database, Origin::cluster(client.cluster().0)),
+            catalog,
+            (connect.retry, connect.procedures),
+            Some(Box::new(Remote(client))),
+        );
         let db = db.timeout(connect.transaction_timeout);
         let Some(catch_up) = catch_up else { return Ok(db) };
         if let Err(error) = catch_up.wait(&db) {

@@ -2,7 +2,7 @@
 
 use muesli_core::{Action, SmallBytes};
 
-use super::rows::{Rows, Shape};
+use super::rows::{StructureRows, StructureShape};
 use crate::data::space::Space;
 use crate::error::Error;
 use crate::transaction::tx::Tx;
@@ -11,13 +11,13 @@ use crate::transaction::tx::Tx;
 /// bytes, little-endian).
 #[derive(Clone, Debug)]
 pub struct Counter {
-    rows: Rows,
+    rows: StructureRows,
 }
 
 impl Counter {
     /// The counter of this name.
     pub fn new(space: Space, name: &str) -> Counter {
-        Counter { rows: Rows::new(space, name, Shape::Counter) }
+        Counter { rows: StructureRows::new(space, name, StructureShape::Counter) }
     }
 
     /// The key that its number lies at, for [`Tx::later_returning`] and delayed procedures.

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::rows::{Rows, Shape, hash};
+use super::rows::{StructureRows, StructureShape, hash};
 use super::{Inspected, Map, handle};
 use crate::data::key::Key;
 use crate::data::space::Space;
@@ -17,7 +17,7 @@ use crate::transaction::tx::Tx;
 
 /// A map in which keys share rows: an operation reads one row and writes at most that one.
 pub struct HashTable<K, V> {
-    rows: Rows,
+    rows: StructureRows,
     buckets: u32,
     types: PhantomData<fn(K) -> V>,
 }
@@ -28,7 +28,7 @@ handle!(HashTable);
 type Bucket<V> = Vec<(Vec<u8>, V)>;
 
 /// What a search has found.
-struct Found<V> {
+struct FoundEntry<V> {
     bucket: Bucket<V>,
     /// Where in the bucket the key is, or would be.
     place: Result<usize, usize>,
@@ -42,7 +42,7 @@ impl<K, V> HashTable<K, V> {
     /// end in [`Error::Codec`].
     pub fn new(space: Space, name: &str, buckets: u32) -> Self {
         let buckets = buckets.max(1);
-        let rows = Rows::new(space, name, Shape::HashTable { buckets });
+        let rows = StructureRows::new(space, name, StructureShape::HashTable { buckets });
         HashTable { rows, buckets, types: PhantomData }
     }
 
@@ -54,19 +54,25 @@ impl<K, V> HashTable<K, V> {
 impl<K: Key, V: Serialize + DeserializeOwned> HashTable<K, V> {
     /// The bucket of a key, and where in it the key is or would be. Where there is no such bucket,
     /// the head tells whether another number of them was used.
-    async fn find(&self, tx: &Tx, key: &[u8]) -> Result<Found<V>, Error> {
+    async fn find(&self, tx: &Tx, key: &[u8]) -> Result<FoundEntry<V>, Error> {
         let number = self.bucket_of(key).to_be_bytes();
         let Some(bucket) = self.rows.read::<Bucket<V>>(tx, &number).await? else {
             let is_first = self.rows.read_head::<()>(tx).await?.is_none();
-            return Ok(Found { bucket: Bucket::new(), place: Err(0), is_first });
+            return Ok(FoundEntry { bucket: Bucket::new(), place: Err(0), is_first });
         };
         let place = bucket.binary_search_by(|(own, _)| own.as_slice().cmp(key));
-        Ok(Found { bucket, place, is_first: false })
+        Ok(FoundEntry { bucket, place, is_first: false })
     }
 
     /// Puts a key that is not there into its bucket. The first one of all writes the head.
-    async fn put_new(&self, tx: &Tx, key: &[u8], found: Found<V>, value: V) -> Result<(), Error> {
-        let Found { mut bucket, place: Ok(place) | Err(place), is_first } = found;
+    async fn put_new(
+        &self,
+        tx: &Tx,
+        key: &[u8],
+        found: FoundEntry<V>,
+        value: V,
+    ) -> Result<(), Error> {
+        let FoundEntry { mut bucket, place: Ok(place) | Err(place), is_first } = found;
         if is_first {
             self.rows.write_head(tx, &()).await?;
         }
@@ -89,7 +95,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> HashTable<K, V> {
 
 impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for HashTable<K, V> {
     async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
-        let Found { mut bucket, place, .. } = self.find(tx, key.encoded().as_slice()).await?;
+        let FoundEntry { mut bucket, place, .. } = self.find(tx, key.encoded().as_slice()).await?;
         Ok(place.ok().map(|place| bucket.swap_remove(place).1))
     }
 
@@ -118,7 +124,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for HashTable<K,
 
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
         let key = key.encoded();
-        let Found { mut bucket, place, .. } = self.find(tx, key.as_slice()).await?;
+        let FoundEntry { mut bucket, place, .. } = self.find(tx, key.as_slice()).await?;
         let Ok(place) = place else { return Ok(None) };
         let (_, old) = bucket.remove(place);
         self.store(tx, key.as_slice(), &bucket).await?;

@@ -2,7 +2,7 @@
 //!
 //! A row's key is the structure's name, encoded so that no name is the beginning of another's
 //! ([`Key`] for strings), a byte that tells the head from the others, and the encoded key. Its
-//! value is the structure's [`Shape`] and what the structure keeps there.
+//! value is the structure's [`StructureShape`] and what the structure keeps there.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const NODE: u8 = 1;
 
 /// What a structure is. Each of its rows says so, and a row of another shape is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Shape {
+pub(super) enum StructureShape {
     SkipList {
         levels: u8,
     },
@@ -36,32 +36,32 @@ pub(super) enum Shape {
     Counter,
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for StructureShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Shape::SkipList { levels: 1 } => write!(f, "a linked list"),
-            Shape::SkipList { levels } => write!(f, "a skip list of {levels} levels"),
-            Shape::SearchTree => write!(f, "a search tree"),
-            Shape::HashTable { buckets } => write!(f, "a hash table of {buckets} buckets"),
-            Shape::Counter => write!(f, "a counter"),
+            StructureShape::SkipList { levels: 1 } => write!(f, "a linked list"),
+            StructureShape::SkipList { levels } => write!(f, "a skip list of {levels} levels"),
+            StructureShape::SearchTree => write!(f, "a search tree"),
+            StructureShape::HashTable { buckets } => write!(f, "a hash table of {buckets} buckets"),
+            StructureShape::Counter => write!(f, "a counter"),
         }
     }
 }
 
 /// Where the rows of a structure lie.
 #[derive(Clone, Debug)]
-pub(super) struct Rows {
+pub(super) struct StructureRows {
     space: Space,
-    shape: Shape,
+    shape: StructureShape,
     name: Arc<str>,
     prefix: Arc<[u8]>,
 }
 
-impl Rows {
-    pub fn new(space: Space, name: &str, shape: Shape) -> Rows {
+impl StructureRows {
+    pub fn new(space: Space, name: &str, shape: StructureShape) -> StructureRows {
         let mut prefix = Vec::new();
         name.to_owned().encode(&mut prefix);
-        Rows { space, shape, name: name.into(), prefix: prefix.into() }
+        StructureRows { space, shape, name: name.into(), prefix: prefix.into() }
     }
 
     pub fn space(&self) -> Space {
@@ -125,7 +125,7 @@ impl Rows {
         rows.iter().map(|(key, value)| Ok((cut(key), self.decode(value)?))).collect()
     }
 
-    /// Rows that the structure cannot have written.
+    /// StructureRows that the structure cannot have written.
     #[cold]
     pub fn broken(&self, what: &str) -> Error {
         Error::Codec(format!("structure `{}`: {what}", self.name))
@@ -139,7 +139,7 @@ impl Rows {
         let unreadable = |error: postcard::Error| self.broken(&error.to_string());
         let (shape, row) = postcard::take_from_bytes(value.as_slice()).map_err(unreadable)?;
         if shape != self.shape {
-            let (found, opened): (Shape, Shape) = (shape, self.shape);
+            let (found, opened): (StructureShape, StructureShape) = (shape, self.shape);
             return Err(self.broken(&format!("it is {found}, and was opened as {opened}")));
         }
         postcard::from_bytes(row).map_err(unreadable)

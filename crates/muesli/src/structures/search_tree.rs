@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Link, Rows, Shape};
+use super::rows::{Link, StructureRows, StructureShape};
 use super::{Inspected, Map, OrderedMap, handle};
 use crate::data::key::Key;
 use crate::data::space::Space;
@@ -19,23 +19,23 @@ use crate::transaction::tx::Tx;
 /// A sorted map whose searches read its depth: about 2 ln n nodes after inserts in random order,
 /// all n after inserts in order.
 pub struct SearchTree<K, V> {
-    rows: Rows,
+    rows: StructureRows,
     types: PhantomData<fn(K) -> V>,
 }
 
 handle!(SearchTree);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Node<V> {
+struct TreeNode<V> {
     left: Link,
     right: Link,
     value: V,
 }
 
 /// The nodes from the root to a key, or to where it would be.
-type Path<V> = Vec<(Vec<u8>, Node<V>)>;
+type Path<V> = Vec<(Vec<u8>, TreeNode<V>)>;
 
-impl<V> Node<V> {
+impl<V> TreeNode<V> {
     fn child(&self, own: &[u8], key: &[u8]) -> &Link {
         if key < own { &self.left } else { &self.right }
     }
@@ -48,7 +48,10 @@ impl<V> Node<V> {
 impl<K, V> SearchTree<K, V> {
     /// The tree of this name; empty where nothing was inserted.
     pub fn new(space: Space, name: &str) -> Self {
-        SearchTree { rows: Rows::new(space, name, Shape::SearchTree), types: PhantomData }
+        SearchTree {
+            rows: StructureRows::new(space, name, StructureShape::SearchTree),
+            types: PhantomData,
+        }
     }
 }
 
@@ -64,7 +67,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> SearchTree<K, V> {
             if path.iter().any(|(passed, _)| *passed == at) {
                 return Err(self.rows.broken("a link leads back"));
             }
-            let node: Node<V> = self.rows.follow(tx, &at).await?;
+            let node: TreeNode<V> = self.rows.follow(tx, &at).await?;
             link = if at == key { None } else { node.child(&at, key).clone() };
             path.push((at, node));
         }
@@ -76,13 +79,13 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> SearchTree<K, V> {
         let key = key.encoded().as_slice().to_vec();
         let mut path = self.descend(tx, &key).await?;
         if let Some((_, node)) = path.pop_if(|(own, _)| *own == key) {
-            let Node { left, right, value: old } = node;
+            let TreeNode { left, right, value: old } = node;
             if overwrites {
-                self.rows.write(tx, &key, &Node { left, right, value: value.clone() }).await?;
+                self.rows.write(tx, &key, &TreeNode { left, right, value: value.clone() }).await?;
             }
             return Ok(Some(old));
         }
-        let node = Node { left: None, right: None, value: value.clone() };
+        let node = TreeNode { left: None, right: None, value: value.clone() };
         self.rows.write(tx, &key, &node).await?;
         self.hang(tx, path, &key, Some(key.clone())).await?;
         Ok(None)
@@ -101,7 +104,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> SearchTree<K, V> {
 
     /// Lets the smallest node of the right side take over both children; the node's key.
     async fn replace(&self, tx: &Tx, left: Link, right: Vec<u8>) -> Result<Vec<u8>, Error> {
-        let mut heir: Node<V> = self.rows.follow(tx, &right).await?;
+        let mut heir: TreeNode<V> = self.rows.follow(tx, &right).await?;
         let (mut key, mut above) = (right.clone(), None);
         while let Some(smaller) = heir.left.take() {
             let node = self.rows.follow(tx, &smaller).await?;
@@ -120,7 +123,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> SearchTree<K, V> {
 
 impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SearchTree<K, V> {
     async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
-        let node: Option<Node<V>> = self.rows.read(tx, key.encoded().as_slice()).await?;
+        let node: Option<TreeNode<V>> = self.rows.read(tx, key.encoded().as_slice()).await?;
         Ok(node.map(|node| node.value))
     }
 
@@ -149,7 +152,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SearchTree<K
         // A level at a time, all of its nodes at once.
         let (mut found, mut level) = (BTreeMap::new(), Vec::from_iter(self.root(tx).await?));
         while !level.is_empty() {
-            let nodes = self.rows.read_many::<Node<V>>(tx, level.iter().cloned()).await?;
+            let nodes = self.rows.read_many::<TreeNode<V>>(tx, level.iter().cloned()).await?;
             let mut below = Vec::new();
             for (key, node) in level.into_iter().zip(nodes) {
                 let node = node.ok_or_else(|| self.rows.broken("a link leads nowhere"))?;
@@ -165,9 +168,9 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SearchTree<K
 
     async fn inspect(&self, tx: &Tx) -> Result<Inspected<K, V>, Error> {
         let root = self.root(tx).await?;
-        let rows: BTreeMap<_, Node<V>> = self.rows.scan(tx).await?.into_iter().collect();
+        let rows: BTreeMap<_, TreeNode<V>> = self.rows.scan(tx).await?.into_iter().collect();
         let wrong = inspect(&root, &rows);
-        let entry = |(key, node): (Vec<u8>, Node<V>)| Ok((K::decoded(&key)?, node.value));
+        let entry = |(key, node): (Vec<u8>, TreeNode<V>)| Ok((K::decoded(&key)?, node.value));
         let entries = rows.into_iter().map(entry).collect::<Result<_, Error>>()?;
         Ok(Inspected { entries, wrong })
     }
@@ -184,7 +187,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> OrderedMap<K, V> for Searc
 }
 
 /// Every row must be reached once, within the bounds that the nodes above set.
-fn inspect<V>(root: &Link, rows: &BTreeMap<Vec<u8>, Node<V>>) -> Vec<String> {
+fn inspect<V>(root: &Link, rows: &BTreeMap<Vec<u8>, TreeNode<V>>) -> Vec<String> {
     let (mut wrong, mut reached) = (Vec::new(), 0);
     let mut open = vec![(root, None::<&[u8]>, None::<&[u8]>)];
     while let Some((link, low, high)) = open.pop() {
@@ -216,7 +219,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_tree_is_told() {
         let link = |key: u8| (key > 0).then(|| vec![key]);
-        let node = |left, right| Node { left: link(left), right: link(right), value: () };
+        let node = |left, right| TreeNode { left: link(left), right: link(right), value: () };
         let found = |root, nodes: &[(u8, u8, u8)]| {
             let rows = nodes.iter().map(|(key, left, right)| (vec![*key], node(*left, *right)));
             inspect(&link(root), &rows.collect()).len()

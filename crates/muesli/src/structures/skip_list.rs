@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Link, Rows, Shape, hash};
+use super::rows::{Link, StructureRows, StructureShape, hash};
 use super::{Inspected, Map, OrderedMap, handle};
 use crate::data::key::Key;
 use crate::data::space::Space;
@@ -23,7 +23,7 @@ const LEVELS: u8 = 12;
 
 /// A sorted map whose searches read about log₂ n nodes.
 pub struct SkipList<K, V> {
-    rows: Rows,
+    rows: StructureRows,
     levels: u8,
     types: PhantomData<fn(K) -> V>,
 }
@@ -31,7 +31,7 @@ pub struct SkipList<K, V> {
 handle!(SkipList);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Node<V> {
+struct SkipNode<V> {
     /// The next node at each of the levels that this one is linked at, from the lowest.
     next: Vec<Link>,
     value: V,
@@ -40,7 +40,7 @@ struct Node<V> {
 /// What a search has passed.
 struct Path<V> {
     head: Vec<Link>,
-    nodes: Vec<(Vec<u8>, Node<V>)>,
+    nodes: Vec<(Vec<u8>, SkipNode<V>)>,
     /// The last node before the key at each level; `None` is the head.
     before: Vec<Option<usize>>,
 }
@@ -55,7 +55,7 @@ impl<K, V> SkipList<K, V> {
     /// stored: with another one, operations end in [`Error::Codec`].
     pub fn with_levels(space: Space, name: &str, levels: u8) -> Self {
         let levels = levels.max(1);
-        let rows = Rows::new(space, name, Shape::SkipList { levels });
+        let rows = StructureRows::new(space, name, StructureShape::SkipList { levels });
         SkipList { rows, levels, types: PhantomData }
     }
 
@@ -119,9 +119,9 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> SkipList<K, V> {
         let key = key.encoded().as_slice().to_vec();
         let mut path = self.search(tx, &key).await?;
         if path.next().as_ref() == Some(&key) {
-            let node: Node<V> = self.rows.follow(tx, &key).await?;
+            let node: SkipNode<V> = self.rows.follow(tx, &key).await?;
             if overwrites {
-                let changed = Node { next: node.next, value: value.clone() };
+                let changed = SkipNode { next: node.next, value: value.clone() };
                 self.rows.write(tx, &key, &changed).await?;
             }
             return Ok(Some(node.value));
@@ -132,7 +132,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> SkipList<K, V> {
             let before = path.before[level];
             next.push(path.links_mut(before)[level].replace(key.clone()));
         }
-        self.rows.write(tx, &key, &Node { next, value: value.clone() }).await?;
+        self.rows.write(tx, &key, &SkipNode { next, value: value.clone() }).await?;
         self.write_before(tx, &path, height).await?;
         Ok(None)
     }
@@ -156,7 +156,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> SkipList<K, V> {
 
 impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SkipList<K, V> {
     async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
-        let node: Option<Node<V>> = self.rows.read(tx, key.encoded().as_slice()).await?;
+        let node: Option<SkipNode<V>> = self.rows.read(tx, key.encoded().as_slice()).await?;
         Ok(node.map(|node| node.value))
     }
 
@@ -174,7 +174,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SkipList<K, 
         if path.next().as_ref() != Some(&key) {
             return Ok(None);
         }
-        let Node { next, value } = self.rows.follow(tx, &key).await?;
+        let SkipNode { next, value } = self.rows.follow(tx, &key).await?;
         let height = next.len();
         if height > path.before.len() {
             return Err(self.rows.broken("a node is too high"));
@@ -196,7 +196,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SkipList<K, 
             if key <= at && !entries.is_empty() {
                 return Err(self.rows.broken("a link leads back"));
             }
-            let node: Node<V> = self.rows.follow(tx, &key).await?;
+            let node: SkipNode<V> = self.rows.follow(tx, &key).await?;
             entries.push((K::decoded(&key)?, node.value));
             link = node.next.into_iter().next().flatten();
             at = key;
@@ -206,9 +206,9 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SkipList<K, 
 
     async fn inspect(&self, tx: &Tx) -> Result<Inspected<K, V>, Error> {
         let head = self.rows.read_head(tx).await?.unwrap_or_else(|| self.empty_head());
-        let rows: BTreeMap<_, Node<V>> = self.rows.scan(tx).await?.into_iter().collect();
+        let rows: BTreeMap<_, SkipNode<V>> = self.rows.scan(tx).await?.into_iter().collect();
         let wrong = inspect(&head, &rows, |key| self.height(key));
-        let entry = |(key, node): (Vec<u8>, Node<V>)| Ok((K::decoded(&key)?, node.value));
+        let entry = |(key, node): (Vec<u8>, SkipNode<V>)| Ok((K::decoded(&key)?, node.value));
         let entries = rows.into_iter().map(entry).collect::<Result<_, Error>>()?;
         Ok(Inspected { entries, wrong })
     }
@@ -218,7 +218,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> OrderedMap<K, V> for SkipL
     async fn at_or_after(&self, tx: &Tx, key: &K) -> Result<Option<(K, V)>, Error> {
         let path = self.search(tx, key.encoded().as_slice()).await?;
         let Some(next) = path.next() else { return Ok(None) };
-        let node: Node<V> = self.rows.follow(tx, next).await?;
+        let node: SkipNode<V> = self.rows.follow(tx, next).await?;
         Ok(Some((K::decoded(next)?, node.value)))
     }
 }
@@ -226,7 +226,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> OrderedMap<K, V> for SkipL
 /// Each level must link exactly the nodes that are high enough, in the order of their keys.
 fn inspect<V>(
     head: &[Link],
-    rows: &BTreeMap<Vec<u8>, Node<V>>,
+    rows: &BTreeMap<Vec<u8>, SkipNode<V>>,
     height: impl Fn(&[u8]) -> usize,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -259,14 +259,14 @@ fn inspect<V>(
 mod tests {
     use super::*;
 
-    fn node(next: &[Option<u8>]) -> Node<()> {
-        Node { next: next.iter().map(|link| link.map(|key| vec![key])).collect(), value: () }
+    fn node(next: &[Option<u8>]) -> SkipNode<()> {
+        SkipNode { next: next.iter().map(|link| link.map(|key| vec![key])).collect(), value: () }
     }
 
     #[test]
     fn what_is_wrong_with_a_skip_list_is_told() {
         let height = |key: &[u8]| usize::from(key[0] % 2) + 1;
-        let rows = |second: Node<()>| {
+        let rows = |second: SkipNode<()>| {
             BTreeMap::from([(vec![1], node(&[Some(2), Some(3)])), (vec![2], second), {
                 (vec![3], node(&[None, None]))
             }])

@@ -133,7 +133,9 @@ impl Tx {
     ///
     /// # Errors
     /// As [`get`](Self::get) and [`put`](Self::put); [`Error::Space`] where there is no such
-    /// action; [`Error::Procedure`] where it was done at once and panicked.
+    /// action; [`Error::Procedure`] where it cannot be done on what is there: a number is added to
+    /// what is none, or it panicked. Where it was left to its turn, and found then what it cannot be
+    /// done on, only its answer says so; the key is left as it is.
     pub async fn later(
         &self,
         space: Space,
@@ -202,6 +204,7 @@ impl Tx {
         action: Action,
         answered: bool,
     ) -> Result<Where, Error> {
+        self.check(space)?;
         let delay = Delay::Action(space.id, key, action);
         let run = match self.delay(&delay, answered).await? {
             Later::Now(run) => run,

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use muesli_core::client::{self, Engine, Waiting};
 use muesli_core::{Answer, Operation, Row, Scan, SmallBytes, SpaceId, Step, Txn};
 
+use crate::data::space::Space;
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::tx::Tx;
@@ -114,8 +115,10 @@ impl Ask for RangeScan {
 
 type Shipped<T> = Pin<Box<dyn Future<Output = Result<Result<T, Error>, Error>> + Send>>;
 
-enum Stage<T> {
+enum ReplyStage<T> {
     New,
+    /// Its space is of another database.
+    Refused(SpaceId),
     Waiting(Waiting),
     /// The transaction lives on a loop that is not here; the operation was shipped to it.
     Away(Shipped<T>),
@@ -126,19 +129,23 @@ enum Stage<T> {
 pub struct Reply<'a, A: Ask> {
     tx: &'a Tx,
     ask: Option<A>,
-    stage: Stage<A::Answer>,
+    stage: ReplyStage<A::Answer>,
 }
 
 impl<'a, A: Ask> Reply<'a, A> {
     #[inline]
-    pub(crate) fn new(tx: &'a Tx, ask: A) -> Reply<'a, A> {
-        Reply { tx, ask: Some(ask), stage: Stage::New }
+    pub(crate) fn new(tx: &'a Tx, space: Space, ask: A) -> Reply<'a, A> {
+        let stage = match tx.origin.admits(space.origin) {
+            true => ReplyStage::New,
+            false => ReplyStage::Refused(space.id),
+        };
+        Reply { tx, ask: Some(ask), stage }
     }
 
     fn ship(&mut self, db: &Db, home: usize) -> Shipped<A::Answer> {
         let (tx, ask, db) = (self.tx.at_home(), self.ask.take(), db.clone());
         Box::pin(async move {
-            let there = async move || Reply { tx: &tx, ask, stage: Stage::New }.await;
+            let there = async move || Reply { tx: &tx, ask, stage: ReplyStage::New }.await;
             db.run_on(home, there).await
         })
     }
@@ -151,13 +158,15 @@ impl<A: Ask> Future for Reply<'_, A> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let tx = this.tx;
-        if let (Stage::New, None) = (&this.stage, &tx.away) {
+        if let (ReplyStage::New, None) = (&this.stage, &tx.away) {
             let ask = this.ask.as_mut().expect("polled after it was ready");
             match client::with(tx.database, |engine| ask.start(engine, tx.txn)) {
                 Some(Step::Done(Ok(answer))) => return Poll::Ready(Ok(answer)),
                 Some(Step::Done(Err(failure))) => return Poll::Ready(Err(tx.failed(failure))),
                 None => return Poll::Ready(Err(Error::Closed)),
-                Some(Step::Wait(op)) => this.stage = Stage::Waiting(Waiting::new(tx.database, op)),
+                Some(Step::Wait(op)) => {
+                    this.stage = ReplyStage::Waiting(Waiting::new(tx.database, op))
+                }
             }
         }
         this.poll_later(cx)
@@ -167,19 +176,20 @@ impl<A: Ask> Future for Reply<'_, A> {
 impl<A: Ask> Reply<'_, A> {
     #[cold]
     fn poll_later(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
-        if let (Stage::New, Some((db, home))) = (&self.stage, self.tx.away.as_deref()) {
-            self.stage = Stage::Away(self.ship(db, *home));
+        if let (ReplyStage::New, Some((db, home))) = (&self.stage, self.tx.away.as_deref()) {
+            self.stage = ReplyStage::Away(self.ship(db, *home));
         }
         let polled = match &mut self.stage {
-            Stage::Waiting(waiting) => match Pin::new(waiting).poll(cx) {
+            ReplyStage::Waiting(waiting) => match Pin::new(waiting).poll(cx) {
                 Poll::Ready(answer) => answer.map(A::answer).map_err(Error::from),
                 Poll::Pending => return Poll::Pending,
             },
-            Stage::Away(shipped) => match shipped.as_mut().poll(cx) {
+            ReplyStage::Away(shipped) => match shipped.as_mut().poll(cx) {
                 Poll::Ready(answer) => answer.and_then(|answer| answer),
                 Poll::Pending => return Poll::Pending,
             },
-            Stage::New => unreachable!("begun above"),
+            ReplyStage::Refused(space) => Err(Error::OtherDatabase { space: space.0 }),
+            ReplyStage::New => unreachable!("begun above"),
         };
         Poll::Ready(polled.map_err(|error| self.tx.failed(error)))
     }

@@ -30,7 +30,7 @@ pub(crate) async fn run(
     procedure: ProcedureFn,
     arguments: &SmallBytes,
 ) -> Result<SmallBytes, Error> {
-    let mut known = Known {
+    let mut known = KnownReads {
         catalog: tx.here(|engine| engine.catalog())??,
         values: BTreeMap::new(),
         ranges: Vec::new(),
@@ -56,7 +56,7 @@ pub(crate) async fn run(
             Err(Stop::Faulty(text)) => return Err(Error::Procedure(text)),
         };
         for write in std::mem::take(&mut known.sets.writes) {
-            let space = Space { id: write.space };
+            let space = Space::numbered(write.space);
             match write.value {
                 Some(value) => tx.put(space, write.key, value).await?,
                 None => tx.delete(space, write.key).await?,
@@ -67,13 +67,13 @@ pub(crate) async fn run(
 }
 
 /// What a procedure asked for that is not known.
-enum Wanted {
+enum WantedRead {
     Key(SpaceId, SmallBytes),
     Range(Scan),
 }
 
 /// What is known of the keys, as the procedure sees them.
-struct Known {
+struct KnownReads {
     catalog: Arc<Catalog>,
     values: BTreeMap<(SpaceId, SmallBytes), Option<SmallBytes>>,
     /// Scans, and what they found in their order.
@@ -81,28 +81,29 @@ struct Known {
     /// What this run has written.
     sets: TransactionSets,
     /// What this run was stopped for.
-    wanted: Option<Wanted>,
+    wanted: Option<WantedRead>,
     /// What it did wrong first.
     fault: Option<Stop>,
     /// Of this run; what was read for the earlier ones counts, so that they come to an end.
     steps: u64,
 }
 
-impl Known {
+impl KnownReads {
     /// How many keys and ranges were read.
     fn reads(&self) -> u64 {
         (self.values.len() + self.ranges.len()) as u64
     }
 
-    async fn read(&mut self, tx: &Tx, wanted: Wanted) -> Result<(), Error> {
+    async fn read(&mut self, tx: &Tx, wanted: WantedRead) -> Result<(), Error> {
         match wanted {
-            Wanted::Key(space, key) => {
-                let value = tx.get(Space { id: space }, key.clone()).await?;
+            WantedRead::Key(space, key) => {
+                let value = tx.get(Space::numbered(space), key.clone()).await?;
                 self.values.insert((space, key), value);
             }
-            Wanted::Range(scan) => {
+            WantedRead::Range(scan) => {
                 let Scan { space, lo, hi, reverse, limit } = scan.clone();
-                let rows = tx.scan(Space { id: space }, Range { lo, hi, reverse, limit }).await?;
+                let rows =
+                    tx.scan(Space::numbered(space), Range { lo, hi, reverse, limit }).await?;
                 self.ranges.push((scan, rows));
             }
         }
@@ -110,7 +111,7 @@ impl Known {
     }
 
     /// Stops the run for something that must be read first.
-    fn want(&mut self, wanted: Wanted) -> Stop {
+    fn want(&mut self, wanted: WantedRead) -> Stop {
         self.wanted.get_or_insert(wanted);
         Stop::Faulty("it waits for a key".to_owned())
     }
@@ -130,7 +131,7 @@ impl Known {
     }
 }
 
-impl Store for Known {
+impl Store for KnownReads {
     fn space(&self, name: &str) -> Result<SpaceId, Stop> {
         space_named(&self.catalog, name)
     }
@@ -142,7 +143,7 @@ impl Store for Known {
         }
         match self.values.get(&(space, key.clone())) {
             Some(value) => Ok(value.clone()),
-            None => Err(self.want(Wanted::Key(space, key.clone()))),
+            None => Err(self.want(WantedRead::Key(space, key.clone()))),
         }
     }
 
@@ -176,7 +177,7 @@ impl Store for Known {
         let limit = scan.limit.saturating_add(self.sets.deletes_in(&range));
         let wide = Scan { limit, ..scan.clone() };
         let Some((_, rows)) = self.ranges.iter().find(|(known, _)| *known == wide) else {
-            return Err(self.want(Wanted::Range(wide)));
+            return Err(self.want(WantedRead::Range(wide)));
         };
         let (mut rows, complete) = (rows.clone(), rows.len() < limit);
         if scan.reverse {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use muesli_core::client::{self, Engine};
 use muesli_core::{Catalog, Operation, Scan, SmallBytes, Txn};
 
-use crate::data::space::Space;
+use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::operation::{Get, GetMany, Put, RangeScan, Reply};
@@ -20,6 +20,8 @@ use crate::transaction::operation::{Get, GetMany, Put, RangeScan, Reply};
 #[derive(Debug)]
 pub struct Tx {
     pub(crate) database: u64,
+    /// Whose spaces it uses.
+    pub(crate) origin: Origin,
     pub(crate) txn: Txn,
     /// Where the transaction lives, if that is not the loop that polls this.
     pub(crate) away: Option<Box<(Db, usize)>>,
@@ -106,13 +108,22 @@ impl Range {
 impl Tx {
     /// A transaction of the loop that polls this.
     #[inline]
-    pub(crate) fn at(database: u64, txn: Txn) -> Tx {
-        Tx { database, txn, away: None, conflict: OnceLock::new() }
+    pub(crate) fn at(database: u64, origin: Origin, txn: Txn) -> Tx {
+        Tx { database, origin, txn, away: None, conflict: OnceLock::new() }
     }
 
     /// A transaction of a loop of this number, which is used from elsewhere.
-    pub(crate) fn away(database: u64, txn: Txn, home: Option<(Db, usize)>) -> Tx {
-        Tx { away: home.map(Box::new), ..Tx::at(database, txn) }
+    pub(crate) fn away(db: &Db, txn: Txn, home: Option<usize>) -> Tx {
+        let away = home.map(|home| Box::new((db.clone(), home)));
+        Tx { away, ..Tx::at(db.inner.database, db.inner.origin, txn) }
+    }
+
+    /// Refuses a space of another database.
+    pub(crate) fn check(&self, space: Space) -> Result<(), Error> {
+        match self.origin.admits(space.origin) {
+            true => Ok(()),
+            false => Err(Error::OtherDatabase { space: space.id.0 }),
+        }
     }
 
     /// Why its transaction cannot commit any more, if an operation met a conflict.
@@ -134,10 +145,10 @@ impl Tx {
     ///
     /// # Errors
     /// [`Error::Conflict`] where the transaction cannot commit any more, [`Error::Timeout`],
-    /// [`Error::TooLarge`], [`Error::Ended`], [`Error::Closed`].
+    /// [`Error::TooLarge`], [`Error::Ended`], [`Error::Closed`], [`Error::OtherDatabase`].
     #[inline]
     pub fn get(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, Get> {
-        Reply::new(self, Get { space: space.id, key: key.into() })
+        Reply::new(self, space, Get { space: space.id, key: key.into() })
     }
 
     /// Reads several keys at once: those that live elsewhere in parallel.
@@ -150,13 +161,14 @@ impl Tx {
         keys: impl IntoIterator<Item = impl Into<SmallBytes>>,
     ) -> Reply<'_, GetMany> {
         let keys = keys.into_iter().map(Into::into).collect();
-        Reply::new(self, GetMany { space: space.id, keys })
+        Reply::new(self, space, GetMany { space: space.id, keys })
     }
 
     /// Writes a key. Nothing is sent before the commit.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::ReadOnly`], [`Error::Ended`], [`Error::Closed`].
+    /// [`Error::TooLarge`], [`Error::ReadOnly`], [`Error::Ended`], [`Error::Closed`],
+    /// [`Error::OtherDatabase`].
     #[inline]
     pub fn put(
         &self,
@@ -164,7 +176,8 @@ impl Tx {
         key: impl Into<SmallBytes>,
         value: impl Into<SmallBytes>,
     ) -> Reply<'_, Put> {
-        Reply::new(self, Put { space: space.id, key: key.into(), value: Some(value.into()) })
+        let value = Some(value.into());
+        Reply::new(self, space, Put { space: space.id, key: key.into(), value })
     }
 
     /// Deletes a key; nothing happens where it is absent.
@@ -173,7 +186,7 @@ impl Tx {
     /// As [`put`](Self::put).
     #[inline]
     pub fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, Put> {
-        Reply::new(self, Put { space: space.id, key: key.into(), value: None })
+        Reply::new(self, space, Put { space: space.id, key: key.into(), value: None })
     }
 
     /// Reads a range of keys in order. In an update transaction the range is protected: nobody
@@ -184,7 +197,7 @@ impl Tx {
     pub fn scan(&self, space: Space, range: Range) -> Reply<'_, RangeScan> {
         let Range { lo, hi, reverse, limit } = range;
         let scan = Scan { space: space.id, lo, hi, reverse, limit };
-        Reply::new(self, RangeScan { scan })
+        Reply::new(self, space, RangeScan { scan })
     }
 
     /// Rolls back, if the transaction's loop is here and still there.
@@ -202,7 +215,7 @@ impl Tx {
     }
 
     pub(crate) fn at_home(&self) -> Tx {
-        Tx::at(self.database, self.txn)
+        Tx::at(self.database, self.origin, self.txn)
     }
 
     #[inline]

@@ -7,12 +7,12 @@ use std::time::Duration;
 use muesli::{Connect, Db, Error, SpaceOptions};
 use muesli_cluster::map::SpaceParts;
 use muesli_cluster::register::{self, Register};
-use muesli_cluster::{Failed, Server, ServerOptions, Stop};
+use muesli_cluster::{Failed, Server, ServerOptions, StopServer};
 use muesli_core::{NodeId, SmallBytes};
 
 pub struct Servers {
     pub addresses: Vec<String>,
-    stops: Vec<Stop>,
+    stops: Vec<StopServer>,
     threads: Vec<JoinHandle<Result<(), Failed>>>,
 }
 
@@ -113,7 +113,7 @@ fn clients_of_three_servers_see_each_others_commits() {
 
 #[test]
 fn a_lone_server_is_connected_to_by_whatever_port_it_got() {
-    let (sender, receiver) = std::sync::mpsc::channel::<(SocketAddr, Stop)>();
+    let (sender, receiver) = std::sync::mpsc::channel::<(SocketAddr, StopServer)>();
     let thread = std::thread::spawn(move || {
         let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..Default::default() };
         let server = Server::open(options).unwrap();

@@ -74,7 +74,7 @@ fn answers_that_have_no_room_are_told_as_that_and_their_transaction_is_committed
         .transact_answering(async move |tx| {
             let mut all: Vec<Promised<Option<SmallBytes>>> = Vec::new();
             for _ in 0..9 {
-                all.push(tx.later_returning(space, "k", Action::max(7)).await?);
+                all.push(tx.later_returning(space, "k", Action::put_if_absent("x")).await?);
             }
             Ok::<_, Error>(all)
         })

@@ -178,3 +178,42 @@ proptest! {
         prop_assert_eq!(Place::decoded(x.encoded().as_slice()), Ok(x));
     }
 }
+
+#[test]
+fn rows_are_a_stream() {
+    use futures_util::{Stream, StreamExt, TryStreamExt};
+    let db = open();
+    let space = db.space("people").unwrap();
+    let numbers = space.typed::<u32, u32>();
+    let body = async move |tx: &Tx| {
+        for key in 0..700 {
+            numbers.put(tx, &key, &(key * 2)).await?;
+        }
+        let all: Vec<_> = numbers.rows(tx, KeyRange::all()).try_collect().await?;
+        let mut rows = numbers.rows(tx, KeyRange::of(10..650).reverse());
+        assert_eq!(rows.size_hint(), (0, None));
+        let second = StreamExt::next(&mut rows).await.transpose()?.zip(rows.next().await?);
+        let odd = numbers.rows(tx, KeyRange::all().limit(300));
+        let odd = odd.try_filter(|(key, _)| std::future::ready(key % 2 == 1)).count().await;
+        Ok::<_, Error>((all, second, odd))
+    };
+    let (all, second, odd) = db.blocking().transact(body).unwrap();
+    assert_eq!(all, (0..700).map(|key| (key, key * 2)).collect::<Vec<_>>());
+    assert_eq!(second, Some(((649, 1_298), (648, 1_296))));
+    assert_eq!(odd, 150);
+}
+
+#[test]
+fn an_error_is_the_last_item_of_a_stream_of_rows() {
+    use futures_util::StreamExt;
+    let db = open();
+    let space = db.space("people").unwrap();
+    let (written, read) = (space.typed::<u32, u32>(), space.typed::<u32, String>());
+    let body = async move |tx: &Tx| {
+        written.put(tx, &1, &300).await?;
+        written.put(tx, &2, &300).await?;
+        Ok::<_, Error>(read.rows(tx, KeyRange::all()).collect::<Vec<_>>().await)
+    };
+    let rows = db.blocking().transact(body).unwrap();
+    assert!(matches!(&rows[..], [Err(Error::Codec(_))]), "{rows:?}");
+}

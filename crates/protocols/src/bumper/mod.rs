@@ -35,8 +35,8 @@
 //!   update that waited for its lock and found its stamp, left at its place as it was applied.
 //!
 //! # Deviations
-//! The paper's algorithm is not serializable; see `docs/protocols/bumper.md` for histories. Three
-//! corrections are needed, each a [`Rule`]:
+//! The paper's algorithm is not serializable; see `docs/inside/protocols/bumper.md` for histories.
+//! Three corrections are needed, each a [`Rule`]:
 //! * *Distinct readers.* A key has one pair (stamp, reader) in the paper, and the pair of a
 //!   transaction that reads a key overwrites who read it before.
 //! * *Snapshots.* A stamp is the repository's last commit in the paper, taken before the reader's

@@ -36,7 +36,7 @@
 //! serializability allows, and serializability does not.
 //!
 //! # Deviations
-//! The algorithm as printed does not give what it promises; `docs/protocols/gmu.md` has the
+//! The algorithm as printed does not give what it promises; `docs/inside/protocols/gmu.md` has the
 //! reasons, each a [`Rule`]: reads on one's own node wait too; visibility goes by whole
 //! vectors; maxima are pointwise; only who has answered is marked as read; validation asks whether
 //! the newest version was read or is visible at the reader's vector (as is a deletion that the

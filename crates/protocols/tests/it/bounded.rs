@@ -235,8 +235,8 @@ fn what_cannot_have_more_than_it_is_given_needs_no_limit() {
     let value = vec![1; 1_000];
     let put = lone.delaying("k", &[Action::put_if_absent(value)], 0);
     lone.commit(put);
-    let max = lone.delaying("k", &[Action::max(7)], 0);
-    lone.commit(max);
+    let again = lone.delaying("k", &[Action::put_if_absent("x")], 0);
+    lone.commit(again);
     assert_eq!(lone.length("k"), 1_000);
     let append = lone.delaying("k", &[Action::append("x")], 0);
     assert!(lone.vote(append).is_none(), "it would leave more");
@@ -272,7 +272,7 @@ fn who_allows_larger_results_than_the_repository_does_them_at_once() {
 fn answers_have_no_more_bytes_together_than_a_transaction() {
     let mut lone = Lone::new(LIMITS);
     lone.put("k", vec![1; 1_000]);
-    let asked = lone.delaying("k", &vec![Action::max(7); 9], 1_000);
+    let asked = lone.delaying("k", &vec![Action::put_if_absent("x"); 9], 1_000);
     lone.commit(asked);
     let told = lone.told(asked).expect("it asked").clone();
     let values = told.iter().filter(|(_, gave)| matches!(gave, Gave::Value(Some(_)))).count();
@@ -381,7 +381,7 @@ fn what_is_remembered_is_cut_by_its_bytes() {
     let mut lone = Lone::new(LIMITS);
     lone.put("k", vec![1; 1_000]);
     for _ in 0..300 {
-        let asked = lone.delaying("k", &vec![Action::max(7); 4], 1_000);
+        let asked = lone.delaying("k", &vec![Action::put_if_absent("x"); 4], 1_000);
         lone.commit(asked);
     }
     let pieces = lone.pieces(1_000);

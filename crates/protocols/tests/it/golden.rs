@@ -4,7 +4,7 @@
 //!
 //! Bytes that mean something else now, or nothing, are another format: raise
 //! `muesli_core::formats::WIRE` (messages) or `DATA` (records, checkpoints), say so in
-//! `docs/compatibility.md`, and write new files with
+//! `docs/running/compatibility.md`, and write new files with
 //! `UPDATE_GOLDENFILES=1 cargo test -p muesli-protocols --test it golden`.
 //! Between two published versions the files of the coming one may be written anew.
 

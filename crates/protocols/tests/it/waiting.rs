@@ -17,7 +17,7 @@ const HERE: RepositoryId = RepositoryId(0);
 const OTHER: NodeId = NodeId(1);
 /// The repository's timer for reads that wait.
 const SWEEP_TIMER: u32 = 2;
-/// As docs/limits.md says.
+/// As docs/running/limits.md says.
 const READS_MAX: u64 = 65_536;
 
 /// One of two repositories, and what it says.

@@ -1,12 +1,12 @@
 //! Searches of a protocol that this program has registered.
 
 use muesli_core::Protocol;
-use muesli_workloads::registry;
+use muesli_workloads::available;
 use muesli_workloads::trial::Trial;
 
 /// The trials of a protocol with a workload, its repositories kept by groups of so many nodes.
 pub fn trial(protocol: &str, workload: &str, group: u16) -> Trial {
-    let workload = registry::find(workload).expect("a workload of the product");
+    let workload = available::find(workload).expect("a workload of the product");
     Trial { protocol: protocol.to_owned(), group, ..Trial::of(workload) }
 }
 

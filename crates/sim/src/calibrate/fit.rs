@@ -6,7 +6,7 @@
 //! at its least. Errors count relative to what was measured, so that short transactions count as
 //! much as long ones.
 
-use super::Measured;
+use super::CalibrationRun;
 use crate::costs::Costs;
 use crate::processor::Load;
 use crate::time::Span;
@@ -23,7 +23,7 @@ fn counts(load: &Load) -> [u64; UNKNOWNS] {
 }
 
 /// The costs that fit best; turns and connections are not among them.
-pub(super) fn fit(equations: &[Measured]) -> Costs {
+pub(super) fn fit(equations: &[CalibrationRun]) -> Costs {
     let rows: Vec<[f64; UNKNOWNS]> = equations
         .iter()
         .map(|it| counts(&it.load).map(|count| count as f64 / it.nanos.max(1.0)))
@@ -103,12 +103,12 @@ mod tests {
                 counts[unknown] = 10;
                 counts
             });
-            let equations: Vec<Measured> = single
+            let equations: Vec<CalibrationRun> = single
                 .chain(more)
                 .map(load)
                 .filter(|load| load.cost(&costs) > Span::ZERO)
                 .map(|load| {
-                    Measured { load, nanos: load.cost(&costs).as_nanos() as f64 }
+                    CalibrationRun { load, nanos: load.cost(&costs).as_nanos() as f64 }
                 })
                 .collect();
             let found = fit(&equations);

@@ -15,7 +15,7 @@ use crate::processor::Load;
 
 /// What a transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct PairShape {
     /// Whether the keys live at the other node.
     pub(super) away: bool,
     /// How many keys it reads.
@@ -26,15 +26,15 @@ pub(super) struct Shape {
     pub(super) value_bytes: usize,
 }
 
-impl Shape {
+impl PairShape {
     /// The shapes that are measured.
-    pub(super) fn all() -> Vec<Shape> {
+    pub(super) fn all() -> Vec<PairShape> {
         let footprints = [(1, 0), (8, 0), (1, 1), (4, 1), (4, 4), (8, 8)];
         let mut shapes = Vec::new();
         for away in [false, true] {
             for (reads, writes) in footprints {
                 for value_bytes in [8, 1_000] {
-                    shapes.push(Shape { away, reads, writes, value_bytes });
+                    shapes.push(PairShape { away, reads, writes, value_bytes });
                 }
             }
         }
@@ -43,7 +43,7 @@ impl Shape {
 }
 
 /// Two nodes with a repository each; transactions begin at the first.
-pub(super) struct Pair<P: Protocol> {
+pub(super) struct CalibrationPair<P: Protocol> {
     nodes: [(Node<P>, Effects<P>); 2],
     /// Messages under way.
     under_way: VecDeque<Envelope<P::Message>>,
@@ -57,7 +57,7 @@ pub(super) struct Pair<P: Protocol> {
 const SPACE: SpaceId = SpaceId(0);
 const KEYS: usize = 1_000;
 
-impl<P: Protocol> Pair<P> {
+impl<P: Protocol> CalibrationPair<P> {
     pub(super) fn new(logging: bool) -> Self {
         let ids = [NodeId(0), NodeId(1)];
         let catalog = Catalog::new(&ids, 1, &ids).expect("two repositories are allowed");
@@ -76,13 +76,14 @@ impl<P: Protocol> Pair<P> {
         let keys = [0, 1]
             .map(|node| all.clone().filter(|key| home(key) == node).take(KEYS).collect::<Vec<_>>());
         let (under_way, answers) = (VecDeque::new(), Vec::new());
-        let mut pair = Pair { nodes, under_way, answers, keys, next_key: 0, load: Load::default() };
+        let mut pair =
+            CalibrationPair { nodes, under_way, answers, keys, next_key: 0, load: Load::default() };
         pair.perform();
         pair
     }
 
     /// Runs one transaction to its end.
-    pub(super) fn transaction(&mut self, shape: Shape) {
+    pub(super) fn transaction(&mut self, shape: PairShape) {
         // Time goes on, or the watermark would stand still and versions pile up.
         for (_, effects) in &mut self.nodes {
             effects.now = effects.now + Nanos::from_micros(1);

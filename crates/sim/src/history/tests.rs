@@ -3,10 +3,10 @@ use muesli_core::recorder::Operations;
 use muesli_core::{Nanos, NodeId, Recorder, SpaceOptions};
 
 #[derive(Default)]
-struct Left {
-    recorder: Recorder,
-    chains: Vec<(RepositoryId, Vec<Chain>)>,
-    crashed: bool,
+pub(super) struct Left {
+    pub recorder: Recorder,
+    pub chains: Vec<(RepositoryId, Vec<Chain>)>,
+    pub crashed: bool,
 }
 
 impl Remains for Left {
@@ -27,17 +27,21 @@ impl Remains for Left {
         self.recorder.ran_for(txn).collect()
     }
 
+    fn sampling(&self) -> Sampling {
+        self.recorder.share()
+    }
+
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {
         &self.chains
     }
 }
 
-fn catalog() -> Catalog {
+pub(super) fn catalog() -> Catalog {
     let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
     catalog.with_space("s", SpaceOptions::default()).unwrap()
 }
 
-fn id(node: u32, sequence: u64) -> muesli_core::TxnId {
+pub(super) fn id(node: u32, sequence: u64) -> muesli_core::TxnId {
     muesli_core::TxnId { node: NodeId(node), incarnation: 1, sequence }
 }
 

@@ -44,7 +44,7 @@ impl StopFlag {
 pub type ClientBody = Rc<dyn Fn(ClientStart) -> Task>;
 
 /// A client of the world.
-pub(super) struct Client {
+pub(super) struct WorldClient {
     pub(super) node: NodeId,
     pub(super) life: u32,
     pub(super) body: ClientBody,
@@ -55,7 +55,7 @@ pub(super) struct Client {
 impl World {
     /// Adds a client that runs on `node`, and begins it. Returns its number.
     pub fn add_client(&mut self, node: NodeId, body: ClientBody) -> u32 {
-        self.clients.push(Client { node, life: 0, body, task: None });
+        self.clients.push(WorldClient { node, life: 0, body, task: None });
         self.begin_client(self.clients.len() - 1);
         (self.clients.len() - 1) as u32
     }
@@ -67,7 +67,7 @@ impl World {
 
     /// How many clients and other tasks have not ended.
     pub fn tasks_alive(&self) -> usize {
-        self.tasks.iter().map(super::tasks::Tasks::alive).sum()
+        self.tasks.iter().map(super::tasks::WorldTasks::alive).sum()
     }
 
     /// Begins the next life of a client, if its node is up and the old life is over.

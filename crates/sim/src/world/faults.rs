@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muesli_core::client::{self, Engine};
 use muesli_core::{Catalog, NodeId, Settings};
 
-use super::host::Input;
+use super::host::HostInput;
 use super::links::pair;
 use super::{Event, World};
 use crate::clock::Drift;
@@ -190,7 +190,7 @@ impl World {
         let place = node.0 as usize;
         if self.stations[place].host.borrow().is_up() {
             self.trace_node(place, "placement", [catalog.placement, 0, 0]);
-            self.offer(place, Input::Placement(catalog));
+            self.offer(place, HostInput::Placement(catalog));
         }
     }
 

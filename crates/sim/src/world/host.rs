@@ -14,11 +14,11 @@ use muesli_core::{
 
 use super::background::Background;
 use super::checkpoints::UnderWay;
-use super::links::Sent;
+use super::links::SentMessage;
 use super::message::{Logged, Message};
 use super::setup::Mistake;
 use super::strangers::Heard;
-use super::surroundings::{Peers, Surroundings};
+use super::surroundings::{KnownPeers, Surroundings};
 use crate::clock::LocalClock;
 use crate::costs::Costs;
 use crate::disk::Disk;
@@ -27,9 +27,9 @@ use crate::time::{Span, VirtualTime};
 
 /// What a node's processor takes in.
 #[derive(Debug)]
-pub(super) enum Input {
+pub(super) enum HostInput {
     /// A message from another node, and who that is.
-    Message(Sender, Sent),
+    Message(Sender, SentMessage),
     /// A message of a stranger, as whose word it counts.
     Strange(Sender, Envelope<Message>),
     /// A timer of a role is due.
@@ -69,12 +69,12 @@ pub(super) struct Host {
     pub(super) clock: LocalClock,
     pub(super) random: Random,
     /// Whom messages of this turn came from.
-    sources: Peers,
+    sources: KnownPeers,
     /// What became of strangers' messages, by kind.
     pub(super) strange: BTreeMap<&'static str, Heard>,
     /// Over all lives, without what the node of this life has done.
     background: Background,
-    /// Operations since the task under way was last polled.
+    /// HostOperations since the task under way was last polled.
     pub(super) polled_operations: u32,
 }
 
@@ -101,7 +101,7 @@ impl Host {
             log_base: 0,
             clock: LocalClock::default(),
             random,
-            sources: Peers::default(),
+            sources: KnownPeers::default(),
             strange: BTreeMap::new(),
             background: Background::default(),
             polled_operations: 0,
@@ -273,10 +273,10 @@ impl Host {
         self.environment_mut().now = self.clock.local(moment);
     }
 
-    fn take_input(&mut self, input: Input) {
+    fn take_input(&mut self, input: HostInput) {
         let Host { machine: Some(machine), outside, .. } = self else { return };
         match input {
-            Input::Message(sender, Sent { envelope, proven }) => {
+            HostInput::Message(sender, SentMessage { envelope, proven }) => {
                 if sender.is_member() {
                     outside.proven = outside.proven.max(proven);
                 }
@@ -286,7 +286,7 @@ impl Host {
                 // What is left out is counted by the node, and as lost as what a link loses.
                 let _ = receive(&mut **machine, sender, &envelope, outside);
             }
-            Input::Strange(sender, envelope) => {
+            HostInput::Strange(sender, envelope) => {
                 outside.load.received += 1;
                 outside.load.bytes += envelope.message.bytes;
                 let heard = self.strange.entry(envelope.message.name).or_default();
@@ -295,15 +295,15 @@ impl Host {
                     Err(_) => heard.rejected += 1,
                 }
             }
-            Input::Timer(role, timer) => {
+            HostInput::Timer(role, timer) => {
                 outside.load.operations += 1;
                 machine.timer(role, timer, outside);
             }
-            Input::Awake(op) => outside.tell(op, Ok(Answer::Awake), None),
-            Input::Stable => self.release(),
-            Input::Placement(catalog) => machine.place(catalog, outside),
-            Input::Linked(other) => machine.linked(other, outside),
-            Input::Unlinked(other) => machine.unlinked(other, outside),
+            HostInput::Awake(op) => outside.tell(op, Ok(Answer::Awake), None),
+            HostInput::Stable => self.release(),
+            HostInput::Placement(catalog) => machine.place(catalog, outside),
+            HostInput::Linked(other) => machine.linked(other, outside),
+            HostInput::Unlinked(other) => machine.unlinked(other, outside),
         }
         self.keep_catalog();
     }

@@ -24,7 +24,7 @@ use crate::time::{Span, VirtualTime};
 ///
 /// Everything is in one recorder: a look-up must cost the same however long the run is.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(super) struct WorldJournal {
     recorder: Recorder,
     /// The transactions whose answers waited or found nobody, by their place in the recorder.
     answers: BTreeMap<usize, Telling>,
@@ -86,7 +86,7 @@ pub struct Recorded {
     pub end: Option<VirtualTime>,
 }
 
-impl Journal {
+impl WorldJournal {
     /// Takes over what has been recorded since the last look, ahead of the answers that belong to
     /// it, which are among the effects still to be sorted.
     pub(super) fn look(&mut self, environment: &mut Environment) -> Matching {

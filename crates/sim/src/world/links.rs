@@ -11,15 +11,15 @@ use std::collections::BTreeSet;
 
 use muesli_core::{Catalog, Envelope, NodeId, Sender, Timestamp};
 
-use super::host::Input;
+use super::host::HostInput;
 use super::message::Message;
 use super::{Event, World};
-use crate::network::Break;
+use crate::network::LinkBreak;
 use crate::time::Span;
 
 /// A message between two nodes, as it passes over a link.
 #[derive(Clone, Debug)]
-pub(super) struct Sent {
+pub(super) struct SentMessage {
     pub(super) envelope: Envelope<Message>,
     /// Up to where timestamps are proven to be issued; nothing between members.
     pub(super) proven: Timestamp,
@@ -39,7 +39,7 @@ impl World {
     }
 
     /// Who sent a message, as far as whoever receives it can know.
-    pub(super) fn sender_of(&self, sent: &Sent) -> Sender {
+    pub(super) fn sender_of(&self, sent: &SentMessage) -> Sender {
         match self.visitors.contains(&sent.envelope.from.node) {
             true => Sender::Client { issued: sent.proven },
             false => Sender::Member,
@@ -55,7 +55,7 @@ impl World {
     }
 
     /// A link has broken: both ends are told in time, and then it is made anew.
-    pub(super) fn expect_reconnect(&mut self, first: NodeId, second: NodeId, cut: &Break) {
+    pub(super) fn expect_reconnect(&mut self, first: NodeId, second: NodeId, cut: &LinkBreak) {
         let numbers = [second.0.into(), cut.first_told.as_nanos(), cut.second_told.as_nanos()];
         self.trace_node(first.0 as usize, "break", numbers);
         for (node, other, at) in [(first, second, cut.first_told), (second, first, cut.second_told)]
@@ -73,7 +73,7 @@ impl World {
     /// A node is told that its link to another one is gone.
     pub(super) fn unlinked(&mut self, place: usize, incarnation: u32, other: NodeId) {
         if self.is_alive(place, incarnation) {
-            self.offer(place, Input::Unlinked(other));
+            self.offer(place, HostInput::Unlinked(other));
         }
     }
 
@@ -86,8 +86,8 @@ impl World {
         }
         self.trace_node(first.0 as usize, "connect", [second.0.into(), 0, 0]);
         if self.are_joined(first, second) {
-            self.offer(first.0 as usize, Input::Linked(second));
-            self.offer(second.0 as usize, Input::Linked(first));
+            self.offer(first.0 as usize, HostInput::Linked(second));
+            self.offer(second.0 as usize, HostInput::Linked(first));
         }
     }
 }

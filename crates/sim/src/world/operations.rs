@@ -1,4 +1,4 @@
-//! Operations of clients that could not be answered at once.
+//! HostOperations of clients that could not be answered at once.
 
 use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
@@ -10,23 +10,23 @@ use super::journal::Promise;
 
 /// The operations of one node that somebody waits for.
 #[derive(Debug, Default)]
-pub(super) struct Operations {
-    open: BTreeMap<OpId, State>,
+pub(super) struct HostOperations {
+    open: BTreeMap<OpId, OperationState>,
     sleeps: u64,
 }
 
 #[derive(Debug)]
-enum State {
+enum OperationState {
     Waits(Option<Waker>),
     /// With the commit that this tells of, if it does.
     Answered(Result<Answer, Failure>, Option<Promise>),
 }
 
-impl State {
+impl OperationState {
     fn unheard(self) -> Option<Promise> {
         match self {
-            State::Answered(_, promise) => promise,
-            State::Waits(_) => None,
+            OperationState::Answered(_, promise) => promise,
+            OperationState::Waits(_) => None,
         }
     }
 }
@@ -34,10 +34,10 @@ impl State {
 /// Sleeps are the driver's own operations; this bit keeps their names apart from the node's.
 const SLEEP: u64 = 1 << 63;
 
-impl Operations {
+impl HostOperations {
     /// The node has answered that an operation waits.
     pub(super) fn open(&mut self, op: OpId) {
-        self.open.insert(op, State::Waits(None));
+        self.open.insert(op, OperationState::Waits(None));
     }
 
     /// A new operation for a sleep.
@@ -57,8 +57,8 @@ impl Operations {
         promise: Option<Promise>,
     ) -> Option<Promise> {
         let Some(state) = self.open.get_mut(&op) else { return promise };
-        let answered = State::Answered(result, promise);
-        if let State::Waits(Some(waker)) = std::mem::replace(state, answered) {
+        let answered = OperationState::Answered(result, promise);
+        if let OperationState::Waits(Some(waker)) = std::mem::replace(state, answered) {
             waker.wake();
         }
         None
@@ -67,14 +67,14 @@ impl Operations {
     /// Asks for the answer. An operation that nobody opened, or whose answer was taken, is closed.
     pub(super) fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
         match self.open.get_mut(&op) {
-            Some(State::Waits(waiting)) => {
+            Some(OperationState::Waits(waiting)) => {
                 if !waiting.as_ref().is_some_and(|known| known.will_wake(waker)) {
                     *waiting = Some(waker.clone());
                 }
                 Poll::Pending
             }
-            Some(State::Answered(..)) => match self.open.remove(&op) {
-                Some(State::Answered(result, _)) => Poll::Ready(result),
+            Some(OperationState::Answered(..)) => match self.open.remove(&op) {
+                Some(OperationState::Answered(result, _)) => Poll::Ready(result),
                 _ => unreachable!("it was answered a line ago"),
             },
             None => Poll::Ready(Err(Failure::Closed)),
@@ -89,7 +89,7 @@ impl Operations {
     /// Nobody waits for anything any more; the commits whose answers were there.
     pub(super) fn forget_all(&mut self) -> impl Iterator<Item = Promise> + use<> {
         let open = std::mem::take(self).open;
-        open.into_values().filter_map(State::unheard)
+        open.into_values().filter_map(OperationState::unheard)
     }
 
     /// How many operations somebody waits for.
@@ -103,13 +103,13 @@ mod tests {
     use super::*;
     use muesli_core::{Committed, Timestamp};
 
-    fn poll(operations: &mut Operations, op: OpId) -> Poll<Result<Answer, Failure>> {
+    fn poll(operations: &mut HostOperations, op: OpId) -> Poll<Result<Answer, Failure>> {
         operations.poll(op, Waker::noop())
     }
 
     #[test]
     fn an_answer_is_given_once() {
-        let mut operations = Operations::default();
+        let mut operations = HostOperations::default();
         let op = OpId(1);
         operations.open(op);
         assert_eq!(poll(&mut operations, op), Poll::Pending);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_for_those_who_do_not_wait_any_more() {
-        let mut operations = Operations::default();
+        let mut operations = HostOperations::default();
         let (forgotten, asleep) = (OpId(1), operations.open_sleep());
         assert_ne!(asleep, operations.open_sleep());
         operations.open(forgotten);
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn who_was_gone_first_has_not_heard_of_its_commit() {
-        let mut operations = Operations::default();
+        let mut operations = HostOperations::default();
         let [gone, answered, heard, there] = [1, 2, 3, 4].map(OpId);
-        let answer = |operations: &mut Operations, op: OpId| {
+        let answer = |operations: &mut HostOperations, op: OpId| {
             let told = Ok(Answer::Committed(Committed { at: Timestamp::ZERO }));
             operations.answer(op, told, Some(Promise::at(op.0 as usize)))
         };

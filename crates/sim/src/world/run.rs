@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muesli_check::{BuildError, History};
-use muesli_core::recorder::{Operation, PartRan};
+use muesli_core::recorder::{Operation, PartRan, Sampling};
 use muesli_core::{
     AnyMachine, Catalog, Machine, Modes, Node, NodeId, Note, Post, Protocol, Rejection,
     RepositoryId, Timestamp, TxnId,
@@ -14,7 +14,7 @@ use serde_json::{Map, Value as Json};
 
 use super::World;
 use super::background::Background;
-use super::journal::{Journal, Recorded};
+use super::journal::{Recorded, WorldJournal};
 use super::longest::Longest;
 use super::strangers::Heard;
 use crate::clock::LocalClock;
@@ -78,7 +78,7 @@ pub struct HostHistory {
     pub node: NodeId,
     /// The chains that its repositories hold in the end; empty if it is down.
     pub chains: Vec<(RepositoryId, Vec<Chain>)>,
-    journal: Journal,
+    journal: WorldJournal,
     clock: LocalClock,
 }
 
@@ -112,6 +112,10 @@ impl Remains for HostHistory {
 
     fn ran(&self, txn: TxnId) -> Vec<PartRan> {
         self.journal.ran(txn)
+    }
+
+    fn sampling(&self) -> Sampling {
+        Sampling::ALL // A simulated run is short, and judged as a whole.
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

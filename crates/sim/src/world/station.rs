@@ -15,7 +15,7 @@ use super::host::Host;
 use super::surroundings::Surroundings;
 
 /// A host behind the client port. The world borrows it between polls, clients within.
-pub(super) struct Station {
+pub(super) struct HostEngine {
     pub(super) database: u64,
     pub(super) host: RefCell<Host>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Station {
 /// After so many operations of one poll, a task should let others run.
 const OPERATIONS_A_POLL: u32 = 128;
 
-impl Station {
+impl HostEngine {
     /// Asks the node something, if it is up. It counts as work of whoever asks.
     fn ask<T>(
         &self,
@@ -47,7 +47,7 @@ impl Station {
     }
 }
 
-impl Engine for Station {
+impl Engine for HostEngine {
     fn database(&self) -> u64 {
         self.database
     }

@@ -13,7 +13,7 @@ use muesli_core::{
     Address, AnyMachine, AnyProtocol, Envelope, NodeId, RepositoryId, Role, Sender, Timestamp,
 };
 
-use super::host::Input;
+use super::host::HostInput;
 use super::message::Message;
 use super::{Event, World};
 use crate::random::Random;
@@ -278,7 +278,7 @@ impl World {
         let place = envelope.to.node.0 as usize;
         if envelope.from.node != envelope.to.node && place < self.stations.len() {
             self.trace_message("stranger", &envelope);
-            self.offer(place, Input::Strange(sender, envelope));
+            self.offer(place, HostInput::Strange(sender, envelope));
         }
     }
 

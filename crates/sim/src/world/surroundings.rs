@@ -8,12 +8,12 @@ use muesli_core::{
     Timestamp, Wire,
 };
 
-use super::host::Input;
-use super::journal::{Journal, Matching, Promise};
-use super::links::Sent;
+use super::host::HostInput;
+use super::journal::{Matching, Promise, WorldJournal};
+use super::links::SentMessage;
 use super::longest::Longest;
 use super::message::{Logged, Message};
-use super::operations::Operations;
+use super::operations::HostOperations;
 use super::strangers;
 use crate::costs::Costs;
 use crate::processor::{Load, Processor};
@@ -21,19 +21,19 @@ use crate::time::VirtualTime;
 
 /// What surrounds a node on its host.
 pub(super) struct Surroundings {
-    pub(super) journal: Journal,
+    pub(super) journal: WorldJournal,
     /// For the batch of effects under way.
     matching: Matching,
-    pub(super) operations: Operations,
-    pub(super) outgoing: Outgoing,
-    pub(super) processor: Processor<Input>,
+    pub(super) operations: HostOperations,
+    pub(super) outgoing: OutgoingMessages,
+    pub(super) processor: Processor<HostInput>,
     costs: Costs,
     /// What this turn has done so far.
     pub(super) load: Load,
     /// When the turn under way began.
     pub(super) now: VirtualTime,
     /// Whom messages of this turn go to.
-    destinations: Peers,
+    destinations: KnownPeers,
     /// Over all lives.
     pub(super) longest: Longest,
     /// Nodes of the world that are clients which come and go.
@@ -44,8 +44,8 @@ pub(super) struct Surroundings {
 
 /// What leaves at the end of a turn.
 #[derive(Default)]
-pub(super) struct Outgoing {
-    pub(super) messages: Vec<Sent>,
+pub(super) struct OutgoingMessages {
+    pub(super) messages: Vec<SentMessage>,
     pub(super) records: Vec<Logged>,
     pub(super) timers: Vec<(Role, u32, Nanos)>,
     pub(super) sleeps: Vec<(OpId, Nanos)>,
@@ -55,15 +55,15 @@ pub(super) struct Outgoing {
 impl Surroundings {
     pub(super) fn new(costs: Costs) -> Surroundings {
         Surroundings {
-            journal: Journal::default(),
+            journal: WorldJournal::default(),
             matching: Matching::default(),
-            operations: Operations::default(),
-            outgoing: Outgoing::default(),
+            operations: HostOperations::default(),
+            outgoing: OutgoingMessages::default(),
             processor: Processor::new(),
             costs,
             load: Load::default(),
             now: VirtualTime::ZERO,
-            destinations: Peers::default(),
+            destinations: KnownPeers::default(),
             longest: Longest::default(),
             visitors: Arc::default(),
             proven: Timestamp::ZERO,
@@ -76,7 +76,7 @@ impl Surroundings {
         for promise in self.operations.forget_all() {
             self.journal.unheard(promise);
         }
-        self.outgoing = Outgoing::default();
+        self.outgoing = OutgoingMessages::default();
         self.load = Load::default();
         self.destinations.clear();
         self.processor.crash();
@@ -166,7 +166,7 @@ impl Driver for Surroundings {
         let proven = self.proof_for(&said);
         let message = Message::of(&said);
         let envelope = Envelope { from: said.from, to: said.to, message };
-        self.outgoing.messages.push(Sent { envelope, proven });
+        self.outgoing.messages.push(SentMessage { envelope, proven });
     }
 
     fn append(&mut self, role: Role, record: &dyn Encode, bytes: usize) {
@@ -212,9 +212,9 @@ const NODES_MOST: u32 = 1 << 16;
 
 /// A small set of nodes.
 #[derive(Debug, Default)]
-pub(super) struct Peers(Vec<u64>);
+pub(super) struct KnownPeers(Vec<u64>);
 
-impl Peers {
+impl KnownPeers {
     /// Adds a node; false if it was there. One that cannot be is not kept: a set has as many bits
     /// as the highest number in it.
     pub(super) fn insert(&mut self, node: NodeId) -> bool {

@@ -1,4 +1,4 @@
-//! Client tasks of the simulated world, polled in the order in which they were woken.
+//! WorldClient tasks of the simulated world, polled in the order in which they were woken.
 //!
 //! A task is an ordinary future. Wakers put its name at the end of one list of the whole world, a
 //! name at most once; the order of polling is therefore a function of the run alone. A task that
@@ -32,10 +32,10 @@ struct WokenNames {
 }
 
 /// The tasks of one node.
-pub(super) struct Tasks {
+pub(super) struct WorldTasks {
     place: u32,
     woken: Woken,
-    slots: Vec<Option<Slot>>,
+    slots: Vec<Option<WorldTaskSlot>>,
     free: Vec<u32>,
     ready: VecDeque<TaskId>,
     /// Those that let others run.
@@ -43,7 +43,7 @@ pub(super) struct Tasks {
     spawned: u64,
 }
 
-struct Slot {
+struct WorldTaskSlot {
     id: TaskId,
     /// Whether it woke itself when it was last polled.
     yielded: bool,
@@ -84,11 +84,11 @@ impl Woken {
     }
 }
 
-impl Tasks {
+impl WorldTasks {
     pub(super) fn new(place: u32, woken: Woken) -> Self {
         let (slots, free) = (Vec::new(), Vec::new());
         let (ready, next_turn) = (VecDeque::new(), VecDeque::new());
-        Tasks { place, woken, slots, free, ready, next_turn, spawned: 0 }
+        WorldTasks { place, woken, slots, free, ready, next_turn, spawned: 0 }
     }
 
     /// Adds a task, woken.
@@ -102,7 +102,7 @@ impl Tasks {
         let waking = Waking { id, woken: self.woken.clone(), listed: AtomicBool::new(true) };
         let waking = Arc::new(waking);
         let waker = Waker::from(Arc::clone(&waking));
-        let slot_of = Slot { id, yielded: false, task: Some(task), waking, waker };
+        let slot_of = WorldTaskSlot { id, yielded: false, task: Some(task), waking, waker };
         self.slots[slot as usize] = Some(slot_of);
         self.ready.push_back(id);
         id
@@ -137,7 +137,9 @@ impl Tasks {
     /// Polls the next task that is ready, if any.
     pub(super) fn poll_next(&mut self) -> Polled {
         let Some(id) = self.ready.pop_front() else { return Polled::Nothing };
-        let Some(Slot { task, waking, waker, .. }) = self.slot(id) else { return Polled::Goes(id) };
+        let Some(WorldTaskSlot { task, waking, waker, .. }) = self.slot(id) else {
+            return Polled::Goes(id);
+        };
         waking.listed.store(false, Ordering::Relaxed);
         let (Some(mut polled), waker) = (task.take(), waker.clone()) else {
             return Polled::Goes(id);
@@ -177,7 +179,7 @@ impl Tasks {
         self.slots.len() - self.free.len()
     }
 
-    fn slot(&mut self, id: TaskId) -> Option<&mut Slot> {
+    fn slot(&mut self, id: TaskId) -> Option<&mut WorldTaskSlot> {
         let slot = self.slots.get_mut(id.slot as usize)?.as_mut()?;
         (slot.id == id).then_some(slot)
     }
@@ -213,7 +215,7 @@ mod tests {
         }))
     }
 
-    fn spread(tasks: &mut Tasks, woken: &Woken) -> usize {
+    fn spread(tasks: &mut WorldTasks, woken: &Woken) -> usize {
         let mut names = Vec::new();
         woken.drain_into(&mut names);
         names.iter().for_each(|name| tasks.make_ready(*name));
@@ -223,7 +225,7 @@ mod tests {
     #[test]
     fn a_task_is_polled_once_for_many_wakes_and_ends() {
         let (woken, polls, last) = (Woken::default(), Rc::default(), Last::default());
-        let mut tasks = Tasks::new(0, woken.clone());
+        let mut tasks = WorldTasks::new(0, woken.clone());
         let id = tasks.spawn(sleeper(&polls, &last, 2));
         assert_eq!(tasks.poll_next(), Polled::Goes(id));
         assert_eq!(tasks.poll_next(), Polled::Nothing);
@@ -238,7 +240,7 @@ mod tests {
     #[test]
     fn a_task_that_wakes_itself_waits_for_the_next_turn() {
         let woken = Woken::default();
-        let mut tasks = Tasks::new(0, woken.clone());
+        let mut tasks = WorldTasks::new(0, woken.clone());
         let id = tasks.spawn(Box::pin(poll_fn(|cx| {
             cx.waker().wake_by_ref();
             Poll::Pending
@@ -254,7 +256,7 @@ mod tests {
     #[test]
     fn the_place_of_a_task_that_is_gone_is_not_woken_by_its_waker() {
         let (woken, last) = (Woken::default(), Last::default());
-        let mut tasks = Tasks::new(0, woken.clone());
+        let mut tasks = WorldTasks::new(0, woken.clone());
         let first = tasks.spawn(sleeper(&Rc::default(), &last, 9));
         tasks.poll_next();
         assert!(tasks.remove(first).is_some());

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use muesli_core::Nanos;
 use muesli_core::client::{self, Engine};
 
-use super::host::{Host, Input};
-use super::links::Sent;
-use super::station::Station;
+use super::host::{Host, HostInput};
+use super::links::SentMessage;
+use super::station::HostEngine;
 use super::tasks::{Polled, TaskId};
 use super::{Event, World};
 use crate::processor::Turn;
@@ -21,7 +21,7 @@ const EARLY_ONCE_IN: u64 = 64;
 
 impl World {
     /// Gives a host an input, unless its node is down.
-    pub(super) fn offer(&mut self, place: usize, input: Input) {
+    pub(super) fn offer(&mut self, place: usize, input: HostInput) {
         let mut host = self.stations[place].host.borrow_mut();
         if !host.is_up() {
             return;
@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    fn poll_tasks(&mut self, place: usize, station: &Rc<Station>) {
+    fn poll_tasks(&mut self, place: usize, station: &Rc<HostEngine>) {
         self.spread_woken(place);
         self.tasks[place].begin_turn();
         if !self.tasks[place].has_ready() {
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    fn send(&mut self, sent: Sent, leave: VirtualTime) {
+    fn send(&mut self, sent: SentMessage, leave: VirtualTime) {
         let (from, to) = (sent.envelope.from.node, sent.envelope.to.node);
         let bytes = sent.envelope.message.bytes;
         let joined = self.visitors.is_empty() || self.are_joined(from, to);

@@ -75,14 +75,14 @@ pub struct Append {
 
 /// What a client of the list workload remembers.
 #[derive(Debug)]
-pub struct Memory {
+pub struct AppendMemory {
     space: Space,
     distribution: Distribution,
 }
 
 /// One operation before it is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Planned {
+enum PlannedOperation {
     Read(u64),
     Append(u64),
 }
@@ -104,7 +104,7 @@ impl Append {
         }
     }
 
-    fn draw(&self, seat: &mut Seat, memory: &mut Memory) -> Vec<Planned> {
+    fn draw(&self, seat: &mut Seat, memory: &mut AppendMemory) -> Vec<PlannedOperation> {
         let many = seat.chance.between(1, self.operations);
         let mut planned = Vec::with_capacity(many as usize);
         for _ in 0..many {
@@ -113,7 +113,11 @@ impl Append {
             let appends = seat.chance.percent(self.appends);
             let number = drawn.fetch_add(u64::from(appends), Ordering::Relaxed);
             let key = list + self.lists * (number / self.length);
-            planned.push(if appends { Planned::Append(key) } else { Planned::Read(key) });
+            planned.push(if appends {
+                PlannedOperation::Append(key)
+            } else {
+                PlannedOperation::Read(key)
+            });
         }
         planned
     }
@@ -131,15 +135,15 @@ impl Append {
         tx: &Tx,
         space: Space,
         client: u32,
-        planned: &[Planned],
+        planned: &[PlannedOperation],
     ) -> Result<(), Error> {
         for planned in planned {
             match *planned {
-                Planned::Read(key) => {
+                PlannedOperation::Read(key) => {
                     let list = read(tx, space, key).await?;
                     self.notebooks.of(client).note(ListOperation::Read { key, list });
                 }
-                Planned::Append(key) => {
+                PlannedOperation::Append(key) => {
                     let mut list = read(tx, space, key).await?;
                     let element = self.notebooks.note_append(client, key);
                     list.push(element);
@@ -152,7 +156,7 @@ impl Append {
 }
 
 impl Workload for Append {
-    type Memory = Memory;
+    type Memory = AppendMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let lists = (SPACE, SpaceOptions::default());
@@ -163,16 +167,16 @@ impl Workload for Append {
         Ok(())
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<AppendMemory, Error> {
         self.notebooks.of(seat.client).begin_life(seat.life);
-        Ok(Memory { space: seat.db.space(SPACE)?, distribution: self.distribution.clone() })
+        Ok(AppendMemory { space: seat.db.space(SPACE)?, distribution: self.distribution.clone() })
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    async fn transact(&self, seat: &mut Seat, memory: &mut AppendMemory) -> (Ended, u32) {
         let planned = self.draw(seat, memory);
         let marks = self.marks.draw(&mut seat.chance);
         let (client, space) = (seat.client, memory.space);
-        let (planned, clock): (&[Planned], &Clock) = (&planned, &seat.clock);
+        let (planned, clock): (&[PlannedOperation], &Clock) = (&planned, &seat.clock);
         let (seat, marks) = (&*seat, &marks[..]);
         let (answer, attempts) = transact(&seat.db, async |tx| {
             self.notebooks.of(client).begin(clock());

@@ -14,7 +14,7 @@ use muesli::{
 };
 
 use super::checks::{self, Reads};
-use super::{Append, Memory, PARAMETERS, Planned, SPACE, decode, encode, key_of};
+use super::{Append, AppendMemory, PARAMETERS, PlannedOperation, SPACE, decode, encode, key_of};
 use crate::append::{ListHistory, ListOperation};
 use crate::marks;
 use crate::parameters::{Kind, Parameter, Values};
@@ -163,12 +163,14 @@ impl AppendProcedures {
         &self,
         client: u32,
         space: Space,
-        planned: &[Planned],
+        planned: &[PlannedOperation],
         may_refuse: bool,
     ) -> Result<Vec<Fragment>, Error> {
-        let one = |planned: &Planned| match *planned {
-            Planned::Read(key) => fragment::<ReadList>(space.place(key_of(key)), &(space, key)),
-            Planned::Append(key) => {
+        let one = |planned: &PlannedOperation| match *planned {
+            PlannedOperation::Read(key) => {
+                fragment::<ReadList>(space.place(key_of(key)), &(space, key))
+            }
+            PlannedOperation::Append(key) => {
                 let element = self.append.notebooks.note_append(client, key);
                 let (place, arguments) = (space.place(key_of(key)), (space, key, element));
                 match may_refuse {
@@ -182,13 +184,13 @@ impl AppendProcedures {
 
     /// Notes what was read. Where an append to the same list came before the read in the call, the
     /// read sees it; so reads are noted among the appends as they were drawn.
-    fn note(&self, client: u32, planned: &[Planned], done: &Invoked) -> Result<(), Error> {
+    fn note(&self, client: u32, planned: &[PlannedOperation], done: &Invoked) -> Result<(), Error> {
         let mut book = self.append.notebooks.of(client);
         let mut appends = book.take_operations().into_iter();
         for (planned, result) in planned.iter().zip(&done.results) {
             let operation = match *planned {
-                Planned::Append(_) => appends.next(),
-                Planned::Read(key) => {
+                PlannedOperation::Append(_) => appends.next(),
+                PlannedOperation::Read(key) => {
                     Some(ListOperation::Read { key, list: answer::<ReadList>(result)? })
                 }
             };
@@ -199,7 +201,7 @@ impl AppendProcedures {
 }
 
 impl Workload for AppendProcedures {
-    type Memory = Memory;
+    type Memory = AppendMemory;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         Workload::spaces(&self.append, repositories)
@@ -213,11 +215,11 @@ impl Workload for AppendProcedures {
         Ok(())
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<AppendMemory, Error> {
         self.append.begin(seat)
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    async fn transact(&self, seat: &mut Seat, memory: &mut AppendMemory) -> (Ended, u32) {
         if self.moving > 0.0
             && seat.chance.percent(self.moving)
             && let Err(error @ Error::Procedure(_)) = self.relocate(seat).await

@@ -47,6 +47,7 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use muesli_core::actions::run_action;
     use proptest::prelude::*;
 
     proptest! {
@@ -59,10 +60,11 @@ mod tests {
         #[test]
         fn receiving_is_one_more_write(balance: i32, version: u32, amount: i32) {
             let account = Account { balance: balance.into(), version: version.into() };
-            let Action { name, argument } = Account::receive(amount.into());
-            let run = muesli::Actions::default().get(&name).expect("a known action");
+            let action = Account::receive(amount.into());
+            let run = muesli::Actions::default().get(&action.name).expect("a known action");
             let after = account.after(amount.into()).encode();
-            prop_assert_eq!(run(Some(&account.encode()), &argument), Some(after));
+            let received = run_action(run, Some(&account.encode()), &action);
+            prop_assert_eq!(received, Ok(Some(after)));
         }
 
         #[test]

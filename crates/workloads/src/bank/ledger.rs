@@ -25,7 +25,7 @@ pub(super) enum Update {
 
 /// The books of one client, over all of its lives.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct BankLedger {
     /// Change of balance, and number of writes, by account. Looked up, never walked.
     sure: HashMap<u32, (i64, u64)>,
     /// Writes of all accounts that committed.
@@ -42,7 +42,7 @@ pub(super) struct Ledger {
     pub overdrawn: Complaints,
 }
 
-impl Ledger {
+impl BankLedger {
     /// A life begins; what the one before left open may have committed.
     pub fn begin_life(&mut self) {
         self.perhaps.extend(self.under_way.take());
@@ -87,10 +87,10 @@ impl Ledger {
 }
 
 /// The ledgers of all clients.
-pub(super) type Ledgers = PerClient<Ledger>;
+pub(super) type Ledgers = PerClient<BankLedger>;
 
 /// All ledgers, once no client runs any more.
-pub(super) fn closed(ledgers: &Ledgers) -> Vec<MutexGuard<'_, Ledger>> {
+pub(super) fn closed(ledgers: &Ledgers) -> Vec<MutexGuard<'_, BankLedger>> {
     let mut all: Vec<_> = ledgers.all().collect();
     all.iter_mut().for_each(|ledger| ledger.begin_life());
     all
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn only_commits_are_booked_and_open_ends_stay_possible() {
         let transfer = |amount| vec![Transfer { from: 1, to: 2, amount }];
-        let mut ledger = Ledger::default();
+        let mut ledger = BankLedger::default();
         for (amount, ended) in [
             (5, Ended::Committed),
             (7, Ended::RolledBack),

@@ -20,7 +20,7 @@ use crate::tally::Ended;
 use crate::workload::{Check, Seat, Workload, ended, transact};
 
 use account::Account;
-use ledger::{Ledger, Ledgers, Transfer};
+use ledger::{BankLedger, Ledgers, Transfer};
 use mix::{Choice, Mix};
 
 /// The space with the accounts.
@@ -111,7 +111,7 @@ pub struct Bank {
 
 /// What a client of the bank remembers.
 #[derive(Debug)]
-pub struct Memory {
+pub struct BankMemory {
     space: Space,
     reader: Db,
     choice: Choice,
@@ -133,7 +133,7 @@ impl Bank {
             keys: (0..accounts).map(|account| SmallBytes::from(&*account.to_string())).collect(),
             mix,
             marks: Marks::new(values),
-            ledgers: Ledgers::new(clients, |_| Ledger::default()),
+            ledgers: Ledgers::new(clients, |_| BankLedger::default()),
         })
     }
 
@@ -158,7 +158,7 @@ impl Bank {
 
     async fn transfer(
         &self,
-        memory: &Memory,
+        memory: &BankMemory,
         seat: &Seat,
         transfers: &[Transfer],
         marks: &[marks::Use],
@@ -195,7 +195,7 @@ impl Bank {
     /// Reads two accounts; what they hold is judged where it can be.
     async fn read_two(
         &self,
-        memory: &Memory,
+        memory: &BankMemory,
         seat: &Seat,
         two: [u32; 2],
         marks: &[marks::Use],
@@ -217,7 +217,7 @@ impl Bank {
         (ended(answer), attempts)
     }
 
-    async fn read_all(&self, memory: &Memory, seat: &Seat) -> (Ended, u32) {
+    async fn read_all(&self, memory: &BankMemory, seat: &Seat) -> (Ended, u32) {
         let space = memory.space;
         let (answer, attempts) = transact(&memory.reader, async |tx| {
             self.read_accounts(tx, space, 0..self.accounts as u32).await
@@ -244,7 +244,7 @@ impl Bank {
         }
     }
 
-    async fn write_all(&self, memory: &Memory, seat: &Seat) -> (Ended, u32) {
+    async fn write_all(&self, memory: &BankMemory, seat: &Seat) -> (Ended, u32) {
         self.ledgers.of(seat.client).set_out_all();
         let space = memory.space;
         let (answer, attempts) = transact(&seat.db, async |tx| {
@@ -262,7 +262,7 @@ impl Bank {
 }
 
 impl Workload for Bank {
-    type Memory = Memory;
+    type Memory = BankMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let accounts = (SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() });
@@ -275,14 +275,14 @@ impl Workload for Bank {
         write_missing(db, db.space(SPACE)?, rows).await
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<BankMemory, Error> {
         self.ledgers.of(seat.client).begin_life();
         let space = seat.db.space(SPACE)?;
         let choice = self.mix.choice(seat, space, &self.keys);
-        Ok(Memory { space, reader: seat.db.read_only(), choice })
+        Ok(BankMemory { space, reader: seat.db.read_only(), choice })
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    async fn transact(&self, seat: &mut Seat, memory: &mut BankMemory) -> (Ended, u32) {
         match self.mix.draw(&mut memory.choice, &mut seat.chance) {
             mix::Action::ReadTwo(two) => {
                 let marks = self.marks.draw_reads(&mut seat.chance);

@@ -123,7 +123,7 @@ pub struct CounterService {
 
 /// What a client remembers.
 #[derive(Debug)]
-pub struct Memory {
+pub struct CounterServiceMemory {
     space: Space,
     repositories: u16,
     reader: Db,
@@ -131,7 +131,7 @@ pub struct Memory {
 
 /// What a transaction does.
 #[derive(Debug, PartialEq, Eq)]
-struct Drawn {
+struct DrawnCall {
     counters: Vec<CounterId>,
     /// What is added to each; `None`: it looks.
     amount: Option<u64>,
@@ -158,7 +158,7 @@ impl CounterService {
         }
     }
 
-    fn draw(&self, client: u32, repositories: u16, chance: &mut Chance) -> Drawn {
+    fn draw(&self, client: u32, repositories: u16, chance: &mut Chance) -> DrawnCall {
         let several = chance.percent(self.distributed);
         let count = if several { self.participants.min(repositories.into()) } else { 1 };
         let all_share = self.conflicts_as_one && chance.percent(self.conflicts);
@@ -178,10 +178,10 @@ impl CounterService {
         }
         let reads = chance.percent(self.reads);
         let amount = (!reads).then(|| chance.between(1, AMOUNT_MOST));
-        Drawn { counters, amount, may_refuse: !reads && chance.percent(self.coordinated) }
+        DrawnCall { counters, amount, may_refuse: !reads && chance.percent(self.coordinated) }
     }
 
-    fn fragments(&self, space: Space, drawn: &Drawn) -> Result<Vec<Fragment>, Error> {
+    fn fragments(&self, space: Space, drawn: &DrawnCall) -> Result<Vec<Fragment>, Error> {
         let fragment = |id: &CounterId| {
             let (place, counter) = (space.place(id.number().encoded()), id.number());
             let Some(amount) = drawn.amount else {
@@ -199,7 +199,7 @@ impl CounterService {
 }
 
 /// What each counter of a transaction showed.
-fn shown(drawn: &Drawn, done: &Invoked) -> Result<Vec<Part>, Error> {
+fn shown(drawn: &DrawnCall, done: &Invoked) -> Result<Vec<Part>, Error> {
     let parts = drawn.counters.iter().zip(&done.results);
     let part = |(id, result): (&CounterId, &SmallBytes)| {
         let shows = match drawn.amount {
@@ -212,7 +212,7 @@ fn shown(drawn: &Drawn, done: &Invoked) -> Result<Vec<Part>, Error> {
 }
 
 impl Workload for CounterService {
-    type Memory = Memory;
+    type Memory = CounterServiceMemory;
 
     /// A range of counters for each repository.
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
@@ -231,14 +231,14 @@ impl Workload for CounterService {
         Ok(())
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<CounterServiceMemory, Error> {
         self.books.of(seat.client).begin_life();
         let space = seat.db.space(SPACE)?;
         let repositories = seat.db.catalog_of_keys().repositories() as u16;
-        Ok(Memory { space, repositories, reader: seat.db.read_only() })
+        Ok(CounterServiceMemory { space, repositories, reader: seat.db.read_only() })
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    async fn transact(&self, seat: &mut Seat, memory: &mut CounterServiceMemory) -> (Ended, u32) {
         let drawn = self.draw(seat.client, memory.repositories, &mut seat.chance);
         let fragments = match self.fragments(memory.space, &drawn) {
             Ok(fragments) => fragments,

@@ -8,7 +8,7 @@ fn service(given: &str) -> CounterService {
     CounterService::new(&values, 2)
 }
 
-fn share(drawn: &[Drawn], of: impl Fn(&Drawn) -> bool) -> i64 {
+fn share(drawn: &[DrawnCall], of: impl Fn(&DrawnCall) -> bool) -> i64 {
     let count = drawn.iter().filter(|it| of(it)).count();
     (count * 100 / drawn.len()) as i64
 }
@@ -24,7 +24,7 @@ fn shares_are_those_asked_for() {
     near(share(&drawn, |it| it.counters[0].owner == 0), 25);
     near(share(&drawn, |it| it.amount.is_none()), 20);
     near(share(&drawn, |it| it.may_refuse), 32);
-    for Drawn { counters, .. } in &drawn {
+    for DrawnCall { counters, .. } in &drawn {
         let mut repositories: Vec<_> = counters.iter().map(|it| it.repository).collect();
         repositories.sort_unstable();
         repositories.dedup();
@@ -38,7 +38,7 @@ fn parts_share_counters_all_or_none_where_the_transaction_draws() {
     let service = service("distributed=100 conflicts=30 conflicts-by=transaction");
     let mut chance = Chance::new(5, 0, 0);
     let drawn: Vec<_> = (0..10_000).map(|_| service.draw(1, 2, &mut chance)).collect();
-    let shares = |it: &Drawn| it.counters.iter().filter(|it| it.owner == 0).count();
+    let shares = |it: &DrawnCall| it.counters.iter().filter(|it| it.owner == 0).count();
     assert!((share(&drawn, |it| shares(it) == 2) - 30).abs() <= 2);
     assert!((share(&drawn, |it| shares(it) == 0) - 70).abs() <= 2);
     assert_eq!(share(&drawn, |it| shares(it) == 1), 0);

@@ -16,7 +16,7 @@ pub(super) type Added = [i64; 2];
 
 /// The books of one client, over all of its lives.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct HomeLedger {
     /// The number of its last transaction that had one.
     number: u64,
     /// The number of the last committed write to each key.
@@ -34,7 +34,7 @@ pub(super) struct Ledger {
     pub wrong: Complaints,
 }
 
-impl Ledger {
+impl HomeLedger {
     /// A life begins; what the one before left open may have committed.
     pub fn begin_life(&mut self) {
         self.settle(&Ended::Unknown);
@@ -115,15 +115,15 @@ impl Stamp {
 
 /// The ledgers of all clients.
 #[derive(Debug)]
-pub(super) struct Ledgers(PerClient<Ledger>);
+pub(super) struct Ledgers(PerClient<HomeLedger>);
 
 impl Ledgers {
     pub fn new(clients: u32) -> Ledgers {
-        Ledgers(PerClient::new(clients, |_| Ledger::default()))
+        Ledgers(PerClient::new(clients, |_| HomeLedger::default()))
     }
 
     /// That of a client.
-    pub fn of(&self, client: u32) -> std::sync::MutexGuard<'_, Ledger> {
+    pub fn of(&self, client: u32) -> std::sync::MutexGuard<'_, HomeLedger> {
         self.0.of(client)
     }
 

@@ -21,7 +21,7 @@ use crate::chance::Chance;
 use crate::loading::write_missing;
 use crate::parameters::{Kind, Parameter, Values};
 use crate::per_client::PerClient;
-use crate::sets::ledger::{Change, Ledger as Changes};
+use crate::sets::ledger::{Change, SetLedger as Changes};
 use crate::tally::Ended;
 use crate::workload::{Check, Complaints, Seat, Workload, ended, transact};
 
@@ -84,7 +84,7 @@ pub struct HomeLists {
 
 /// What a client remembers.
 #[derive(Debug)]
-pub struct Memory {
+pub struct HomeListMemory {
     space: Space,
     reader: Db,
     /// The element that it drew last.
@@ -95,7 +95,7 @@ pub struct Memory {
 
 /// An update with its inputs.
 #[derive(Clone, Copy, Debug)]
-struct Update {
+struct ListUpdate {
     client: u32,
     /// The number of its writes.
     number: u64,
@@ -155,7 +155,7 @@ impl HomeLists {
         Ok((at, next))
     }
 
-    async fn look(&self, seat: &Seat, memory: &Memory) -> (Ended, u32) {
+    async fn look(&self, seat: &Seat, memory: &HomeListMemory) -> (Ended, u32) {
         let (home, element) = (self.homes.of(seat.client), memory.last);
         let (answer, attempts) = transact(&memory.reader, async |tx| {
             self.enter(tx, memory.space, home).await?;
@@ -170,7 +170,7 @@ impl HomeLists {
         (ended(answer), attempts)
     }
 
-    fn draw_update(&self, seat: &mut Seat, memory: &mut Memory) -> Update {
+    fn draw_update(&self, seat: &mut Seat, memory: &mut HomeListMemory) -> ListUpdate {
         let (client, chance) = (seat.client, &mut seat.chance);
         let own = self.homes.of(client);
         let (away, to) = (chance.percent(self.remote), chance.below(self.homes.0.into()) as u32);
@@ -182,11 +182,11 @@ impl HomeLists {
             memory.last = chance.between(1, self.keys.into()) as u32;
         }
         let home = if remote { to } else { own };
-        Update { client, number, home, element: memory.last, adds, remote, raises }
+        ListUpdate { client, number, home, element: memory.last, adds, remote, raises }
     }
 
     /// Runs an update; whether it changed the list.
-    async fn update(&self, seat: &Seat, space: Space, update: Update) -> (Ended, u32, bool) {
+    async fn update(&self, seat: &Seat, space: Space, update: ListUpdate) -> (Ended, u32, bool) {
         let (answer, attempts) = transact(&seat.db, async |tx| {
             self.ledgers.of(update.client).begin_attempt();
             self.changes.of(update.client).set_out(Vec::new());
@@ -200,8 +200,8 @@ impl HomeLists {
         (ended, attempts, changed)
     }
 
-    async fn attempt(&self, tx: &Tx, space: Space, update: Update) -> Result<bool, Error> {
-        let Update { client, home, element, adds, .. } = update;
+    async fn attempt(&self, tx: &Tx, space: Space, update: ListUpdate) -> Result<bool, Error> {
+        let ListUpdate { client, home, element, adds, .. } = update;
         let level = self.enter(tx, space, home).await?;
         let (before, after) = self.find(tx, space, (home, element)).await?;
         let is_there = after == element;
@@ -244,7 +244,7 @@ async fn next(tx: &Tx, space: Space, home: u32, element: u32) -> Result<u32, Err
 }
 
 impl Workload for HomeLists {
-    type Memory = Memory;
+    type Memory = HomeListMemory;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         vec![(SPACE, self.homes.space(repositories))]
@@ -263,14 +263,14 @@ impl Workload for HomeLists {
         Ok(())
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<HomeListMemory, Error> {
         self.ledgers.of(seat.client).begin_life();
         self.changes.of(seat.client).begin_life();
         let space = seat.db.space(SPACE)?;
-        Ok(Memory { space, reader: seat.db.read_only(), last: 1, added: false })
+        Ok(HomeListMemory { space, reader: seat.db.read_only(), last: 1, added: false })
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    async fn transact(&self, seat: &mut Seat, memory: &mut HomeListMemory) -> (Ended, u32) {
         if seat.chance.percent(self.reads) {
             return self.look(seat, memory).await;
         }

@@ -57,14 +57,14 @@ pub struct HomeRecords {
 
 /// What a client remembers.
 #[derive(Debug)]
-pub struct Memory {
+pub struct HomeRecordMemory {
     space: Space,
     reader: Db,
 }
 
 /// A transaction with its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Drawn {
+enum DrawnRecord {
     /// Reads this record at home.
     Read(u32),
     /// Writes this record at home and reads the others.
@@ -89,22 +89,22 @@ impl HomeRecords {
         }
     }
 
-    fn draw(&self, chance: &mut Chance) -> Drawn {
+    fn draw(&self, chance: &mut Chance) -> DrawnRecord {
         let record = chance.below(self.count.into());
         if chance.percent(self.reads) {
-            return Drawn::Read(record as u32);
+            return DrawnRecord::Read(record as u32);
         }
         if self.puts {
-            return Drawn::Put(record as u32);
+            return DrawnRecord::Put(record as u32);
         }
         let random = chance.below(1 << 31);
         if ((random % 100) as f64) < self.remote {
-            return Drawn::Remote((random % u64::from(self.homes.0)) as u32);
+            return DrawnRecord::Remote((random % u64::from(self.homes.0)) as u32);
         }
-        Drawn::Local((record * random % u64::from(self.count)) as u32)
+        DrawnRecord::Local((record * random % u64::from(self.count)) as u32)
     }
 
-    async fn read_one(&self, seat: &Seat, memory: &Memory, record: u32) -> (Ended, u32) {
+    async fn read_one(&self, seat: &Seat, memory: &HomeRecordMemory, record: u32) -> (Ended, u32) {
         let key = &key(self.homes.of(seat.client), RECORD, record);
         let (answer, attempts) = transact(&memory.reader, async |tx| {
             present(tx.get(memory.space, key.clone()).await?.as_ref())
@@ -113,7 +113,12 @@ impl HomeRecords {
         (ended(answer), attempts)
     }
 
-    async fn update(&self, seat: &Seat, memory: &Memory, drawn: Drawn) -> (Ended, u32) {
+    async fn update(
+        &self,
+        seat: &Seat,
+        memory: &HomeRecordMemory,
+        drawn: DrawnRecord,
+    ) -> (Ended, u32) {
         let client = seat.client;
         let number = self.ledgers.of(client).next_number();
         let (answer, attempts) = transact(&seat.db, async |tx| {
@@ -131,14 +136,14 @@ impl HomeRecords {
         tx: &Tx,
         space: Space,
         (client, number): (u32, u64),
-        drawn: Drawn,
+        drawn: DrawnRecord,
     ) -> Result<(), Error> {
         let own = self.homes.of(client);
         let (home, written, touched) = match drawn {
-            Drawn::Remote(home) => (home, None, 0..self.count),
-            Drawn::Local(record) => (own, Some(record), 0..self.count),
-            Drawn::Put(record) => (own, Some(record), record..record + 1),
-            Drawn::Read(_) => unreachable!("updates only"),
+            DrawnRecord::Remote(home) => (home, None, 0..self.count),
+            DrawnRecord::Local(record) => (own, Some(record), 0..self.count),
+            DrawnRecord::Put(record) => (own, Some(record), record..record + 1),
+            DrawnRecord::Read(_) => unreachable!("updates only"),
         };
         let value = Stamp { writer: client + 1, number }.value(self.bytes);
         for record in touched {
@@ -166,7 +171,7 @@ fn present(value: Option<&muesli::SmallBytes>) -> Result<(), Error> {
 }
 
 impl Workload for HomeRecords {
-    type Memory = Memory;
+    type Memory = HomeRecordMemory;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         vec![(SPACE, self.homes.space(repositories))]
@@ -181,14 +186,14 @@ impl Workload for HomeRecords {
         Ok(())
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<HomeRecordMemory, Error> {
         self.ledgers.of(seat.client).begin_life();
-        Ok(Memory { space: seat.db.space(SPACE)?, reader: seat.db.read_only() })
+        Ok(HomeRecordMemory { space: seat.db.space(SPACE)?, reader: seat.db.read_only() })
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    async fn transact(&self, seat: &mut Seat, memory: &mut HomeRecordMemory) -> (Ended, u32) {
         match self.draw(&mut seat.chance) {
-            Drawn::Read(record) => self.read_one(seat, memory, record).await,
+            DrawnRecord::Read(record) => self.read_one(seat, memory, record).await,
             update => self.update(seat, memory, update).await,
         }
     }
@@ -222,10 +227,10 @@ mod tests {
         let (mut reads, mut local, mut copies) = (0, 0, std::collections::BTreeMap::new());
         for _ in 0..200_000 {
             match workload.draw(&mut chance) {
-                Drawn::Read(record) => reads += u32::from(record < 8),
-                Drawn::Local(record) => local += u32::from(record < 8),
-                Drawn::Remote(home) => *copies.entry(home).or_insert(0) += 1,
-                Drawn::Put(_) => panic!("not asked for"),
+                DrawnRecord::Read(record) => reads += u32::from(record < 8),
+                DrawnRecord::Local(record) => local += u32::from(record < 8),
+                DrawnRecord::Remote(home) => *copies.entry(home).or_insert(0) += 1,
+                DrawnRecord::Put(_) => panic!("not asked for"),
             }
         }
         let remote: u32 = copies.values().sum();
@@ -241,11 +246,11 @@ mod tests {
         let values = Values::read("home-ycsb", PARAMETERS, &given).unwrap();
         let (workload, mut chance) = (HomeRecords::new(&values, 1), Chance::new(1, 0, 1));
         let drawn: Vec<_> = (0..1_000).map(|_| workload.draw(&mut chance)).collect();
-        let reads = drawn.iter().filter(|it| matches!(it, Drawn::Read(_))).count();
+        let reads = drawn.iter().filter(|it| matches!(it, DrawnRecord::Read(_))).count();
         assert!((400..600).contains(&reads), "{reads}");
         let mut put = [0; 8];
-        for drawn in drawn.into_iter().filter(|it| !matches!(it, Drawn::Read(_))) {
-            let Drawn::Put(record) = drawn else { panic!("{drawn:?}") };
+        for drawn in drawn.into_iter().filter(|it| !matches!(it, DrawnRecord::Read(_))) {
+            let DrawnRecord::Put(record) = drawn else { panic!("{drawn:?}") };
             put[record as usize] += 1;
         }
         assert!(put.iter().all(|times| *times > 30), "{put:?}");

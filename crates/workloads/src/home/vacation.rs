@@ -83,31 +83,31 @@ pub struct HomeVacation {
 
 /// What a client remembers.
 #[derive(Debug)]
-pub struct Memory {
+pub struct HomeVacationMemory {
     space: Space,
     reader: Db,
 }
 
 /// A resource: its table and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Resource {
+struct HomeResource {
     table: u32,
     id: u32,
 }
 
 /// A task with its inputs.
 #[derive(Clone, Debug)]
-enum Task {
+enum HomeTask {
     /// Asks for prices at home.
-    Ask(Vec<Resource>),
+    Ask(Vec<HomeResource>),
     /// Asks for prices at a copy; at home, reserves for a customer.
-    Reserve { home: u32, remote: bool, customer: u32, asked: Vec<Resource> },
+    Reserve { home: u32, remote: bool, customer: u32, asked: Vec<HomeResource> },
     /// Counts a resource of a copy.
     Count(u32),
 }
 
 /// One attempt at an update.
-struct Attempt<'a> {
+struct HomeAttempt<'a> {
     vacation: &'a HomeVacation,
     tx: &'a Tx,
     space: Space,
@@ -130,35 +130,35 @@ impl HomeVacation {
         }
     }
 
-    fn draw(&self, client: u32, chance: &mut Chance) -> Task {
+    fn draw(&self, client: u32, chance: &mut Chance) -> HomeTask {
         let makes_reservation = chance.percent(self.users);
         let remote = chance.percent(self.remote);
         let to = chance.below(self.homes.0.into()) as u32;
         let home = if remote { to } else { self.homes.of(client) };
         if !makes_reservation {
-            return Task::Count(home);
+            return HomeTask::Count(home);
         }
         let customer = chance.below(self.count.into()) as u32;
-        let resource = |chance: &mut Chance| Resource {
+        let resource = |chance: &mut Chance| HomeResource {
             table: chance.below(TABLES.into()) as u32,
             id: chance.below(self.count.into()) as u32,
         };
         let asked = (0..self.count).map(|_| resource(chance)).collect();
         if chance.percent(self.reads) {
-            return Task::Ask(asked);
+            return HomeTask::Ask(asked);
         }
-        Task::Reserve { home, remote, customer, asked }
+        HomeTask::Reserve { home, remote, customer, asked }
     }
 
     /// The units and the price that a resource has at first, the same in every run.
-    fn first(&self, home: u32, resource: Resource) -> (i64, i64) {
+    fn first(&self, home: u32, resource: HomeResource) -> (i64, i64) {
         let mut chance = Chance::new(0, home, self.row(resource) + 1);
         let units = self.units * chance.between(1, 5) as i64;
         (units, 50 + 10 * chance.below(5) as i64)
     }
 
     /// The number of a resource's rows.
-    fn row(&self, resource: Resource) -> u32 {
+    fn row(&self, resource: HomeResource) -> u32 {
         resource.table * (self.count + 1) + resource.id
     }
 
@@ -167,11 +167,11 @@ impl HomeVacation {
         &self,
         tx: &Tx,
         (space, home): (Space, u32),
-        asked: &[Resource],
-    ) -> Result<[Option<Resource>; TABLES as usize], Error> {
+        asked: &[HomeResource],
+    ) -> Result<[Option<HomeResource>; TABLES as usize], Error> {
         let manager = tx.get(space, key(home, MANAGER, 0)).await?;
         manager.ok_or_else(|| Error::Codec(format!("agency {home} has no manager")))?;
-        let mut best: [Option<(i64, Resource)>; TABLES as usize] = [None; TABLES as usize];
+        let mut best: [Option<(i64, HomeResource)>; TABLES as usize] = [None; TABLES as usize];
         for resource in asked {
             let row = self.row(*resource);
             if tx.get(space, key(home, THERE, row)).await?.is_none() {
@@ -188,7 +188,12 @@ impl HomeVacation {
         Ok(best.map(|found| found.map(|(_, resource)| resource)))
     }
 
-    async fn ask(&self, seat: &Seat, memory: &Memory, asked: &[Resource]) -> (Ended, u32) {
+    async fn ask(
+        &self,
+        seat: &Seat,
+        memory: &HomeVacationMemory,
+        asked: &[HomeResource],
+    ) -> (Ended, u32) {
         let at = (memory.space, self.homes.of(seat.client));
         let (answer, attempts) =
             transact(&memory.reader, async |tx| self.dearest(tx, at, asked).await.map(|_| ()))
@@ -196,16 +201,16 @@ impl HomeVacation {
         (ended(answer), attempts)
     }
 
-    async fn update(&self, seat: &Seat, space: Space, task: &Task) -> (Ended, u32) {
+    async fn update(&self, seat: &Seat, space: Space, task: &HomeTask) -> (Ended, u32) {
         let client = seat.client;
         let number = self.ledgers.of(client).next_number();
         let (answer, attempts) = transact(&seat.db, async |tx| {
             self.ledgers.of(client).begin_attempt();
-            let attempt = |home| Attempt { vacation: self, tx, space, home, client };
+            let attempt = |home| HomeAttempt { vacation: self, tx, space, home, client };
             match task {
-                Task::Ask(_) => unreachable!("reads only"),
-                Task::Count(home) => attempt(*home).count().await,
-                Task::Reserve { home, remote, customer, asked } => {
+                HomeTask::Ask(_) => unreachable!("reads only"),
+                HomeTask::Count(home) => attempt(*home).count().await,
+                HomeTask::Reserve { home, remote, customer, asked } => {
                     let attempt = attempt(*home);
                     let dearest = self.dearest(tx, (space, *home), asked).await?;
                     if !remote {
@@ -222,7 +227,7 @@ impl HomeVacation {
     }
 }
 
-impl Attempt<'_> {
+impl HomeAttempt<'_> {
     async fn get(&self, kind: u8, row: u32) -> Result<Option<SmallBytes>, Error> {
         self.tx.get(self.space, key(self.home, kind, row)).await
     }
@@ -257,7 +262,7 @@ impl Attempt<'_> {
     async fn reserve(
         &self,
         customer: u32,
-        found: [Option<Resource>; TABLES as usize],
+        found: [Option<HomeResource>; TABLES as usize],
     ) -> Result<(), Error> {
         if found == [None; TABLES as usize] {
             return Ok(());
@@ -304,7 +309,7 @@ fn decode_held(value: Option<&SmallBytes>) -> Result<[i64; TABLES as usize], Err
 }
 
 impl Workload for HomeVacation {
-    type Memory = Memory;
+    type Memory = HomeVacationMemory;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         vec![(SPACE, self.homes.space(repositories))]
@@ -329,14 +334,14 @@ impl Workload for HomeVacation {
         Ok(())
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<HomeVacationMemory, Error> {
         self.ledgers.of(seat.client).begin_life();
-        Ok(Memory { space: seat.db.space(SPACE)?, reader: seat.db.read_only() })
+        Ok(HomeVacationMemory { space: seat.db.space(SPACE)?, reader: seat.db.read_only() })
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    async fn transact(&self, seat: &mut Seat, memory: &mut HomeVacationMemory) -> (Ended, u32) {
         match self.draw(seat.client, &mut seat.chance) {
-            Task::Ask(asked) => self.ask(seat, memory, &asked).await,
+            HomeTask::Ask(asked) => self.ask(seat, memory, &asked).await,
             update => self.update(seat, memory.space, &update).await,
         }
     }
@@ -373,9 +378,9 @@ impl Workload for HomeVacation {
 }
 
 impl HomeVacation {
-    fn resources(&self) -> impl Iterator<Item = Resource> + use<> {
+    fn resources(&self) -> impl Iterator<Item = HomeResource> + use<> {
         let count = self.count;
-        (0..TABLES).flat_map(move |table| (1..=count).map(move |id| Resource { table, id }))
+        (0..TABLES).flat_map(move |table| (1..=count).map(move |id| HomeResource { table, id }))
     }
 
     /// The units in use of each table of an agency, whose resources must be sound.

@@ -16,7 +16,7 @@ pub(crate) struct Change {
 
 /// The books of one client, over all of its lives.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct SetLedger {
     /// Adds minus removes that committed, by structure and key.
     pub sure: BTreeMap<(usize, u64), i64>,
     /// Changes that may have committed.
@@ -31,7 +31,7 @@ pub(crate) struct Ledger {
     pub wrong_answers: Complaints,
 }
 
-impl Ledger {
+impl SetLedger {
     /// A life begins; what the one before left open may have committed.
     pub fn begin_life(&mut self) {
         self.perhaps.append(&mut self.under_way);
@@ -58,7 +58,7 @@ impl Ledger {
 }
 
 /// The ledgers of all clients.
-pub(super) type Ledgers = PerClient<Ledger>;
+pub(super) type Ledgers = PerClient<SetLedger>;
 
 #[cfg(test)]
 mod tests {
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn only_commits_are_booked_and_open_ends_stay_possible() {
         let change = |key, by| vec![Change { structure: 0, key, by }];
-        let mut ledger = Ledger::default();
+        let mut ledger = SetLedger::default();
         for (key, ended) in [(1, Ended::Committed), (2, Ended::RolledBack), (3, Ended::Unknown)] {
             ledger.set_out(change(key, 1));
             ledger.settle(&ended);

@@ -23,7 +23,7 @@ use crate::parameters::{Kind as Takes, Parameter, Values};
 use crate::tally::Ended;
 use crate::workload::{Check, Seat, Workload, ended, transact};
 
-use ledger::{Change, Ledger, Ledgers};
+use ledger::{Change, Ledgers, SetLedger};
 use structure::{Structure, value_of};
 
 pub use structure::Kind;
@@ -108,7 +108,7 @@ pub struct Sets {
 
 /// What a client remembers.
 #[derive(Debug)]
-pub struct Memory {
+pub struct SetMemory {
     structures: Vec<Structure>,
     reader: Db,
     /// What it added last, to be removed next: the structure and the keys.
@@ -116,12 +116,12 @@ pub struct Memory {
 }
 
 /// A transaction with its inputs.
-struct Drawn {
+struct DrawnSet {
     structure: usize,
-    action: Action,
+    action: SetAction,
 }
 
-enum Action {
+enum SetAction {
     Look(Vec<u64>),
     Walk,
     Add(Vec<u64>),
@@ -142,7 +142,7 @@ impl Sets {
             walks: values.number("walks"),
             operations,
             pairs: values.word("rule") == "pairs",
-            ledgers: Ledgers::new(clients, |_| Ledger::default()),
+            ledgers: Ledgers::new(clients, |_| SetLedger::default()),
         }
     }
 
@@ -151,25 +151,25 @@ impl Sets {
         (0..self.count).map(one).collect()
     }
 
-    fn draw(&self, chance: &mut Chance, added: &mut Option<(usize, Vec<u64>)>) -> Drawn {
+    fn draw(&self, chance: &mut Chance, added: &mut Option<(usize, Vec<u64>)>) -> DrawnSet {
         let (kind, structure) = (chance.fraction() * 100.0, chance.below(self.count as u64));
         let structure = structure as usize;
         let keys = distinct(self.operations, self.keys, chance);
         if kind < self.walks {
-            return Drawn { structure, action: Action::Walk };
+            return DrawnSet { structure, action: SetAction::Walk };
         }
         if kind < self.walks + self.reads {
-            return Drawn { structure, action: Action::Look(keys) };
+            return DrawnSet { structure, action: SetAction::Look(keys) };
         }
         if let Some((structure, keys)) = added.take() {
-            return Drawn { structure, action: Action::Remove(keys) };
+            return DrawnSet { structure, action: SetAction::Remove(keys) };
         }
         let adds = self.pairs || chance.percent(50.0);
-        let action = if adds { Action::Add(keys) } else { Action::Remove(keys) };
-        Drawn { structure, action }
+        let action = if adds { SetAction::Add(keys) } else { SetAction::Remove(keys) };
+        DrawnSet { structure, action }
     }
 
-    async fn look(&self, seat: &Seat, memory: &Memory, at: usize, keys: &[u64]) -> (Ended, u32) {
+    async fn look(&self, seat: &Seat, memory: &SetMemory, at: usize, keys: &[u64]) -> (Ended, u32) {
         let structure = &memory.structures[at];
         let (answer, attempts) = transact(&memory.reader, async |tx| {
             let mut wrong = None;
@@ -186,7 +186,7 @@ impl Sets {
         (ended(answer), attempts)
     }
 
-    async fn walk(&self, seat: &Seat, memory: &Memory, at: usize) -> (Ended, u32) {
+    async fn walk(&self, seat: &Seat, memory: &SetMemory, at: usize) -> (Ended, u32) {
         let structure = &memory.structures[at];
         let (answer, attempts) =
             transact(&memory.reader, async |tx| structure.entries(tx).await).await;
@@ -206,7 +206,7 @@ impl Sets {
     async fn change(
         &self,
         seat: &Seat,
-        memory: &Memory,
+        memory: &SetMemory,
         at: usize,
         keys: &[u64],
         adds: bool,
@@ -234,7 +234,13 @@ impl Sets {
     }
 
     /// Adds keys; they are to be removed next.
-    async fn add(&self, seat: &Seat, memory: &mut Memory, at: usize, keys: &[u64]) -> (Ended, u32) {
+    async fn add(
+        &self,
+        seat: &Seat,
+        memory: &mut SetMemory,
+        at: usize,
+        keys: &[u64],
+    ) -> (Ended, u32) {
         let (ended, attempts, added) = self.change(seat, memory, at, keys, true).await;
         if self.pairs && !added.is_empty() {
             memory.added = Some((at, added));
@@ -246,7 +252,7 @@ impl Sets {
     async fn remove(
         &self,
         seat: &Seat,
-        memory: &mut Memory,
+        memory: &mut SetMemory,
         at: usize,
         keys: &[u64],
     ) -> (Ended, u32) {
@@ -298,7 +304,7 @@ fn initial(kind: Kind, many: u64, keys: u64) -> Vec<u64> {
 const BATCH: usize = 32;
 
 impl Workload for Sets {
-    type Memory = Memory;
+    type Memory = SetMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         // The check reads all rows.
@@ -320,19 +326,19 @@ impl Workload for Sets {
         Ok(())
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<SetMemory, Error> {
         self.ledgers.of(seat.client).begin_life();
         let structures = self.structures(seat.db.space(SPACE)?);
-        Ok(Memory { structures, reader: seat.db.read_only(), added: None })
+        Ok(SetMemory { structures, reader: seat.db.read_only(), added: None })
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
-        let Drawn { structure, action } = self.draw(&mut seat.chance, &mut memory.added);
+    async fn transact(&self, seat: &mut Seat, memory: &mut SetMemory) -> (Ended, u32) {
+        let DrawnSet { structure, action } = self.draw(&mut seat.chance, &mut memory.added);
         match action {
-            Action::Look(keys) => self.look(seat, memory, structure, &keys).await,
-            Action::Walk => self.walk(seat, memory, structure).await,
-            Action::Add(keys) => self.add(seat, memory, structure, &keys).await,
-            Action::Remove(keys) => self.remove(seat, memory, structure, &keys).await,
+            SetAction::Look(keys) => self.look(seat, memory, structure, &keys).await,
+            SetAction::Walk => self.walk(seat, memory, structure).await,
+            SetAction::Add(keys) => self.add(seat, memory, structure, &keys).await,
+            SetAction::Remove(keys) => self.remove(seat, memory, structure, &keys).await,
         }
     }
 

@@ -21,7 +21,7 @@ struct Taken {
 
 /// What a customer's row counts, and what is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
+struct CountedOrders {
     payments: [u32; 2],
     deliveries: [u32; 2],
 }
@@ -38,7 +38,7 @@ pub(super) struct Accounts {
     indexed: Complaints,
     loaded: Complaints,
     taken: BTreeMap<StockId, Taken>,
-    customers: BTreeMap<CustomerId, Counted>,
+    customers: BTreeMap<CustomerId, CountedOrders>,
     /// By writer.
     payments: BTreeMap<u32, Vec<u64>>,
     orders: u64,
@@ -247,7 +247,7 @@ impl Accounts {
     /// Everything, once all was looked at.
     pub fn checks(mut self, scale: &Scale, books: &Books) -> Vec<Check> {
         self.payments(scale, books);
-        for (id, Counted { payments, deliveries }) in std::mem::take(&mut self.customers) {
+        for (id, CountedOrders { payments, deliveries }) in std::mem::take(&mut self.customers) {
             if payments[0] != payments[1] || deliveries[0] != deliveries[1] {
                 let told = || {
                     format!("{id:?}: payments {payments:?}, deliveries {deliveries:?} (row, there)")

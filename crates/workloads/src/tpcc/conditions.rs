@@ -47,14 +47,14 @@ pub(super) fn lines_by_order(rows: &DistrictRows) -> BTreeMap<u32, Lines> {
 
 /// What a warehouse's districts add up to.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct ConditionSums {
     ytd: i64,
     history: i64,
 }
 
 /// What a customer's row says, and what its orders and payments do.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
+struct ConditionAccount {
     balance: i64,
     ytd_payment: i64,
     delivered: i64,
@@ -67,8 +67,8 @@ pub(super) struct Conditions {
     wrong: [Complaints; 12],
     districts: u64,
     orders: u64,
-    sums: BTreeMap<u32, Sums>,
-    accounts: BTreeMap<CustomerId, Account>,
+    sums: BTreeMap<u32, ConditionSums>,
+    accounts: BTreeMap<CustomerId, ConditionAccount>,
 }
 
 impl Conditions {
@@ -197,7 +197,7 @@ impl Conditions {
     /// All twelve, once everything was looked at.
     pub fn checks(mut self) -> Vec<Check> {
         for (id, account) in std::mem::take(&mut self.accounts) {
-            let Account { balance, ytd_payment, delivered, paid } = account;
+            let ConditionAccount { balance, ytd_payment, delivered, paid } = account;
             if balance != delivered - paid {
                 self.complain(10, || format!("{id:?}: {balance}, not {delivered} less {paid}"));
             }

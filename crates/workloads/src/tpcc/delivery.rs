@@ -14,22 +14,22 @@ use crate::workload::{Seat, ended, transact};
 
 /// What is written to the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Input {
+pub(super) struct DeliveryInput {
     pub carrier: u8,
     pub date: u64,
 }
 
-impl Input {
-    pub(super) fn draw(seat: &mut Seat) -> Input {
+impl DeliveryInput {
+    pub(super) fn draw(seat: &mut Seat) -> DeliveryInput {
         let carrier = seat.chance.between(1, 10) as u8;
-        Input { carrier, date: (seat.clock)().0 / 1_000 }
+        DeliveryInput { carrier, date: (seat.clock)().0 / 1_000 }
     }
 }
 
 impl Tpcc {
     pub(super) async fn delivery(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
         let warehouse = terminal.warehouse(&mut seat.chance);
-        let input = Input::draw(seat);
+        let input = DeliveryInput::draw(seat);
         let client = seat.client;
         let (answer, attempts) = transact(&seat.db, async |tx| {
             let districts = self.scale.districts_of(warehouse);
@@ -52,7 +52,7 @@ async fn deliver(
     tx: &Tx,
     terminal: &Terminal,
     district: DistrictId,
-    input: Input,
+    input: DeliveryInput,
 ) -> Result<Option<DistrictId>, Error> {
     let tables = &terminal.tables;
     let oldest = KeyRange::prefix(&district).limit(1);

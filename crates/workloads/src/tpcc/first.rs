@@ -21,7 +21,7 @@ const FIRST_AMOUNT_MAX: u64 = 999_999;
 
 /// The tables, to draw rows of different ones from different streams.
 #[derive(Clone, Copy)]
-enum Table {
+enum FirstTable {
     Warehouse = 1,
     District,
     Customer,
@@ -34,7 +34,7 @@ enum Table {
 }
 
 /// The chance of a row.
-fn chance(table: Table, place: u64, number: u32, part: u32) -> Chance {
+fn chance(table: FirstTable, place: u64, number: u32, part: u32) -> Chance {
     Chance::new(place << 8 | table as u64, number, part)
 }
 
@@ -53,19 +53,19 @@ fn address(chance: &mut Chance) -> Address {
 }
 
 pub(super) fn warehouse(number: u32) -> Warehouse {
-    let chance = &mut chance(Table::Warehouse, number.into(), 0, 0);
+    let chance = &mut chance(FirstTable::Warehouse, number.into(), 0, 0);
     let (name, address) = (text(6, 10, chance), address(chance));
     Warehouse { name, address, tax: chance.between(0, 2000) as u16 }
 }
 
 pub(super) fn district(id: DistrictId) -> District {
-    let chance = &mut chance(Table::District, of_district(id), 0, 0);
+    let chance = &mut chance(FirstTable::District, of_district(id), 0, 0);
     let (name, address) = (text(6, 10, chance), address(chance));
     District { name, address, tax: chance.between(0, 2000) as u16 }
 }
 
 pub(super) fn customer(scale: &Scale, id: CustomerId) -> Customer {
-    let chance = &mut chance(Table::Customer, of_district(id.district), id.number, 0);
+    let chance = &mut chance(FirstTable::Customer, of_district(id.district), id.number, 0);
     let names = scale.names();
     let name = match id.number {
         first if first <= names => first - 1,
@@ -90,14 +90,15 @@ pub(super) fn customer(scale: &Scale, id: CustomerId) -> Customer {
 }
 
 pub(super) fn payment(customer: CustomerId) -> Payment {
-    let chance = &mut chance(Table::History, of_district(customer.district), customer.number, 0);
+    let chance =
+        &mut chance(FirstTable::History, of_district(customer.district), customer.number, 0);
     Payment { customer, date: 0, amount: FIRST_PAYMENT, data: text(12, 24, chance) }
 }
 
 /// The customers of a district's orders, the first one's first: all of them before one comes
 /// twice.
 pub(super) fn customers_of_orders(scale: &Scale, district: DistrictId) -> Vec<u32> {
-    let chance = &mut chance(Table::OrdersOfDistrict, of_district(district), 0, 0);
+    let chance = &mut chance(FirstTable::OrdersOfDistrict, of_district(district), 0, 0);
     let mut all: Vec<u32> = (1..=scale.customers).collect();
     for at in (1..all.len()).rev() {
         all.swap(at, chance.below(at as u64 + 1) as usize);
@@ -106,7 +107,7 @@ pub(super) fn customers_of_orders(scale: &Scale, district: DistrictId) -> Vec<u3
 }
 
 pub(super) fn order(scale: &Scale, district: DistrictId, number: u32, customer: u32) -> Order {
-    let chance = &mut chance(Table::Order, of_district(district), number, 0);
+    let chance = &mut chance(FirstTable::Order, of_district(district), number, 0);
     let delivered = number < scale.first_pending();
     Order {
         customer,
@@ -120,7 +121,7 @@ pub(super) fn order(scale: &Scale, district: DistrictId, number: u32, customer: 
 pub(super) fn order_line(scale: &Scale, id: LineId) -> OrderLine {
     let district = id.order.district;
     let number = id.number.into();
-    let chance = &mut chance(Table::OrderLine, of_district(district), id.order.number, number);
+    let chance = &mut chance(FirstTable::OrderLine, of_district(district), id.order.number, number);
     let delivered = id.order.number < scale.first_pending();
     OrderLine {
         item: chance.between(1, scale.items.into()) as u32,
@@ -133,7 +134,7 @@ pub(super) fn order_line(scale: &Scale, id: LineId) -> OrderLine {
 }
 
 pub(super) fn stock(id: StockId) -> Stock {
-    let chance = &mut chance(Table::Stock, id.warehouse.into(), id.item, 0);
+    let chance = &mut chance(FirstTable::Stock, id.warehouse.into(), id.item, 0);
     Stock {
         quantity: chance.between(10, 100) as u8,
         ytd: 0,
@@ -146,7 +147,7 @@ pub(super) fn stock(id: StockId) -> Stock {
 
 /// Copies of an item are alike.
 pub(super) fn item(number: u32) -> Item {
-    let chance = &mut chance(Table::Item, 0, number, 0);
+    let chance = &mut chance(FirstTable::Item, 0, number, 0);
     Item {
         image: chance.between(1, 10_000) as u32,
         name: text(14, 24, chance),

@@ -43,7 +43,7 @@ pub(super) struct Ends {
 
 /// The books of one client, over all of its lives.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct TpccLedger {
     /// New-Orders by district.
     pub orders: BTreeMap<DistrictId, Times>,
     /// Delivered orders by district.
@@ -65,7 +65,7 @@ pub(super) struct Ledger {
     under_way: Option<Update>,
 }
 
-impl Ledger {
+impl TpccLedger {
     /// A life begins; what the one before left open may have committed.
     pub fn begin_life(&mut self) {
         self.settle_as(None);
@@ -131,7 +131,7 @@ fn count(times: &mut BTreeMap<DistrictId, Times>, district: DistrictId, sure: Op
 }
 
 /// The ledgers of all clients.
-pub(super) type Ledgers = PerClient<Ledger>;
+pub(super) type Ledgers = PerClient<TpccLedger>;
 
 /// All books together, once no client runs any more.
 #[derive(Debug, Default)]
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn commits_are_booked_and_open_ends_stay_possible() {
         let district = DistrictId { warehouse: 1, number: 2 };
-        let ledgers = Ledgers::new(1, |_| Ledger::default());
+        let ledgers = Ledgers::new(1, |_| TpccLedger::default());
         let unknown = Ended::Unknown;
         let failed = Ended::Failed(Error::Closed);
         for ended in [Ended::Committed, Ended::RolledBack, failed, unknown] {

@@ -23,7 +23,7 @@ const ITEMS_A_PIECE: u32 = 2_000;
 
 /// A part of the database that is written in one go.
 #[derive(Clone, Copy, Debug)]
-enum Piece {
+enum LoadPiece {
     Warehouse(u32),
     District(DistrictId),
     /// Rows of stock of a warehouse, from this item on.
@@ -53,19 +53,19 @@ pub(super) async fn load_with_copies(db: &Db, scale: &Scale, layout: Layout) -> 
     pieces.try_for_each_concurrent(SIDE_BY_SIDE, |piece| loader.write(piece)).await
 }
 
-fn pieces(scale: &Scale) -> Vec<Piece> {
+fn pieces(scale: &Scale) -> Vec<LoadPiece> {
     let runs = || (1..=scale.items).step_by(ITEMS_A_PIECE as usize);
     let mut pieces = Vec::new();
     if !scale.item_copies {
-        pieces.extend(runs().map(|from| Piece::Items(0, from)));
+        pieces.extend(runs().map(|from| LoadPiece::Items(0, from)));
     }
     for warehouse in scale.all_warehouses() {
-        pieces.push(Piece::Warehouse(warehouse));
+        pieces.push(LoadPiece::Warehouse(warehouse));
         if scale.item_copies {
-            pieces.extend(runs().map(|from| Piece::Items(warehouse, from)));
+            pieces.extend(runs().map(|from| LoadPiece::Items(warehouse, from)));
         }
-        pieces.extend(runs().map(|from| Piece::Stock(warehouse, from)));
-        pieces.extend(scale.districts_of(warehouse).map(Piece::District));
+        pieces.extend(runs().map(|from| LoadPiece::Stock(warehouse, from)));
+        pieces.extend(scale.districts_of(warehouse).map(LoadPiece::District));
     }
     pieces
 }
@@ -90,12 +90,12 @@ fn stored<K: Key, V: Serialize + DeserializeOwned>(
 }
 
 impl Loader<'_> {
-    async fn write(&self, piece: Piece) -> Result<(), Error> {
+    async fn write(&self, piece: LoadPiece) -> Result<(), Error> {
         match piece {
-            Piece::Warehouse(number) => self.warehouse(number).await,
-            Piece::District(id) => self.district(id).await,
-            Piece::Stock(warehouse, from) => self.stock(warehouse, from).await,
-            Piece::Items(warehouse, from) => {
+            LoadPiece::Warehouse(number) => self.warehouse(number).await,
+            LoadPiece::District(id) => self.district(id).await,
+            LoadPiece::Stock(warehouse, from) => self.stock(warehouse, from).await,
+            LoadPiece::Items(warehouse, from) => {
                 let row = |item| {
                     stored(self.tables.items, &ItemId { warehouse, item }, &first::item(item))
                 };

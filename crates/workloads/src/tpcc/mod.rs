@@ -44,7 +44,7 @@ use crate::parameters::{Kind, Parameter, ParameterError, Values};
 use crate::tally::Ended;
 use crate::workload::{Check, Seat, Workload};
 
-use ledger::{Ledger, Ledgers};
+use ledger::{Ledgers, TpccLedger};
 use mix::{MIXES, Mix, Profile};
 use scale::Scale;
 use tables::{Accounts, Tables};
@@ -270,7 +270,7 @@ impl Tpcc {
             },
             placement: settings.placement,
             think: values.number("think"),
-            ledgers: Ledgers::new(clients, |_| Ledger::default()),
+            ledgers: Ledgers::new(clients, |_| TpccLedger::default()),
         })
     }
 }

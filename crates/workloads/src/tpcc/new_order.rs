@@ -26,7 +26,7 @@ pub(super) struct Wanted {
 
 /// An order as it was keyed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Input {
+pub(super) struct NewOrderInput {
     pub customer: CustomerId,
     pub lines: Vec<Wanted>,
     /// Whether the last line's item is none.
@@ -55,7 +55,12 @@ impl Tpcc {
         (ended(answer), attempts)
     }
 
-    pub(super) fn draw_order(&self, warehouse: u32, entered: u64, chance: &mut Chance) -> Input {
+    pub(super) fn draw_order(
+        &self,
+        warehouse: u32,
+        entered: u64,
+        chance: &mut Chance,
+    ) -> NewOrderInput {
         let district = self.draw_district(warehouse, chance);
         let customer = district.customer(draws::customer(self.scale.customers, chance));
         let line = |chance: &mut Chance| {
@@ -70,11 +75,16 @@ impl Tpcc {
         if let Some(last) = lines.last_mut().filter(|_| unused) {
             last.item = 0;
         }
-        Input { customer, lines, unused, entered }
+        NewOrderInput { customer, lines, unused, entered }
     }
 
     /// The total that the terminal shows, in cents.
-    async fn enter_order(&self, tx: &Tx, terminal: &Terminal, input: &Input) -> Result<i64, Error> {
+    async fn enter_order(
+        &self,
+        tx: &Tx,
+        terminal: &Terminal,
+        input: &NewOrderInput,
+    ) -> Result<i64, Error> {
         let (tables, district) = (&terminal.tables, input.customer.district);
         let items: Vec<_> = input.lines.iter().map(|line| self.item(district, line.item)).collect();
         let stocks: BTreeMap<_, ()> = input.lines.iter().map(|line| (line.stock(), ())).collect();
@@ -112,7 +122,7 @@ impl Tpcc {
         &self,
         tx: &Tx,
         terminal: &Terminal,
-        input: &Input,
+        input: &NewOrderInput,
         number: u32,
     ) -> Result<(), Error> {
         let (tables, customer) = (&terminal.tables, input.customer);
@@ -129,7 +139,7 @@ impl Tpcc {
     }
 }
 
-impl Input {
+impl NewOrderInput {
     /// Its row.
     pub(super) fn order(&self) -> Order {
         let CustomerId { district, number: customer } = self.customer;

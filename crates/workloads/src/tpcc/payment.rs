@@ -18,7 +18,7 @@ use crate::workload::{Seat, ended, transact};
 
 /// A payment as it was keyed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Input {
+pub(super) struct PaymentInput {
     /// The district that is paid.
     pub district: DistrictId,
     /// The customer's.
@@ -47,7 +47,7 @@ impl Tpcc {
         (writer, sequence): (u32, u64),
         date: u64,
         chance: &mut Chance,
-    ) -> Input {
+    ) -> PaymentInput {
         let district = self.draw_district(warehouse, chance);
         let resident = if chance.percent(self.remote_payments) && self.scale.warehouses > 1 {
             let other = self.draw_other_warehouse(warehouse, chance);
@@ -56,7 +56,7 @@ impl Tpcc {
             district
         };
         let (who, amount) = (self.draw_customer(chance), chance.between(100, 500_000) as i64);
-        Input {
+        PaymentInput {
             district,
             resident,
             who,
@@ -67,7 +67,7 @@ impl Tpcc {
     }
 
     /// The balance that the terminal shows, in cents; that of the load where balances are apart.
-    async fn pay(&self, tx: &Tx, terminal: &Terminal, input: &Input) -> Result<i64, Error> {
+    async fn pay(&self, tx: &Tx, terminal: &Terminal, input: &PaymentInput) -> Result<i64, Error> {
         let (tables, district, amount) = (&terminal.tables, input.district, input.amount);
         let (warehouse, district_row, (id, mut customer)) = try_join3(
             tables.warehouses.get(tx, &district.warehouse),

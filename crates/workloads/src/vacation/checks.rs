@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use muesli::{Db, Error, SmallBytes, Space};
 
-use super::rows::{Counts, Entry, Resource, TABLES, customer_key, decode_entries, decode_price};
+use super::rows::{Counts, Entry, ResourceRow, TABLES, customer_key, decode_entries, decode_price};
 use super::{CUSTOMERS, RESOURCES, Vacation, is_price};
 use crate::workload::{Check, Complaints};
 
@@ -13,7 +13,7 @@ const CHUNK: usize = 2_000;
 /// Everything there is.
 struct Everything {
     /// Price and counts of each resource, in order.
-    resources: Vec<(Resource, Option<u32>, Option<Counts>)>,
+    resources: Vec<(ResourceRow, Option<u32>, Option<Counts>)>,
     customers: Vec<(u32, Vec<Entry>)>,
 }
 
@@ -72,7 +72,7 @@ fn sound(vacation: &Vacation, all: &Everything) -> Complaints {
 /// Whether as many units of each resource are in use as customers hold, each once.
 fn reservations(all: &Everything) -> Complaints {
     let mut wrong = Complaints::default();
-    let mut held: HashMap<Resource, i64> = HashMap::new();
+    let mut held: HashMap<ResourceRow, i64> = HashMap::new();
     for (customer, entries) in &all.customers {
         for (place, entry) in entries.iter().enumerate() {
             *held.entry(entry.resource).or_default() += 1;
@@ -97,7 +97,7 @@ fn reservations(all: &Everything) -> Complaints {
 async fn read_all(vacation: &Vacation, db: &Db) -> Result<Everything, Error> {
     let (resources, customers) = (db.space(RESOURCES)?, db.space(CUSTOMERS)?);
     let all = (0..TABLES).flat_map(|table| (1..=vacation.keys).map(move |id| (table, id)));
-    let all: Vec<_> = all.map(|(table, id)| Resource { table, id }).collect();
+    let all: Vec<_> = all.map(|(table, id)| ResourceRow { table, id }).collect();
     let prices = read(db, resources, all.iter().map(|it| it.price_key()).collect()).await?;
     let counts = read(db, resources, all.iter().map(|it| it.counts_key()).collect()).await?;
     let mut found = Vec::new();

@@ -27,7 +27,8 @@ use crate::tally::Ended;
 use crate::workload::{Check, Complaints, Seat, Workload};
 
 use rows::{
-    Counts, PRICE_LEAST, PRICE_STEP, Resource, TABLES, customer_key, encode_entries, encode_price,
+    Counts, PRICE_LEAST, PRICE_STEP, ResourceRow, TABLES, customer_key, encode_entries,
+    encode_price,
 };
 
 const RESOURCES: &str = "resources";
@@ -75,12 +76,12 @@ pub struct Vacation {
     reads: f64,
     units: i64,
     delayed: bool,
-    ledgers: PerClient<Ledger>,
+    ledgers: PerClient<VacationLedger>,
 }
 
 /// What a client remembers.
 #[derive(Debug)]
-pub struct Memory {
+pub struct VacationMemory {
     resources: Space,
     customers: Space,
     reader: Db,
@@ -91,7 +92,7 @@ type Added = [i64; 2];
 
 /// The books of one client, over all of its lives.
 #[derive(Debug, Default)]
-struct Ledger {
+struct VacationLedger {
     /// What committed transactions added.
     sure: Added,
     /// What others may have added.
@@ -102,7 +103,7 @@ struct Ledger {
     wrong: Complaints,
 }
 
-impl Ledger {
+impl VacationLedger {
     fn begin_life(&mut self) {
         self.perhaps.extend(self.under_way.take());
     }
@@ -124,12 +125,12 @@ impl Ledger {
 }
 
 /// A task with its inputs.
-enum Task {
-    Look(Vec<Resource>),
-    Reserve(u32, Vec<Resource>),
+enum VacationTask {
+    Look(Vec<ResourceRow>),
+    Reserve(u32, Vec<ResourceRow>),
     Delete(u32),
     /// The price is for what is added; none: it is taken away.
-    Update(Vec<(Resource, Option<u32>)>),
+    Update(Vec<(ResourceRow, Option<u32>)>),
 }
 
 impl Vacation {
@@ -145,46 +146,50 @@ impl Vacation {
             reads: values.number("reads"),
             units: values.count("units") as i64,
             delayed: values.flag("delayed"),
-            ledgers: PerClient::new(clients, |_| Ledger::default()),
+            ledgers: PerClient::new(clients, |_| VacationLedger::default()),
         }
     }
 
-    fn resource(&self, chance: &mut Chance) -> Resource {
+    fn resource(&self, chance: &mut Chance) -> ResourceRow {
         let table = chance.below(TABLES.into()) as u8;
-        Resource { table, id: self.id(chance) }
+        ResourceRow { table, id: self.id(chance) }
     }
 
     fn id(&self, chance: &mut Chance) -> u32 {
         chance.between(1, self.range.into()) as u32
     }
 
-    fn draw(&self, chance: &mut Chance) -> Task {
+    fn draw(&self, chance: &mut Chance) -> VacationTask {
         let many = chance.between(1, self.queries);
         if chance.percent(self.users) {
             let looks = chance.percent(self.reads);
             let customer = self.id(chance);
             let resources = (0..many).map(|_| self.resource(chance)).collect();
-            return if looks { Task::Look(resources) } else { Task::Reserve(customer, resources) };
+            return if looks {
+                VacationTask::Look(resources)
+            } else {
+                VacationTask::Reserve(customer, resources)
+            };
         }
         if chance.percent(50.0) {
-            return Task::Delete(self.id(chance));
+            return VacationTask::Delete(self.id(chance));
         }
         let update = |chance: &mut Chance| {
             let resource = self.resource(chance);
             (resource, chance.percent(50.0).then(|| price(chance)))
         };
-        Task::Update((0..many).map(|_| update(chance)).collect())
+        VacationTask::Update((0..many).map(|_| update(chance)).collect())
     }
 
     /// The resources that are there at first, with counts and prices that are the same in every
     /// run.
-    fn first(&self) -> impl Iterator<Item = (Resource, Counts, u32)> {
+    fn first(&self) -> impl Iterator<Item = (ResourceRow, Counts, u32)> {
         let all = (0..TABLES).flat_map(|table| (1..=self.keys).map(move |id| (table, id)));
         all.map(|(table, id)| {
             let mut chance = Chance::new(0, id, table.into());
             let total = self.units * chance.between(1, 5) as i64;
             let counts = Counts { used: 0, free: total, total };
-            (Resource { table, id }, counts, price(&mut chance))
+            (ResourceRow { table, id }, counts, price(&mut chance))
         })
     }
 }
@@ -198,7 +203,7 @@ fn is_price(price: u32) -> bool {
 }
 
 impl Workload for Vacation {
-    type Memory = Memory;
+    type Memory = VacationMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let hash = || SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
@@ -215,13 +220,13 @@ impl Workload for Vacation {
         write_missing(db, db.space(CUSTOMERS)?, customers).await
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<VacationMemory, Error> {
         self.ledgers.of(seat.client).begin_life();
         let (resources, customers) = (seat.db.space(RESOURCES)?, seat.db.space(CUSTOMERS)?);
-        Ok(Memory { resources, customers, reader: seat.db.read_only() })
+        Ok(VacationMemory { resources, customers, reader: seat.db.read_only() })
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    async fn transact(&self, seat: &mut Seat, memory: &mut VacationMemory) -> (Ended, u32) {
         let task = self.draw(&mut seat.chance);
         self.run(seat, memory, &task).await
     }

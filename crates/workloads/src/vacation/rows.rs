@@ -15,7 +15,7 @@ pub(super) const PRICE_STEP: u32 = 10;
 
 /// A resource: a table and a number in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Resource {
+pub(super) struct ResourceRow {
     pub table: u8,
     pub id: u32,
 }
@@ -31,11 +31,11 @@ pub(super) struct Counts {
 /// Something that a customer has reserved, at the price of then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    pub resource: Resource,
+    pub resource: ResourceRow,
     pub price: u32,
 }
 
-impl Resource {
+impl ResourceRow {
     fn key(self, part: u8) -> SmallBytes {
         let mut key = vec![self.table, part];
         key.extend_from_slice(&self.id.to_be_bytes());
@@ -106,7 +106,7 @@ pub(super) fn decode_entries(value: &SmallBytes) -> Result<Vec<Entry>, Error> {
         return Err(broken("entries", value));
     }
     let decode = |&[table, a, b, c, d, e, f, g, h]: &[u8; ENTRY_BYTES]| Entry {
-        resource: Resource { table, id: u32::from_le_bytes([a, b, c, d]) },
+        resource: ResourceRow { table, id: u32::from_le_bytes([a, b, c, d]) },
         price: u32::from_le_bytes([e, f, g, h]),
     };
     Ok(entries.iter().map(decode).collect())
@@ -132,7 +132,7 @@ mod tests {
             let counts = Counts { used, free, total };
             prop_assert_eq!(Counts::decode(&counts.encode()), Ok(counts));
             prop_assert_eq!(decode_price(&encode_price(price)), Ok(price));
-            let entry = |(table, id)| Entry { resource: Resource { table, id }, price };
+            let entry = |(table, id)| Entry { resource: ResourceRow { table, id }, price };
             let entries: Vec<_> = entries.into_iter().map(entry).collect();
             prop_assert_eq!(decode_entries(&encode_entries(&entries)), Ok(entries));
         }

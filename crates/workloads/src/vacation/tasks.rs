@@ -3,35 +3,42 @@
 use muesli::{Action, Error, SmallBytes, Tx};
 
 use super::rows::{
-    Counts, Entry, FLIGHTS, Resource, TABLES, customer_key, decode_entries, decode_price,
+    Counts, Entry, FLIGHTS, ResourceRow, TABLES, customer_key, decode_entries, decode_price,
     encode_entries, encode_price,
 };
-use super::{Added, Memory, Task, Vacation, is_price};
+use super::{Added, Vacation, VacationMemory, VacationTask, is_price};
 use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};
 
 /// One attempt at a task.
-struct Attempt<'a> {
+struct VacationAttempt<'a> {
     vacation: &'a Vacation,
     tx: &'a Tx,
-    memory: &'a Memory,
+    memory: &'a VacationMemory,
     /// What it adds to units and customers.
     added: Added,
 }
 
 impl Vacation {
-    pub(super) async fn run(&self, seat: &Seat, memory: &Memory, task: &Task) -> (Ended, u32) {
-        if let Task::Look(resources) = task {
+    pub(super) async fn run(
+        &self,
+        seat: &Seat,
+        memory: &VacationMemory,
+        task: &VacationTask,
+    ) -> (Ended, u32) {
+        if let VacationTask::Look(resources) = task {
             return self.look(seat, memory, resources).await;
         }
         let client = seat.client;
         let (answer, attempts) = transact(&seat.db, async |tx| {
-            let mut attempt = Attempt { vacation: self, tx, memory, added: [0, 0] };
+            let mut attempt = VacationAttempt { vacation: self, tx, memory, added: [0, 0] };
             match task {
-                Task::Look(_) => unreachable!("done above"),
-                Task::Reserve(customer, resources) => attempt.reserve(*customer, resources).await?,
-                Task::Delete(customer) => attempt.delete(*customer).await?,
-                Task::Update(updates) => attempt.update(updates).await?,
+                VacationTask::Look(_) => unreachable!("done above"),
+                VacationTask::Reserve(customer, resources) => {
+                    attempt.reserve(*customer, resources).await?
+                }
+                VacationTask::Delete(customer) => attempt.delete(*customer).await?,
+                VacationTask::Update(updates) => attempt.update(updates).await?,
             }
             self.ledgers.of(client).set_out(attempt.added);
             Ok(())
@@ -42,7 +49,12 @@ impl Vacation {
         (ended, attempts)
     }
 
-    async fn look(&self, seat: &Seat, memory: &Memory, resources: &[Resource]) -> (Ended, u32) {
+    async fn look(
+        &self,
+        seat: &Seat,
+        memory: &VacationMemory,
+        resources: &[ResourceRow],
+    ) -> (Ended, u32) {
         let (answer, attempts) = transact(&memory.reader, async |tx| {
             let keys = resources.iter().map(|resource| resource.price_key());
             let prices = tx.get_many(memory.resources, keys).await?;
@@ -60,21 +72,21 @@ impl Vacation {
     }
 }
 
-impl Attempt<'_> {
-    async fn price(&self, resource: Resource) -> Result<Option<u32>, Error> {
+impl VacationAttempt<'_> {
+    async fn price(&self, resource: ResourceRow) -> Result<Option<u32>, Error> {
         let price = self.tx.get(self.memory.resources, resource.price_key()).await?;
         price.map(|price| decode_price(&price)).transpose()
     }
 
     /// The counts of a resource that is there.
-    async fn counts(&self, resource: Resource) -> Result<Counts, Error> {
+    async fn counts(&self, resource: ResourceRow) -> Result<Counts, Error> {
         let counts = self.tx.get(self.memory.resources, resource.counts_key()).await?;
         let counts = counts.map(|counts| Counts::decode(&counts)).transpose()?;
         counts.ok_or_else(|| Error::Codec(format!("{resource:?} has no counts")))
     }
 
     /// Adds to the units in use, the free ones, and all.
-    async fn count(&self, resource: Resource, by: [i64; 3]) -> Result<(), Error> {
+    async fn count(&self, resource: ResourceRow, by: [i64; 3]) -> Result<(), Error> {
         let (space, key) = (self.memory.resources, resource.counts_key());
         if self.vacation.delayed {
             return self.tx.later(space, key, Action::add_all(&by)).await;
@@ -93,7 +105,7 @@ impl Attempt<'_> {
     }
 
     /// Of each table, the dearest of these that is there; the first of equals.
-    async fn dearest(&self, resources: &[Resource]) -> Result<Vec<Entry>, Error> {
+    async fn dearest(&self, resources: &[ResourceRow]) -> Result<Vec<Entry>, Error> {
         let keys = resources.iter().map(|resource| resource.price_key());
         let prices: Vec<Option<SmallBytes>> = self.tx.get_many(self.memory.resources, keys).await?;
         let mut best: [Option<Entry>; TABLES as usize] = [None; TABLES as usize];
@@ -107,7 +119,7 @@ impl Attempt<'_> {
         Ok(best.into_iter().flatten().collect())
     }
 
-    async fn reserve(&mut self, customer: u32, resources: &[Resource]) -> Result<(), Error> {
+    async fn reserve(&mut self, customer: u32, resources: &[ResourceRow]) -> Result<(), Error> {
         let wanted = self.dearest(resources).await?;
         if wanted.is_empty() {
             return Ok(());
@@ -143,7 +155,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    async fn update(&mut self, updates: &[(Resource, Option<u32>)]) -> Result<(), Error> {
+    async fn update(&mut self, updates: &[(ResourceRow, Option<u32>)]) -> Result<(), Error> {
         for (resource, price) in updates {
             match price {
                 Some(price) => self.add(*resource, *price).await?,
@@ -154,7 +166,7 @@ impl Attempt<'_> {
     }
 
     /// More units of a resource, at another price.
-    async fn add(&mut self, resource: Resource, price: u32) -> Result<(), Error> {
+    async fn add(&mut self, resource: ResourceRow, price: u32) -> Result<(), Error> {
         let (space, units) = (self.memory.resources, self.vacation.units);
         if self.price(resource).await?.is_some() {
             self.count(resource, [0, units, units]).await?;
@@ -167,7 +179,7 @@ impl Attempt<'_> {
     }
 
     /// Fewer units of a car or room, if so many are free; a flight that nobody uses, whole.
-    async fn take(&mut self, resource: Resource) -> Result<(), Error> {
+    async fn take(&mut self, resource: ResourceRow) -> Result<(), Error> {
         let (space, units) = (self.memory.resources, self.vacation.units);
         if self.price(resource).await?.is_none() {
             return Ok(());

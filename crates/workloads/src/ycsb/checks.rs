@@ -4,7 +4,7 @@ use muesli::{Db, Error};
 
 use super::ledger::closed;
 use super::record::{Record, UNITS};
-use super::{SPACE, Variant, Ycsb};
+use super::{SPACE, Ycsb, YcsbVariant};
 use crate::workload::{Check, Complaints};
 
 /// So many records are read in one transaction.
@@ -25,7 +25,7 @@ pub(super) async fn check(ycsb: &Ycsb, db: &Db) -> Result<Vec<Check>, Error> {
             details: counted,
         },
     ];
-    if matches!(ycsb.variant, Variant::Transactional | Variant::Scanning) {
+    if matches!(ycsb.variant, YcsbVariant::Transactional | YcsbVariant::Scanning) {
         let units: i64 = records.iter().map(|record| record.units).sum();
         let expected = UNITS * ycsb.keys.first_count() as i64;
         checks.push(Check {
@@ -60,5 +60,5 @@ async fn read_records(ycsb: &Ycsb, db: &Db) -> Result<(Vec<Record>, Complaints),
 }
 
 fn may_be_absent(ycsb: &Ycsb, number: u64) -> bool {
-    ycsb.variant == Variant::Scanning || !ycsb.keys.is_acknowledged(number)
+    ycsb.variant == YcsbVariant::Scanning || !ycsb.keys.is_acknowledged(number)
 }

@@ -3,7 +3,7 @@
 use muesli::{Error, Range, SmallBytes};
 
 use super::record::Record;
-use super::{Memory, Ycsb};
+use super::{Ycsb, YcsbMemory};
 use crate::chance::Chance;
 use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};
@@ -63,7 +63,7 @@ impl Ycsb {
         &self,
         shares: Shares,
         seat: &mut Seat,
-        memory: &mut Memory,
+        memory: &mut YcsbMemory,
     ) -> (Ended, u32) {
         let operation = shares.draw(&mut seat.chance);
         if operation == Operation::Insert {
@@ -81,7 +81,7 @@ impl Ycsb {
         }
     }
 
-    async fn read(&self, seat: &Seat, memory: &Memory, number: u64) -> (Ended, u32) {
+    async fn read(&self, seat: &Seat, memory: &YcsbMemory, number: u64) -> (Ended, u32) {
         let (space, key) = (memory.space, &self.keys.name(number));
         let (answer, attempts) =
             transact(&memory.reader, async |tx| tx.get(space, key.clone()).await).await;
@@ -92,7 +92,7 @@ impl Ycsb {
         (ended(answer), attempts)
     }
 
-    async fn update(&self, seat: &Seat, memory: &Memory, number: u64) -> (Ended, u32) {
+    async fn update(&self, seat: &Seat, memory: &YcsbMemory, number: u64) -> (Ended, u32) {
         let (space, key, client) = (memory.space, &self.keys.name(number), seat.client);
         let (answer, attempts) = transact(&seat.db, async |tx| {
             let value = tx.get(space, key.clone()).await?;
@@ -111,7 +111,7 @@ impl Ycsb {
         (ended, attempts)
     }
 
-    async fn insert(&self, seat: &Seat, memory: &Memory) -> (Ended, u32) {
+    async fn insert(&self, seat: &Seat, memory: &YcsbMemory) -> (Ended, u32) {
         // One that failed before, or is not known to be there, is tried again.
         let number = self.ledgers.of(seat.client).inserting.take();
         let number = number.unwrap_or_else(|| self.keys.take_number());
@@ -130,7 +130,7 @@ impl Ycsb {
     async fn scan_from(
         &self,
         seat: &Seat,
-        memory: &Memory,
+        memory: &YcsbMemory,
         number: u64,
         rows: usize,
     ) -> (Ended, u32) {

@@ -6,7 +6,7 @@ use crate::workload::Complaints;
 
 /// The books of one client, over all of its lives.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct YcsbLedger {
     /// Changes of records that committed.
     pub changes: u64,
     /// Changes that may have.
@@ -23,7 +23,7 @@ pub(super) struct Ledger {
     pub wrong_records: Complaints,
 }
 
-impl Ledger {
+impl YcsbLedger {
     /// A life begins; what the one before left open may have committed.
     pub fn begin_life(&mut self) {
         self.changes_perhaps += std::mem::take(&mut self.under_way);
@@ -46,11 +46,11 @@ impl Ledger {
 }
 
 /// The ledgers of all clients.
-pub(super) type Ledgers = PerClient<Ledger>;
+pub(super) type Ledgers = PerClient<YcsbLedger>;
 
 /// All books together, once no client runs any more.
-pub(super) fn closed(ledgers: &Ledgers) -> Ledger {
-    let mut all = Ledger::default();
+pub(super) fn closed(ledgers: &Ledgers) -> YcsbLedger {
+    let mut all = YcsbLedger::default();
     for mut one in ledgers.all() {
         one.begin_life();
         all.changes += one.changes;

@@ -39,7 +39,7 @@ use crate::tally::Ended;
 use crate::workload::{Check, Seat, Workload};
 
 use keys::Keys;
-use ledger::{Ledger, Ledgers};
+use ledger::{Ledgers, YcsbLedger};
 use record::{Layout, Record};
 
 /// The space with the records.
@@ -134,7 +134,7 @@ const DISTRIBUTIONS: &[&str] =
 
 /// Which of the workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Variant {
+enum YcsbVariant {
     Core(core::Shares),
     Transactional,
     Scanning,
@@ -143,7 +143,7 @@ enum Variant {
 /// YCSB with its parameters.
 #[derive(Debug)]
 pub struct Ycsb {
-    variant: Variant,
+    variant: YcsbVariant,
     layout: Layout,
     keys: Keys,
     distribution: Distribution,
@@ -161,7 +161,7 @@ pub struct Ycsb {
 
 /// What a client of YCSB remembers.
 #[derive(Debug)]
-pub struct Memory {
+pub struct YcsbMemory {
     space: Space,
     reader: Db,
     distribution: Distribution,
@@ -175,12 +175,12 @@ impl Ycsb {
     pub fn new(values: &Values, clients: u32) -> Result<Ycsb, ParameterError> {
         let word = values.word("workload");
         let variant = match word {
-            "t" => Variant::Transactional,
-            "s" => Variant::Scanning,
-            core => Variant::Core(core::Shares::of(core)),
+            "t" => YcsbVariant::Transactional,
+            "s" => YcsbVariant::Scanning,
+            core => YcsbVariant::Core(core::Shares::of(core)),
         };
         let (count, reads) = (values.count("keys"), values.count("reads"));
-        if variant == Variant::Scanning && count < reads {
+        if variant == YcsbVariant::Scanning && count < reads {
             let text = format!("ranges of {reads} keys need at least {reads} keys, not {count}");
             return Err(ParameterError::Together(text));
         }
@@ -198,18 +198,18 @@ impl Ycsb {
             return Err(ParameterError::Together(text));
         }
         let choices = match variant {
-            Variant::Scanning => count / reads,
-            Variant::Transactional => count / shares,
-            Variant::Core(_) => count,
+            YcsbVariant::Scanning => count / reads,
+            YcsbVariant::Transactional => count / shares,
+            YcsbVariant::Core(_) => count,
         };
         let room = match variant {
-            Variant::Core(shares) if shares.insert > 0 => values.count("inserts"),
+            YcsbVariant::Core(shares) if shares.insert > 0 => values.count("inserts"),
             _ => 0,
         };
         Ok(Ycsb {
             variant,
             layout: Layout::new(values.count("fields"), values.count("field-length")),
-            keys: Keys::new(count, variant == Variant::Scanning),
+            keys: Keys::new(count, variant == YcsbVariant::Scanning),
             distribution: Distribution::new(name, choices, values.number("theta"), room),
             scan: values.count("scan"),
             reads: reads as usize,
@@ -222,7 +222,7 @@ impl Ycsb {
             },
             one_by_one: values.flag("one-by-one"),
             shares,
-            ledgers: Ledgers::new(clients, |_| Ledger::default()),
+            ledgers: Ledgers::new(clients, |_| YcsbLedger::default()),
         })
     }
 
@@ -233,15 +233,15 @@ impl Ycsb {
 
     fn index(&self) -> Index {
         match self.variant {
-            Variant::Core(shares) if shares.scan == 0 => Index::Hash,
-            Variant::Transactional => Index::Hash,
-            Variant::Core(_) | Variant::Scanning => Index::Ordered,
+            YcsbVariant::Core(shares) if shares.scan == 0 => Index::Hash,
+            YcsbVariant::Transactional => Index::Hash,
+            YcsbVariant::Core(_) | YcsbVariant::Scanning => Index::Ordered,
         }
     }
 }
 
 impl Workload for Ycsb {
-    type Memory = Memory;
+    type Memory = YcsbMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         vec![(SPACE, SpaceOptions { index: self.index(), ..SpaceOptions::default() })]
@@ -252,17 +252,17 @@ impl Workload for Ycsb {
         write_missing(db, db.space(SPACE)?, (0..self.keys.first_count()).map(row)).await
     }
 
-    fn begin(&self, seat: &mut Seat) -> Result<Memory, Error> {
+    fn begin(&self, seat: &mut Seat) -> Result<YcsbMemory, Error> {
         self.ledgers.of(seat.client).begin_life();
         let (space, reader) = (seat.db.space(SPACE)?, seat.db.read_only());
-        Ok(Memory { space, reader, distribution: self.distribution.clone() })
+        Ok(YcsbMemory { space, reader, distribution: self.distribution.clone() })
     }
 
-    async fn transact(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    async fn transact(&self, seat: &mut Seat, memory: &mut YcsbMemory) -> (Ended, u32) {
         match self.variant {
-            Variant::Core(shares) => self.core(shares, seat, memory).await,
-            Variant::Transactional => self.transactional(seat, memory).await,
-            Variant::Scanning => self.scanning(seat, memory).await,
+            YcsbVariant::Core(shares) => self.core(shares, seat, memory).await,
+            YcsbVariant::Transactional => self.transactional(seat, memory).await,
+            YcsbVariant::Scanning => self.scanning(seat, memory).await,
         }
     }
 

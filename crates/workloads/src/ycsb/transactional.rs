@@ -8,13 +8,13 @@ use muesli::{Error, Range, Tx};
 use muesli_core::Row;
 
 use super::record::{Record, UNITS};
-use super::{Memory, Ycsb};
+use super::{Ycsb, YcsbMemory};
 use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};
 
 /// What an update of a range does, drawn before its first attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum YcsbChange {
     /// Changes so many records, moving units from the first to the others.
     Move(u64),
     /// Deletes a record; another one takes over its units and counter.
@@ -28,7 +28,11 @@ type Write = (u64, Option<Record>);
 
 impl Ycsb {
     /// A transaction of variant `t`.
-    pub(super) async fn transactional(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    pub(super) async fn transactional(
+        &self,
+        seat: &mut Seat,
+        memory: &mut YcsbMemory,
+    ) -> (Ended, u32) {
         let count = self.keys.first_count();
         let groups = count / self.reads as u64;
         let whole_group = groups > 0 && seat.chance.percent(self.groups);
@@ -56,7 +60,7 @@ impl Ycsb {
     async fn read_many(
         &self,
         seat: &Seat,
-        memory: &Memory,
+        memory: &YcsbMemory,
         numbers: &[u64],
         whole_group: bool,
     ) -> (Ended, u32) {
@@ -77,7 +81,7 @@ impl Ycsb {
     async fn records(
         &self,
         tx: &Tx,
-        memory: &Memory,
+        memory: &YcsbMemory,
         numbers: &[u64],
     ) -> Result<Vec<Record>, Error> {
         let mut keys = numbers.iter().map(|number| self.keys.name(*number));
@@ -100,7 +104,7 @@ impl Ycsb {
     async fn change_many(
         &self,
         seat: &Seat,
-        memory: &Memory,
+        memory: &YcsbMemory,
         numbers: &[u64],
         (first, changed): (usize, usize),
         whole_group: bool,
@@ -124,7 +128,7 @@ impl Ycsb {
     }
 
     /// A transaction of variant `s`.
-    pub(super) async fn scanning(&self, seat: &mut Seat, memory: &mut Memory) -> (Ended, u32) {
+    pub(super) async fn scanning(&self, seat: &mut Seat, memory: &mut YcsbMemory) -> (Ended, u32) {
         let reads = self.reads as u64;
         let groups = self.keys.first_count() / reads;
         let first = memory.distribution.draw(groups, &mut seat.chance) * reads;
@@ -132,9 +136,9 @@ impl Ycsb {
             return self.scan_group(seat, memory, first).await;
         }
         let change = match seat.chance.below(3) {
-            0 => Change::Delete,
-            1 => Change::Insert,
-            _ => Change::Move(seat.chance.between(1, self.writes)),
+            0 => YcsbChange::Delete,
+            1 => YcsbChange::Insert,
+            _ => YcsbChange::Move(seat.chance.between(1, self.writes)),
         };
         let place = seat.chance.below(reads);
         self.change_range(seat, memory, first, place, change).await
@@ -148,7 +152,7 @@ impl Ycsb {
         rows.iter().map(|(_, value)| self.decode(value)).collect()
     }
 
-    async fn scan_group(&self, seat: &Seat, memory: &Memory, first: u64) -> (Ended, u32) {
+    async fn scan_group(&self, seat: &Seat, memory: &YcsbMemory, first: u64) -> (Ended, u32) {
         let (space, range) = (memory.space, &self.range(first));
         let (answer, attempts) = transact(&memory.reader, async |tx| {
             self.decode_rows(&tx.scan(space, range.clone()).await?)
@@ -163,10 +167,10 @@ impl Ycsb {
     async fn change_range(
         &self,
         seat: &Seat,
-        memory: &Memory,
+        memory: &YcsbMemory,
         first: u64,
         place: u64,
-        change: Change,
+        change: YcsbChange,
     ) -> (Ended, u32) {
         let (space, range, client) = (memory.space, &self.range(first), seat.client);
         let (answer, attempts) = transact(&seat.db, async |tx| {
@@ -213,20 +217,20 @@ fn plan(
     first: u64,
     length: u64,
     place: u64,
-    change: Change,
+    change: YcsbChange,
 ) -> (Vec<Write>, u64) {
     if records.is_empty() {
         return (Vec::new(), 0);
     }
     let at = |step: u64| records[((place + step) % records.len() as u64) as usize];
     match change {
-        Change::Delete if records.len() > 1 => {
+        YcsbChange::Delete if records.len() > 1 => {
             let (gone, heir) = (at(0), at(1));
             let changes = heir.changes + gone.changes;
             let heir = Record { changes, ..heir }.changed(gone.units);
             (vec![(gone.number, None), (heir.number, Some(heir))], 1)
         }
-        Change::Insert if (records.len() as u64) < length => {
+        YcsbChange::Insert if (records.len() as u64) < length => {
             let mut absent = (first..first + length)
                 .filter(|number| records.iter().all(|record| record.number != *number));
             let number = absent.next().expect("fewer records than numbers");
@@ -235,8 +239,8 @@ fn plan(
             let payer = payer.changed(-(payer.units / 2));
             (vec![(number, Some(new)), (payer.number, Some(payer))], 2)
         }
-        Change::Delete | Change::Insert | Change::Move(_) => {
-            let wanted = if let Change::Move(many) = change { many } else { 1 };
+        YcsbChange::Delete | YcsbChange::Insert | YcsbChange::Move(_) => {
+            let wanted = if let YcsbChange::Move(many) = change { many } else { 1 };
             let changed = wanted.min(records.len() as u64);
             let write = |step| {
                 let record = at(step).changed(moved(step as usize, changed as usize));
@@ -262,7 +266,7 @@ mod tests {
                 (40..48).map(|number| (number, Record::first(number))).collect();
             let mut expected = 0;
             for (place, kind, many) in steps {
-                let change = [Change::Delete, Change::Insert, Change::Move(many)][kind as usize];
+                let change = [YcsbChange::Delete, YcsbChange::Insert, YcsbChange::Move(many)][kind as usize];
                 let records: Vec<Record> = group.values().copied().collect();
                 let (writes, changes) = plan(&records, 40, 8, place, change);
                 expected += changes;

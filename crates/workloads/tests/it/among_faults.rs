@@ -22,8 +22,8 @@ use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::Mistake;
+use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::registry;
 use muesli_workloads::simulated::{Simulated, Upkeep, promise_of, run_protocol};
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::tempo::Tempo;
@@ -57,7 +57,7 @@ impl Search {
 
     fn is_noticed<P: Protocol>(&self, rules: &P::Rules, seed: u64) -> bool {
         let given: Vec<String> = self.workload.split(' ').map(str::to_owned).collect();
-        let workload = registry::find("append").unwrap().build(&given, CLIENTS).unwrap();
+        let workload = available::find("append").unwrap().build(&given, CLIENTS).unwrap();
         let length = Length::Time(Duration::from_millis(self.millis));
         let plan = Simulated {
             plan: (self.plan)(seed, self.millis),

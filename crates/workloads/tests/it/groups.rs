@@ -1,7 +1,7 @@
 //! Repositories on groups of three, in worlds where everything goes wrong.
 
 use muesli_sim::fault::FaultKinds;
-use muesli_workloads::registry;
+use muesli_workloads::available;
 use muesli_workloads::trial::Trial;
 
 fn trial(faults: &str) -> Trial {
@@ -9,7 +9,7 @@ fn trial(faults: &str) -> Trial {
         transactions_least: 100,
         group: 3,
         faults: faults.parse::<FaultKinds>().unwrap(),
-        ..Trial::of(registry::find("bank").unwrap())
+        ..Trial::of(available::find("bank").unwrap())
     }
 }
 
@@ -36,7 +36,7 @@ fn everything_may_fail() {
 fn partitions_move_between_groups() {
     for seed in 1..6 {
         let trial = Trial {
-            workload: registry::find("append-procedures").unwrap(),
+            workload: available::find("append-procedures").unwrap(),
             parameters: vec!["keys=10".to_owned(), "moving=10".to_owned()],
             protocol: "granola".to_owned(),
             spread: 3,
@@ -55,7 +55,7 @@ fn clients_come_and_go() {
     for (protocol, workload) in searches.into_iter().chain([("granola", "append-procedures")]) {
         for (faults, seed) in [("none", 1), ("all", 2), ("all", 3)] {
             let trial = Trial {
-                workload: registry::find(workload).unwrap(),
+                workload: available::find(workload).unwrap(),
                 protocol: protocol.to_owned(),
                 client_nodes: Some(2),
                 visiting: Some(true),

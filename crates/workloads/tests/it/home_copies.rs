@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use muesli::{Abort, Db, Error, SpaceOptions};
 use muesli_workloads::append::ListHistory;
+use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::machines::Machine;
-use muesli_workloads::registry;
+use muesli_workloads::machines::MachineModel;
 use muesli_workloads::simulated::{self, Simulated};
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::workload::{AnyWorkload, Check, LocalFuture, Seat};
@@ -64,14 +64,14 @@ fn refused(case: &(&str, &str), protocol: &str, clients: u32) -> (u64, Vec<(Abor
     let told = format!("{case:?} under {protocol}, {clients} clients");
     let mut given: Vec<String> = case.1.split(' ').map(str::to_owned).collect();
     given.push(format!("homes={COPIES}"));
-    let workload = registry::find(case.0).unwrap().build(&given, clients).unwrap();
+    let workload = available::find(case.0).unwrap().build(&given, clients).unwrap();
     let watched = Arc::new(Watched { workload, conflicts: Mutex::default() });
     let workload: Arc<dyn AnyWorkload> = watched.clone();
     let length = Length::Time(Duration::from_millis(500));
     let plan = Simulated::calm(protocol, COPIES as usize, 3, length);
     let tallies = Arc::new(Tallies::new(clients));
-    let outcome =
-        simulated::run_on(&Machine::bumper_port(), &workload, &plan, &tallies).expect("it runs");
+    let outcome = simulated::run_on(&MachineModel::bumper_port(), &workload, &plan, &tallies)
+        .expect("it runs");
     assert_checks(&outcome.checks, &told);
     assert!(outcome.tally.committed > 500, "{told}: {:?}", outcome.tally);
     let conflicts = watched.conflicts.lock().unwrap().clone();

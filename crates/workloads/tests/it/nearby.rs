@@ -14,9 +14,9 @@ use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
+use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::history::by_lists;
-use muesli_workloads::registry;
 use muesli_workloads::simulated::{Simulated, Upkeep, promise, run_protocol};
 use muesli_workloads::tally::Tallies;
 use serde_json::Map;
@@ -52,7 +52,7 @@ fn problem(seed: u64, (kinds, caches): (&str, bool), rules: &Groups) -> Option<S
     let simulated = simulated(seed, plan(kinds, seed), caches);
     let told = simulated.plan.to_string();
     let parameters = ["keys=6", "operations=2", "appends=40", "nearby=80"].map(str::to_owned);
-    let lists = registry::find("append-procedures").unwrap();
+    let lists = available::find("append-procedures").unwrap();
     let (workload, tallies) =
         (lists.build(&parameters, CLIENTS).unwrap(), Arc::new(Tallies::new(CLIENTS)));
     let run = catch_unwind(AssertUnwindSafe(|| {

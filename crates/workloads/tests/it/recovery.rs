@@ -16,8 +16,8 @@ use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::Mistake;
+use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::registry;
 use muesli_workloads::simulated::{Simulated, Upkeep, run_protocol};
 use muesli_workloads::tally::Tallies;
 use serde_json::Map;
@@ -39,7 +39,7 @@ fn simulated(seed: u64, plan: Plan, upkeep: Upkeep) -> Simulated {
 
 /// Whether anybody notices that something is wrong with a run.
 fn is_noticed<P: Protocol>(workload: &str, simulated: &Simulated, rules: &P::Rules) -> bool {
-    let workload = registry::find(workload).unwrap().build(&["keys=10".to_owned()], CLIENTS);
+    let workload = available::find(workload).unwrap().build(&["keys=10".to_owned()], CLIENTS);
     let (workload, tallies) = (workload.unwrap(), Arc::new(Tallies::new(CLIENTS)));
     // An assertion of the protocol may notice before the judge does.
     let run = catch_unwind(AssertUnwindSafe(|| {

@@ -20,9 +20,9 @@ use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
+use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::history::by_lists;
-use muesli_workloads::registry;
 use muesli_workloads::simulated::{Simulated, Upkeep, run_protocol};
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::tempo::Tempo;
@@ -53,7 +53,7 @@ fn noticed_under<P: Protocol>(
     let mut noticed = Noticed::default();
     for seed in seeds {
         let given: Vec<String> = parameters.split(' ').map(str::to_owned).collect();
-        let workload = registry::find(workload).unwrap().build(&given, CLIENTS).unwrap();
+        let workload = available::find(workload).unwrap().build(&given, CLIENTS).unwrap();
         let length = Length::Time(Duration::from_millis(60));
         let kinds = if seed % 4 < 2 { "none" } else { "crash,client,partition,link,pause" };
         let plan = Simulated {
@@ -99,7 +99,7 @@ fn noticed_among_faults(
     let millis = Span::from_millis;
     (0..60).find(|&seed| {
         let given: Vec<String> = parameters.split(' ').map(str::to_owned).collect();
-        let workload = registry::find(workload).unwrap().build(&given, CLIENTS).unwrap();
+        let workload = available::find(workload).unwrap().build(&given, CLIENTS).unwrap();
         let length = Length::Time(Duration::from_millis(200));
         let pace =
             Pace { collect_after: 1, log_low_after: 4, tell_bound_after: 4, ..Pace::default() };

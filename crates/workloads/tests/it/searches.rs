@@ -7,8 +7,8 @@ use std::io::BufReader;
 use muesli_check::{History, check};
 use muesli_registry::keeps_old_versions;
 use muesli_sim::fault::FaultKinds;
+use muesli_workloads::available;
 use muesli_workloads::background::Backgrounds;
-use muesli_workloads::registry;
 use muesli_workloads::simulated::promise_of;
 use muesli_workloads::trial::Trial;
 
@@ -56,7 +56,7 @@ fn garbage_logs_and_leases_end_in_every_run() {
         let short = Trial {
             protocol: protocol.to_owned(),
             group,
-            ..Trial::of(registry::find(workload).unwrap())
+            ..Trial::of(available::find(workload).unwrap())
         };
         let long = Trial { transactions_least: LONG, ..short.clone() };
         let name = format!("{protocol} {workload}, groups of {group}");
@@ -95,7 +95,7 @@ fn clients_are_forgotten_in_runs_without_faults() {
             group,
             transactions_least: 50,
             faults: FaultKinds::NONE,
-            ..Trial::of(registry::find("bank").unwrap())
+            ..Trial::of(available::find("bank").unwrap())
         };
         let trialled = trial.run(1, false).unwrap();
         assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol}, groups of {group}");
@@ -113,7 +113,7 @@ fn every_history_that_is_judged_is_written() {
         transactions_least: 100,
         strict: Some(true),
         histories: Some(folder.clone()),
-        ..Trial::of(registry::find("bank").unwrap())
+        ..Trial::of(available::find("bank").unwrap())
     };
     let trialled = trial.run(3, false).unwrap();
     assert_eq!(trialled.problems, Vec::<String>::new());
@@ -137,7 +137,7 @@ fn nothing_grows_with_the_data_in_searches() {
             protocol: protocol.to_owned(),
             group,
             caches,
-            ..Trial::of(registry::find("bank").unwrap())
+            ..Trial::of(available::find("bank").unwrap())
         };
         for seed in 1..4 {
             let trialled = trial.run(seed, false).unwrap();
@@ -159,7 +159,7 @@ fn deletions_are_collected_and_read_in_short_runs() {
             protocol: protocol.to_owned(),
             transactions_least: 200,
             histories: Some(folder.clone()),
-            ..Trial::of(registry::find("append").unwrap())
+            ..Trial::of(available::find("append").unwrap())
         };
         let mut deletions_read = 0;
         for seed in 1..5 {

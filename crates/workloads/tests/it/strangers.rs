@@ -9,8 +9,8 @@ use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::{Heard, Strangers};
+use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::registry;
 use muesli_workloads::simulated::{
     self, Simulated, SimulatedOutcome, Upkeep, is_promised, promise,
 };
@@ -103,7 +103,7 @@ fn count(all: &mut BTreeMap<&'static str, Heard>, outcome: &SimulatedOutcome) {
 }
 
 fn run(protocol: &str, group: u16, seed: u64, as_members: bool) -> SimulatedOutcome {
-    let workload = registry::find(workload(protocol, seed)).unwrap();
+    let workload = available::find(workload(protocol, seed)).unwrap();
     let workload = workload.build(&["keys=30".to_owned()], CLIENTS).unwrap();
     let every = Span::from_nanos(150_000);
     let upkeep = Upkeep {
@@ -192,7 +192,7 @@ fn nobody_is_told_that_more_is_decided_than_there_is() {
             group: 3,
             strangers,
             transactions_least: 100,
-            ..Trial::of(registry::find("bank").unwrap())
+            ..Trial::of(available::find("bank").unwrap())
         };
         let trialled = trial.run(seed, false).unwrap();
         assert!(trialled.problems.is_empty(), "{protocol} {seed}: {:?}", trialled.problems);
@@ -208,7 +208,7 @@ fn members_leave_out_records_that_contradict_each_other() {
         group: 3,
         strangers,
         faults: FaultKinds::NONE,
-        ..Trial::of(registry::find("bank").unwrap())
+        ..Trial::of(available::find("bank").unwrap())
     };
     let left_out = |seed| trial.run(seed, false).unwrap().left_out;
     assert!(CONTRADICTING.into_iter().any(|seed| left_out(seed) > 0), "nothing was left out");
@@ -217,7 +217,7 @@ fn members_leave_out_records_that_contradict_each_other() {
 #[test]
 fn honest_nodes_reject_nothing_of_each_other() {
     for (protocol, group) in PROTOCOLS {
-        let workload = registry::find("bank").unwrap();
+        let workload = available::find("bank").unwrap();
         let workload = workload.build(&["keys=30".to_owned()], CLIENTS).unwrap();
         let plan = Simulated {
             replicas: 2,
@@ -269,7 +269,7 @@ fn every_kind_of_message_is_said() {
         group,
         strangers,
         transactions_least: 100,
-        ..Trial::of(registry::find(workload).unwrap())
+        ..Trial::of(available::find(workload).unwrap())
     };
     let with = |trial: Trial, parameters: &[&str]| {
         let own = parameters.iter().map(|given| (*given).to_owned());

@@ -10,11 +10,11 @@ use muesli_sim::plan::PlanShape;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length};
-use muesli_workloads::machines::Machine;
+use muesli_workloads::machines::MachineModel;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::{Ended, Tallies};
 use muesli_workloads::workload::{AnyWorkload, Check, Seat, Workload};
-use muesli_workloads::{history, registry};
+use muesli_workloads::{available, history};
 use serde_json::Map;
 
 const CASES: &[(&str, &str)] = &[
@@ -63,7 +63,7 @@ pub const CLIENTS: u32 = 6;
 
 pub fn workload(case: &(&str, &str)) -> Arc<dyn AnyWorkload> {
     let given: Vec<String> = case.1.split(' ').map(str::to_owned).collect();
-    registry::find(case.0).unwrap().build(&given, CLIENTS).unwrap()
+    available::find(case.0).unwrap().build(&given, CLIENTS).unwrap()
 }
 
 pub fn assert_checks(checks: &[Check], told: &str) {
@@ -181,7 +181,7 @@ fn clients_begin_though_what_was_loaded_is_not_everywhere_yet() {
         let length = Length::Time(Duration::from_millis(4));
         let plan = Simulated { replicas: 2, ..Simulated::calm("rr", 3, seed, length) };
         let tallies = Arc::new(Tallies::new(CLIENTS));
-        let machine = Machine::cloud_tm();
+        let machine = MachineModel::cloud_tm();
         let outcome = simulated::run_on(&machine, &workload(&case), &plan, &tallies).unwrap();
         for client in 0..CLIENTS {
             let tally = tallies.of(client);

@@ -4,7 +4,7 @@
 //! other nodes' clients read them and write nothing that anybody reads. The same workloads on data
 //! that all share are in [`bumper_general`](super::bumper_general).
 
-use muesli_workloads::machines::Machine;
+use muesli_workloads::machines::MachineModel;
 
 use super::{Claim, Figure, Line, Measure, NOTHING, Target, claim, line};
 
@@ -53,7 +53,7 @@ pub const OVERHEAD: &[Claim] = &[claim(
 )];
 
 const PORT: Figure = Figure {
-    machine: Machine::bumper_port,
+    machine: MachineModel::bumper_port,
     xs: BUMPER_NODES,
     quick_xs: BUMPER_QUICK,
     lines: LINES,

@@ -1,7 +1,7 @@
 //! Bumper's figures in general workloads: as the paper's text describes them, on data that all
 //! clients share.
 
-use muesli_workloads::machines::Machine;
+use muesli_workloads::machines::MachineModel;
 
 use super::bumper::{BUMPER_NODES, BUMPER_QUICK, OVERHEAD, hardly_aborts, speedup};
 use super::{Figure, Measure, NOTHING, claim, protocol};
@@ -28,7 +28,7 @@ pub const FIGURES: &[Figure] = &[
         workload: "skiplist",
         parameters: SKIP_LIST,
         chosen: "One client a node; 8 levels; nodes of the list are whole rows.",
-        machine: Machine::bumper_cluster,
+        machine: MachineModel::bumper_cluster,
         xs: BUMPER_NODES,
         quick_xs: BUMPER_QUICK,
         lines: &[protocol("score"), protocol("bumper-time-warping")],
@@ -47,7 +47,7 @@ pub const FIGURES: &[Figure] = &[
         workload: "list",
         parameters: &["keys=65536", "initial=256", "reads=50", "walks=0"],
         chosen: "One client a node.",
-        machine: Machine::bumper_cluster,
+        machine: MachineModel::bumper_cluster,
         xs: BUMPER_NODES,
         quick_xs: BUMPER_QUICK,
         lines: &[protocol("score"), protocol("bumper-time-warping")],
@@ -79,7 +79,7 @@ pub const FIGURES: &[Figure] = &[
                  each, with which SCORe aborts about as often as in the paper; updates are \
                  Payments, readers Order-Statuses; rows are dealt by hash, but what is looked for \
                  by a customer's name or number lies with its district.",
-        machine: Machine::bumper_cluster,
+        machine: MachineModel::bumper_cluster,
         xs: BUMPER_NODES,
         quick_xs: BUMPER_QUICK,
         lines: &[protocol("score"), protocol("bumper")],
@@ -100,7 +100,7 @@ pub const FIGURES: &[Figure] = &[
         parameters: &["keys=512", "delayed=true", "users=90", "reads=0"],
         chosen: "One client a node; 512 resources a table and customers, 90 % of tasks make \
                  reservations.",
-        machine: Machine::bumper_cluster,
+        machine: MachineModel::bumper_cluster,
         xs: BUMPER_NODES,
         quick_xs: BUMPER_QUICK,
         lines: &[protocol("score"), protocol("bumper")],
@@ -127,7 +127,7 @@ pub const FIGURES: &[Figure] = &[
         ],
         chosen: "One client a node; 10 000 records of 1 kB, zipfian with skew 0.5, with which \
                  SCORe commits as many a second on 160 nodes as in the paper.",
-        machine: Machine::bumper_cluster,
+        machine: MachineModel::bumper_cluster,
         xs: BUMPER_NODES,
         quick_xs: BUMPER_QUICK,
         lines: &[protocol("score"), protocol("bumper-time-warping")],
@@ -155,7 +155,7 @@ pub const FIGURES: &[Figure] = &[
             "updates=50",
         ],
         chosen: "One client a node; each has records of its own, of 10 000.",
-        machine: Machine::bumper_cluster,
+        machine: MachineModel::bumper_cluster,
         xs: BUMPER_NODES,
         quick_xs: BUMPER_QUICK,
         lines: &[protocol("score"), protocol("bumper")],

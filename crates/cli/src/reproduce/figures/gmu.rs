@@ -1,6 +1,6 @@
 //! GMU's figures (Peluso and others, section VI): beside repeatable read, and a global clock.
 
-use muesli_workloads::machines::Machine;
+use muesli_workloads::machines::MachineModel;
 
 use super::{Figure, Measure, NOTHING, Target, claim, protocol};
 
@@ -19,7 +19,7 @@ pub const FIGURES: &[Figure] = &[
         parameters: &["workload=a", "keys=100000", "distribution=uniform"],
         chosen: "100 000 records of 1 kB, each as likely as any, with which RR grows linearly as \
                  in the paper; the paper's 20 nodes, and 40.",
-        machine: Machine::cloud_tm,
+        machine: MachineModel::cloud_tm,
         clients_a_node: 4,
         xs: &[4.0, 8.0, 12.0, 16.0, 20.0, 40.0],
         quick_xs: &[4.0, 20.0, 40.0],
@@ -53,7 +53,7 @@ pub const FIGURES: &[Figure] = &[
         workload: "tpcc",
         parameters: TPCC,
         chosen: CHOSEN,
-        machine: Machine::future_grid,
+        machine: MachineModel::future_grid,
         xs: &[4.0, 10.0, 20.0, 40.0],
         quick_xs: &[4.0, 40.0],
         lines: &[protocol("repeatable-read"), protocol("gmu")],
@@ -76,7 +76,7 @@ pub const FIGURES: &[Figure] = &[
         workload: "tpcc",
         parameters: TPCC,
         chosen: CHOSEN,
-        machine: Machine::cloud_tm,
+        machine: MachineModel::cloud_tm,
         clients_a_node: 4,
         xs: &[4.0, 8.0, 12.0, 16.0, 20.0],
         quick_xs: &[4.0, 20.0],

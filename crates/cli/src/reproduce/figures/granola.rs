@@ -6,7 +6,7 @@
 
 use muesli_sim::latency::Latency;
 use muesli_sim::time::Span;
-use muesli_workloads::machines::Machine;
+use muesli_workloads::machines::MachineModel;
 
 use super::{
     Axis, Figure, Line, Measure, Model, NOTHING, Quantity, Setting, Target, claim, line, protocol,
@@ -18,12 +18,12 @@ const LOCAL: Span = Span::from_micros(200);
 /// Replicas are ten milliseconds away, one way.
 const WIDE: Span = Span::from_millis(20);
 
-fn local() -> Machine {
-    Machine::granola_cluster(LOCAL)
+fn local() -> MachineModel {
+    MachineModel::granola_cluster(LOCAL)
 }
 
 fn at_wide(setting: &mut Setting) {
-    setting.machine = Machine::granola_cluster(WIDE);
+    setting.machine = MachineModel::granola_cluster(WIDE);
     setting.machine.patience *= 100;
 }
 

@@ -5,7 +5,7 @@ mod bumper_general;
 mod gmu;
 mod granola;
 
-use muesli_workloads::machines::Machine;
+use muesli_workloads::machines::MachineModel;
 
 use super::points::Point;
 
@@ -28,7 +28,7 @@ pub struct Figure {
     pub parameters: &'static [&'static str],
     /// What is not printed in the paper and chosen here.
     pub chosen: &'static str,
-    pub machine: fn() -> Machine,
+    pub machine: fn() -> MachineModel,
     /// How many nodes there are, where the axis does not say.
     pub nodes: usize,
     /// How many replicas a key has.
@@ -59,7 +59,7 @@ pub const NOTHING: Figure = Figure {
     workload: "",
     parameters: &[],
     chosen: "",
-    machine: Machine::measured,
+    machine: MachineModel::measured,
     nodes: 1,
     replicas: 2,
     clients_a_node: 1,
@@ -79,7 +79,7 @@ pub const NOTHING: Figure = Figure {
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub protocol: &'static str,
-    pub machine: Machine,
+    pub machine: MachineModel,
     pub nodes: usize,
     /// How many nodes there are besides, which decide for the others.
     pub masters: usize,

@@ -21,11 +21,11 @@ use muesli::{Connect, Db};
 use muesli_cluster::control::Control;
 use muesli_cluster::hello::Station;
 use muesli_cluster::visit::{self, Visit};
-use muesli_cluster::{Durability, Failed, Server, ServerOptions, Stop};
+use muesli_cluster::{Durability, Failed, Server, ServerOptions, StopServer};
 use muesli_core::{NodeId, Secret, Settings};
+use muesli_workloads::available::{self, find};
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::by_versions;
-use muesli_workloads::registry::{self, find};
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 
@@ -55,7 +55,7 @@ fn free_addresses() -> Vec<String> {
 
 struct Servers {
     addresses: Vec<String>,
-    stops: Vec<Stop>,
+    stops: Vec<StopServer>,
     threads: Vec<JoinHandle<Result<(), Failed>>>,
 }
 
@@ -117,7 +117,7 @@ impl Servers {
     }
 
     fn stop(self) {
-        self.stops.iter().for_each(Stop::stop);
+        self.stops.iter().for_each(StopServer::stop);
         for thread in self.threads {
             thread.join().unwrap().unwrap();
         }
@@ -131,7 +131,7 @@ fn clients(servers: &Servers) -> Clients {
         let connect = Connect {
             addresses: servers.honest().to_vec(),
             history: true,
-            procedures: registry::procedures(),
+            procedures: available::procedures(),
             connect_within: Duration::from_secs(2),
             ..Connect::default()
         };

@@ -143,17 +143,19 @@ impl<V: Variant> Participant<V> {
         Ok(())
     }
 
-    /// Tries actions that may leave more than they are given: users' own on what is there now;
-    /// those that append with all others that are under way on their keys.
+    /// Tries actions that may fail, and those that may leave more than they are given: users' own
+    /// and those of numbers on what is there now; those that append with all others that are under
+    /// way on their keys.
     fn try_actions(&mut self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> Result<(), String> {
         let (known, most) = (&cx.settings.actions, prepare.result_bytes());
         let mut sizes: BTreeMap<(SpaceId, &SmallBytes), usize> = BTreeMap::new();
-        let grown = prepare.delayed.iter().filter(|(.., action)| known.grows(&action.name));
-        for (space, key, action) in grown {
+        let may_fail = |name| known.grows(name) || known.may_fail(name);
+        let tried = prepare.delayed.iter().filter(|(.., action)| may_fail(&action.name));
+        for (space, key, action) in tried {
             let versions = self.space(*space, cx);
             let handle = versions.find(key);
             let old = handle.and_then(|it| versions.newest(it).value.cloned());
-            if known.is_users(&action.name) {
+            if known.may_fail(&action.name) {
                 let run = known.get(&action.name).expect("looked for before");
                 run_limited(run, old.as_ref(), action, most)?;
                 continue;

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use muesli::procedures::{self, StoredProcedure};
 use muesli::{Call, Class, Db, Error, Fragment, Invoked, Place};
 
-use super::deliveries::{Deliver, Round};
+use super::deliveries::{Deliver, DeliveryRound};
 use super::orders::{Entered, NewOrder, Supplied, Supply};
-use super::payments::{Paid, PayElsewhere, Payment};
+use super::payments::{Paid, PayElsewhere, PaymentCall};
 use super::reading::{Asked, Looked, OrderStatus, StockLevel};
 use super::{Desk, TpccProcedures};
 use crate::tally::Ended;
-use crate::tpcc::delivery::Input as Delivery;
+use crate::tpcc::delivery::DeliveryInput as Delivery;
 use crate::tpcc::ids::DistrictId;
 use crate::tpcc::ledger::Update;
 use crate::workload::{Seat, ended};
@@ -82,13 +82,13 @@ impl TpccProcedures {
         let input = self.tpcc.draw_payment(home, (writer, sequence), date, &mut seat.chance);
         let resident = input.resident.warehouse;
         let paid = Paid { layout: desk.layout, input };
-        let mut fragments = vec![desk.fragment::<Payment>(home, &paid)];
+        let mut fragments = vec![desk.fragment::<PaymentCall>(home, &paid)];
         if resident != home {
             fragments.push(desk.fragment::<PayElsewhere>(resident, &paid));
         }
         seat.several = fragments.len() > 1;
         let (done, attempts) = invoke(&seat.db, fragments.into_iter().collect()).await;
-        (ended(first::<Payment>(done)), attempts)
+        (ended(first::<PaymentCall>(done)), attempts)
     }
 
     pub(super) async fn order_status(&self, seat: &mut Seat, desk: &Desk) -> (Ended, u32) {
@@ -113,7 +113,7 @@ impl TpccProcedures {
         let warehouse = desk.terminal.warehouse(&mut seat.chance);
         let districts = self.tpcc.scale.districts;
         let input = Delivery::draw(seat);
-        let round = Round { layout: desk.layout, warehouse, districts, input };
+        let round = DeliveryRound { layout: desk.layout, warehouse, districts, input };
         // Until it is answered, any of them may have been delivered to.
         let all = self.tpcc.scale.districts_of(warehouse).collect();
         self.ledger(seat).set_out(Update::Delivery(all));

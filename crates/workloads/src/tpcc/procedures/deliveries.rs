@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use super::layout::{Layout, missing};
 use super::payments::credit;
-use crate::tpcc::delivery::Input;
+use crate::tpcc::delivery::DeliveryInput;
 use crate::tpcc::ids::{DistrictId, OrderId};
 
 /// A delivery of a warehouse.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Round {
+pub(super) struct DeliveryRound {
     pub layout: Layout,
     pub warehouse: u32,
     /// How many districts it has.
     pub districts: u8,
-    pub input: Input,
+    pub input: DeliveryInput,
 }
 
 /// An order line whose text stays where it lies.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line<'a> {
+struct DeliveredLine<'a> {
     item: u32,
     supplier: u32,
     delivered: Option<u64>,
@@ -36,10 +36,10 @@ pub(super) struct Deliver;
 impl StoredProcedure for Deliver {
     const NAME: &'static str = "tpcc-delivery";
     const REFUSES: Refuses = Refuses::Never;
-    type Arguments = Round;
+    type Arguments = DeliveryRound;
     type Answer = Vec<u8>;
 
-    fn run(keys: &mut Keys<'_>, it: Round) -> Result<Vec<u8>, Stop> {
+    fn run(keys: &mut Keys<'_>, it: DeliveryRound) -> Result<Vec<u8>, Stop> {
         let mut delivered = Vec::with_capacity(it.districts.into());
         for number in 1..=it.districts {
             let district = DistrictId { warehouse: it.warehouse, number };
@@ -56,7 +56,7 @@ fn deliver(
     keys: &mut Keys<'_>,
     layout: &Layout,
     district: DistrictId,
-    input: Input,
+    input: DeliveryInput,
 ) -> Result<bool, Stop> {
     let tables = &layout.tables;
     let oldest = KeyRange::prefix(&district).limit(1);
@@ -80,7 +80,7 @@ fn deliver_lines(
 ) -> Result<i64, Stop> {
     let (space, mut sum) = (layout.tables.order_lines.raw(), 0);
     for (key, value) in keys.scan(space, Range::prefix(order.encoded()))? {
-        let mut line: Line<'_> = Keys::decode(&value)?;
+        let mut line: DeliveredLine<'_> = Keys::decode(&value)?;
         sum += line.amount;
         line.delivered = Some(date);
         let value = keys.encode(&line)?;

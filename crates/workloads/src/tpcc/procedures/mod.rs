@@ -28,7 +28,7 @@ mod tests;
 use muesli::procedures::with;
 use muesli::{Db, Error, Index, Procedures, SpaceOptions};
 
-use super::ledger::Ledger;
+use super::ledger::TpccLedger;
 use super::mix::Profile;
 use super::tables;
 use super::terminal::Terminal;
@@ -59,7 +59,7 @@ pub const PARAMETERS: &[Parameter] = &{
 /// The procedures that it calls.
 pub fn procedures() -> Procedures {
     let orders = with::<orders::Supply>(with::<orders::NewOrder>(Procedures::default()));
-    let payments = with::<payments::PayElsewhere>(with::<payments::Payment>(orders));
+    let payments = with::<payments::PayElsewhere>(with::<payments::PaymentCall>(orders));
     let reading = with::<reading::StockLevel>(with::<reading::OrderStatus>(payments));
     with::<deliveries::Deliver>(reading)
 }
@@ -144,7 +144,7 @@ impl Workload for TpccProcedures {
 }
 
 impl TpccProcedures {
-    fn ledger(&self, seat: &Seat) -> std::sync::MutexGuard<'_, Ledger> {
+    fn ledger(&self, seat: &Seat) -> std::sync::MutexGuard<'_, TpccLedger> {
         self.tpcc.ledgers.of(seat.client)
     }
 }

@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use super::hot;
 use super::layout::{Layout, needed, price};
 use crate::tpcc::ids::{CustomerOrder, ItemId, LineId};
-use crate::tpcc::new_order::{Input, UNUSED, Wanted, total};
+use crate::tpcc::new_order::{NewOrderInput, UNUSED, Wanted, total};
 use crate::tpcc::rows::{StockCount, district_info};
 
 /// An order, at the warehouse that it is entered at.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Entered {
     pub layout: Layout,
-    pub input: Input,
+    pub input: NewOrderInput,
 }
 
 /// The same order, at a warehouse that supplies some of its lines.
@@ -142,7 +142,12 @@ fn put_line(
     Ok(amount)
 }
 
-fn show_total(keys: &mut Keys<'_>, layout: &Layout, input: &Input, sum: i64) -> Result<i64, Stop> {
+fn show_total(
+    keys: &mut Keys<'_>,
+    layout: &Layout,
+    input: &NewOrderInput,
+    sum: i64,
+) -> Result<i64, Stop> {
     let (warehouse, district) = hot::rows_of(keys, layout, input.customer.district)?;
     let key = keys.encoded(&input.customer);
     let customer = needed(keys, layout.tables.customers.raw(), &key, "a customer")?;

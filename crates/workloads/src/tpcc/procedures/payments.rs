@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use super::hot;
 use super::layout::{Layout, customer_number, needed};
 use crate::tpcc::ids::{CustomerId, DistrictId};
-use crate::tpcc::payment::Input;
+use crate::tpcc::payment::PaymentInput;
 use crate::tpcc::rows::{Credit, Customer, Payment as Row};
 
 /// A payment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Paid {
     pub layout: Layout,
-    pub input: Input,
+    pub input: PaymentInput,
 }
 
 /// The first fields of a customer's row.
 #[derive(Debug, Serialize, Deserialize)]
-struct Account {
+struct PayingAccount {
     discount: u16,
     balance: i64,
     ytd_payment: i64,
@@ -31,9 +31,9 @@ struct Account {
 
 /// Adds a payment up at its warehouse and district, and writes its history; the balance that the
 /// terminal shows in cents, where the customer is from here.
-pub(super) struct Payment;
+pub(super) struct PaymentCall;
 
-impl StoredProcedure for Payment {
+impl StoredProcedure for PaymentCall {
     const NAME: &'static str = "tpcc-payment";
     const REFUSES: Refuses = Refuses::Never;
     type Arguments = Paid;
@@ -71,7 +71,7 @@ impl StoredProcedure for PayElsewhere {
 fn put_history(
     keys: &mut Keys<'_>,
     layout: &Layout,
-    input: &Input,
+    input: &PaymentInput,
     customer: CustomerId,
 ) -> Result<(), Stop> {
     let (warehouse, district) = hot::rows_of(keys, layout, input.district)?;
@@ -83,7 +83,12 @@ fn put_history(
 }
 
 /// The customer pays; its balance.
-fn pay(keys: &mut Keys<'_>, layout: &Layout, input: &Input, id: CustomerId) -> Result<i64, Stop> {
+fn pay(
+    keys: &mut Keys<'_>,
+    layout: &Layout,
+    input: &PaymentInput,
+    id: CustomerId,
+) -> Result<i64, Stop> {
     change(keys, layout, id, |account, whole| match whole {
         None if account.credit == Credit::Bad => false,
         None => {
@@ -120,12 +125,12 @@ fn change(
     keys: &mut Keys<'_>,
     layout: &Layout,
     id: CustomerId,
-    by: impl Fn(&mut Account, Option<&mut Customer>) -> bool,
+    by: impl Fn(&mut PayingAccount, Option<&mut Customer>) -> bool,
 ) -> Result<i64, Stop> {
     let space = layout.tables.customers;
     let key = keys.encoded(&id);
     let found = needed(keys, space.raw(), &key, "a customer")?;
-    let (mut account, rest): (Account, _) = Keys::decode_first(&found)?;
+    let (mut account, rest): (PayingAccount, _) = Keys::decode_first(&found)?;
     if by(&mut account, None) {
         let value = keys.encode_before(&account, rest)?;
         keys.put(space.raw(), key, value)?;

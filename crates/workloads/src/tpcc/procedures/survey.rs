@@ -22,7 +22,7 @@ use crate::workload::{Check, Complaints};
 
 pub(super) async fn check(tpcc: &Tpcc, db: &Db, rows: bool) -> Result<Vec<Check>, Error> {
     let (scale, books) = (&tpcc.scale, &Books::closed(&tpcc.ledgers));
-    let reader = Reader { db: db.read_only(), layout: Layout::of(db, rows)? };
+    let reader = SurveyReader { db: db.read_only(), layout: Layout::of(db, rows)? };
     let (mut audit, mut wrong_copies) = (Audit::new(scale, books), Complaints::default());
     for warehouse in scale.all_warehouses() {
         for id in scale.districts_of(warehouse) {
@@ -42,12 +42,12 @@ pub(super) async fn check(tpcc: &Tpcc, db: &Db, rows: bool) -> Result<Vec<Check>
     Ok(checks)
 }
 
-struct Reader {
+struct SurveyReader {
     db: Db,
     layout: Layout,
 }
 
-impl Reader {
+impl SurveyReader {
     async fn raw(&self, space: Space, key: SmallBytes) -> Result<Option<SmallBytes>, Error> {
         let place = space.place(key.clone());
         let keyed = Keyed { space, keys: vec![Bytes(key)] };

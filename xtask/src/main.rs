@@ -1,0 +1,46 @@
+//! `cargo xtask`: what those who work on Muesli do often.
+
+mod tasks;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask TASK
+
+  check                           formatting, lints, fuzz targets compile, all tests
+  sim [PROTOCOL ...]              the searches of each commit, of these protocols or of all
+      --first SEED                the first seed [default: of the commit]
+      --times N                   so many times as many seeds [default: 1]
+      --list                      only say what would be run
+      --built                     with the program that `cargo test --workspace` has built
+  transcripts [NAME]              write the transcripts' output anew; then read the difference
+  trace WORKLOAD SEED [OPTION ...]
+                                  run a seed of `muesli sim` again, and write into traces/ its
+                                  trace, its histories, and a drawing of the cycle in each
+  bench                           the hot path (instructions, where valgrind is there), and a bank
+  left                            lower the numbers of retired words and of names used twice";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments[..] {
+        ["check"] => tasks::check::run(),
+        ["sim", ref rest @ ..] => tasks::sim::run(rest),
+        ["transcripts", ref rest @ ..] if rest.len() < 2 => tasks::transcripts::run(rest),
+        ["trace", workload, seed, ref rest @ ..] => tasks::trace::run(workload, seed, rest),
+        ["bench"] => tasks::bench::run(),
+        ["left"] => tasks::left::run(),
+        ["--help" | "help"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        _ => Err(format!("this is no task\n\n{HELP}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

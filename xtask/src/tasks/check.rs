@@ -1,0 +1,19 @@
+//! `cargo xtask check`: what must hold before a change is given to others.
+
+use super::{Done, program};
+
+fn run_all(steps: &[&[&str]]) -> Done {
+    steps.iter().try_for_each(|step| super::run(program("cargo").args(*step)))
+}
+
+pub fn run() -> Done {
+    run_all(&[
+        &["fmt", "--all", "--check"],
+        &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+    ])?;
+    // The fuzzer's own library is C++.
+    if program("c++").arg("--version").output().is_ok() {
+        run_all(&[&["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"]])?;
+    }
+    run_all(&[&["test", "--workspace", "--locked"]])
+}

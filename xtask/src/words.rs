@@ -1,0 +1,210 @@
+//! Words that are not used any more, as the glossary lists them, and where they still are.
+//!
+//! Code is looked at by its identifiers: each is cut into words (`StandingOf`, `standing_of`), and
+//! each identifier counts once in a crate, however often it is used. Prose is pages, comments,
+//! messages and help texts; there each use counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::files;
+
+/// A word of the glossary's list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retired {
+    /// The word, in small letters.
+    pub word: String,
+    /// What is said instead.
+    pub instead: String,
+    /// Whether prose does without it, too.
+    pub prose: bool,
+}
+
+/// How often a word is still there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsesLeft {
+    /// Identifiers that have it.
+    pub identifiers: usize,
+    /// Its uses in prose, where that does without it.
+    pub prose: usize,
+}
+
+/// The heading of the list in the glossary.
+const HEADING: &str = "## Retired words";
+/// Pages that speak of retired words, or of what was.
+const SPEAK_OF_THEM: [&str; 2] = ["GLOSSARY.md", "CHANGELOG.md"];
+
+/// The retired words, from the glossary.
+///
+/// # Panics
+/// The glossary has no such list.
+pub fn retired() -> Vec<Retired> {
+    let glossary = files::text(Path::new("GLOSSARY.md"));
+    let (_, list) = glossary.split_once(HEADING).expect("the glossary has a list");
+    let rows = list.lines().filter(|line| line.starts_with("| ")).skip(2);
+    let cells = rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>());
+    cells
+        .flat_map(|cells| {
+            let [words, instead, place] = cells[..] else { panic!("three cells: {cells:?}") };
+            let (instead, prose) = (instead.to_owned(), place == "code and prose");
+            assert!(prose || place == "code", "`code` or `code and prose`: {place}");
+            words.split(", ").map(str::to_owned).map(move |word| Retired {
+                word,
+                instead: instead.clone(),
+                prose,
+            })
+        })
+        .collect()
+}
+
+/// How often each retired word is still there, and an example of each use in code.
+pub fn left(retired: &[Retired]) -> BTreeMap<String, (UsesLeft, Vec<String>)> {
+    let mut all: BTreeMap<_, _> =
+        retired.iter().map(|it| (it.word.clone(), (UsesLeft::default(), Vec::new()))).collect();
+    let (identifiers, prose) = texts();
+    for (_, identifier) in &identifiers {
+        let words: BTreeSet<_> = words_of(identifier).into_iter().collect();
+        for word in words {
+            if let Some((left, examples)) = all.get_mut(&word) {
+                left.identifiers += 1;
+                if !examples.contains(identifier) {
+                    examples.push(identifier.clone());
+                }
+            }
+        }
+    }
+    let in_prose: BTreeSet<_> = retired.iter().filter(|it| it.prose).map(|it| &it.word).collect();
+    for word in prose {
+        if let Some((left, _)) = all.get_mut(&word).filter(|_| in_prose.contains(&word)) {
+            left.prose += 1;
+        }
+    }
+    all
+}
+
+/// All identifiers of each crate, and all words of the project's prose.
+fn texts() -> (BTreeSet<(PathBuf, String)>, Vec<String>) {
+    let (mut identifiers, mut prose) = (BTreeSet::new(), Vec::new());
+    let mut read = |text: &str| prose.extend(prose_words(text));
+    for path in files::with_extension(&["md"]) {
+        if !SPEAK_OF_THEM.iter().any(|page| path == Path::new(page)) {
+            read(&files::text(&path));
+        }
+    }
+    for path in files::with_extension(&["rs"]) {
+        let (code, said) = split_rust(&files::text(&path));
+        read(&said);
+        let word = |letter: char| !(letter.is_alphanumeric() || letter == '_');
+        let all = code.split(word).filter(|it| it.starts_with(|c: char| c.is_alphabetic()));
+        let of: PathBuf = path.iter().take(2).collect();
+        identifiers.extend(all.map(|identifier| (of.clone(), identifier.to_owned())));
+    }
+    (identifiers, prose)
+}
+
+fn prose_words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|letter: char| !letter.is_alphabetic()).map(str::to_lowercase)
+}
+
+/// The words of an identifier, in small letters.
+fn words_of(identifier: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_small = false;
+    for letter in identifier.chars() {
+        if letter == '_' || letter.is_uppercase() && was_small {
+            words.push(String::new());
+        }
+        was_small = letter.is_lowercase();
+        if letter != '_' {
+            words.last_mut().expect("never empty").extend(letter.to_lowercase());
+        }
+    }
+    words
+}
+
+/// What of a Rust file is code, and what comments and texts say.
+fn split_rust(text: &str) -> (String, String) {
+    let (mut code, mut said, mut rest) = (String::new(), String::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let (is_said, length) = match token(rest) {
+            Some(length) => (true, length),
+            None => (false, first.len_utf8()),
+        };
+        let (now, later) = rest.split_at(length);
+        match is_said {
+            true => {
+                said.push_str(now);
+                said.push('\n');
+                code.push(' ');
+            }
+            false => code.push_str(now),
+        }
+        rest = later;
+    }
+    (code, said)
+}
+
+/// How long the comment or text is that begins here, if one does.
+fn token(rest: &str) -> Option<usize> {
+    let until = |end: &str, from: usize| {
+        rest[from..].find(end).map_or(rest.len(), |at| from + at + end.len())
+    };
+    if rest.starts_with("//") {
+        return Some(until("\n", 0));
+    }
+    if rest.starts_with("/*") {
+        return Some(until("*/", 2));
+    }
+    if let Some(raw) = rest.strip_prefix('r') {
+        let hashes = raw.len() - raw.trim_start_matches('#').len();
+        if raw[hashes..].starts_with('"') {
+            return Some(until(&format!("\"{}", "#".repeat(hashes)), hashes + 2));
+        }
+    }
+    if rest.starts_with('"') {
+        return Some(text_end(rest));
+    }
+    // A letter between quotes, and no lifetime.
+    let mut letters = rest.strip_prefix('\'')?.char_indices();
+    match (letters.next(), letters.next()) {
+        (Some((_, '\\')), _) => Some(until("'", 3)),
+        (Some(_), Some((at, '\''))) => Some(at + 2),
+        _ => None,
+    }
+}
+
+/// Where the text ends that begins here with a quote.
+fn text_end(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, letter) in rest.char_indices().skip(1) {
+        match letter {
+            '"' if !escaped => return at + 1,
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    rest.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_cut_into_words() {
+        assert_eq!(words_of("StandingOf"), ["standing", "of"]);
+        assert_eq!(words_of("GO_ON_LATER"), ["go", "on", "later"]);
+        assert_eq!(words_of("is_free2"), ["is", "free2"]);
+    }
+
+    #[test]
+    fn what_is_said_is_no_code() {
+        let text = "let a = \"b \\\" c \\\n d\"; // e \"f\"\n/// g\nlet h: &'static str = r#\"i \"j\"#;\n\
+                    let k = ['\"', '\\'', 'l'];";
+        let (code, said) = split_rust(text);
+        let code: String = code.split_whitespace().collect();
+        assert_eq!(code, "leta=;leth:&'staticstr=;letk=[,,];");
+        let words = prose_words(&said).filter(|word| !word.is_empty());
+        assert_eq!(words.collect::<String>(), "bcdefgrijl");
+    }
+}

@@ -1,0 +1,5 @@
+//! What the project asks of its own files.
+
+mod names;
+mod pages;
+mod words;
