@@ -14,6 +14,8 @@
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.
 
+use std::any::TypeId;
+
 use muesli_core::{Nanos, Protocol};
 use thiserror::Error;
 
@@ -136,6 +138,17 @@ pub struct NotStrict {
     pub name: String,
 }
 
+/// Copies of repositories under a protocol that keeps none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "protocol `{name}` keeps no copies of repositories that live elsewhere; these do: {}",
+    with_caches().join(", ")
+)]
+pub struct NoCaches {
+    /// The protocol.
+    pub name: String,
+}
+
 /// A timestamp lease under a protocol whose timestamps follow no clock.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
@@ -211,6 +224,25 @@ pub fn timestamp_step(name: &str) -> Result<Nanos, NoTimestampLeases> {
     step.ok_or_else(|| NoTimestampLeases { name: name.to_owned() })
 }
 
+/// Whether nodes can keep copies of repositories that live elsewhere under the protocol called
+/// `name` ([`Settings::caches`](muesli_core::Settings::caches)). What is no protocol has none.
+pub fn offers_caches(name: &str) -> bool {
+    struct Asked;
+    impl Choice for Asked {
+        type Output = bool;
+
+        fn chosen<P: Protocol>(self, _: P::Rules) -> bool {
+            TypeId::of::<P>() == TypeId::of::<granola::Granola>()
+        }
+    }
+    choose(name, Asked) == Ok(true)
+}
+
+/// The protocols under which nodes can keep copies of repositories that live elsewhere.
+pub fn with_caches() -> Vec<&'static str> {
+    NAMES.iter().copied().filter(|name| offers_caches(name)).collect()
+}
+
 /// The protocols under which clients may have timestamp leases.
 pub fn with_timestamp_leases() -> Vec<&'static str> {
     NAMES.iter().copied().filter(|name| timestamp_step(name).is_ok()).collect()
@@ -224,6 +256,16 @@ pub fn with_timestamp_leases() -> Vec<&'static str> {
 pub fn check_strict(name: &str, strict: bool) -> Result<(), NotStrict> {
     let fits = !strict || offers_strict(name);
     if fits { Ok(()) } else { Err(NotStrict { name: name.to_owned() }) }
+}
+
+/// Looks whether nodes can keep copies of repositories under the protocol called `name`, if they
+/// are to.
+///
+/// # Errors
+/// They are to, and cannot.
+pub fn check_caches(name: &str, caches: bool) -> Result<(), NoCaches> {
+    let fits = !caches || offers_caches(name);
+    if fits { Ok(()) } else { Err(NoCaches { name: name.to_owned() }) }
 }
 
 /// Looks whether the protocol called `name` can have so many masters on nodes of their own.
@@ -272,6 +314,8 @@ mod tests {
         for name in NAMES {
             let follows_clocks = *name == "sinfonia" || name.starts_with("granola");
             assert_eq!(timestamp_step(name).is_ok(), follows_clocks, "{name}");
+            assert_eq!(check_caches(name, true).is_ok(), follows_clocks, "{name}");
+            assert!(check_caches(name, false).is_ok(), "{name}");
         }
         assert_eq!(timestamp_step("granola"), Ok(Nanos(1_024)));
         let error = timestamp_step("score").unwrap_err().to_string();
