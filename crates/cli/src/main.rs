@@ -1,5 +1,5 @@
 //! The binary `muesli`: demo, benchmarks, simulation, figures of papers, history checking,
-//! calibration, servers and local clusters, their logs, torture.
+//! calibration, servers and local clusters, their logs, torture, shell completions.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! standard error says why.
@@ -9,12 +9,15 @@ mod bench;
 mod calibrate;
 mod check;
 mod cluster;
+mod completions;
 mod config;
 mod demo;
 mod local;
 mod log;
 mod measure;
+mod names;
 mod options;
+mod reach;
 mod report;
 mod reproduce;
 mod simulate;
@@ -25,7 +28,8 @@ mod torture;
 
 use std::process::ExitCode;
 
-use clap::{Command, error::ErrorKind};
+use clap::Command;
+use clap::error::{ContextKind, ErrorKind};
 
 /// Loops free what other loops allocated: the system's allocator locks for that, this one does not.
 #[global_allocator]
@@ -64,6 +68,7 @@ fn command() -> Command {
         .subcommand(admin::command())
         .subcommand(log::command())
         .subcommand(torture::command())
+        .subcommand(completions::command())
 }
 
 fn main() -> ExitCode {
@@ -83,12 +88,14 @@ fn main() -> ExitCode {
         Some(("admin", matches)) => admin::run(matches),
         Some(("log", matches)) => log::run(matches),
         Some(("torture", matches)) => torture::run(matches),
+        Some(("completions", matches)) => completions::run(matches, command()),
         _ => unreachable!("every subcommand is listed here"),
     };
     match done {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("muesli: {error:#}");
+            // Only the first line stands at the margin: the others belong to it.
+            eprintln!("muesli: {}", format!("{error:#}").replace('\n', "\n  "));
             ExitCode::from(UNUSABLE)
         }
     }
@@ -108,6 +115,9 @@ fn explain(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    // Where one name was meant, the others need not be listed.
+    let is_meant = error.get(ContextKind::SuggestedValue).is_some();
+    let lines = lines.filter(|line| !(is_meant && line.starts_with("[possible values:")));
     let said =
         lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let said = said.collect::<Vec<_>>().join("\n  ");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_protocols::{check_strict, keeps_old_versions};
+use muesli_protocols::{check_caches, check_strict, keeps_old_versions};
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::Plan;
 use muesli_sim::time::Span;
@@ -21,7 +21,8 @@ use muesli_workloads::background::Backgrounds;
 use muesli_workloads::registry::Description;
 use muesli_workloads::trial::{Trial, TrialError, Trialled};
 
-use crate::options::{chosen, each_once, workload_commands};
+use crate::names::{self, check_parameters};
+use crate::options::{chosen, workload_commands};
 use crate::table::grouped;
 
 #[derive(Args, Clone, Debug)]
@@ -32,13 +33,14 @@ struct SimOptions {
     seeds: Option<Range<u64>>,
     /// What goes wrong: none, all, or some of crash, client, partition, link, pause, disk, skew,
     /// loss (of a disk, where --group is above 1), sync
-    #[arg(long, value_name = "KINDS", default_value = "all")]
+    #[arg(long, value_name = "KINDS", default_value = "all", value_parser = names::faults)]
     faults: FaultKinds,
     /// Stop after so many minutes, however many seeds are left
     #[arg(long, value_name = "M")]
     minutes: Option<f64>,
     /// The protocol
-    #[arg(long, value_name = "NAME", default_value = "score")]
+    #[arg(long, value_name = "NAME", default_value = "score",
+        value_parser = names::protocols(), hide_possible_values = true)]
     protocol: String,
     /// Nodes with repositories
     #[arg(long, value_name = "N", default_value_t = 4,
@@ -178,8 +180,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.visiting == Some(true) && options.client_nodes.unwrap_or(0) == 0 {
         bail!("--visiting is of nodes of clients: give --client-nodes, from 1 to 100");
     }
-    each_once(&options.parameters)?;
+    check_parameters(workload, &options.parameters)?;
     check_strict(&options.protocol, options.strict == Some(true))?;
+    check_caches(&options.protocol, options.caches)?;
     if let Some(folder) = &options.history {
         let told = || format!("cannot make the folder {}", folder.display());
         std::fs::create_dir_all(folder).with_context(told)?;

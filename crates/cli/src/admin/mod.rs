@@ -1,20 +1,24 @@
 //! `muesli admin`: where the members of groups and the partitions live, and how they are moved.
 
 pub mod change;
+mod members;
 mod partitions;
 mod status;
 mod survey;
 
-use std::io::{Write, stdout};
+use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use muesli_core::{Lag, NodeId, Post, RepositoryId};
+use muesli_core::{NodeId, RepositoryId};
 use muesli_group::layout;
 use muesli_group::placement::Row;
 
+use crate::names;
+use crate::reach;
 use crate::table;
 pub use change::Admin;
+pub use members::wait_for_majorities;
 use survey::Survey;
 
 const AFTER: &str = "\
@@ -53,9 +57,12 @@ pub fn command() -> Command {
         .value_name("NAME")
         .global(true)
         .default_value("score")
+        .value_parser(names::protocols())
+        .hide_possible_values(true)
         .help("The protocol of the cluster");
     let member = || Arg::new("member").required(true).value_parser(value_parser!(u16));
     let node = || Arg::new("node").required(true).value_parser(value_parser!(u32));
+    let server = |help: &'static str| node().value_name("SERVER").help(help);
     let group = || {
         let group = Arg::new("group").required(true).value_parser(value_parser!(u16));
         group.help("Which group, from 0")
@@ -69,7 +76,10 @@ pub fn command() -> Command {
         .arg(connect)
         .arg(protocol)
         .arg(secret())
-        .subcommand(Command::new("members").about("Say which part each member takes"))
+        .subcommand(
+            Command::new("members")
+                .about("Say which part each member takes, and whether each group has a majority"),
+        )
         .subcommand(Command::new("status").about("Say all numbers that the servers count"))
         .subcommand(Command::new("placement").about("Say where each member is to live"))
         .subcommand(
@@ -81,7 +91,7 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("drain")
                 .about("Move all members off a server, alive or lost, to the others")
-                .arg(node().help("Which server")),
+                .arg(server("Which server")),
         )
         .subcommand(
             Command::new("grow")
@@ -99,12 +109,12 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("leave")
                 .about("Take a server that holds no members off the list, for good")
-                .arg(node().help("Which server; its number is not used again")),
+                .arg(server("Which server; its number is not used again")),
         )
         .subcommand(
             Command::new("join")
                 .about("Let a new server come in, which is started with --join")
-                .arg(node().help("Its number, the next one that is free"))
+                .arg(server("Its number, the next one that is free"))
                 .arg(address.help("Where the others reach it")),
         )
 }
@@ -125,7 +135,7 @@ fn secret() -> Arg {
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let (name, matches) = matches.subcommand().expect("a subcommand is required");
     let text = |name: &str| matches.get_one::<String>(name).expect("it has a value").clone();
-    let addresses: Vec<_> = text("connect").split(',').map(str::to_owned).collect();
+    let addresses = reach::addresses(&text("connect"));
     let server = || *matches.get_one::<u32>("node").expect("it is required");
     let member = || RepositoryId(*matches.get_one::<u16>("member").expect("it is required"));
     let group = || *matches.get_one::<u16>("group").expect("it is required");
@@ -139,7 +149,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             let way = (part("from"), part("repository").expect("it is required"));
             partitions::relocate(addresses, (&text("protocol"), secret), partition, way)?
         }
-        "members" => members(&Survey::of(&addresses, None)?),
+        "members" => {
+            let (table, broken) = members::members(&Survey::of(&addresses, None)?);
+            say(&table);
+            return Ok(complain(&broken));
+        }
         "status" => status::status(&addresses)?,
         _ => {
             let admin = Admin::connect(addresses, &text("protocol"), secret)?;
@@ -159,41 +173,16 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// Says what does not hold; the status to end with.
+fn complain(broken: &[String]) -> u8 {
+    for line in broken {
+        let _ = writeln!(stderr(), "muesli: {line}"); // A reader that has gone away is no matter.
+    }
+    u8::from(!broken.is_empty())
+}
+
 fn say(text: &str) {
     let _ = writeln!(stdout(), "{text}"); // A reader that has gone away is no matter.
-}
-
-fn members(survey: &Survey) -> String {
-    let header = ["member", "group", "place", "node", "part", "state", "placement"];
-    let mut table = table::new(header.map(str::to_owned).to_vec());
-    for server in &survey.servers {
-        let Some((placement, posts)) = &server.answer else {
-            let row = ["-", "-", "-", &server.node.0.to_string(), "does not answer", "-", "-"];
-            table.add_row(row.map(str::to_owned));
-            continue;
-        };
-        for (member, post) in posts {
-            let (group, place) = layout::place(*member);
-            let numbers = [u32::from(member.0), u32::from(group), u32::from(place), server.node.0];
-            let part = format!("{post:?}").to_lowercase();
-            let row = numbers.map(|number| number.to_string()).into_iter();
-            let lag = server.lags.iter().find(|(it, _)| it == member);
-            let state = state(*post, lag.map(|(_, lag)| *lag));
-            table.add_row(row.chain([part, state, placement.to_string()]));
-        }
-    }
-    table.to_string()
-}
-
-/// How far a member is, as operators are told.
-fn state(post: Post, lag: Option<Lag>) -> String {
-    match (lag, post) {
-        (Some(lag), _) => lag.to_string(),
-        (None, Post::Lost) => "lost its memory".to_owned(),
-        (None, Post::Leads) => "hears no majority".to_owned(),
-        (None, Post::Joins | Post::Follows | Post::Regroups) => "behind by unknown".to_owned(),
-        (None, Post::Alone | Post::Away | Post::Leaves) => "-".to_owned(),
-    }
 }
 
 fn placement(row: &Row) -> String {
@@ -219,22 +208,5 @@ fn drain(admin: &Admin, server: u32) -> anyhow::Result<String> {
         say(&said);
         moved += 1;
     }
-    Ok(format!("node {server} holds no members any more; {moved} were moved"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_knows_nothing_is_not_up_to_date() {
-        let behind = Lag { entries: 3, bytes: 70, percent: None };
-        assert_eq!(state(Post::Joins, Some(behind)), "behind by 3 entries / 70 bytes");
-        assert_eq!(state(Post::Leads, Some(Lag::default())), "up to date");
-        assert_eq!(state(Post::Joins, None), "behind by unknown");
-        assert_eq!(state(Post::Follows, None), "behind by unknown", "it is cut off");
-        assert_eq!(state(Post::Leads, None), "hears no majority");
-        assert_eq!(state(Post::Lost, None), "lost its memory");
-        assert_eq!(state(Post::Away, None), "-");
-    }
+    Ok(format!("server {server} holds no members any more; {moved} were moved"))
 }

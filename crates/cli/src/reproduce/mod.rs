@@ -10,10 +10,13 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use muesli_protocols::{NAMES, UnknownProtocol, canonical_name};
+use muesli_workloads::registry;
 
+use crate::names::{self, check_parameters};
 use crate::table::{self, grouped};
 use figures::{Figure, Quantity, Target};
 use judge::Judged;
@@ -22,7 +25,8 @@ use points::{Course, Point};
 #[derive(Args, Clone, Debug)]
 struct ReproduceOptions {
     /// `list`, or what to reproduce; several with commas between, or `all`
-    #[arg(value_name = "FIGURES", value_delimiter = ',', required = true)]
+    #[arg(value_name = "FIGURES", value_delimiter = ',', required = true,
+        value_parser = figure_names(), hide_possible_values = true)]
     figures: Vec<String>,
     /// Fewer numbers of nodes, and shorter runs: a minute or two each on two cores
     #[arg(long)]
@@ -41,7 +45,8 @@ struct ReproduceOptions {
     #[arg(long = "at", value_name = "X", value_delimiter = ',')]
     xs: Vec<f64>,
     /// Other protocols in place of those of the figure's lines, in their order, with commas between
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',',
+        value_parser = names::protocols(), hide_possible_values = true)]
     protocols: Vec<String>,
     /// Another number of replicas
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
@@ -81,6 +86,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let mut fine = true;
     for figure in chosen(&options.figures)? {
+        check_parameters(registry::find(figure.workload)?, &options.parameters)?;
         let points = points::run(figure, &options.course()?)?;
         let judged = judge::judge(figure, &points);
         write_files(figure, &points, &judged, &options.out)?;
@@ -137,15 +143,22 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Figure>> {
     Ok(all)
 }
 
+/// What can be asked for.
+fn figure_names() -> PossibleValuesParser {
+    let names = figures::all().map(|figure| figure.name);
+    PossibleValuesParser::new(["list", "all"].into_iter().chain(names))
+}
+
+/// What there is: of each figure what it shows, and where.
 fn list() {
-    let mut table = table::new(["name", "what", "over", "at"].map(str::to_owned).into());
-    for figure in figures::all() {
-        let xs: Vec<_> = figure.xs.iter().map(ToString::to_string).collect();
-        let (name, about) = (figure.name.to_owned(), figure.about.to_owned());
-        table.add_row([name, about, figure.axis.name.to_owned(), xs.join(" ")]);
-    }
-    // Here and below: a reader that has gone away is no matter.
-    let _ = writeln!(stdout(), "{table}");
+    // A reader that has gone away is no matter.
+    let _ = write!(stdout(), "{}", figures::all().map(listed).collect::<String>());
+}
+
+fn listed(figure: &Figure) -> String {
+    let xs = |xs: &[f64]| xs.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
+    let (full, quick) = (xs(figure.xs), xs(figure.quick_xs));
+    format!("{}\n  {}\n  {}: {full}; quick: {quick}\n", figure.name, figure.about, figure.axis.name)
 }
 
 /// Says what was seen; whether all is as it should be.
@@ -290,7 +303,6 @@ fn csv(points: &[Point], judged: &[Judged]) -> String {
 mod tests {
     use super::figures::Measure;
     use super::*;
-    use muesli_workloads::registry;
 
     #[test]
     fn every_figure_names_what_there_is() {
