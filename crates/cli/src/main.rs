@@ -14,15 +14,12 @@ mod config;
 mod demo;
 mod local;
 mod log;
-mod measure;
 mod names;
 mod options;
 mod reach;
-mod report;
 mod reproduce;
 mod simulate;
 mod start;
-mod survive;
 mod table;
 mod torture;
 

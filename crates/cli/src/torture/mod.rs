@@ -9,16 +9,12 @@
 mod ballast;
 mod copies;
 mod inflict;
-mod links;
-mod namespaces;
 mod network;
 mod operator;
 mod plan;
 mod probe;
-mod proxy;
 mod roster;
 mod round;
-mod system;
 mod tally;
 
 use std::io::{Write, stdout};

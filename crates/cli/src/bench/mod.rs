@@ -1,5 +1,8 @@
 //! `muesli bench`: measures a workload under one protocol or several.
 
+pub mod measure;
+pub mod report;
+
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +17,10 @@ use muesli_workloads::embedded::Length;
 use muesli_workloads::registry::Description;
 use muesli_workloads::tally::Tallies;
 
-use crate::measure::{Benchmark, Driver, write_history};
 use crate::names::{self, check_parameters};
 use crate::options::{chosen, workload_commands};
-use crate::report::{Measured, broken, side_by_side};
+use measure::{Benchmark, Driver, write_history};
+use report::{Measured, broken, side_by_side};
 
 #[derive(Args, Clone, Debug)]
 struct BenchOptions {

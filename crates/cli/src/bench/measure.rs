@@ -18,9 +18,9 @@ use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 use serde_json::{Map, Value as Json};
 
+use super::report::{Checked, Latency, Measured};
 use crate::local::{self, Temporary};
 use crate::reach;
-use crate::report::{Checked, Latency, Measured};
 
 /// Where a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
