@@ -123,8 +123,8 @@ fn watch(cluster: &Temporary, tallies: &Tallies) -> anyhow::Result<()> {
         grouped((commits as f64 / (MOMENT * moments).as_secs_f64()).round() as u64)
     };
     say(&format!(
-        "Committed a second: {} before the kill, {} while server {victim} was dead, {} after; never \
-         nothing for more than {:.2} s.",
+        "Committed a second: {} before the kill, {} while server {victim} was dead, {} after; \
+         never nothing for more than {:.2} s.",
         a_second(killed - first, KILL_AT),
         a_second(started - killed, START_AT - KILL_AT),
         a_second(watching.before - started, STOP_AT - START_AT),

@@ -1,7 +1,7 @@
 //! What the points say about what the paper says.
 
-use super::figures::{Claim, Figure, Measure};
-use super::points::Point;
+use super::figure::{Claim, Figure, Measure};
+use super::point::Point;
 
 /// A claim beside what was measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +75,9 @@ fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::figures::{self, Model, Quantity};
+    use crate::reproduce::figure::Model;
+    use crate::reproduce::figures;
+    use crate::reproduce::point::Quantity;
 
     fn point(line: &'static str, nodes: usize, throughput: f64, aborts: f64) -> Point {
         Point {

@@ -1,15 +1,19 @@
 //! `muesli reproduce`: a paper's figure in the simulator, beside what the paper says.
 
 mod canvas;
+mod figure;
 mod figures;
+mod files;
 mod judge;
 mod plot;
+mod point;
 mod points;
+mod report;
 
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
@@ -17,10 +21,10 @@ use muesli_protocols::{NAMES, UnknownProtocol, canonical_name};
 use muesli_workloads::registry;
 
 use crate::names::{self, check_parameters};
-use crate::table::{self, grouped};
-use figures::{Figure, Quantity, Target};
-use judge::Judged;
-use points::{Course, Point};
+use figure::Figure;
+use files::write_files;
+use points::Course;
+use report::tell;
 
 #[derive(Args, Clone, Debug)]
 struct ReproduceOptions {
@@ -161,147 +165,11 @@ fn listed(figure: &Figure) -> String {
     format!("{}\n  {}\n  {}: {full}; quick: {quick}\n", figure.name, figure.about, figure.axis.name)
 }
 
-/// Says what was seen; whether all is as it should be.
-fn tell(figure: &Figure, points: &[Point], judged: &[Judged], out: &Path) -> bool {
-    let machine = (figure.machine)();
-    let text = format!(
-        "\n{}\n  workload: {} {}\n  machine: {}\n  chosen: {}",
-        figure.about,
-        figure.workload,
-        figure.parameters.join(" "),
-        machine.about,
-        figure.chosen
-    );
-    let _ = writeln!(stdout(), "{text}");
-    let _ =
-        writeln!(stdout(), "{}\n{}", points_table(figure, points), claims_table(figure, judged));
-    let _ = writeln!(stdout(), "written to {}", out.join(figure.name).display());
-    let broken = points.iter().flat_map(|point| point.broken.iter().map(move |it| (point, it)));
-    let mut fine = judged.iter().all(|judged| judged.met != Some(false));
-    for (point, broken) in broken {
-        let _ = writeln!(stdout(), "BROKEN: {} at {}: {broken}", point.line, point.x);
-        fine = false;
-    }
-    fine
-}
-
-fn points_table(figure: &Figure, points: &[Point]) -> comfy_table::Table {
-    let mut header = vec!["line", figure.axis.name];
-    header.extend(["nodes", "clients"].into_iter().filter(|name| *name != figure.axis.name));
-    header.extend(["committed/s", "updates aborted", "p50", "p99", "messages"]);
-    let special = (figure.shows != Quantity::Throughput).then_some(figure.shows);
-    header.extend(special.map(Quantity::name));
-    header.extend(figure.models.first().map(|_| "by the model"));
-    let mut table = table::new(header.iter().map(|name| (*name).to_owned()).collect());
-    for point in points {
-        let mut row = vec![point.line.to_owned(), point.x.to_string()];
-        let counts = [("nodes", point.nodes.to_string()), ("clients", point.clients.to_string())];
-        let counts = counts.into_iter().filter(|(name, _)| *name != figure.axis.name);
-        row.extend(counts.map(|(_, count)| count));
-        row.extend([
-            grouped(point.throughput.round() as u64),
-            format!("{:.1} %", point.aborts * 100.0),
-            table::micros(point.p50_ms * 1e3),
-            table::micros(point.p99_ms * 1e3),
-            format!("{:.1}", point.messages_a_commit),
-        ]);
-        row.extend(special.map(|quantity| format!("{:.3}", point.shows(quantity))));
-        let model = figure.models.iter().find(|model| model.of == point.line);
-        row.extend(model.map(|model| format!("{:.3}", (model.says)(point))));
-        table.add_row(row);
-    }
-    table
-}
-
-fn claims_table(figure: &Figure, judged: &[Judged]) -> comfy_table::Table {
-    let header = ["claim", "paper", "ours", "ours/paper", "target", ""];
-    let mut table = table::new(header.map(str::to_owned).into());
-    for (claim, judged) in figure.claims.iter().zip(judged) {
-        let number = |number: Option<f64>| number.map_or("-".to_owned(), |it| format!("{it:.2}"));
-        let target = match claim.target {
-            None => "-".to_owned(),
-            Some(Target::Least(least)) => format!("at least {least}"),
-            Some(Target::Most(most)) => format!("at most {most}"),
-        };
-        let met = match judged.met {
-            None => "",
-            Some(true) => "met",
-            Some(false) => "MISSED",
-        };
-        table.add_row([
-            judged.what.to_owned(),
-            number(judged.paper),
-            number(Some(judged.ours)),
-            number(judged.ratio()),
-            target,
-            met.to_owned(),
-        ]);
-    }
-    table
-}
-
-/// Writes the table and the plots.
-fn write_files(
-    figure: &Figure,
-    points: &[Point],
-    judged: &[Judged],
-    out: &Path,
-) -> anyhow::Result<()> {
-    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let canvas = plot::draw(figure, points);
-    for (extension, bytes) in [
-        ("csv", csv(points, judged).into_bytes()),
-        ("svg", canvas.svg().into_bytes()),
-        ("png", canvas.png()?),
-    ] {
-        let path = out.join(format!("{}.{extension}", figure.name));
-        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
-}
-
-/// Points, then claims, each a table of its own.
-fn csv(points: &[Point], judged: &[Judged]) -> String {
-    let mut text = "line,x,nodes,clients,committed_a_second,several_a_second,updates_aborted,\
-         mean_ms,several_ms,p50_ms,p99_ms,messages_a_commit,locked,transition_ms\n"
-        .to_owned();
-    for point in points {
-        text += &format!(
-            "\"{}\",{},{},{},{:.1},{:.1},{:.5},{:.4},{:.4},{:.3},{:.3},{:.2},{:.5},{:.4}\n",
-            point.line,
-            point.x,
-            point.nodes,
-            point.clients,
-            point.throughput,
-            point.several_a_second,
-            point.aborts,
-            point.mean_ms,
-            point.several_ms,
-            point.p50_ms,
-            point.p99_ms,
-            point.messages_a_commit,
-            point.locked,
-            point.transition_ms,
-        );
-    }
-    text += "\nclaim,paper,ours,ours_over_paper,met\n";
-    let number = |number: Option<f64>| number.map_or(String::new(), |it| format!("{it:.4}"));
-    for judged in judged {
-        let met = judged.met.map_or(String::new(), |met| met.to_string());
-        text += &format!(
-            "\"{}\",{},{},{},{met}\n",
-            judged.what,
-            number(judged.paper),
-            number(Some(judged.ours)),
-            number(judged.ratio())
-        );
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
-    use super::figures::Measure;
+    use super::figure::{self, Measure, Target};
+    use super::judge::Judged;
+    use super::report::points_table;
     use super::*;
 
     #[test]
@@ -342,16 +210,16 @@ mod tests {
         clients_a_node: 2,
         xs: &[2.0, 3.0, 4.0],
         quick_xs: &[2.0, 3.0],
-        lines: &[figures::protocol("score"), figures::protocol("bumper")],
+        lines: &[figure::protocol("score"), figure::protocol("bumper")],
         updates: 0.5,
         seconds: (1.0, 0.1),
-        claims: &[figures::Claim {
+        claims: &[figure::Claim {
             what: "speedup",
             measure: Measure::Speedup("bumper", "score"),
             paper: Some(1.0),
             target: Some(Target::Least(0.1)),
         }],
-        ..figures::NOTHING
+        ..figure::NOTHING
     };
 
     const COURSE: Course = Course {
@@ -397,7 +265,7 @@ mod tests {
 
     #[test]
     fn lines_under_other_protocols_are_told_with_their_names() {
-        let line = "reproduce small --protocols gmu --param reads=9 --replicas 1";
+        let line = "reproduce bumper-fig3 --protocols gmu --param reads=9 --replicas 1";
         let matches = command().get_matches_from(line.split(' '));
         let options = ReproduceOptions::from_arg_matches(&matches).unwrap();
         assert_eq!(options.given(&SMALL), ["reads=9", "score=gmu", "replicas=1"]);

@@ -2,8 +2,8 @@
 //! each theory, and what the paper says where it says it in numbers.
 
 use super::canvas::{Canvas, Colour, LETTER};
-use super::figures::{Figure, Measure, Quantity};
-use super::points::Point;
+use super::figure::{Figure, Measure};
+use super::point::{Point, Quantity};
 use crate::table::grouped;
 
 const SIZE: (i32, i32) = (900, 520);

@@ -11,50 +11,8 @@ use muesli_workloads::registry;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::Tallies;
 
-use super::figures::{Figure, Line, Quantity, Setting};
-
-/// One run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Point {
-    pub line: &'static str,
-    /// Where on the axis.
-    pub x: f64,
-    pub nodes: usize,
-    pub clients: u32,
-    /// Committed transactions a second.
-    pub throughput: f64,
-    /// Of these, such with several fragments; and how long they took on average.
-    pub several_a_second: f64,
-    pub several_ms: f64,
-    /// Share of the attempts of updates that aborted, from 0 to 1.
-    pub aborts: f64,
-    pub mean_ms: f64,
-    pub p50_ms: f64,
-    pub p99_ms: f64,
-    pub messages_a_commit: f64,
-    /// Share of transactions done in locking mode, at all repositories, from 0 to 1.
-    pub locked: f64,
-    /// How long a transition to locking mode took on average.
-    pub transition_ms: f64,
-    /// Checks of the workload that do not hold. Those of a protocol that promises less than
-    /// serializability are left out.
-    pub broken: Vec<String>,
-}
-
-impl Point {
-    /// What it shows.
-    pub fn shows(&self, quantity: Quantity) -> f64 {
-        match quantity {
-            Quantity::Throughput => self.throughput,
-            Quantity::ANode => self.throughput / self.nodes as f64,
-            Quantity::Operations => self.throughput + self.several_a_second,
-            Quantity::Latency => self.mean_ms,
-            Quantity::SeveralLatency => self.several_ms,
-            Quantity::Locked => 100.0 * self.locked,
-            Quantity::Transition => self.transition_ms,
-        }
-    }
-}
+use super::figure::{Figure, Line, Setting};
+use super::point::Point;
 
 /// How a figure is run.
 #[derive(Clone, Debug)]

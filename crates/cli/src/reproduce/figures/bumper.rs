@@ -6,7 +6,7 @@
 
 use muesli_workloads::machines::Machine;
 
-use super::{Claim, Figure, Line, Measure, NOTHING, Target, claim, line};
+use crate::reproduce::figure::{Claim, Figure, Line, Measure, NOTHING, Target, claim, line};
 
 pub const BUMPER_NODES: &[f64] = &[10.0, 20.0, 40.0, 80.0, 160.0];
 pub const BUMPER_QUICK: &[f64] = &[10.0, 160.0];

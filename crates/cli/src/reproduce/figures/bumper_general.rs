@@ -4,7 +4,7 @@
 use muesli_workloads::machines::Machine;
 
 use super::bumper::{BUMPER_NODES, BUMPER_QUICK, OVERHEAD, hardly_aborts, speedup};
-use super::{Figure, Measure, NOTHING, claim, protocol};
+use crate::reproduce::figure::{Figure, Measure, NOTHING, claim, protocol};
 
 /// 256 of 65 536 keys; half of the transactions look for one.
 const SKIP_LIST: &[&str] = &["keys=65536", "initial=256", "reads=50", "walks=0", "levels=8"];

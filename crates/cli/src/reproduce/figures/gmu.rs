@@ -2,7 +2,7 @@
 
 use muesli_workloads::machines::Machine;
 
-use super::{Figure, Measure, NOTHING, Target, claim, protocol};
+use crate::reproduce::figure::{Figure, Measure, NOTHING, Target, claim, protocol};
 
 /// Its TPC-C.
 const TPCC: &[&str] =

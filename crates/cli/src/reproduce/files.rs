@@ -1,0 +1,72 @@
+//! The files of a figure: its table, and its plot.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::figure::Figure;
+use super::judge::Judged;
+use super::plot;
+use super::point::Point;
+
+/// Writes the table and the plots.
+///
+/// # Errors
+/// The system does not let it.
+pub fn write_files(
+    figure: &Figure,
+    points: &[Point],
+    judged: &[Judged],
+    out: &Path,
+) -> anyhow::Result<()> {
+    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    let canvas = plot::draw(figure, points);
+    for (extension, bytes) in [
+        ("csv", csv(points, judged).into_bytes()),
+        ("svg", canvas.svg().into_bytes()),
+        ("png", canvas.png()?),
+    ] {
+        let path = out.join(format!("{}.{extension}", figure.name));
+        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Points, then claims, each a table of its own.
+fn csv(points: &[Point], judged: &[Judged]) -> String {
+    let mut text = "line,x,nodes,clients,committed_a_second,several_a_second,updates_aborted,\
+         mean_ms,several_ms,p50_ms,p99_ms,messages_a_commit,locked,transition_ms\n"
+        .to_owned();
+    for point in points {
+        text += &format!(
+            "\"{}\",{},{},{},{:.1},{:.1},{:.5},{:.4},{:.4},{:.3},{:.3},{:.2},{:.5},{:.4}\n",
+            point.line,
+            point.x,
+            point.nodes,
+            point.clients,
+            point.throughput,
+            point.several_a_second,
+            point.aborts,
+            point.mean_ms,
+            point.several_ms,
+            point.p50_ms,
+            point.p99_ms,
+            point.messages_a_commit,
+            point.locked,
+            point.transition_ms,
+        );
+    }
+    text += "\nclaim,paper,ours,ours_over_paper,met\n";
+    let number = |number: Option<f64>| number.map_or(String::new(), |it| format!("{it:.4}"));
+    for judged in judged {
+        let met = judged.met.map_or(String::new(), |met| met.to_string());
+        text += &format!(
+            "\"{}\",{},{},{},{met}\n",
+            judged.what,
+            number(judged.paper),
+            number(Some(judged.ours)),
+            number(judged.ratio())
+        );
+    }
+    text
+}
