@@ -34,6 +34,10 @@ pub struct Figure {
     /// What is drawn upwards; and to the right, if it is something measured.
     pub shows: Quantity,
     pub against: Option<Quantity>,
+    /// Whether equal steps upwards are equal factors.
+    pub logarithmic: bool,
+    /// What the paper prints of its lines, in numbers.
+    pub printed: &'static [Printed],
     /// Share of transactions that update, for the share of *their* attempts that abort.
     pub updates: f64,
     /// How long clients run at each point, in virtual seconds; and with `--quick`.
@@ -59,6 +63,8 @@ pub const NOTHING: Figure = Figure {
     models: &[],
     shows: Quantity::Throughput,
     against: None,
+    logarithmic: false,
+    printed: &[],
     updates: 1.0,
     seconds: (1.0, 0.25),
     claims: &[],
@@ -133,6 +139,42 @@ pub struct Model {
     pub of: &'static str,
     /// What is shown, by the point's setting and what was measured besides.
     pub says: fn(&Point) -> f64,
+}
+
+/// A line of a paper's figure, or a part of it, as far as the paper prints it in numbers.
+#[derive(Clone, Copy)]
+pub struct Printed {
+    /// What it is called in the plot.
+    pub name: &'static str,
+    /// Where the paper says so.
+    pub source: &'static str,
+    /// The values of the axis at which it says something.
+    pub xs: &'static [f64],
+    /// What it says at such a value.
+    pub says: Says,
+}
+
+/// How a paper says where a line is.
+#[derive(Clone, Copy)]
+pub enum Says {
+    /// By a number at each value of the axis, in the unit of the figure.
+    Number(fn(f64) -> f64),
+    /// By the share of another line, here our own of this name.
+    Share(&'static str, fn(f64) -> f64),
+}
+
+impl Printed {
+    /// Where the line is, over our own points where the paper says so.
+    pub fn places(&self, figure: &Figure, points: &[Point]) -> Vec<(f64, f64)> {
+        let place = |x: f64| match self.says {
+            Says::Number(says) => Some((x, says(x))),
+            Says::Share(line, share) => {
+                let ours = points.iter().find(|point| point.line == line && point.x == x)?;
+                Some((x, share(x) * ours.shows(figure.shows)))
+            }
+        };
+        self.xs.iter().filter_map(|x| place(*x)).collect()
+    }
 }
 
 /// Something that the paper says about a figure.

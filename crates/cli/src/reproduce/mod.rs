@@ -9,6 +9,7 @@ mod plot;
 mod point;
 mod points;
 mod report;
+mod spread;
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use figure::Figure;
 use files::write_files;
 use points::Course;
 use report::tell;
+use spread::spreads;
 
 #[derive(Args, Clone, Debug)]
 struct ReproduceOptions {
@@ -35,9 +37,13 @@ struct ReproduceOptions {
     /// Fewer numbers of nodes, and shorter runs: a minute or two each on two cores
     #[arg(long)]
     quick: bool,
-    /// Where chance comes from
+    /// The first seed, where chance comes from
     #[arg(long, value_name = "X", default_value_t = 1)]
     seed: u64,
+    /// How many seeds, each a run of its own: medians are shown, and from where to where they lie
+    #[arg(long, value_name = "N", default_value_t = 3,
+        value_parser = clap::value_parser!(u64).range(1..=100))]
+    seeds: u64,
     /// Another value of a parameter of the workload, to see what it changes; several times for
     /// several
     #[arg(long = "param", value_name = "NAME=VALUE")]
@@ -91,14 +97,15 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let mut fine = true;
     for figure in chosen(&options.figures)? {
         check_parameters(registry::find(figure.workload)?, &options.parameters)?;
-        let points = points::run(figure, &options.course()?)?;
-        let judged = judge::judge(figure, &points);
-        write_files(figure, &points, &judged, &options.out)?;
+        let course = options.course()?;
+        let by_seed = points::run(figure, &course)?;
+        let (judged, spreads) = (judge::judge(figure, &by_seed), spreads(&by_seed));
+        write_files(figure, (&by_seed, &spreads, course.seed), &judged, &options.out)?;
         let given = options.given(figure);
         if !given.is_empty() {
             let _ = writeln!(stdout(), "\n  given: {}", given.join(" "));
         }
-        fine &= tell(figure, &points, &judged, &options.out);
+        fine &= tell(figure, (&spreads, &course), &judged, &options.out);
     }
     Ok(u8::from(!fine))
 }
@@ -122,6 +129,7 @@ impl ReproduceOptions {
         Ok(Course {
             quick: self.quick,
             seed: self.seed,
+            seeds: self.seeds,
             parameters: self.parameters.clone(),
             clients_a_node: self.clients,
             xs: self.xs.clone(),
@@ -213,6 +221,12 @@ mod tests {
         lines: &[figure::protocol("score"), figure::protocol("bumper")],
         updates: 0.5,
         seconds: (1.0, 0.1),
+        printed: &[figure::Printed {
+            name: "paper: score",
+            source: "nowhere, section 0",
+            xs: &[2.0, 3.0],
+            says: figure::Says::Share("score", |_| 0.5),
+        }],
         claims: &[figure::Claim {
             what: "speedup",
             measure: Measure::Speedup("bumper", "score"),
@@ -225,6 +239,7 @@ mod tests {
     const COURSE: Course = Course {
         quick: true,
         seed: 3,
+        seeds: 1,
         parameters: Vec::new(),
         clients_a_node: None,
         xs: Vec::new(),
@@ -237,7 +252,7 @@ mod tests {
     fn what_is_asked_for_differently_is_run_differently() {
         let parameters = vec!["initial=10".to_owned(), "reads=100".to_owned()];
         let course = Course { parameters, clients_a_node: Some(1), xs: vec![2.0], ..COURSE };
-        let points = points::run(&SMALL, &course).unwrap();
+        let points = points::run(&SMALL, &course).unwrap().remove(0);
         let seen: Vec<_> = points.iter().map(|point| (point.nodes, point.clients)).collect();
         assert_eq!(seen, [(2, 2), (2, 2)]);
         assert!(points.iter().all(|point| point.aborts == 0.0), "nobody updates: {points:?}");
@@ -248,7 +263,7 @@ mod tests {
             ..COURSE
         };
         let alone = points::run(&SMALL, &course).unwrap();
-        assert_eq!(alone[0].line, "score");
+        assert_eq!(alone[0][0].line, "score");
         assert_ne!(alone, points::run(&SMALL, &Course { xs: vec![2.0], ..COURSE }).unwrap());
         let free = Course { machine: vec!["validate-us=0".to_owned()], ..course.clone() };
         assert_ne!(points::run(&SMALL, &free).unwrap(), alone);
@@ -276,41 +291,81 @@ mod tests {
         let figure = figures::all().find(|it| it.name == "granola-6.13").unwrap();
         let figure = Figure { seconds: (0.1, 0.02), ..*figure };
         let course = Course { xs: vec![10.0], ..COURSE };
-        let points = points::run(&figure, &course).unwrap();
-        assert_eq!(points.len(), 2);
-        for point in &points {
+        let by_seed = points::run(&figure, &course).unwrap();
+        assert_eq!(by_seed[0].len(), 2);
+        for point in &by_seed[0] {
             assert!(0.0 < point.locked && point.locked <= 1.0, "{point:?}");
             assert!(point.several_a_second == point.throughput && point.several_ms > 0.0);
             assert!(point.broken.is_empty(), "{point:?}");
         }
-        let text = points_table(&figure, &points).to_string();
+        let text = points_table(&figure, &spreads(&by_seed)).to_string();
         assert!(text.contains("by the model") && text.contains("locking mode"), "{text}");
-        let judged = judge::judge(&figure, &points);
+        let judged = judge::judge(&figure, &by_seed);
         assert!(judged.iter().all(|it| it.ours.is_finite()), "{judged:?}");
-        assert!(plot::draw(&figure, &points).svg().contains("model, 64"));
+        assert!(plot::draw(&figure, &spreads(&by_seed)).svg().contains("model, 64"));
     }
 
     #[test]
     fn a_figure_is_run_judged_and_written_and_comes_out_the_same_again() {
-        let points = points::run(&SMALL, &COURSE).unwrap();
-        let order: Vec<_> = points.iter().map(|point| (point.nodes, point.line)).collect();
-        assert_eq!(order, [(2, "score"), (2, "bumper"), (3, "score"), (3, "bumper")]);
-        for point in &points {
-            assert!(point.throughput > 20.0 && point.broken.is_empty(), "{point:?}");
+        let course = Course { seeds: 2, ..COURSE };
+        let by_seed = points::run(&SMALL, &course).unwrap();
+        assert_eq!(by_seed.len(), 2);
+        assert_ne!(by_seed[0], by_seed[1], "each seed is a run of its own");
+        for points in &by_seed {
+            let order: Vec<_> = points.iter().map(|point| (point.nodes, point.line)).collect();
+            assert_eq!(order, [(2, "score"), (2, "bumper"), (3, "score"), (3, "bumper")]);
+            for point in points {
+                assert!(point.throughput > 20.0 && point.broken.is_empty(), "{point:?}");
+            }
         }
-        assert_eq!(points::run(&SMALL, &COURSE).unwrap(), points);
-        let judged = judge::judge(&SMALL, &points);
+        assert_eq!(points::run(&SMALL, &course).unwrap(), by_seed);
+        let second = Course { seed: 4, ..COURSE };
+        assert_eq!(points::run(&SMALL, &second).unwrap(), by_seed[1..]);
+        let (judged, spreads) = (judge::judge(&SMALL, &by_seed), spreads(&by_seed));
         assert_eq!(judged[0].met, Some(true), "{judged:?}");
+        let (least, most) = judged[0].range;
+        assert!(least < judged[0].ours && judged[0].ours < most, "{judged:?}");
+        assert!(points_table(&SMALL, &spreads).to_string().contains(".."), "spreads are shown");
         let out = tempfile::tempdir().unwrap();
-        write_files(&SMALL, &points, &judged, out.path()).unwrap();
+        write_files(&SMALL, (&by_seed, &spreads, 3), &judged, out.path()).unwrap();
         let read = |name: &str| std::fs::read(out.path().join(name)).unwrap();
         let table = String::from_utf8(read("small.csv")).unwrap();
-        assert_eq!(table.lines().count(), 1 + 4 + 1 + 1 + 1, "{table}");
+        assert_eq!(table.lines().count(), 1 + 2 * 4 + 1 + 1 + 1 + 1 + 1 + 2, "{table}");
         assert!(
             read("small.svg").starts_with(b"<svg") && read("small.png")[1..].starts_with(b"PNG")
         );
-        assert!(tell(&SMALL, &points, &judged, out.path()));
+        assert!(tell(&SMALL, (&spreads, &course), &judged, out.path()));
         let missed = [Judged { met: Some(false), ..judged[0].clone() }];
-        assert!(!tell(&SMALL, &points, &missed, out.path()));
+        assert!(!tell(&SMALL, (&spreads, &course), &missed, out.path()));
+    }
+
+    #[test]
+    fn how_quick_and_full_runs_differ_is_told() {
+        let said = Course { seeds: 3, ..COURSE }.in_words(&SMALL);
+        let quick = "quick: nodes 2 3, 0.1 s each, seeds 3 to 5; ";
+        assert_eq!(said, format!("{quick}full runs: nodes 2 3 4, 1 s each"));
+        let said = Course { quick: false, xs: vec![9.0], ..COURSE }.in_words(&SMALL);
+        assert_eq!(said, "full: nodes 9, 1 s each, seed 3; quick runs: nodes 2 3, 0.1 s each");
+    }
+
+    #[test]
+    fn what_papers_print_is_drawn_and_has_a_source() {
+        for figure in figures::all() {
+            for printed in figure.printed {
+                assert!(printed.source.contains("section"), "{}", figure.name);
+                assert!(!printed.xs.is_empty(), "{}", figure.name);
+                if let figure::Says::Share(line, _) = printed.says {
+                    assert!(figure.lines.iter().any(|it| it.name == line), "{}", figure.name);
+                    assert!(printed.xs.iter().all(|x| figure.xs.contains(x)), "{}", figure.name);
+                }
+            }
+        }
+        let by_seed = points::run(&SMALL, &COURSE).unwrap();
+        let spreads = spreads(&by_seed);
+        let svg = plot::draw(&SMALL, &spreads).svg();
+        assert!(svg.contains("stroke-dasharray") && svg.contains("paper: score"), "{svg}");
+        let places = SMALL.printed[0].places(&SMALL, &by_seed[0]);
+        let ours = by_seed[0][0].throughput;
+        assert_eq!(places[..1], [(2.0, 0.5 * ours)]);
     }
 }

@@ -1,7 +1,7 @@
 //! A point of a figure: what one run came to.
 
 /// One run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
     pub line: &'static str,
     /// Where on the axis.
@@ -29,6 +29,22 @@ pub struct Point {
 }
 
 impl Point {
+    /// All that was measured, in one order.
+    pub fn numbers_mut(&mut self) -> [&mut f64; 10] {
+        [
+            &mut self.throughput,
+            &mut self.several_a_second,
+            &mut self.several_ms,
+            &mut self.aborts,
+            &mut self.mean_ms,
+            &mut self.p50_ms,
+            &mut self.p99_ms,
+            &mut self.messages_a_commit,
+            &mut self.locked,
+            &mut self.transition_ms,
+        ]
+    }
+
     /// What it shows.
     pub fn shows(&self, quantity: Quantity) -> f64 {
         match quantity {

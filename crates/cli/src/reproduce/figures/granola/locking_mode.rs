@@ -1,13 +1,15 @@
 //! How repositories enter locking mode (figures 6.11 to 6.14), beside the thesis's models.
 
 use super::machines::{CONFLICTS, COORDINATED_OF_ALL, COUNTERS, PERCENT, far};
-use crate::reproduce::figure::{Axis, Figure, Measure, Model, claim, line};
+use crate::reproduce::figure::{Axis, Figure, Measure, Model, Printed, Says, claim, line};
 use crate::reproduce::point::{Point, Quantity};
 
 /// Independent transactions are under way for about ten milliseconds, few conflict, and one in a
 /// hundred is coordinated.
 const ENTER: Figure = Figure {
     axis: CONFLICTS,
+    // "Both axes on this figure are logarithmic" (6.11); figure 6.12 is its like.
+    logarithmic: true,
     parameters: &["distributed=100", "coordinated=1"],
     xs: &[0.01, 0.1, 1.0, 10.0, 50.0],
     quick_xs: &[0.1, 10.0],
@@ -38,11 +40,29 @@ fn locked(point: &Point, way: f64) -> f64 {
     100.0 * (1.0 - (1.0 - point.x / 100.0).powf(concurrent))
 }
 
+/// Where the thesis's curves are drawn: our own values of the axis.
+const CONFLICT_RATES: &[f64] = &[0.01, 0.1, 1.0, 10.0, 50.0];
+
+const fn printed_delay(name: &'static str, source: &'static str, says: fn(f64) -> f64) -> Printed {
+    Printed { name, source, xs: CONFLICT_RATES, says: Says::Number(says) }
+}
+
+/// The thesis's bound for the delay of a transition, in milliseconds: of transactions that conflict
+/// so often, in percent, come so many a second, and each is active for so many milliseconds.
+fn printed_bound(conflicts: f64, rate: f64, active_ms: f64) -> f64 {
+    (1.0 - (1.0 - conflicts / 100.0).powf(rate * active_ms / 1e3)) * active_ms
+}
+
 /// All of them.
 pub const FIGURES: &[Figure] = &[
     Figure {
         name: "granola-6.11",
         about: "Granola, figure 6.11: delay of entering locking mode, by load, model beside it",
+        printed: &[printed_delay(
+            "paper: 10,000 tps",
+            "Granola, section 6.6.1: the bound at 10,000 tps, with votes out for 10 ms",
+            |x| printed_bound(x, 10_000.0, 10.0),
+        )],
         lines: &[
             line("10 clients", "granola", |setting| {
                 far(setting);
@@ -66,6 +86,18 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "granola-6.12",
         about: "Granola, figure 6.12: delay of entering locking mode, by network, model beside it",
+        printed: &[
+            printed_delay(
+                "paper: 0.1 ms",
+                "Granola, section 6.6.1: the bound at 1,000 tps, nodes 0.1 ms apart",
+                |x| printed_bound(x, 1_000.0, 0.1),
+            ),
+            printed_delay(
+                "paper: 10 ms",
+                "Granola, section 6.6.1: the bound at 1,000 tps, nodes 10 ms apart",
+                |x| printed_bound(x, 1_000.0, 10.0),
+            ),
+        ],
         lines: &[
             line("0.1 ms", "granola", |setting| setting.clients = Some(32)),
             line("10 ms", "granola", |setting| {
@@ -86,6 +118,12 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "granola-6.13",
         about: "Granola, figure 6.13: time in locking mode, model beside it",
+        printed: &[Printed {
+            name: "paper: 100 at once",
+            source: "Granola, section 6.6.2: the model with 100 concurrent transactions",
+            xs: CONFLICT_RATES,
+            says: Says::Number(|x| 100.0 * (1.0 - (1.0 - x / 100.0).powi(100))),
+        }],
         axis: COORDINATED_OF_ALL,
         xs: &[0.01, 0.1, 1.0, 10.0, 50.0],
         quick_xs: &[0.1, 10.0],

@@ -1,7 +1,9 @@
 //! TPC-C in one round (figures 6.15 to 6.18).
 
 use super::machines::{CLIENTS, PERCENT, THREE, local};
-use crate::reproduce::figure::{Axis, Figure, Measure, NODES, NOTHING, Target, claim};
+use crate::reproduce::figure::{
+    Axis, Figure, Measure, NODES, NOTHING, Printed, Says, Target, claim,
+};
 use crate::reproduce::point::Quantity;
 
 /// W_YTD, D_YTD and D_NEXT_O_ID in rows of their own.
@@ -53,6 +55,12 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "granola-6.16",
         about: "Granola, figure 6.16: latency of TPC-C's distributed transactions",
+        printed: &[Printed {
+            name: "paper: sinfonia",
+            source: "Granola, section 6.7.1: Sinfonia takes about 60 % longer than Granola",
+            xs: &[2.0, 4.0, 6.0, 8.0, 10.0],
+            says: Says::Share("granola", |_| 1.6),
+        }],
         shows: Quantity::SeveralLatency,
         claims: &[claim(
             "of Sinfonia's, 10 nodes",
