@@ -169,8 +169,12 @@ fn list() {
 
 fn listed(figure: &Figure) -> String {
     let xs = |xs: &[f64]| xs.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
-    let (full, quick) = (xs(figure.xs), xs(figure.quick_xs));
-    format!("{}\n  {}\n  {}: {full}; quick: {quick}\n", figure.name, figure.about, figure.axis.name)
+    let Figure { name, about, axis, seconds: (full, quick), .. } = figure;
+    let (all, few) = (xs(figure.xs), xs(figure.quick_xs));
+    format!(
+        "{name}\n  {about}\n  {}: {all}, {full} s each; quick: {few}, {quick} s each\n",
+        axis.name
+    )
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod files;
 mod groups;
 mod help;
 mod logs;
+mod reproduce;
 mod stopping;
 mod strangers;
 mod suggestions;
