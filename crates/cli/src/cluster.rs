@@ -2,21 +2,25 @@
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
-use crate::admin::Admin;
-use crate::local::{LocalCluster, Plan};
+use crate::admin::{self, Admin};
+use crate::local::{LocalCluster, Plan, further_keys};
+use crate::names;
 use crate::table;
 
 const DIR: &str = "./muesli-cluster";
+/// How long the groups of a new cluster may take to find their leaders.
+const GROUPS_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Args, Clone, Debug)]
 struct UpOptions {
     /// How many servers
-    #[arg(long, value_name = "N", default_value_t = 3,
+    #[arg(long, alias = "nodes", value_name = "N", default_value_t = 3,
         value_parser = clap::value_parser!(u16).range(1..=256))]
-    nodes: u16,
+    servers: u16,
     /// How many loops each of them runs
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -32,7 +36,8 @@ struct UpOptions {
         value_parser = clap::value_parser!(u16).range(1..=9))]
     group: u16,
     /// The protocol
-    #[arg(long, value_name = "NAME", default_value = "score")]
+    #[arg(long, value_name = "NAME", default_value = "score",
+        value_parser = names::protocols(), hide_possible_values = true)]
     protocol: String,
     /// Keep data in memory only: they end with the processes
     #[arg(long)]
@@ -51,8 +56,12 @@ pub fn command() -> Command {
         .default_value(DIR)
         .value_parser(value_parser!(PathBuf))
         .help("The cluster's folder");
-    let node = || Arg::new("node").value_parser(value_parser!(usize)).help("Which");
+    let node = || {
+        let node = Arg::new("node").value_name("SERVER").value_parser(value_parser!(usize));
+        node.help("Which server, from 0")
+    };
     let protocol = Arg::new("protocol").long("protocol").value_name("NAME").default_value("score");
+    let protocol = protocol.value_parser(names::protocols()).hide_possible_values(true);
     Command::new("cluster")
         .about("A local cluster of real processes")
         .subcommand_required(true)
@@ -61,17 +70,17 @@ pub fn command() -> Command {
         .subcommand(UpOptions::augment_args(Command::new("up").about("Start one")))
         .subcommand(
             Command::new("add")
-                .about("Let a further node join a cluster of groups")
+                .about("Let a further server join a cluster of groups")
                 .arg(protocol.help("The cluster's protocol")),
         )
         .subcommand(Command::new("down").about("Stop it"))
-        .subcommand(Command::new("status").about("Say how its nodes do"))
+        .subcommand(Command::new("status").about("Say how its servers do"))
         .subcommand(
-            Command::new("kill").about("End a node as a crash does").arg(node().required(true)),
+            Command::new("kill").about("End a server as a crash does").arg(node().required(true)),
         )
         .subcommand(
             Command::new("restart")
-                .about("Start a node again, or all that do not run, as after `down`")
+                .about("Start a server again, or all that do not run, as after `down`")
                 .arg(node()),
         )
 }
@@ -89,11 +98,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let said = match name {
         "up" => up(&dir, &UpOptions::from_arg_matches(matches)?)?,
         "add" => add(&dir, matches.get_one::<String>("protocol").expect("it has a default"))?,
-        "down" => format!("{} nodes stopped", LocalCluster::open(&dir)?.down()?),
+        "down" => format!("{} stopped", servers(LocalCluster::open(&dir)?.down()?)),
         "status" => status(&LocalCluster::open(&dir)?),
         "kill" => {
             LocalCluster::open(&dir)?.kill(node())?;
-            format!("node {} is dead", node())
+            format!("server {} is dead", node())
         }
         "restart" => restart(&LocalCluster::open(&dir)?, matches.get_one("node").copied())?,
         _ => unreachable!("every subcommand is listed here"),
@@ -103,7 +112,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
-    let nodes = usize::from(options.nodes);
+    let extra = further_keys(&options.extra)?;
+    let nodes = usize::from(options.servers);
     let plan = Plan {
         nodes,
         loops: usize::from(options.loops),
@@ -114,15 +124,18 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
         group: options.group,
         protocol: options.protocol.clone(),
         durable: !options.memory,
-        extra: options.extra.clone(),
+        extra,
         reached: None,
         troubled: false,
     };
     let cluster = LocalCluster::up(dir, &plan)?;
-    Ok(format!("{} nodes serve at {}", cluster.nodes(), cluster.addresses().join(", ")))
+    if options.group > 1 {
+        admin::wait_for_majorities(cluster.addresses(), GROUPS_WITHIN)?;
+    }
+    Ok(format!("{} at {}", serve(nodes), cluster.addresses().join(", ")))
 }
 
-/// Starts a node again, or all that do not run.
+/// Starts a server again, or all that do not run.
 fn restart(cluster: &LocalCluster, node: Option<usize>) -> anyhow::Result<String> {
     let down = |node: &usize| cluster.process(*node).is_none();
     let nodes: Vec<usize> =
@@ -135,10 +148,18 @@ fn restart(cluster: &LocalCluster, node: Option<usize>) -> anyhow::Result<String
     }
     nodes.iter().try_for_each(|node| cluster.wait_until_ready(*node))?;
     Ok(match nodes[..] {
-        [] => "all nodes serve already".to_owned(),
-        [node] => format!("node {node} serves"),
-        _ => format!("{} nodes serve", nodes.len()),
+        [] => "all servers serve already".to_owned(),
+        [node] => format!("server {node} serves"),
+        _ => serve(nodes.len()),
     })
+}
+
+fn servers(count: usize) -> String {
+    if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
+}
+
+fn serve(count: usize) -> String {
+    format!("{} serve{}", servers(count), if count == 1 { "s" } else { "" })
 }
 
 fn add(dir: &std::path::Path, protocol: &str) -> anyhow::Result<String> {
@@ -149,12 +170,12 @@ fn add(dir: &std::path::Path, protocol: &str) -> anyhow::Result<String> {
     admin.join(node as u32, &cluster.addresses()[node])?;
     cluster.start(node)?;
     cluster.wait_until_ready(node)?;
-    Ok(format!("node {node} serves at {}, and holds no members yet", cluster.addresses()[node]))
+    Ok(format!("server {node} serves at {}, and holds no members yet", cluster.addresses()[node]))
 }
 
 fn status(cluster: &LocalCluster) -> String {
     let numbers = ["ready", "servers", "clients", "in-doubt", "messages-sent"];
-    let header = ["node", "address", "process"].into_iter().chain(numbers);
+    let header = ["server", "address", "process"].into_iter().chain(numbers);
     let mut table = table::new(header.map(str::to_owned).collect());
     for node in 0..cluster.nodes() {
         let process = cluster.process(node);

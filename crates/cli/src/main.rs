@@ -1,5 +1,5 @@
 //! The binary `muesli`: demo, benchmarks, simulation, figures of papers, history checking,
-//! calibration, servers and local clusters, their logs, torture.
+//! calibration, servers and local clusters, their logs, torture, shell completions.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! standard error says why.
@@ -9,25 +9,26 @@ mod bench;
 mod calibrate;
 mod check;
 mod cluster;
+mod completions;
 mod config;
 mod demo;
 mod local;
 mod log;
-mod measure;
+mod names;
 mod options;
 #[cfg(test)]
 mod pages;
-mod report;
+mod reach;
 mod reproduce;
 mod simulate;
 mod start;
-mod survive;
 mod table;
 mod torture;
 
 use std::process::ExitCode;
 
-use clap::{Command, error::ErrorKind};
+use clap::Command;
+use clap::error::{ContextKind, ErrorKind};
 
 /// Loops free what other loops allocated: the system's allocator locks for that, this one does not.
 #[global_allocator]
@@ -66,6 +67,7 @@ fn command() -> Command {
         .subcommand(admin::command())
         .subcommand(log::command())
         .subcommand(torture::command())
+        .subcommand(completions::command())
 }
 
 fn main() -> ExitCode {
@@ -85,12 +87,14 @@ fn main() -> ExitCode {
         Some(("admin", matches)) => admin::run(matches),
         Some(("log", matches)) => log::run(matches),
         Some(("torture", matches)) => torture::run(matches),
+        Some(("completions", matches)) => completions::run(matches, command()),
         _ => unreachable!("every subcommand is listed here"),
     };
     match done {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("muesli: {error:#}");
+            // Only the first line stands at the margin: the others belong to it.
+            eprintln!("muesli: {}", format!("{error:#}").replace('\n', "\n  "));
             ExitCode::from(UNUSABLE)
         }
     }
@@ -110,6 +114,9 @@ fn explain(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    // Where one name was meant, the others need not be listed.
+    let is_meant = error.get(ContextKind::SuggestedValue).is_some();
+    let lines = lines.filter(|line| !(is_meant && line.starts_with("[possible values:")));
     let said =
         lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let said = said.collect::<Vec<_>>().join("\n  ");

@@ -1,10 +1,8 @@
 //! Options that several commands share, and what they say about workloads.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::bail;
 use clap::{ArgMatches, Args, Command};
 use muesli_core::Secret;
 use muesli_workloads::available::{Description, WORKLOADS};
@@ -46,19 +44,6 @@ pub fn chosen(matches: &ArgMatches) -> (&'static Description, &ArgMatches) {
     let (name, matches) = matches.subcommand().expect("a workload is required");
     let found = WORKLOADS.iter().find(|workload| workload.name == name);
     (found.expect("the subcommands are the workloads"), matches)
-}
-
-/// Looks whether each parameter is given once.
-///
-/// # Errors
-/// One is given twice.
-pub fn each_once(parameters: &[String]) -> anyhow::Result<()> {
-    let name = |text: &str| text.split('=').next().unwrap_or_default().trim().to_owned();
-    let mut seen = BTreeSet::new();
-    match parameters.iter().find(|text| !seen.insert(name(text))) {
-        Some(again) => bail!("--param {} is given twice", name(again)),
-        None => Ok(()),
-    }
 }
 
 fn parameters(workload: &Description) -> String {

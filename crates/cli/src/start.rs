@@ -77,13 +77,13 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     });
     // Whoever started this may read the address; that it has gone away is no matter.
     let mut out = stdout();
-    let _ = writeln!(out, "node {node} listens on {}; {data}", server.address());
+    let _ = writeln!(out, "server {node} listens on {}; {data}", server.address());
     let _ = out.flush();
     match server.run() {
         Err(Failed::Restart) => return Err(begin_again()),
         ended => ended?,
     }
-    let _ = writeln!(out, "node {node} stopped");
+    let _ = writeln!(out, "server {node} stopped");
     Ok(0)
 }
 

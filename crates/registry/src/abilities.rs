@@ -24,6 +24,17 @@ pub struct NotStrict {
     pub name: String,
 }
 
+/// Copies of repositories under a protocol that keeps none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "protocol `{name}` keeps no copies of repositories that live elsewhere; these do: {}",
+    with_caches().join(", ")
+)]
+pub struct NoCaches {
+    /// The protocol.
+    pub name: String,
+}
+
 /// A timestamp lease under a protocol whose timestamps follow no clock.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
@@ -79,6 +90,21 @@ pub fn timestamp_step(name: &str) -> Result<Nanos, NoTimestampLeases> {
     step.ok_or_else(|| NoTimestampLeases { name: name.to_owned() })
 }
 
+/// The protocols under which nodes can keep copies of repositories that live elsewhere.
+pub fn with_caches() -> Vec<&'static str> {
+    those(|it| it.keeps_copies())
+}
+
+/// Looks whether nodes can keep copies of repositories that live elsewhere under the protocol
+/// called `name`, if they are to.
+///
+/// # Errors
+/// They are to, and cannot.
+pub fn check_caches(name: &str, caches: bool) -> Result<(), NoCaches> {
+    let fits = !caches || of(name, |it| it.keeps_copies());
+    if fits { Ok(()) } else { Err(NoCaches { name: name.to_owned() }) }
+}
+
 /// The protocols under which clients may have timestamp leases.
 pub fn with_timestamp_leases() -> Vec<&'static str> {
     those(|it| it.timestamp_step().is_some())
@@ -119,6 +145,8 @@ mod tests {
             assert_eq!(check_strict(name, true).is_ok(), strict, "{name}");
             assert!(check_strict(name, false).is_ok(), "{name}");
             assert_eq!(timestamp_step(name).is_ok(), granola, "{name}");
+            assert_eq!(check_caches(name, true).is_ok(), granola, "{name}");
+            assert!(check_caches(name, false).is_ok(), "{name}");
         }
         assert_eq!(timestamp_step("granola"), Ok(Nanos(1_024)));
         assert!(check_strict("2pc", true).is_ok(), "an earlier name");

@@ -35,7 +35,9 @@ impl Admin {
         protocol: &str,
         secret: Option<Secret>,
     ) -> anyhow::Result<Admin> {
-        Survey::of(&addresses, secret.as_ref())?.prove()?;
+        let survey = Survey::of(&addresses, secret.as_ref())?;
+        survey.check_groups()?;
+        survey.prove()?;
         let connect = Connect {
             addresses: addresses.clone(),
             protocol: protocol.to_owned(),
@@ -81,7 +83,7 @@ impl Admin {
             row.with_server(server, &addresses, known + more, shape)
         })?;
         self.survey()?.tell(&row);
-        Ok(format!("node {server} may come in; it holds no members yet"))
+        Ok(format!("server {server} may come in; it holds no members yet"))
     }
 
     /// Takes a server that holds no members off the list, for good.
@@ -95,7 +97,7 @@ impl Admin {
         let row = self.change(move |row| row.without_server(server, shape))?;
         // It is one of those that are told, and stops then.
         survey.tell(&row);
-        Ok(format!("node {server} has left the cluster for good; it stops if it runs"))
+        Ok(format!("server {server} has left the cluster for good; it stops if it runs"))
     }
 
     /// Moves a member, and waits until it takes part where it lives now.

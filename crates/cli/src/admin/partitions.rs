@@ -4,6 +4,7 @@ use clap::{Arg, Command, value_parser};
 use muesli::{Connect, Db, PlacedPartition, RepositoryId};
 use muesli_core::Secret;
 
+use crate::reach;
 use crate::table;
 
 /// The subcommands.
@@ -21,6 +22,7 @@ pub fn commands() -> [Command; 2] {
 }
 
 fn connect(addresses: Vec<String>, protocol: &str, secret: Option<Secret>) -> anyhow::Result<Db> {
+    reach::first(&addresses)?;
     let protocol = protocol.to_owned();
     Ok(Db::connect_with(Connect { addresses, protocol, secret, ..Connect::default() })?)
 }

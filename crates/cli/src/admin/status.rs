@@ -3,7 +3,7 @@
 use anyhow::bail;
 use muesli_cluster::visit::{self, Visited};
 
-use super::survey::{WITHIN, map_of};
+use crate::reach::{self, WITHIN};
 use crate::table;
 
 /// A line for each number, and a column for each server of the cluster that one of these addresses
@@ -12,7 +12,7 @@ use crate::table;
 /// # Errors
 /// No server answers.
 pub fn status(addresses: &[String]) -> anyhow::Result<String> {
-    let map = map_of(addresses)?;
+    let map = reach::first(addresses)?.welcome.map;
     let there = map.servers.iter().filter(|(node, _)| !map.left.contains(node));
     let asked: Vec<_> =
         there.map(|(node, address)| (node, visit::status(address, WITHIN).ok())).collect();

@@ -1,7 +1,5 @@
 //! What the servers of a cluster say of themselves.
 
-use std::time::Duration;
-
 use anyhow::{Context, bail};
 use muesli_cluster::control::Control;
 use muesli_cluster::map::MapParts;
@@ -9,8 +7,7 @@ use muesli_cluster::visit::{Visit, VisitError};
 use muesli_core::{Lag, NodeId, Post, RepositoryId, Secret};
 use muesli_group::placement::{Row, Shape};
 
-/// How long a server may take to answer.
-pub const WITHIN: Duration = Duration::from_secs(1);
+use crate::reach::{self, WITHIN};
 
 /// A server, and what it said.
 pub struct Surveyed {
@@ -37,12 +34,9 @@ impl Survey {
     /// what they are told later.
     ///
     /// # Errors
-    /// None of them answers, or the cluster has no groups.
+    /// None of them answers.
     pub fn of(addresses: &[String], secret: Option<&Secret>) -> anyhow::Result<Survey> {
-        let map = map_of(addresses)?;
-        if map.group <= 1 {
-            bail!("this cluster has no groups: `group` is 1, and repositories stay where they are");
-        }
+        let map = reach::first(addresses)?.welcome.map;
         let ask = |(node, address): &(NodeId, String)| {
             let visit = Visit::begin(address, WITHIN);
             let said = say(visit, &Control::AskMembers);
@@ -56,6 +50,23 @@ impl Survey {
         });
         let shape = Shape { group: map.group, loops: map.loops };
         Ok(Survey { shape, servers, map, secret: secret.cloned() })
+    }
+
+    /// Looks whether the cluster has groups, whose members can be moved.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn check_groups(&self) -> anyhow::Result<()> {
+        if self.shape.group <= 1 {
+            bail!("this cluster has no groups: `group` is 1, and repositories stay where they are");
+        }
+        Ok(())
+    }
+
+    /// The servers that do not answer, a line each.
+    pub fn silent(&self) -> impl Iterator<Item = String> + '_ {
+        let silent = self.servers.iter().filter(|server| server.answer.is_none());
+        silent.map(|server| format!("node {} at {} does not answer", server.node.0, server.address))
     }
 
     /// Proves to one of the servers that this is an administrator.
@@ -85,8 +96,8 @@ impl Survey {
         if !self.servers.iter().any(|it| is_of(it.node)) {
             let gone = self.map.left.iter().any(|node| is_of(*node));
             match gone {
-                true => bail!("node {server} has left the cluster"),
-                false => bail!("there is no node {server}"),
+                true => bail!("server {server} has left the cluster"),
+                false => bail!("there is no server {server}"),
             }
         }
         Ok(())
@@ -132,18 +143,6 @@ impl Survey {
             say(visit, &word); // Who does not hear it is told by the others.
         }
     }
-}
-
-/// The map, as the first server says that answers.
-pub fn map_of(addresses: &[String]) -> anyhow::Result<MapParts> {
-    let mut trouble = "no address was given".to_owned();
-    for address in addresses {
-        match Visit::begin(address, WITHIN) {
-            Ok(visit) => return Ok(visit.welcome.map),
-            Err(error) => trouble = error.to_string(),
-        }
-    }
-    bail!("no server answers: {trouble}")
 }
 
 type Members = (u64, Vec<(RepositoryId, Post)>);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use muesli_cluster::{ClusterId, read_secret};
 use muesli_core::NodeId;
 
-use super::values::{bytes, limit, millis, nanos, number, put, text_of, truth};
+use super::values::{bytes, limit, millis, nanos, number, protocol, put, text_of, truth};
 use super::{Config, PREFIX};
 
 /// A key, and what it does.
@@ -215,7 +215,7 @@ pub const KEYS: &[Key] = &[
         value: "NAME",
         default: "score",
         help: "The protocol that orders transactions",
-        set: |config, text| text_of(text, &mut config.server.protocol),
+        set: |config, text| put(&mut config.server.protocol, protocol(text)?),
     },
     Key {
         name: "masters",

@@ -17,6 +17,8 @@ use muesli_cluster::{Durability, ServerOptions};
 
 pub use keys::{KEYS, Key};
 
+use crate::names;
+
 /// What the variables of the environment begin with.
 pub const PREFIX: &str = "MUESLI_";
 
@@ -73,9 +75,9 @@ impl Config {
     pub fn check_variables(names: impl Iterator<Item = String>) -> anyhow::Result<()> {
         for name in names.filter(|name| name.starts_with(PREFIX)) {
             if KEYS.iter().all(|key| key.variable() != name) {
-                let nearest = nearest(&name[PREFIX.len()..].to_lowercase());
-                let near = format!("{PREFIX}{}", nearest.to_uppercase());
-                bail!("there is no variable `{name}`; the nearest is `{near}`");
+                let variables: Vec<_> = KEYS.iter().map(Key::variable).collect();
+                let meant = meant(&name, variables.iter().map(String::as_str));
+                bail!("there is no variable `{name}`{meant}");
             }
         }
         Ok(())
@@ -85,7 +87,8 @@ impl Config {
         let table: toml::Table = text.parse().with_context(|| format!("{path} is no TOML"))?;
         for (name, value) in table {
             let Some(key) = KEYS.iter().find(|key| key.name == name) else {
-                bail!("{path}: there is no key `{name}`; the nearest is `{}`", nearest(&name));
+                let meant = meant(&name, KEYS.iter().map(|key| key.name));
+                bail!("{path}: there is no key `{name}`{meant}");
             };
             let value = plain(&value)
                 .with_context(|| format!("{path}: `{name}` takes one value, not a table"))?;
@@ -100,10 +103,12 @@ impl Config {
     }
 }
 
-/// The key that is spelt most like `name`.
-fn nearest(name: &str) -> &'static str {
-    let alike = |key: &&Key| (strsim::jaro_winkler(key.name, name) * 1e6) as u64;
-    KEYS.iter().max_by_key(alike).map_or("", |key| key.name)
+/// The name that is spelt most like `name`, as a question; where none is, where all are listed.
+fn meant<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    match names::nearest(name, names) {
+        None => "; `muesli start --help` lists all".to_owned(),
+        meant => names::question(meant),
+    }
 }
 
 /// A value of a file as the text that the environment would hold.
@@ -207,7 +212,7 @@ mod tests {
         assert!(error("listen = ").contains("is no TOML"));
         let names = |name: &str| ["HOME", "MUESLI_LISTEN", name].map(str::to_owned).into_iter();
         let unknown = Config::check_variables(names("MUESLI_DATADIR")).unwrap_err().to_string();
-        assert!(unknown.contains("`MUESLI_DATADIR`; the nearest is `MUESLI_DATA_DIR`"));
+        assert!(unknown.contains("`MUESLI_DATADIR`; did you mean `MUESLI_DATA_DIR`?"));
         assert!(Config::check_variables(names("MUESLI_NODE")).is_ok());
     }
 }

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use muesli_core::Nanos;
+use muesli_registry::{is_known, names as protocol_names};
+
+use crate::names;
 
 /// Takes a value.
 pub(super) fn put<T>(place: &mut T, value: T) -> Result<(), String> {
@@ -14,6 +17,17 @@ pub(super) fn put<T>(place: &mut T, value: T) -> Result<(), String> {
 pub(super) fn text_of(text: &str, place: &mut String) -> Result<(), String> {
     text.clone_into(place);
     Ok(())
+}
+
+/// The name of a protocol, or one that it had earlier.
+pub(super) fn protocol(text: &str) -> Result<String, String> {
+    if is_known(text) {
+        return Ok(text.to_owned());
+    }
+    Err(match names::nearest(text, protocol_names().into_iter()) {
+        None => format!("there is no such protocol; there are: {}", protocol_names().join(", ")),
+        meant => format!("there is no such protocol{}", names::question(meant)),
+    })
 }
 
 /// A number within bounds; `_` may divide its digits.

@@ -12,6 +12,9 @@ pub type Colour = [u8; 3];
 /// Letters are so wide and high, in pixels.
 pub const LETTER: i32 = 8;
 
+/// A dash is so long, and so is what is left out after it, in pixels.
+const DASH: i32 = 6;
+
 /// A picture under way.
 pub struct Canvas {
     width: i32,
@@ -52,6 +55,26 @@ impl Canvas {
             let x = from.0 + (to.0 - from.0) * step / steps;
             let y = from.1 + (to.1 - from.1) * step / steps;
             self.dot(x - thick / 2, y - thick / 2, thick, thick, colour);
+        }
+    }
+
+    /// A thin line of dashes.
+    pub fn dashes(&mut self, from: (i32, i32), to: (i32, i32), colour: Colour) {
+        let _ = writeln!(
+            self.svg,
+            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" \
+             stroke-dasharray=\"{DASH}\"/>",
+            from.0,
+            from.1,
+            to.0,
+            to.1,
+            hex(colour)
+        );
+        let steps = (to.0 - from.0).abs().max((to.1 - from.1).abs()).max(1);
+        for step in (0..=steps).filter(|step| step / DASH % 2 == 0) {
+            let x = from.0 + (to.0 - from.0) * step / steps;
+            let y = from.1 + (to.1 - from.1) * step / steps;
+            self.dot(x, y, 1, 1, colour);
         }
     }
 
@@ -131,6 +154,7 @@ mod tests {
     fn both_pictures_show_what_was_drawn() {
         let mut canvas = Canvas::new(40, 20);
         canvas.line((0, 10), (39, 10), 1, [255, 0, 0]);
+        canvas.dashes((0, 15), (39, 15), [0, 255, 0]);
         canvas.mark((-5, -5), 4, [0, 0, 0]);
         canvas.text((2, 2), "a<µ", [0, 0, 255]);
         let svg = canvas.svg();
@@ -142,7 +166,7 @@ mod tests {
         assert_eq!(pixels, canvas.pixels);
         let (pixels, _) = pixels.as_chunks::<3>();
         let count = |colour: Colour| pixels.iter().filter(|it| **it == colour).count();
-        assert_eq!(count([255, 0, 0]), 40);
+        assert_eq!((count([255, 0, 0]), count([0, 255, 0])), (40, 22));
         assert!(count([0, 0, 255]) > 20 && count([0, 0, 0]) == 0);
     }
 }

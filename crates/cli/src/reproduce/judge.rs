@@ -1,14 +1,17 @@
 //! What the points say about what the paper says.
 
-use super::figures::{Claim, Figure, Measure};
-use super::points::Point;
+use super::figure::{Claim, Figure, Measure};
+use super::point::Point;
+use super::spread::median;
 
 /// A claim beside what was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     pub what: &'static str,
     pub paper: Option<f64>,
+    /// The median of what the seeds say, and from where to where they lie.
     pub ours: f64,
+    pub range: (f64, f64),
     /// `None`: there is no target.
     pub met: Option<bool>,
 }
@@ -20,15 +23,18 @@ impl Judged {
     }
 }
 
-/// Judges all claims of a figure.
-pub fn judge(figure: &Figure, points: &[Point]) -> Vec<Judged> {
-    figure.claims.iter().map(|claim| judge_one(figure, claim, points)).collect()
+/// Judges all claims of a figure by the points of each seed, of which there is one at least.
+pub fn judge(figure: &Figure, by_seed: &[Vec<Point>]) -> Vec<Judged> {
+    figure.claims.iter().map(|claim| judge_one(figure, claim, by_seed)).collect()
 }
 
-fn judge_one(figure: &Figure, claim: &Claim, points: &[Point]) -> Judged {
-    let ours = measured(figure, claim.measure, points);
+fn judge_one(figure: &Figure, claim: &Claim, by_seed: &[Vec<Point>]) -> Judged {
+    let of = |points: &Vec<Point>| measured(figure, claim.measure, points);
+    let mut all: Vec<f64> = by_seed.iter().map(of).collect();
+    all.sort_by(f64::total_cmp);
+    let (ours, range) = (median(&all), (all[0], all[all.len() - 1]));
     let met = claim.target.map(|target| target.is_met(ours));
-    Judged { what: claim.what, paper: claim.paper, ours, met }
+    Judged { what: claim.what, paper: claim.paper, ours, range, met }
 }
 
 fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
@@ -75,7 +81,9 @@ fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::figures::{self, Model, Quantity};
+    use crate::reproduce::figure::Model;
+    use crate::reproduce::figures;
+    use crate::reproduce::point::Quantity;
 
     fn point(line: &'static str, nodes: usize, throughput: f64, aborts: f64) -> Point {
         Point {

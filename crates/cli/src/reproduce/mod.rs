@@ -1,35 +1,49 @@
 //! `muesli reproduce`: a paper's figure in the simulator, beside what the paper says.
 
 mod canvas;
+mod figure;
 mod figures;
+mod files;
 mod judge;
 mod plot;
+mod point;
 mod points;
+mod report;
+mod spread;
 
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
+use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use muesli_registry::{NoProtocol, canonical_name, names};
+use muesli_registry::{NoProtocol, canonical_name, names as protocol_names};
+use muesli_workloads::available;
 
-use crate::table::{self, grouped};
-use figures::{Figure, Quantity, Target};
-use judge::Judged;
-use points::{Course, Point};
+use crate::names::{self, check_parameters};
+use figure::Figure;
+use files::write_files;
+use points::Course;
+use report::tell;
+use spread::spreads;
 
 #[derive(Args, Clone, Debug)]
 struct ReproduceOptions {
     /// `list`, or what to reproduce; several with commas between, or `all`
-    #[arg(value_name = "FIGURES", value_delimiter = ',', required = true)]
+    #[arg(value_name = "FIGURES", value_delimiter = ',', required = true,
+        value_parser = figure_names(), hide_possible_values = true)]
     figures: Vec<String>,
     /// Fewer numbers of nodes, and shorter runs: a minute or two each on two cores
     #[arg(long)]
     quick: bool,
-    /// Where chance comes from
+    /// The first seed, where chance comes from
     #[arg(long, value_name = "X", default_value_t = 1)]
     seed: u64,
+    /// How many seeds, each a run of its own: medians are shown, and from where to where they lie
+    #[arg(long, value_name = "N", default_value_t = 3,
+        value_parser = clap::value_parser!(u64).range(1..=100))]
+    seeds: u64,
     /// Another value of a parameter of the workload, to see what it changes; several times for
     /// several
     #[arg(long = "param", value_name = "NAME=VALUE")]
@@ -41,7 +55,8 @@ struct ReproduceOptions {
     #[arg(long = "at", value_name = "X", value_delimiter = ',')]
     xs: Vec<f64>,
     /// Other protocols in place of those of the figure's lines, in their order, with commas between
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',',
+        value_parser = names::protocols(), hide_possible_values = true)]
     protocols: Vec<String>,
     /// Another number of replicas
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
@@ -62,7 +77,7 @@ pub fn command() -> Command {
         .after_help(
             "`muesli reproduce list` says what there is. Each figure is written to the folder as \
              a table (NAME.csv) and a plot (NAME.svg, NAME.png). Runs take place in virtual time \
-             on models of the papers' clusters; docs/inside/reproduce.md says what they stand on. \
+             on models of the papers' clusters; docs/reproduce.md says what they stand on. \
              Exit status: 0 all targets are met, 1 some are not, or a check of a run does not \
              hold.",
         );
@@ -81,14 +96,16 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let mut fine = true;
     for figure in chosen(&options.figures)? {
-        let points = points::run(figure, &options.course()?)?;
-        let judged = judge::judge(figure, &points);
-        write_files(figure, &points, &judged, &options.out)?;
+        check_parameters(available::find(figure.workload)?, &options.parameters)?;
+        let course = options.course()?;
+        let by_seed = points::run(figure, &course)?;
+        let (judged, spreads) = (judge::judge(figure, &by_seed), spreads(&by_seed));
+        write_files(figure, (&by_seed, &spreads, course.seed), &judged, &options.out)?;
         let given = options.given(figure);
         if !given.is_empty() {
             let _ = writeln!(stdout(), "\n  given: {}", given.join(" "));
         }
-        fine &= tell(figure, &points, &judged, &options.out);
+        fine &= tell(figure, (&spreads, &course), &judged, &options.out);
     }
     Ok(u8::from(!fine))
 }
@@ -106,12 +123,13 @@ impl ReproduceOptions {
 
     fn course(&self) -> Result<Course, NoProtocol> {
         let protocol = |name: &String| {
-            let found = names().into_iter().find(|known| *known == canonical_name(name));
+            let found = protocol_names().into_iter().find(|known| *known == canonical_name(name));
             found.ok_or_else(|| NoProtocol::unknown(name))
         };
         Ok(Course {
             quick: self.quick,
             seed: self.seed,
+            seeds: self.seeds,
             parameters: self.parameters.clone(),
             clients_a_node: self.clients,
             xs: self.xs.clone(),
@@ -137,160 +155,34 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Figure>> {
     Ok(all)
 }
 
+/// What can be asked for.
+fn figure_names() -> PossibleValuesParser {
+    let names = figures::all().map(|figure| figure.name);
+    PossibleValuesParser::new(["list", "all"].into_iter().chain(names))
+}
+
+/// What there is: of each figure what it shows, and where.
 fn list() {
-    let mut table = table::new(["name", "what", "over", "at"].map(str::to_owned).into());
-    for figure in figures::all() {
-        let xs: Vec<_> = figure.xs.iter().map(ToString::to_string).collect();
-        let (name, about) = (figure.name.to_owned(), figure.about.to_owned());
-        table.add_row([name, about, figure.axis.name.to_owned(), xs.join(" ")]);
-    }
-    // Here and below: a reader that has gone away is no matter.
-    let _ = writeln!(stdout(), "{table}");
+    // A reader that has gone away is no matter.
+    let _ = write!(stdout(), "{}", figures::all().map(listed).collect::<String>());
 }
 
-/// Says what was seen; whether all is as it should be.
-fn tell(figure: &Figure, points: &[Point], judged: &[Judged], out: &Path) -> bool {
-    let machine = (figure.machine)();
-    let text = format!(
-        "\n{}\n  workload: {} {}\n  machine: {}\n  chosen: {}",
-        figure.about,
-        figure.workload,
-        figure.parameters.join(" "),
-        machine.about,
-        figure.chosen
-    );
-    let _ = writeln!(stdout(), "{text}");
-    let _ =
-        writeln!(stdout(), "{}\n{}", points_table(figure, points), claims_table(figure, judged));
-    let _ = writeln!(stdout(), "written to {}", out.join(figure.name).display());
-    let broken = points.iter().flat_map(|point| point.broken.iter().map(move |it| (point, it)));
-    let mut fine = judged.iter().all(|judged| judged.met != Some(false));
-    for (point, broken) in broken {
-        let _ = writeln!(stdout(), "BROKEN: {} at {}: {broken}", point.line, point.x);
-        fine = false;
-    }
-    fine
-}
-
-fn points_table(figure: &Figure, points: &[Point]) -> comfy_table::Table {
-    let mut header = vec!["line", figure.axis.name];
-    header.extend(["nodes", "clients"].into_iter().filter(|name| *name != figure.axis.name));
-    header.extend(["committed/s", "updates aborted", "p50", "p99", "messages"]);
-    let special = (figure.shows != Quantity::Throughput).then_some(figure.shows);
-    header.extend(special.map(Quantity::name));
-    header.extend(figure.models.first().map(|_| "by the model"));
-    let mut table = table::new(header.iter().map(|name| (*name).to_owned()).collect());
-    for point in points {
-        let mut row = vec![point.line.to_owned(), point.x.to_string()];
-        let counts = [("nodes", point.nodes.to_string()), ("clients", point.clients.to_string())];
-        let counts = counts.into_iter().filter(|(name, _)| *name != figure.axis.name);
-        row.extend(counts.map(|(_, count)| count));
-        row.extend([
-            grouped(point.throughput.round() as u64),
-            format!("{:.1} %", point.aborts * 100.0),
-            table::micros(point.p50_ms * 1e3),
-            table::micros(point.p99_ms * 1e3),
-            format!("{:.1}", point.messages_a_commit),
-        ]);
-        row.extend(special.map(|quantity| format!("{:.3}", point.shows(quantity))));
-        let model = figure.models.iter().find(|model| model.of == point.line);
-        row.extend(model.map(|model| format!("{:.3}", (model.says)(point))));
-        table.add_row(row);
-    }
-    table
-}
-
-fn claims_table(figure: &Figure, judged: &[Judged]) -> comfy_table::Table {
-    let header = ["claim", "paper", "ours", "ours/paper", "target", ""];
-    let mut table = table::new(header.map(str::to_owned).into());
-    for (claim, judged) in figure.claims.iter().zip(judged) {
-        let number = |number: Option<f64>| number.map_or("-".to_owned(), |it| format!("{it:.2}"));
-        let target = match claim.target {
-            None => "-".to_owned(),
-            Some(Target::Least(least)) => format!("at least {least}"),
-            Some(Target::Most(most)) => format!("at most {most}"),
-        };
-        let met = match judged.met {
-            None => "",
-            Some(true) => "met",
-            Some(false) => "MISSED",
-        };
-        table.add_row([
-            judged.what.to_owned(),
-            number(judged.paper),
-            number(Some(judged.ours)),
-            number(judged.ratio()),
-            target,
-            met.to_owned(),
-        ]);
-    }
-    table
-}
-
-/// Writes the table and the plots.
-fn write_files(
-    figure: &Figure,
-    points: &[Point],
-    judged: &[Judged],
-    out: &Path,
-) -> anyhow::Result<()> {
-    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let canvas = plot::draw(figure, points);
-    for (extension, bytes) in [
-        ("csv", csv(points, judged).into_bytes()),
-        ("svg", canvas.svg().into_bytes()),
-        ("png", canvas.png()?),
-    ] {
-        let path = out.join(format!("{}.{extension}", figure.name));
-        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
-}
-
-/// Points, then claims, each a table of its own.
-fn csv(points: &[Point], judged: &[Judged]) -> String {
-    let mut text = "line,x,nodes,clients,committed_a_second,several_a_second,updates_aborted,\
-         mean_ms,several_ms,p50_ms,p99_ms,messages_a_commit,locked,transition_ms\n"
-        .to_owned();
-    for point in points {
-        text += &format!(
-            "\"{}\",{},{},{},{:.1},{:.1},{:.5},{:.4},{:.4},{:.3},{:.3},{:.2},{:.5},{:.4}\n",
-            point.line,
-            point.x,
-            point.nodes,
-            point.clients,
-            point.throughput,
-            point.several_a_second,
-            point.aborts,
-            point.mean_ms,
-            point.several_ms,
-            point.p50_ms,
-            point.p99_ms,
-            point.messages_a_commit,
-            point.locked,
-            point.transition_ms,
-        );
-    }
-    text += "\nclaim,paper,ours,ours_over_paper,met\n";
-    let number = |number: Option<f64>| number.map_or(String::new(), |it| format!("{it:.4}"));
-    for judged in judged {
-        let met = judged.met.map_or(String::new(), |met| met.to_string());
-        text += &format!(
-            "\"{}\",{},{},{},{met}\n",
-            judged.what,
-            number(judged.paper),
-            number(Some(judged.ours)),
-            number(judged.ratio())
-        );
-    }
-    text
+fn listed(figure: &Figure) -> String {
+    let xs = |xs: &[f64]| xs.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
+    let Figure { name, about, axis, seconds: (full, quick), .. } = figure;
+    let (all, few) = (xs(figure.xs), xs(figure.quick_xs));
+    format!(
+        "{name}\n  {about}\n  {}: {all}, {full} s each; quick: {few}, {quick} s each\n",
+        axis.name
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::figures::Measure;
+    use super::figure::{self, Measure, Target};
+    use super::judge::Judged;
+    use super::report::points_table;
     use super::*;
-    use muesli_workloads::available;
 
     #[test]
     fn every_figure_names_what_there_is() {
@@ -303,7 +195,7 @@ mod tests {
                 let clients = figure.clients_a_node * setting.nodes as u32;
                 let built = workload.build(&setting.parameters, setting.clients.unwrap_or(clients));
                 assert!(built.is_ok(), "{}: {:?}", figure.name, setting.parameters);
-                assert!(names().contains(&line.protocol), "{}", figure.name);
+                assert!(protocol_names().contains(&line.protocol), "{}", figure.name);
             }
             assert!(figure.quick_xs.iter().all(|x| figure.xs.contains(x)), "{}", figure.name);
             let lines = figure.lines.iter().map(|line| line.name);
@@ -330,21 +222,28 @@ mod tests {
         clients_a_node: 2,
         xs: &[2.0, 3.0, 4.0],
         quick_xs: &[2.0, 3.0],
-        lines: &[figures::protocol("score"), figures::protocol("bumper")],
+        lines: &[figure::protocol("score"), figure::protocol("bumper")],
         updates: 0.5,
         seconds: (1.0, 0.1),
-        claims: &[figures::Claim {
+        printed: &[figure::Printed {
+            name: "paper: score",
+            source: "nowhere, section 0",
+            xs: &[2.0, 3.0],
+            says: figure::Says::Share("score", |_| 0.5),
+        }],
+        claims: &[figure::Claim {
             what: "speedup",
             measure: Measure::Speedup("bumper", "score"),
             paper: Some(1.0),
             target: Some(Target::Least(0.1)),
         }],
-        ..figures::NOTHING
+        ..figure::NOTHING
     };
 
     const COURSE: Course = Course {
         quick: true,
         seed: 3,
+        seeds: 1,
         parameters: Vec::new(),
         clients_a_node: None,
         xs: Vec::new(),
@@ -357,7 +256,7 @@ mod tests {
     fn what_is_asked_for_differently_is_run_differently() {
         let parameters = vec!["initial=10".to_owned(), "reads=100".to_owned()];
         let course = Course { parameters, clients_a_node: Some(1), xs: vec![2.0], ..COURSE };
-        let points = points::run(&SMALL, &course).unwrap();
+        let points = points::run(&SMALL, &course).unwrap().remove(0);
         let seen: Vec<_> = points.iter().map(|point| (point.nodes, point.clients)).collect();
         assert_eq!(seen, [(2, 2), (2, 2)]);
         assert!(points.iter().all(|point| point.aborts == 0.0), "nobody updates: {points:?}");
@@ -368,7 +267,7 @@ mod tests {
             ..COURSE
         };
         let alone = points::run(&SMALL, &course).unwrap();
-        assert_eq!(alone[0].line, "score");
+        assert_eq!(alone[0][0].line, "score");
         assert_ne!(alone, points::run(&SMALL, &Course { xs: vec![2.0], ..COURSE }).unwrap());
         let free = Course { machine: vec!["validate-us=0".to_owned()], ..course.clone() };
         assert_ne!(points::run(&SMALL, &free).unwrap(), alone);
@@ -385,7 +284,7 @@ mod tests {
 
     #[test]
     fn lines_under_other_protocols_are_told_with_their_names() {
-        let line = "reproduce small --protocols gmu --param reads=9 --replicas 1";
+        let line = "reproduce bumper-fig3 --protocols gmu --param reads=9 --replicas 1";
         let matches = command().get_matches_from(line.split(' '));
         let options = ReproduceOptions::from_arg_matches(&matches).unwrap();
         assert_eq!(options.given(&SMALL), ["reads=9", "score=gmu", "replicas=1"]);
@@ -396,41 +295,81 @@ mod tests {
         let figure = figures::all().find(|it| it.name == "granola-6.13").unwrap();
         let figure = Figure { seconds: (0.1, 0.02), ..*figure };
         let course = Course { xs: vec![10.0], ..COURSE };
-        let points = points::run(&figure, &course).unwrap();
-        assert_eq!(points.len(), 2);
-        for point in &points {
+        let by_seed = points::run(&figure, &course).unwrap();
+        assert_eq!(by_seed[0].len(), 2);
+        for point in &by_seed[0] {
             assert!(0.0 < point.locked && point.locked <= 1.0, "{point:?}");
             assert!(point.several_a_second == point.throughput && point.several_ms > 0.0);
             assert!(point.broken.is_empty(), "{point:?}");
         }
-        let text = points_table(&figure, &points).to_string();
+        let text = points_table(&figure, &spreads(&by_seed)).to_string();
         assert!(text.contains("by the model") && text.contains("locking mode"), "{text}");
-        let judged = judge::judge(&figure, &points);
+        let judged = judge::judge(&figure, &by_seed);
         assert!(judged.iter().all(|it| it.ours.is_finite()), "{judged:?}");
-        assert!(plot::draw(&figure, &points).svg().contains("model, 64"));
+        assert!(plot::draw(&figure, &spreads(&by_seed)).svg().contains("model, 64"));
     }
 
     #[test]
     fn a_figure_is_run_judged_and_written_and_comes_out_the_same_again() {
-        let points = points::run(&SMALL, &COURSE).unwrap();
-        let order: Vec<_> = points.iter().map(|point| (point.nodes, point.line)).collect();
-        assert_eq!(order, [(2, "score"), (2, "bumper"), (3, "score"), (3, "bumper")]);
-        for point in &points {
-            assert!(point.throughput > 20.0 && point.broken.is_empty(), "{point:?}");
+        let course = Course { seeds: 2, ..COURSE };
+        let by_seed = points::run(&SMALL, &course).unwrap();
+        assert_eq!(by_seed.len(), 2);
+        assert_ne!(by_seed[0], by_seed[1], "each seed is a run of its own");
+        for points in &by_seed {
+            let order: Vec<_> = points.iter().map(|point| (point.nodes, point.line)).collect();
+            assert_eq!(order, [(2, "score"), (2, "bumper"), (3, "score"), (3, "bumper")]);
+            for point in points {
+                assert!(point.throughput > 20.0 && point.broken.is_empty(), "{point:?}");
+            }
         }
-        assert_eq!(points::run(&SMALL, &COURSE).unwrap(), points);
-        let judged = judge::judge(&SMALL, &points);
+        assert_eq!(points::run(&SMALL, &course).unwrap(), by_seed);
+        let second = Course { seed: 4, ..COURSE };
+        assert_eq!(points::run(&SMALL, &second).unwrap(), by_seed[1..]);
+        let (judged, spreads) = (judge::judge(&SMALL, &by_seed), spreads(&by_seed));
         assert_eq!(judged[0].met, Some(true), "{judged:?}");
+        let (least, most) = judged[0].range;
+        assert!(least < judged[0].ours && judged[0].ours < most, "{judged:?}");
+        assert!(points_table(&SMALL, &spreads).to_string().contains(".."), "spreads are shown");
         let out = tempfile::tempdir().unwrap();
-        write_files(&SMALL, &points, &judged, out.path()).unwrap();
+        write_files(&SMALL, (&by_seed, &spreads, 3), &judged, out.path()).unwrap();
         let read = |name: &str| std::fs::read(out.path().join(name)).unwrap();
         let table = String::from_utf8(read("small.csv")).unwrap();
-        assert_eq!(table.lines().count(), 1 + 4 + 1 + 1 + 1, "{table}");
+        assert_eq!(table.lines().count(), 1 + 2 * 4 + 1 + 1 + 1 + 1 + 1 + 2, "{table}");
         assert!(
             read("small.svg").starts_with(b"<svg") && read("small.png")[1..].starts_with(b"PNG")
         );
-        assert!(tell(&SMALL, &points, &judged, out.path()));
+        assert!(tell(&SMALL, (&spreads, &course), &judged, out.path()));
         let missed = [Judged { met: Some(false), ..judged[0].clone() }];
-        assert!(!tell(&SMALL, &points, &missed, out.path()));
+        assert!(!tell(&SMALL, (&spreads, &course), &missed, out.path()));
+    }
+
+    #[test]
+    fn how_quick_and_full_runs_differ_is_told() {
+        let said = Course { seeds: 3, ..COURSE }.in_words(&SMALL);
+        let quick = "quick: nodes 2 3, 0.1 s each, seeds 3 to 5; ";
+        assert_eq!(said, format!("{quick}full runs: nodes 2 3 4, 1 s each"));
+        let said = Course { quick: false, xs: vec![9.0], ..COURSE }.in_words(&SMALL);
+        assert_eq!(said, "full: nodes 9, 1 s each, seed 3; quick runs: nodes 2 3, 0.1 s each");
+    }
+
+    #[test]
+    fn what_papers_print_is_drawn_and_has_a_source() {
+        for figure in figures::all() {
+            for printed in figure.printed {
+                assert!(printed.source.contains("section"), "{}", figure.name);
+                assert!(!printed.xs.is_empty(), "{}", figure.name);
+                if let figure::Says::Share(line, _) = printed.says {
+                    assert!(figure.lines.iter().any(|it| it.name == line), "{}", figure.name);
+                    assert!(printed.xs.iter().all(|x| figure.xs.contains(x)), "{}", figure.name);
+                }
+            }
+        }
+        let by_seed = points::run(&SMALL, &COURSE).unwrap();
+        let spreads = spreads(&by_seed);
+        let svg = plot::draw(&SMALL, &spreads).svg();
+        assert!(svg.contains("stroke-dasharray") && svg.contains("paper: score"), "{svg}");
+        let places = SMALL.printed[0].places(&SMALL, &by_seed[0]);
+        let ours = by_seed[0][0].throughput;
+        assert_eq!(places[..1], [(2.0, 0.5 * ours)]);
     }
 }

@@ -6,61 +6,21 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
+use muesli_workloads::available;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::Tallies;
 
-use super::figures::{Figure, Line, Quantity, Setting};
-
-/// One run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Point {
-    pub line: &'static str,
-    /// Where on the axis.
-    pub x: f64,
-    pub nodes: usize,
-    pub clients: u32,
-    /// Committed transactions a second.
-    pub throughput: f64,
-    /// Of these, such with several fragments; and how long they took on average.
-    pub several_a_second: f64,
-    pub several_ms: f64,
-    /// Share of the attempts of updates that aborted, from 0 to 1.
-    pub aborts: f64,
-    pub mean_ms: f64,
-    pub p50_ms: f64,
-    pub p99_ms: f64,
-    pub messages_a_commit: f64,
-    /// Share of transactions done in locking mode, at all repositories, from 0 to 1.
-    pub locked: f64,
-    /// How long a transition to locking mode took on average.
-    pub transition_ms: f64,
-    /// Checks of the workload that do not hold. Those of a protocol that promises less than
-    /// serializability are left out.
-    pub broken: Vec<String>,
-}
-
-impl Point {
-    /// What it shows.
-    pub fn shows(&self, quantity: Quantity) -> f64 {
-        match quantity {
-            Quantity::Throughput => self.throughput,
-            Quantity::ANode => self.throughput / self.nodes as f64,
-            Quantity::Operations => self.throughput + self.several_a_second,
-            Quantity::Latency => self.mean_ms,
-            Quantity::SeveralLatency => self.several_ms,
-            Quantity::Locked => 100.0 * self.locked,
-            Quantity::Transition => self.transition_ms,
-        }
-    }
-}
+use super::figure::{Figure, Line, Setting};
+use super::point::Point;
 
 /// How a figure is run.
 #[derive(Clone, Debug)]
 pub struct Course {
     pub quick: bool,
+    /// The first seed, and how many there are.
     pub seed: u64,
+    pub seeds: u64,
     /// Instead of the figure's, where they have the same name.
     pub parameters: Vec<String>,
     pub clients_a_node: Option<u32>,
@@ -74,6 +34,46 @@ pub struct Course {
 }
 
 impl Course {
+    fn seeds(&self) -> impl Iterator<Item = u64> + Clone + use<> {
+        (0..self.seeds).zip(self.seed..).map(|(_, seed)| seed)
+    }
+
+    /// The values of the figure's axis.
+    fn xs<'a>(&'a self, figure: &Figure) -> &'a [f64] {
+        match (&self.xs[..], self.quick) {
+            ([], true) => figure.quick_xs,
+            ([], false) => figure.xs,
+            (xs, _) => xs,
+        }
+    }
+
+    /// How long clients run at each point, in virtual seconds.
+    fn seconds(&self, figure: &Figure) -> f64 {
+        if self.quick { figure.seconds.1 } else { figure.seconds.0 }
+    }
+
+    /// What is run, and how quick and full runs differ.
+    pub fn in_words(&self, figure: &Figure) -> String {
+        let of = |quick: bool, given: &Course| {
+            let course = Course { quick, ..given.clone() };
+            let xs: Vec<_> = course.xs(figure).iter().map(f64::to_string).collect();
+            let seconds = course.seconds(figure);
+            format!("{} {}, {seconds} s each", figure.axis.name, xs.join(" "))
+        };
+        let (this, other) = if self.quick { ("quick", "full") } else { ("full", "quick") };
+        let usual = Course { xs: Vec::new(), ..self.clone() };
+        let (first, last) = (self.seed, self.seed + self.seeds.max(1) - 1);
+        let seeds = match last - first {
+            0 => format!("seed {first}"),
+            _ => format!("seeds {first} to {last}"),
+        };
+        format!(
+            "{this}: {}, {seeds}; {other} runs: {}",
+            of(self.quick, self),
+            of(!self.quick, &usual)
+        )
+    }
+
     /// How the figure is run at `x`, for one of its lines.
     pub fn setting(&self, figure: &Figure, line: &Line, x: f64) -> Setting {
         let mut setting = Setting {
@@ -109,31 +109,29 @@ impl Course {
     }
 }
 
-/// Runs all points of a figure, in order of the axis and of its lines.
+/// Runs all points of a figure with each seed: for each seed its points, in order of the axis and
+/// of the figure's lines.
 ///
 /// # Errors
 /// A run cannot be made.
-pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Point>> {
-    let xs = match (&course.xs[..], course.quick) {
-        ([], true) => figure.quick_xs,
-        ([], false) => figure.xs,
-        (xs, _) => xs,
-    };
+pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Vec<Point>>> {
+    let xs = course.xs(figure);
     let (least, most) = figure.axis.range;
     if let Some(x) = xs.iter().find(|x| !(least..=most).contains(x)) {
         bail!("{}: {x} {} cannot be; allowed are {least} to {most}", figure.name, figure.axis.name);
     }
     // The largest first, so that all cores end at about the same time.
-    let all: Vec<(f64, &Line)> =
-        xs.iter().rev().flat_map(|x| figure.lines.iter().map(|line| (*x, line))).collect();
+    let places = || xs.iter().rev().flat_map(|x| figure.lines.iter().map(|line| (*x, line)));
+    let all: Vec<(f64, &Line, u64)> =
+        places().flat_map(|(x, line)| course.seeds().map(move |seed| (x, line, seed))).collect();
     let style = ProgressStyle::with_template("{prefix} {bar:40} {pos}/{len} runs  {elapsed}");
     let bar = ProgressBar::new(all.len() as u64)
         .with_style(style.expect("the template is one"))
         .with_prefix(figure.name);
     let (next, points) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
-        while let Some((x, line)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let point = run_one(figure, *x, line, course);
+        while let Some((x, line, seed)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let point = run_one(figure, *x, line, *seed, course).map(|point| (*seed, point));
             points.lock().unwrap_or_else(PoisonError::into_inner).push(point);
             bar.inc(1);
         }
@@ -142,21 +140,32 @@ pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Point>> {
     std::thread::scope(|scope| (0..cores.min(all.len())).for_each(|_| drop(scope.spawn(work))));
     bar.finish_and_clear();
     let points = points.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut points: Vec<Point> = points.into_iter().collect::<Result<_, _>>()?;
+    let points: Vec<(u64, Point)> = points.into_iter().collect::<Result<_, _>>()?;
     let place = |name: &str| figure.lines.iter().position(|line| line.name == name);
-    points.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a.line).cmp(&place(b.line))));
-    Ok(points)
+    let of = |wanted: u64| {
+        let of = points.iter().filter(|(seed, _)| *seed == wanted);
+        let mut of: Vec<Point> = of.map(|(_, point)| point.clone()).collect();
+        of.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a.line).cmp(&place(b.line))));
+        of
+    };
+    Ok(course.seeds().map(of).collect())
 }
 
-fn run_one(figure: &Figure, x: f64, line: &Line, course: &Course) -> anyhow::Result<Point> {
+fn run_one(
+    figure: &Figure,
+    x: f64,
+    line: &Line,
+    seed: u64,
+    course: &Course,
+) -> anyhow::Result<Point> {
     let mut setting = course.setting(figure, line, x);
     course.machine.iter().try_for_each(|change| setting.machine.change(change))?;
     let Setting { protocol, ref machine, nodes, .. } = setting;
     let clients = course.clients(figure, &setting);
     let workload = available::find(figure.workload)?.build(&setting.parameters, clients)?;
-    let seconds = if course.quick { figure.seconds.1 } else { figure.seconds.0 };
+    let seconds = course.seconds(figure);
     let length = Length::Time(Duration::from_secs_f64(seconds));
-    let calm = Simulated::calm(protocol, nodes, course.seed, length);
+    let calm = Simulated::calm(protocol, nodes, seed, length);
     let (masters, replicas) = (setting.masters, course.replicas.unwrap_or(figure.replicas));
     let replicas = replicas.min(nodes);
     let plan = Simulated { masters, replicas, ..calm };

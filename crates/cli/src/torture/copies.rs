@@ -83,14 +83,16 @@ impl Copies {
                 cluster.process(node).is_none().then_some(())
             };
             if until(REFUSED_WITHIN, ended).is_none() {
-                bail!("node {node} was let in with an older copy of its folder");
+                bail!("server {node} was let in with an older copy of its folder");
             }
             if has_served {
-                bail!("node {node} served with an older copy of its folder before it was refused");
+                bail!(
+                    "server {node} served with an older copy of its folder before it was refused"
+                );
             }
             let said = cluster.last_words(node);
             if !said.contains(WORDS) {
-                bail!("node {node} ended with an older copy of its folder, but said: {said}");
+                bail!("server {node} ended with an older copy of its folder, but said: {said}");
             }
             std::fs::remove_dir_all(&data).context("cannot remove a copy")?;
             std::fs::rename(&newest, &data).context("cannot bring a folder back")?;

@@ -130,7 +130,7 @@ impl Victims<'_> {
             Fault::Folder(node) => {
                 cluster.kill(*node)?;
                 let data = cluster.folder(*node).join("data");
-                std::fs::remove_dir_all(data).context("cannot empty a node's folder")
+                std::fs::remove_dir_all(data).context("cannot empty a server's folder")
             }
             Fault::Backup(node) => self.copies.make(cluster, *node),
             Fault::Clock { node, ahead, restarts } => {
@@ -192,7 +192,7 @@ impl Victims<'_> {
             // Nothing had to be written all the while, or it was cut off.
             self.cluster.kill(node)?;
         } else if !DISK_WORDS.iter().any(|words| self.last_words(node).contains(words)) {
-            bail!("node {node} ended with a failing disk, but said: {}", self.last_words(node));
+            bail!("server {node} ended with a failing disk, but said: {}", self.last_words(node));
         }
         Ok(())
     }
@@ -203,11 +203,11 @@ impl Victims<'_> {
 
     /// From now on the system lets the node's files grow no further.
     fn limit_files(&self, node: usize) -> anyhow::Result<()> {
-        let Some(process) = self.cluster.process(node) else { bail!("node {node} does not run") };
+        let Some(process) = self.cluster.process(node) else { bail!("server {node} does not run") };
         let output = std::fs::metadata(self.cluster.folder(node).join("output"))?.len();
         let most = Some(output + LAST_WORDS_BYTES);
         let limit = Rlimit { current: most, maximum: most };
-        prlimit(Some(process), Resource::Fsize, limit).context("cannot limit a node's files")?;
+        prlimit(Some(process), Resource::Fsize, limit).context("cannot limit a server's files")?;
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl Victims<'_> {
         for node in self.roster.nodes() {
             let suffers = open.iter().any(|open| open.planned.fault.nodes().contains(&node));
             if !suffers && self.cluster.process(node).is_none() {
-                bail!("node {node} ended by itself: {}", self.last_words(node));
+                bail!("server {node} ended by itself: {}", self.last_words(node));
             }
         }
         Ok(())

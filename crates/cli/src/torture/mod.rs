@@ -9,16 +9,12 @@
 mod ballast;
 mod copies;
 mod inflict;
-mod links;
-mod namespaces;
 mod network;
 mod operator;
 mod plan;
 mod probe;
-mod proxy;
 mod roster;
 mod round;
-mod system;
 mod tally;
 
 use std::io::{Write, stdout};
@@ -35,6 +31,8 @@ use network::{Choice, Means};
 use plan::Kind;
 use round::Round;
 use tally::Tallied;
+
+use crate::names;
 
 /// A round must have time for at least a fault or two.
 const ROUND_LEAST: Duration = Duration::from_secs(3);
@@ -60,9 +58,9 @@ struct TortureOptions {
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_enum)]
     faults: Vec<Kind>,
     /// How many servers
-    #[arg(long, value_name = "N", default_value_t = 3,
+    #[arg(long, alias = "nodes", value_name = "N", default_value_t = 3,
         value_parser = clap::value_parser!(u16).range(1..=16))]
-    nodes: u16,
+    servers: u16,
     /// How many servers keep each repository
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=9))]
@@ -91,7 +89,8 @@ struct TortureOptions {
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
     network: Choice,
     /// The protocol
-    #[arg(long, value_name = "NAME", default_value = "score")]
+    #[arg(long, value_name = "NAME", default_value = "score",
+        value_parser = names::protocols(), hide_possible_values = true)]
     protocol: String,
     /// Keep data in memory only; for pauses and partitions
     #[arg(long)]
@@ -190,9 +189,9 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
         );
     }
     if options.faults.contains(&Kind::Move)
-        && (options.group <= 1 || options.nodes <= options.group)
+        && (options.group <= 1 || options.servers <= options.group)
     {
-        bail!("--faults move: members move where a node has none; give --group 3 --nodes 4");
+        bail!("--faults move: members move where a server has none; give --group 3 --servers 4");
     }
     if options.faults.contains(&Kind::Join) && options.group <= 1 {
         bail!("--faults join: servers join and leave where there are groups; give --group 3");
@@ -206,12 +205,8 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
         .find(|kind| options.faults.contains(kind));
     if let (true, Some(kind)) = (options.memory, lethal) {
         bail!(
-            "--memory: a node loses what it holds in memory by the fault {kind:?}; leave one out"
+            "--memory: a server loses what it holds in memory by the fault {kind:?}; leave one out"
         );
-    }
-    if !muesli_registry::is_known(&options.protocol) {
-        let names = muesli_registry::names().join(", ");
-        bail!("there is no protocol `{}`; there are: {names}", options.protocol);
     }
     Ok(Duration::from_secs_f64(minutes * 60.0))
 }
@@ -228,7 +223,7 @@ impl TortureOptions {
         let name = &self.workloads[(seed % self.workloads.len() as u64) as usize];
         let found = WORKLOADS.iter().find(|(known, _)| known == name);
         let &(workload, parameters) = found.expect("the names were looked at");
-        let nodes = usize::from(self.nodes);
+        let nodes = usize::from(self.servers);
         let mut kinds = self.faults.clone();
         kinds.sort_unstable();
         kinds.dedup();
@@ -261,14 +256,14 @@ impl TortureOptions {
         let faults: Vec<_> = self.faults.iter().filter_map(name).collect();
         let memory = if self.memory { " --memory" } else { "" };
         let faults = faults.join(",");
-        let TortureOptions { nodes, protocol, group, data_mb, value_kb, .. } = self;
+        let TortureOptions { servers, protocol, group, data_mb, value_kb, .. } = self;
         let (seconds, workloads) = (self.round_seconds, self.workloads.join(","));
         let failover = self.failover_seconds;
         let minutes = seconds / 60.0;
         format!(
             "muesli torture --minutes {minutes} --round-seconds {seconds} --workloads {workloads} \
              --data-mb {data_mb} --value-kb {value_kb} --seed {seed} --faults {faults} \
-             --nodes {nodes} --group {group} --failover-seconds {failover} --network {means} \
+             --servers {servers} --group {group} --failover-seconds {failover} --network {means} \
              --protocol {protocol}{memory}"
         )
     }
@@ -286,7 +281,7 @@ mod tests {
     #[test]
     fn the_command_that_is_told_repeats_all_that_was_asked_for() {
         let options = parsed(
-            "muesli torture --minutes 0.1 --faults kill,pause --nodes 5 --group 3 --seed 7 \
+            "muesli torture --minutes 0.1 --faults kill,pause --servers 5 --group 3 --seed 7 \
              --failover-seconds 2.5 --round-seconds 6 --workloads bank,append --data-mb 3 \
              --value-kb 9 --network proxy --protocol gmu --memory",
         );

@@ -154,7 +154,7 @@ impl Operator<'_> {
         let leaves = (self.seed % self.plan.nodes as u64) as usize;
         let nothing_lives_there = || match self.admin()?.drain_one(leaves as u32)? {
             None => Ok(()),
-            Some(_) => bail!("there are more members on node {leaves}"),
+            Some(_) => bail!("there are more members on server {leaves}"),
         };
         self.at_last("a server could not be drained", nothing_lives_there)?;
         self.at_last("a server did not leave", || self.leave(leaves))?;
@@ -196,7 +196,7 @@ impl Operator<'_> {
         let homes: Vec<NodeId> = homes.collect::<Result<_, _>>()?;
         let nodes = self.roster.nodes().into_iter().map(|node| NodeId(node as u32));
         let free: Vec<_> = nodes.filter(|node| !homes.contains(node)).collect();
-        let to = *free.get(random.usize(..free.len().max(1))).context("every node has one")?;
+        let to = *free.get(random.usize(..free.len().max(1))).context("every server has one")?;
         let member = members[random.usize(..members.len())];
         admin.move_member(member, to).map(drop)
     }
@@ -307,13 +307,13 @@ impl Operator<'_> {
         let deadline = Instant::now() + ENDS_WITHIN;
         while self.cluster.process(node).is_some() {
             if Instant::now() > deadline {
-                bail!("node {node} has left and runs still: {}", self.cluster.last_words(node));
+                bail!("server {node} has left and runs still: {}", self.cluster.last_words(node));
             }
             std::thread::sleep(PAUSE / 10);
         }
         let said = self.cluster.last_words(node);
         if !said.contains(LEFT_WORDS) {
-            bail!("node {node} ended as it was to leave, but said: {said}");
+            bail!("server {node} ended as it was to leave, but said: {said}");
         }
         Ok(())
     }
@@ -322,7 +322,7 @@ impl Operator<'_> {
     fn look_after_guest(&self) -> anyhow::Result<()> {
         let Some((node, Step::Settle(_) | Step::Drain)) = self.guest() else { return Ok(()) };
         if self.cluster.process(node).is_none() {
-            bail!("node {node} joined, and ended by itself: {}", self.cluster.last_words(node));
+            bail!("server {node} joined, and ended by itself: {}", self.cluster.last_words(node));
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Kind {
-    /// SIGKILL, of one node or of all at once, and a restart
+    /// SIGKILL, of one server or of all at once, and a restart
     Kill,
     /// SIGSTOP, and SIGCONT
     Pause,
@@ -20,7 +20,7 @@ pub enum Kind {
     Partition,
     /// Syncs that are slow, fail or hang, disks without room
     Disk,
-    /// SIGKILL of one node, whose folder is emptied before the restart; for groups
+    /// SIGKILL of one server, whose folder is emptied before the restart; for groups
     Folder,
     /// Members of groups move to other nodes; for groups, with more nodes than members
     Move,
@@ -28,7 +28,7 @@ pub enum Kind {
     Join,
     /// An older copy of a node's folder is put back: the node must be refused
     Backup,
-    /// Clocks leap forwards, or are set forwards or back while their node is down
+    /// Clocks leap forwards, or are set forwards or back while their server is down
     Clock,
 }
 

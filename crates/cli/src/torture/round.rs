@@ -100,7 +100,7 @@ impl fmt::Display for Round {
         let Round { seed, workload, nodes, replicas, group, .. } = self;
         let seconds = self.length.as_secs_f64();
         let groups = if *group > 1 { format!(", groups of {group}") } else { String::new() };
-        write!(f, "seed {seed}: {workload}, {nodes} nodes, {replicas} replicas{groups}")?;
+        write!(f, "seed {seed}: {workload}, {nodes} servers, {replicas} replicas{groups}")?;
         let leases = if self.ends_leases() { ", leases of 0.5 s" } else { "" };
         write!(f, ", {seconds:.0} s{leases}")
     }

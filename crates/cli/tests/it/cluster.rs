@@ -35,7 +35,7 @@ impl Cluster {
         let protocol = arguments.iter().skip_while(|it| **it != "--protocol").nth(1);
         let protocol = (*protocol.unwrap_or(&"score")).to_owned();
         let cluster = Cluster { dir: tempfile::tempdir().unwrap(), protocol };
-        assert!(cluster.says(&[&["up"], arguments].concat()).contains("serve at"));
+        assert!(cluster.says(&[&["up"], arguments].concat()).contains(" at 127.0.0.1:"));
         cluster
     }
 
@@ -167,10 +167,10 @@ fn three_processes_keep_their_promises_and_stop_when_told() {
     bank_holds(&cluster, 2_000);
     let table = cluster.says(&["status"]);
     assert!(!table.contains("dead"), "{table}");
-    assert!(cluster.says(&["down"]).contains("3 nodes stopped"));
+    assert!(cluster.says(&["down"]).contains("3 servers stopped"));
     for node in 0..3 {
         let last = output_of(&cluster.node(node));
-        assert!(last.trim_end().ends_with(&format!("node {node} stopped")), "{last}");
+        assert!(last.trim_end().ends_with(&format!("server {node} stopped")), "{last}");
     }
     assert!(cluster.says(&["status"]).matches("dead").count() == 3);
 }
@@ -395,7 +395,7 @@ fn sigterm_ends_a_lone_server_with_status_zero() {
         let id = rustix::process::Pid::from_child(&server);
         rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
         assert_eq!(server.wait().unwrap().code(), Some(0));
-        assert_eq!(lines.last().unwrap().unwrap(), "node 0 stopped");
+        assert_eq!(lines.last().unwrap().unwrap(), "server 0 stopped");
     }
 }
 
@@ -408,7 +408,7 @@ fn mistakes_are_told_in_one_line() {
     let none = dir.path().join("none");
     let none = none.to_str().unwrap();
     let mistakes: &[(&[&str], &str)] = &[
-        (&["start", "--config", file], "`replicsa`; the nearest is `replicas`"),
+        (&["start", "--config", file], "`replicsa`; did you mean `replicas`?"),
         (
             &["start", "--replicas", "2", "--listen", "127.0.0.1:0", "--data-dir", none],
             "2 replicas",
@@ -418,7 +418,8 @@ fn mistakes_are_told_in_one_line() {
             "groups of 3 on 1 nodes",
         ),
         (&["bench", "bank", "--group", "3"], "--group is for the drivers cluster and sim"),
-        (&["admin", "members", "--connect", "127.0.0.1:1"], "no server answers"),
+        (&["admin", "members", "--connect", "127.0.0.1:1"], "no server of 127.0.0.1:1 answered"),
+        (&["admin", "partitions", "--connect", "127.0.0.1:1"], "no server of 127.0.0.1:1 answered"),
         (&["start", "--listen", "nowhere"], "cannot listen on nowhere"),
         (
             &["start", "--dead-after-ms", "500", "--connections-max", "1", "--data-dir", none],
@@ -430,7 +431,10 @@ fn mistakes_are_told_in_one_line() {
             &["start", "--connections-max", "1", "--data-dir", none],
             "`connections_max` = 1 must be at least 9",
         ),
-        (&["start", "--protocol", "tea", "--listen", "127.0.0.1:0"], "no protocol `tea`"),
+        (
+            &["start", "--protocol", "tea", "--listen", "127.0.0.1:0"],
+            "`tea`: there is no such protocol",
+        ),
         (&["cluster", "status", "--dir", none], "no cluster in"),
         (&["torture", "--memory", "--faults", "pause,kill"], "loses what it holds in memory"),
         (&["torture", "--minutes", "0"], "numbers above 0"),
@@ -438,7 +442,7 @@ fn mistakes_are_told_in_one_line() {
         (&["bench", "bank", "--connect", "127.0.0.1:1"], "driver cluster"),
         (
             &["bench", "bank", "--driver", "cluster", "--connect", "127.0.0.1:1"],
-            "no server of 127.0.0.1:1",
+            "no server of 127.0.0.1:1 answered",
         ),
     ];
     for (arguments, part) in mistakes {
@@ -447,5 +451,38 @@ fn mistakes_are_told_in_one_line() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
         assert!(error.contains(part), "{arguments:?}: {error}");
         assert!(error.lines().skip(1).all(|line| line.starts_with("  ")), "{error}");
+    }
+}
+
+#[test]
+fn members_of_a_lone_server_are_told_and_a_silent_one_is_an_error() {
+    let cluster = Cluster::up(&["--servers", "2", "--memory"]);
+    let addresses = cluster.addresses().join(",");
+    let members = || muesli(&["admin", "members", "--connect", &addresses]).output().unwrap();
+    let output = members();
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.matches("serves").count() == 2 && text.contains("no groups"), "{text}");
+    cluster.says(&["kill", "1"]);
+    let output = members();
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("muesli: node 1 at ") && text.contains("does not answer"), "{text}");
+}
+
+/// A server that is only just being started is waited for, by every command alike.
+#[test]
+fn commands_wait_for_a_server_that_comes_up() {
+    let cluster = Cluster::up(&["--servers", "1", "--memory"]);
+    let addresses = cluster.addresses().join(",");
+    let bench = ["bench", "bank", "--driver", "cluster", "--transactions", "9", "--clients", "1"];
+    let commands: [&[&str]; 3] = [&bench, &["admin", "members"], &["admin", "status"]];
+    for command in commands {
+        cluster.says(&["down"]);
+        let line = [command, &["--connect", &addresses]].concat();
+        let waiting = muesli(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        cluster.says(&["restart"]);
+        let output = waiting.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{command:?}: {}", said(&output));
     }
 }

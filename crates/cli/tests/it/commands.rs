@@ -8,22 +8,22 @@ use muesli_sim::costs::Costs;
 use muesli_sim::time::Span;
 use serde_json::Value;
 
-fn muesli(arguments: &[&str]) -> Output {
+pub(crate) fn muesli(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));
     command.args(arguments).output().expect("the binary can be run")
 }
 
-fn status(output: &Output) -> i32 {
+pub(crate) fn status(output: &Output) -> i32 {
     output.status.code().expect("it was not killed")
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("it speaks UTF-8")
 }
 
 /// Refused with status 2 and an error, of which only the first line stands at the margin, that says
 /// all of this.
-fn assert_refused(arguments: &[&str], said: &[&str]) {
+pub(crate) fn assert_refused(arguments: &[&str], said: &[&str]) {
     let output = muesli(arguments);
     let error = text(&output.stderr);
     assert_eq!(status(&output), 2, "{arguments:?}: {error}");
@@ -226,6 +226,11 @@ fn wrong_options_are_refused() {
     assert_refused(&bank(&["--warm-up", "1", "--driver", "sim"]), &["--warm-up", "real time"]);
     assert_refused(&bank(&["--seconds", "0"]), &["--seconds 0", "above 0"]);
     assert_refused(&bank(&["--seconds", "1", "--transactions", "2"]), &["--transactions"]);
+    assert_refused(&bank(&["--transactions", "0"]), &["--transactions", "1.."]);
+    assert_refused(&["sim", "bank", "--transactions", "0"], &["--transactions", "1..=10000000"]);
+    let caches = ["`score` keeps no copies", "granola, granola-passing"];
+    assert_refused(&["sim", "bank", "--caches"], &caches);
+    assert_refused(&bank(&["--driver", "sim", "--caches"]), &caches);
     assert_refused(&bank(&["--param", "kees=1"]), &["kees", "keys", "locality"]);
     assert_refused(&bank(&["--param", "keys=1"]), &["keys", "from 2"]);
     assert_refused(&bank(&["--param", "keys"]), &["name=value"]);
@@ -245,7 +250,7 @@ fn wrong_options_are_refused() {
     assert_refused(&[&["sim", "bank"][..], &twice].concat(), &["--param keys is given twice"]);
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("cluster").display().to_string();
-    assert_refused(&["cluster", "up", "--nodes", "0", "--dir", &dir], &["--nodes", "1..=256"]);
+    assert_refused(&["cluster", "up", "--servers", "0", "--dir", &dir], &["--servers", "1..=256"]);
     assert!(!Path::new(&dir).exists(), "nothing was made");
 }
 

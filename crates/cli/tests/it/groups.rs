@@ -168,7 +168,10 @@ fn lose_folders(cluster: &Cluster, nodes: &[usize]) {
 
 /// How many members say that they are lost.
 fn lost(cluster: &Cluster) -> usize {
-    let table = admin(cluster, &["members"]);
+    let addresses = cluster.addresses().join(",");
+    // Groups without a majority are an error besides.
+    let output = muesli(&["admin", "members", "--connect", &addresses]).output().unwrap();
+    let table = said(&output);
     table.lines().filter(|line| line.contains("lost its memory")).count()
 }
 
@@ -208,14 +211,14 @@ fn members_move_while_clients_run_and_nodes_come_and_go() {
     let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
     under_load(&cluster, |get_on| {
         get_on("all is well");
-        assert!(cluster.says(&["add"]).contains("node 3 serves"));
+        assert!(cluster.says(&["add"]).contains("server 3 serves"));
         let first = leader(&cluster, 3);
         let member = posts(&cluster, first).iter().map(|(member, _)| member.0).min().unwrap();
         let moved = admin(&cluster, &["move", &member.to_string(), "3"]);
         assert!(moved.contains("lives on node 3 and takes part"), "{moved}");
         get_on("a leader has moved");
         let drained = admin(&cluster, &["drain", "1"]);
-        assert!(drained.contains("node 1 holds no members any more"), "{drained}");
+        assert!(drained.contains("server 1 holds no members any more"), "{drained}");
         // It is not needed for anything, and what it knew is elsewhere.
         cluster.says(&["kill", "1"]);
         get_on("the drained node is dead");
@@ -280,10 +283,10 @@ fn a_drained_server_leaves_for_good_dead_or_alive() {
         refused(&["leave", "1"]).contains("server 1 holds members 1, 9, 20: `muesli admin drain")
     );
     assert!(refused(&["leave", "0"]).contains("server 0 holds members"));
-    assert!(refused(&["leave", "7"]).contains("there is no node 7"));
+    assert!(refused(&["leave", "7"]).contains("there is no server 7"));
     // One that runs hears of it, stops, and says so.
     admin(&cluster, &["drain", "1"]);
-    assert!(admin(&cluster, &["leave", "1"]).contains("node 1 has left the cluster for good"));
+    assert!(admin(&cluster, &["leave", "1"]).contains("server 1 has left the cluster for good"));
     wait_until("it has stopped", || cluster.last_words(1).contains("was taken off"));
     // One that is dead hears of it when it comes back.
     cluster.says(&["add"]);
@@ -295,11 +298,11 @@ fn a_drained_server_leaves_for_good_dead_or_alive() {
     assert!(
         said(&cluster.run(&["restart", "1"])).contains("node 1 was taken off its cluster's list")
     );
-    assert!(refused(&["drain", "4"]).contains("node 4 has left the cluster"));
+    assert!(refused(&["drain", "4"]).contains("server 4 has left the cluster"));
     assert!(refused(&["move", "0", "4"]).contains("there is no node 4"));
-    assert!(refused(&["leave", "4"]).contains("node 4 has left the cluster"));
+    assert!(refused(&["leave", "4"]).contains("server 4 has left the cluster"));
     assert!(refused(&["join", "4", "127.0.0.1:1"]).contains("the next server to join is node 5"));
-    assert!(cluster.says(&["add"]).contains("node 5 serves"));
+    assert!(cluster.says(&["add"]).contains("server 5 serves"));
     all_take_part(&cluster, &[0, 2, 3]);
     assert!(!admin(&cluster, &["members"]).contains("does not answer"));
 }
@@ -319,7 +322,9 @@ fn the_first_server_leaves_and_spaces_are_made_without_it() {
         assert_ne!(first, second);
         get_on("the first server is dead");
         admin(&cluster, &["drain", "0"]);
-        assert!(admin(&cluster, &["leave", "0"]).contains("node 0 has left the cluster for good"));
+        assert!(
+            admin(&cluster, &["leave", "0"]).contains("server 0 has left the cluster for good")
+        );
         assert_eq!(space("second").unwrap(), second);
         space("third").unwrap();
         get_on("the first server has left");
@@ -345,9 +350,9 @@ fn no_server_of_several_loops_ever_holds_two_members_of_a_group() {
     assert!(moved.contains(told), "{moved}");
     assert!(refused(&cluster, &["drain", "1"]).contains("finds no other node"));
     assert!(admin(&cluster, &["move", "0", "1"]).contains("member 0 lives on node 1"));
-    assert!(cluster.says(&["add"]).contains("node 3 serves"));
+    assert!(cluster.says(&["add"]).contains("server 3 serves"));
     let drained = admin(&cluster, &["drain", "1"]);
-    assert!(drained.contains("node 1 holds no members any more"), "{drained}");
+    assert!(drained.contains("server 1 holds no members any more"), "{drained}");
     admin(&cluster, &["leave", "1"]);
     let placed = admin(&cluster, &["placement"]);
     let numbers = |line: &str| -> Vec<u32> {
@@ -387,8 +392,24 @@ fn mistakes_of_those_who_look_after_groups_are_told() {
     assert!(refused(&["join", "7", "127.0.0.1:1"]).contains("the next server to join is node 3"));
     let lone = Cluster::up(&["--nodes", "1", "--memory"]);
     let addresses = lone.addresses().join(",");
-    let output = muesli(&["admin", "members", "--connect", &addresses]).output().unwrap();
-    assert!(said(&output).contains("this cluster has no groups"), "{}", said(&output));
     let output = muesli(&["admin", "grow", "0", "0", "--connect", &addresses]).output().unwrap();
     assert!(said(&output).contains("this cluster has no groups"), "{}", said(&output));
+}
+
+#[test]
+fn a_lost_majority_is_an_error() {
+    let cluster = Cluster::up(&["--servers", "3", "--group", "3"]);
+    let members = || {
+        let addresses = cluster.addresses().join(",");
+        muesli(&["admin", "members", "--connect", &addresses]).output().unwrap()
+    };
+    let output = members();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    cluster.says(&["kill", "0"]);
+    wait_until("two of three go on", || members().status.code() == Some(0));
+    cluster.says(&["kill", "1"]);
+    wait_until("the majority is lost", || members().status.code() == Some(1));
+    let text = said(&members());
+    assert!(text.contains("muesli: group 0 has no majority: "), "{text}");
+    assert!(text.contains("serves again when 2 do"), "{text}");
 }

@@ -16,13 +16,13 @@ fn stops_lose_nothing(arguments: &[&str]) {
             get_on("all serve");
             cluster.says(&["restart", &node.to_string()]);
             let output = std::fs::read_to_string(cluster.node(node).join("output")).unwrap();
-            assert!(output.contains(&format!("node {node} stopped")), "{output}");
+            assert!(output.contains(&format!("server {node} stopped")), "{output}");
         }
         get_on("all serve again");
-        assert!(cluster.says(&["down"]).contains("3 nodes stopped"));
+        assert!(cluster.says(&["down"]).contains("3 servers stopped"));
         // They wait for each other.
-        assert!(cluster.says(&["restart"]).contains("3 nodes serve"));
-        assert!(cluster.says(&["restart"]).contains("all nodes serve already"));
+        assert!(cluster.says(&["restart"]).contains("3 servers serve"));
+        assert!(cluster.says(&["restart"]).contains("all servers serve already"));
         get_on("all were stopped at once");
     });
 }

@@ -79,6 +79,9 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// Whether it keeps its data at several nodes by itself, so that its repositories are not to be
     /// kept by groups.
     const REPLICATES_ITSELF: bool;
+    /// Whether nodes can keep copies of repositories that live elsewhere
+    /// ([`Settings::caches`](crate::options::Settings::caches)).
+    const KEEPS_COPIES: bool;
     /// Whether replaced versions are kept for open transactions, which have leases on them.
     const KEEPS_OLD_VERSIONS: bool;
     /// The services that live on `node`. Those that are there stay for as long as the node lives.

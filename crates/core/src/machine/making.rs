@@ -32,6 +32,8 @@ pub trait AnyProtocol: Debug + Send + Sync {
     fn timestamp_step(&self) -> Option<Nanos>;
     /// [`Protocol::KEEPS_OLD_VERSIONS`].
     fn keeps_old_versions(&self) -> bool;
+    /// [`Protocol::KEEPS_COPIES`].
+    fn keeps_copies(&self) -> bool;
     /// [`Protocol::offers_strict`].
     fn offers_strict(&self) -> bool;
     /// [`Protocol::has_masters`].
@@ -72,6 +74,10 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
 
     fn keeps_old_versions(&self) -> bool {
         P::KEEPS_OLD_VERSIONS
+    }
+
+    fn keeps_copies(&self) -> bool {
+        P::KEEPS_COPIES
     }
 
     fn offers_strict(&self) -> bool {

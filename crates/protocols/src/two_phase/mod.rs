@@ -79,6 +79,7 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     type Participant = Participant<V>;
     const TIMESTAMP_STEP: Option<Nanos> = None;
     const REPLICATES_ITSELF: bool = false;
+    const KEEPS_COPIES: bool = false;
     const KEEPS_OLD_VERSIONS: bool = true;
 
     fn wire_bytes(message: &Message<V>) -> usize {

@@ -3,8 +3,10 @@
 
 use muesli_workloads::machines::MachineModel;
 
-use super::bumper::{BUMPER_NODES, BUMPER_QUICK, OVERHEAD, hardly_aborts, speedup};
-use super::{Figure, Measure, NOTHING, claim, protocol};
+use super::bumper::{
+    BUMPER_NODES, BUMPER_QUICK, OVERHEAD, OVERHEAD_PRINTED, TPCC_PRINTED, hardly_aborts, speedup,
+};
+use crate::reproduce::figure::{Figure, Measure, NOTHING, claim, protocol};
 
 /// 256 of 65 536 keys; half of the transactions look for one.
 const SKIP_LIST: &[&str] = &["keys=65536", "initial=256", "reads=50", "walks=0", "levels=8"];
@@ -72,6 +74,7 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "bumper-fig4-general",
+        printed: TPCC_PRINTED,
         about: "Bumper, figure 4 with any warehouse for each Payment",
         workload: "tpcc",
         parameters: TPCC,
@@ -143,6 +146,7 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "bumper-overhead-general",
+        printed: OVERHEAD_PRINTED,
         about: "Bumper, in words: YCSB without conflicts, a read and a write",
         workload: "ycsb",
         parameters: &[

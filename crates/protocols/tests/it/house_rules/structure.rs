@@ -33,9 +33,8 @@ struct Disorder {
 /// The crates that are not in order yet, with exactly what is left to do. A crate that is not here
 /// is in order, and stays so. A number may only be made smaller, once it is.
 #[rustfmt::skip]
-const LEFT: [(&str, Disorder); 10] = [
+const LEFT: [(&str, Disorder); 9] = [
     ("check", Disorder { circles: 2, in_circles: 8, functions: 2, folders: 0 }),
-    ("cli", Disorder { circles: 2, in_circles: 6, functions: 9, folders: 2 }),
     ("cluster", Disorder { circles: 2, in_circles: 72, functions: 0, folders: 1 }),
     ("core", Disorder { circles: 0, in_circles: 0, functions: 3, folders: 2 }),
     ("group", Disorder { circles: 1, in_circles: 27, functions: 0, folders: 2 }),

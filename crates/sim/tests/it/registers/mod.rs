@@ -105,6 +105,7 @@ impl Protocol for Registers {
     muesli_core::protocol_without_services!();
     const TIMESTAMP_STEP: Option<Nanos> = None;
     const REPLICATES_ITSELF: bool = false;
+    const KEEPS_COPIES: bool = false;
     const KEEPS_OLD_VERSIONS: bool = false;
 
     fn as_client(_: &Message, _: NodeId) -> Option<Message> {

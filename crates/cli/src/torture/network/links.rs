@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::network::Network;
-use super::plan::{Break, Party};
+use super::Network;
 use super::proxy::{Link, Way};
 use crate::local::Reached;
+use crate::torture::plan::{Break, Party};
 
 /// A link with its ends: a node dials those of smaller numbers, clients dial all.
 struct Wire {

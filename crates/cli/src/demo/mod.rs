@@ -1,6 +1,8 @@
 //! `muesli demo`: a first look. Two workloads on an embedded database, their histories checked;
 //! then a cluster of processes that survives a kill.
 
+mod survive;
+
 use std::io::{Write, stdout};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +13,9 @@ use muesli_workloads::embedded::Length;
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 
+use crate::bench::measure::{Benchmark, Driver};
+use crate::bench::report::Measured;
 use crate::bench::watched;
-use crate::measure::{Benchmark, Driver};
-use crate::report::Measured;
-use crate::survive;
 use crate::table::{self, grouped, micros};
 
 const REPOSITORIES: usize = 4;

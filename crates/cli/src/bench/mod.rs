@@ -1,5 +1,8 @@
 //! `muesli bench`: measures a workload under one protocol or several.
 
+pub mod measure;
+pub mod report;
+
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,14 +12,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_registry::{check_masters, check_strict};
-use muesli_workloads::available::Description;
+use muesli_registry::{check_caches, check_masters, check_strict};
 use muesli_workloads::embedded::Length;
+use muesli_workloads::available::Description;
 use muesli_workloads::tally::Tallies;
 
-use crate::measure::{Benchmark, Driver, write_history};
-use crate::options::{chosen, each_once, workload_commands};
-use crate::report::{Measured, broken, side_by_side};
+use crate::names::{self, check_parameters};
+use crate::options::{chosen, workload_commands};
+use measure::{Benchmark, Driver, write_history};
+use report::{Measured, broken, side_by_side};
 
 #[derive(Args, Clone, Debug)]
 struct BenchOptions {
@@ -24,7 +28,8 @@ struct BenchOptions {
     #[arg(long, value_enum, default_value = "embedded")]
     driver: Driver,
     /// The protocol; several with commas between are measured one after the other
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "score")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "score",
+        value_parser = names::protocols(), hide_possible_values = true)]
     protocol: Vec<String>,
     /// Nodes; in this process, loops on threads of their own [default: 1, or 3 in the
     /// simulator and on a cluster]
@@ -84,7 +89,7 @@ struct BenchOptions {
     #[arg(long, value_name = "S")]
     warm_up: Option<f64>,
     /// How many transactions they run, instead of a time
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     transactions: Option<u64>,
     /// Where chance comes from
     #[arg(long, value_name = "X", default_value_t = 1)]
@@ -124,7 +129,7 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let (workload, matches) = chosen(matches);
     let options = BenchOptions::from_arg_matches(matches)?;
-    each_once(&options.parameters)?;
+    check_parameters(workload, &options.parameters)?;
     if options.history.is_some() && options.protocol.len() > 1 {
         bail!("--history takes one protocol, not {}", options.protocol.len());
     }
@@ -157,6 +162,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let masters = usize::from(options.masters);
     options.protocol.iter().try_for_each(|name| check_masters(name, masters))?;
     options.protocol.iter().try_for_each(|name| check_strict(name, options.strict))?;
+    options.protocol.iter().try_for_each(|name| check_caches(name, options.caches))?;
     if options.procedure_threads > 1 && (options.driver == Driver::Sim || options.connect.is_some())
     {
         bail!("--procedure-threads is for processes that are started: not sim, nor --connect");

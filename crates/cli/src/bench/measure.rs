@@ -18,8 +18,9 @@ use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 use serde_json::{Map, Value as Json};
 
+use super::report::{Checked, Latency, Measured};
 use crate::local::{self, Temporary};
-use crate::report::{Checked, Latency, Measured};
+use crate::reach;
 
 /// Where a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -125,10 +126,13 @@ impl Benchmark {
             None => Some(Temporary::up(&plan)?),
         };
         let addresses = match (&self.connect, &started) {
-            (Some(addresses), _) => addresses.split(',').map(str::to_owned).collect(),
+            (Some(addresses), _) => reach::addresses(addresses),
             (None, Some(started)) => started.cluster.addresses().to_vec(),
             (None, None) => Vec::new(),
         };
+        if self.connect.is_some() {
+            reach::first(&addresses)?;
+        }
         let history = self.history && workload.history().is_none();
         let protocol = self.protocol.clone();
         let procedures = available::procedures();

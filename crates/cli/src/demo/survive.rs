@@ -57,7 +57,7 @@ pub fn run() -> anyhow::Result<bool> {
     })?;
     say(&format!(
         "\nA cluster: {NODES} processes on this machine in groups of {NODES}: each key is on all \
-         of them, in logs that are synced;\n{CLIENTS} clients. A node that leads is going to be \
+         of them, in logs that are synced;\n{CLIENTS} clients. A server that leads is going to be \
          killed, and the others go on."
     ));
     let db = Db::connect_with(Connect {
@@ -106,12 +106,12 @@ fn watch(cluster: &Temporary, tallies: &Tallies) -> anyhow::Result<()> {
             KILL_AT => {
                 (killed, watching.pause) = (watching.before, Duration::ZERO);
                 cluster.cluster.kill(victim)?;
-                format!("  ← node {victim} is killed")
+                format!("  ← server {victim} is killed")
             }
             START_AT => {
                 started = watching.before;
                 cluster.cluster.start(victim)?;
-                format!("  ← node {victim} starts again and catches up")
+                format!("  ← server {victim} starts again and catches up")
             }
             _ => String::new(),
         };
@@ -123,8 +123,8 @@ fn watch(cluster: &Temporary, tallies: &Tallies) -> anyhow::Result<()> {
         grouped((commits as f64 / (MOMENT * moments).as_secs_f64()).round() as u64)
     };
     say(&format!(
-        "Committed a second: {} before the kill, {} while node {victim} was dead, {} after; never \
-         nothing for more than {:.2} s.",
+        "Committed a second: {} before the kill, {} while server {victim} was dead, {} after; \
+         never nothing for more than {:.2} s.",
         a_second(killed - first, KILL_AT),
         a_second(started - killed, START_AT - KILL_AT),
         a_second(watching.before - started, STOP_AT - START_AT),

@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use super::network::Network;
-use super::plan::{Break, Party};
+use super::Network;
 use super::system::{free_network, run};
 use crate::local::{Home, Reached};
+use crate::torture::plan::{Break, Party};
 
 /// What the namespaces' names begin with; the process and what it is follow.
 const NAME: &str = "muesli-";

@@ -1,18 +1,23 @@
 //! What joins the servers and clients of a round, and is taken apart by a partition.
 //!
-//! Two means: [network namespaces](super::namespaces), where the system itself loses the packets,
-//! and TCP does what it does when a cable is pulled; and a [proxy](super::proxy) of the torture's
+//! Two means: [network namespaces](namespaces), where the system itself loses the packets,
+//! and TCP does what it does when a cable is pulled; and a [proxy](proxy) of the torture's
 //! own, which needs no rights.
+
+mod links;
+mod namespaces;
+mod proxy;
+mod system;
 
 use std::fmt;
 use std::path::Path;
 
 use clap::ValueEnum;
 
-use super::links::Links;
-use super::namespaces::{self, Namespaces};
 use super::plan::{Break, Party};
 use crate::local::{LocalCluster, Reached};
+use links::Links;
+use namespaces::Namespaces;
 
 /// What joins a round's parties.
 pub trait Network: Sync {

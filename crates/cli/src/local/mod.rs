@@ -6,6 +6,7 @@
 //! the system.
 
 mod addresses;
+mod further_keys;
 mod temporary;
 
 use std::fs::{self, File};
@@ -20,6 +21,7 @@ use muesli_core::Secret;
 use rustix::process::{Pid, Signal, kill_process};
 
 use addresses::free_addresses;
+pub use further_keys::further_keys;
 pub use temporary::Temporary;
 
 /// The file of the servers' secret, in the cluster's folder.
@@ -253,19 +255,19 @@ impl LocalCluster {
     pub fn start(&self, node: usize) -> anyhow::Result<()> {
         self.check(node)?;
         if let Some(process) = self.process(node) {
-            bail!("node {node} runs already, as process {}", process.as_raw_nonzero());
+            bail!("server {node} runs already, as process {}", process.as_raw_nonzero());
         }
         let output = File::options()
             .create(true)
             .append(true)
             .open(self.folder(node).join("output"))
-            .context("cannot keep the node's output")?;
+            .context("cannot keep the server's output")?;
         let mut command = self.program(node)?;
         command.arg("start").arg("--config").arg(self.config(node));
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         // Signals from the terminal are for the command, not for the cluster that it leaves.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().context("cannot start a node")?;
+        let mut child = command.spawn().context("cannot start a server")?;
         fs::write(self.folder(node).join("pid"), child.id().to_string())?;
         // The system shows a new process a moment before its arguments.
         let deadline = Instant::now() + PATIENCE;
@@ -307,7 +309,7 @@ impl LocalCluster {
     fn check(&self, node: usize) -> anyhow::Result<()> {
         let nodes = self.nodes();
         if node >= nodes {
-            bail!("there is no node {node}; there are nodes 0 to {}", nodes - 1);
+            bail!("there is no server {node}; there are servers 0 to {}", nodes - 1);
         }
         Ok(())
     }
@@ -318,8 +320,8 @@ impl LocalCluster {
     /// It does not run.
     pub fn signal(&self, node: usize, signal: Signal) -> anyhow::Result<Pid> {
         self.check(node)?;
-        let Some(process) = self.process(node) else { bail!("node {node} does not run") };
-        kill_process(process, signal).with_context(|| format!("cannot signal node {node}"))?;
+        let Some(process) = self.process(node) else { bail!("server {node} does not run") };
+        kill_process(process, signal).with_context(|| format!("cannot signal server {node}"))?;
         Ok(process)
     }
 
@@ -391,16 +393,18 @@ impl LocalCluster {
             let gone = self.process(node).is_none();
             if gone || Instant::now() > deadline.min(at_last) {
                 let output = self.last_words(node);
-                bail!("node {node} does not come up: {said}; its last words: {output}");
+                bail!("server {node} does not come up: {said}; its last words: {output}");
             }
             std::thread::sleep(LOOK_EVERY);
         }
     }
 
-    /// The last line that a node has printed.
+    /// The last line that a server has printed, with those of an error that it is a part of.
     pub fn last_words(&self, node: usize) -> String {
         let text = fs::read_to_string(self.folder(node).join("output")).unwrap_or_default();
-        text.lines().last().unwrap_or("none").to_owned()
+        let lines: Vec<&str> = text.lines().collect();
+        let first = lines.iter().rposition(|line| !line.starts_with("  "));
+        first.map_or("none".to_owned(), |first| lines[first..].join("\n"))
     }
 }
 

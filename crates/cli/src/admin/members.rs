@@ -1,0 +1,122 @@
+//! What the members of groups do, and whether each group can go on; of a cluster without groups,
+//! where its repositories live.
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use muesli_core::{Lag, Post, RepositoryId};
+use muesli_group::layout;
+
+use super::survey::Survey;
+use crate::table;
+
+/// How often is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A table of all members, or of all repositories; and what cannot serve, a line each.
+pub fn members(survey: &Survey) -> (String, Vec<String>) {
+    if survey.shape.group <= 1 {
+        return (repositories(survey), survey.silent().collect());
+    }
+    let header = ["member", "group", "place", "node", "part", "state", "placement"];
+    let mut table = table::new(header.map(str::to_owned).to_vec());
+    for server in &survey.servers {
+        let Some((placement, posts)) = &server.answer else {
+            let row = ["-", "-", "-", &server.node.0.to_string(), "does not answer", "-", "-"];
+            table.add_row(row.map(str::to_owned));
+            continue;
+        };
+        for (member, post) in posts {
+            let (group, place) = layout::place(*member);
+            let numbers = [u32::from(member.0), u32::from(group), u32::from(place), server.node.0];
+            let part = format!("{post:?}").to_lowercase();
+            let row = numbers.map(|number| number.to_string()).into_iter();
+            let lag = server.lags.iter().find(|(it, _)| it == member);
+            let state = state(*post, lag.map(|(_, lag)| *lag));
+            table.add_row(row.chain([part, state, placement.to_string()]));
+        }
+    }
+    (table.to_string(), without_majority(survey))
+}
+
+/// Waits until a majority of each group takes part.
+///
+/// # Errors
+/// It does not in time, or no server answers.
+pub fn wait_for_majorities(addresses: &[String], within: Duration) -> anyhow::Result<()> {
+    let deadline = Instant::now() + within;
+    loop {
+        let lacking = without_majority(&Survey::of(addresses, None)?);
+        let Some(first) = lacking.first() else { return Ok(()) };
+        if Instant::now() > deadline {
+            bail!("{first}");
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Where the repositories of a cluster without groups live.
+fn repositories(survey: &Survey) -> String {
+    let header = ["repository", "node", "address", "state"];
+    let mut table = table::new(header.map(str::to_owned).to_vec());
+    for (repository, (home, _)) in survey.map.homes.iter().enumerate() {
+        let server = survey.servers.iter().find(|server| server.node == *home);
+        let address = server.map_or("-", |server| &server.address);
+        let answers = server.is_some_and(|server| server.answer.is_some());
+        let state = if answers { "serves" } else { "does not answer" };
+        let row = [&*repository.to_string(), &home.0.to_string(), address, state];
+        table.add_row(row.map(str::to_owned));
+    }
+    format!("{table}\nThere are no groups (`group = 1`): each repository is on one node.")
+}
+
+/// The groups of which no majority takes part.
+fn without_majority(survey: &Survey) -> Vec<String> {
+    let row = survey.row();
+    let groups = 0..row.homes.len().div_ceil(usize::from(layout::PLACES)) as u16;
+    let lost = groups.filter_map(|group| {
+        let members: Vec<RepositoryId> = row.members(group).collect();
+        let takes_part = |member: &&RepositoryId| {
+            let posts = survey.servers.iter().filter_map(|server| server.answer.as_ref());
+            let mut posts = posts.flat_map(|(_, posts)| posts);
+            posts.any(|(it, post)| it == *member && post.takes_part())
+        };
+        let (all, part) = (members.len(), members.iter().filter(takes_part).count());
+        (all > 0 && part <= all / 2).then(|| {
+            format!(
+                "group {group} has no majority: {part} of its {all} members take part, and it \
+                 serves again when {} do",
+                all / 2 + 1
+            )
+        })
+    });
+    lost.collect()
+}
+
+/// How far a member is, as operators are told.
+fn state(post: Post, lag: Option<Lag>) -> String {
+    match (lag, post) {
+        (Some(lag), _) => lag.to_string(),
+        (None, Post::Lost) => "lost its memory".to_owned(),
+        (None, Post::Leads) => "hears no majority".to_owned(),
+        (None, Post::Joins | Post::Follows | Post::Regroups) => "behind by unknown".to_owned(),
+        (None, Post::Alone | Post::Away | Post::Leaves) => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_knows_nothing_is_not_up_to_date() {
+        let behind = Lag { entries: 3, bytes: 70, percent: None };
+        assert_eq!(state(Post::Joins, Some(behind)), "behind by 3 entries / 70 bytes");
+        assert_eq!(state(Post::Leads, Some(Lag::default())), "up to date");
+        assert_eq!(state(Post::Joins, None), "behind by unknown");
+        assert_eq!(state(Post::Follows, None), "behind by unknown", "it is cut off");
+        assert_eq!(state(Post::Leads, None), "hears no majority");
+        assert_eq!(state(Post::Lost, None), "lost its memory");
+        assert_eq!(state(Post::Away, None), "-");
+    }
+}

@@ -1,0 +1,242 @@
+//! What a figure is made of: what was run, what was claimed, what we aim at.
+
+use muesli_workloads::machines::MachineModel;
+
+use super::point::{Point, Quantity};
+
+/// A figure of a paper, or a result that it tells in words.
+#[derive(Clone, Copy)]
+pub struct Figure {
+    /// What it is called here.
+    pub name: &'static str,
+    /// What it shows.
+    pub about: &'static str,
+    /// The workload, and its parameters; `{nodes}` and `{clients}` in one stand for how many there
+    /// are.
+    pub workload: &'static str,
+    pub parameters: &'static [&'static str],
+    /// What is not printed in the paper and chosen here.
+    pub chosen: &'static str,
+    pub machine: fn() -> MachineModel,
+    /// How many nodes there are, where the axis does not say.
+    pub nodes: usize,
+    /// How many replicas a key has.
+    pub replicas: usize,
+    /// How many clients there are for each node, where the axis does not say.
+    pub clients_a_node: u32,
+    /// What changes from left to right, and its values; the second with `--quick`.
+    pub axis: Axis,
+    pub xs: &'static [f64],
+    pub quick_xs: &'static [f64],
+    /// What is drawn: what is compared, and what a theory says of one of these.
+    pub lines: &'static [Line],
+    pub models: &'static [Model],
+    /// What is drawn upwards; and to the right, if it is something measured.
+    pub shows: Quantity,
+    pub against: Option<Quantity>,
+    /// Whether equal steps upwards are equal factors.
+    pub logarithmic: bool,
+    /// What the paper prints of its lines, in numbers.
+    pub printed: &'static [Printed],
+    /// Share of transactions that update, for the share of *their* attempts that abort.
+    pub updates: f64,
+    /// How long clients run at each point, in virtual seconds; and with `--quick`.
+    pub seconds: (f64, f64),
+    pub claims: &'static [Claim],
+}
+
+/// What most figures have in common.
+pub const NOTHING: Figure = Figure {
+    name: "",
+    about: "",
+    workload: "",
+    parameters: &[],
+    chosen: "",
+    machine: MachineModel::measured,
+    nodes: 1,
+    replicas: 2,
+    clients_a_node: 1,
+    axis: NODES,
+    xs: &[],
+    quick_xs: &[],
+    lines: &[],
+    models: &[],
+    shows: Quantity::Throughput,
+    against: None,
+    logarithmic: false,
+    printed: &[],
+    updates: 1.0,
+    seconds: (1.0, 0.25),
+    claims: &[],
+};
+
+/// How one point is run.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub protocol: &'static str,
+    pub machine: MachineModel,
+    pub nodes: usize,
+    /// How many nodes there are besides, which decide for the others.
+    pub masters: usize,
+    /// All of them; `None`: so many a node as the figure says.
+    pub clients: Option<u32>,
+    pub parameters: Vec<String>,
+}
+
+impl Setting {
+    /// Gives a parameter of the workload another value.
+    pub fn put(&mut self, name: &str, value: f64) {
+        self.parameters.retain(|given| given.split('=').next() != Some(name));
+        self.parameters.push(format!("{name}={value}"));
+    }
+}
+
+/// What changes from left to right.
+#[derive(Clone, Copy)]
+pub struct Axis {
+    /// What it is, with its unit.
+    pub name: &'static str,
+    /// Sets it.
+    pub set: fn(f64, &mut Setting),
+    /// The least and the most that it can be.
+    pub range: (f64, f64),
+    /// Whether equal steps are equal factors.
+    pub logarithmic: bool,
+}
+
+/// How many nodes there are.
+pub const NODES: Axis = Axis {
+    name: "nodes",
+    set: |x, setting| setting.nodes = x as usize,
+    range: (1.0, 1_000.0),
+    logarithmic: false,
+};
+
+/// What is compared.
+#[derive(Clone, Copy)]
+pub struct Line {
+    pub name: &'static str,
+    pub protocol: &'static str,
+    /// What else is special about it.
+    pub set: fn(&mut Setting),
+}
+
+/// A line that is called as its protocol.
+pub const fn protocol(name: &'static str) -> Line {
+    line(name, name, |_| ())
+}
+
+/// A line with a name of its own.
+pub const fn line(name: &'static str, protocol: &'static str, set: fn(&mut Setting)) -> Line {
+    Line { name, protocol, set }
+}
+
+/// What a theory says of each point of a line.
+#[derive(Clone, Copy)]
+pub struct Model {
+    pub name: &'static str,
+    /// Of which line.
+    pub of: &'static str,
+    /// What is shown, by the point's setting and what was measured besides.
+    pub says: fn(&Point) -> f64,
+}
+
+/// A line of a paper's figure, or a part of it, as far as the paper prints it in numbers.
+#[derive(Clone, Copy)]
+pub struct Printed {
+    /// What it is called in the plot.
+    pub name: &'static str,
+    /// Where the paper says so.
+    pub source: &'static str,
+    /// The values of the axis at which it says something.
+    pub xs: &'static [f64],
+    /// What it says at such a value.
+    pub says: Says,
+}
+
+/// How a paper says where a line is.
+#[derive(Clone, Copy)]
+pub enum Says {
+    /// By a number at each value of the axis, in the unit of the figure.
+    Number(fn(f64) -> f64),
+    /// By the share of another line, here our own of this name.
+    Share(&'static str, fn(f64) -> f64),
+}
+
+impl Printed {
+    /// Where the line is, over our own points where the paper says so.
+    pub fn places(&self, figure: &Figure, points: &[Point]) -> Vec<(f64, f64)> {
+        let place = |x: f64| match self.says {
+            Says::Number(says) => Some((x, says(x))),
+            Says::Share(line, share) => {
+                let ours = points.iter().find(|point| point.line == line && point.x == x)?;
+                Some((x, share(x) * ours.shows(figure.shows)))
+            }
+        };
+        self.xs.iter().filter_map(|x| place(*x)).collect()
+    }
+}
+
+/// Something that the paper says about a figure.
+#[derive(Clone, Copy)]
+pub struct Claim {
+    pub what: &'static str,
+    pub measure: Measure,
+    /// What the paper says, in the unit of the measure; `None`: only in words.
+    pub paper: Option<f64>,
+    pub target: Option<Target>,
+}
+
+/// A number made from a figure's points. Lines go by name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Measure {
+    /// Throughput of the first over that of the second, at the right end.
+    Speedup(&'static str, &'static str),
+    /// Throughput lost by the first against the second, in percent: the geometric mean over all
+    /// points.
+    Loss(&'static str, &'static str),
+    /// Attempts of updates that abort, in percent: the mean over all points.
+    Aborts(&'static str),
+    /// Committed transactions a second at the right end.
+    Throughput(&'static str),
+    /// The most committed transactions a second.
+    Most(&'static str),
+    /// Throughput a node at the right end over that at the left end.
+    Scaling(&'static str),
+    /// Throughput at the right end over that at the left end.
+    Kept(&'static str),
+    /// Throughput at the right end over the most.
+    KeptOfMost(&'static str),
+    /// What a line shows at a value of the axis.
+    At(Quantity, &'static str, f64),
+    /// What the first line shows over what the second shows, at a value of the axis.
+    Over(Quantity, &'static str, &'static str, f64),
+    /// What a line shows over what the model of this name says of it: the mean over all points.
+    OverModel(&'static str),
+}
+
+/// What we aim at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    Least(f64),
+    Most(f64),
+}
+
+impl Target {
+    pub fn is_met(self, ours: f64) -> bool {
+        match self {
+            Target::Least(least) => ours >= least,
+            Target::Most(most) => ours <= most,
+        }
+    }
+}
+
+/// Something that the paper says.
+pub const fn claim(
+    what: &'static str,
+    measure: Measure,
+    paper: Option<f64>,
+    target: Option<Target>,
+) -> Claim {
+    Claim { what, measure, paper, target }
+}

@@ -1,0 +1,94 @@
+//! A point of a figure: what one run came to.
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Point {
+    pub line: &'static str,
+    /// Where on the axis.
+    pub x: f64,
+    pub nodes: usize,
+    pub clients: u32,
+    /// Committed transactions a second.
+    pub throughput: f64,
+    /// Of these, such with several fragments; and how long they took on average.
+    pub several_a_second: f64,
+    pub several_ms: f64,
+    /// Share of the attempts of updates that aborted, from 0 to 1.
+    pub aborts: f64,
+    pub mean_ms: f64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub messages_a_commit: f64,
+    /// Share of transactions done in locking mode, at all repositories, from 0 to 1.
+    pub locked: f64,
+    /// How long a transition to locking mode took on average.
+    pub transition_ms: f64,
+    /// Checks of the workload that do not hold. Those of a protocol that promises less than
+    /// serializability are left out.
+    pub broken: Vec<String>,
+}
+
+impl Point {
+    /// All that was measured, in one order.
+    pub fn numbers_mut(&mut self) -> [&mut f64; 10] {
+        [
+            &mut self.throughput,
+            &mut self.several_a_second,
+            &mut self.several_ms,
+            &mut self.aborts,
+            &mut self.mean_ms,
+            &mut self.p50_ms,
+            &mut self.p99_ms,
+            &mut self.messages_a_commit,
+            &mut self.locked,
+            &mut self.transition_ms,
+        ]
+    }
+
+    /// What it shows.
+    pub fn shows(&self, quantity: Quantity) -> f64 {
+        match quantity {
+            Quantity::Throughput => self.throughput,
+            Quantity::ANode => self.throughput / self.nodes as f64,
+            Quantity::Operations => self.throughput + self.several_a_second,
+            Quantity::Latency => self.mean_ms,
+            Quantity::SeveralLatency => self.several_ms,
+            Quantity::Locked => 100.0 * self.locked,
+            Quantity::Transition => self.transition_ms,
+        }
+    }
+}
+
+/// What a point shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Committed transactions a second.
+    Throughput,
+    /// The same for each node.
+    ANode,
+    /// Fragments of committed transactions a second.
+    Operations,
+    /// How long transactions took on average, in milliseconds.
+    Latency,
+    /// The same of those with several fragments.
+    SeveralLatency,
+    /// Transactions done in locking mode, at all repositories, in percent.
+    Locked,
+    /// How long a repository needed on average to enter locking mode, in milliseconds.
+    Transition,
+}
+
+impl Quantity {
+    /// What it is, with its unit.
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantity::Throughput => "committed transactions a second",
+            Quantity::ANode => "committed transactions a second and node",
+            Quantity::Operations => "operations a second",
+            Quantity::Latency => "mean latency, ms",
+            Quantity::SeveralLatency => "mean latency of distributed transactions, ms",
+            Quantity::Locked => "transactions in locking mode, %",
+            Quantity::Transition => "mean delay of a transition to locking mode, ms",
+        }
+    }
+}

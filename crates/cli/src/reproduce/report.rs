@@ -1,0 +1,118 @@
+//! What is told of a figure: its points, and its claims beside the paper's.
+
+use std::io::{Write, stdout};
+use std::path::Path;
+
+use super::figure::{Figure, Target};
+use super::judge::Judged;
+use super::point::Quantity;
+use super::points::Course;
+use super::spread::Spread;
+use crate::table::{self, grouped};
+
+/// Says what was seen; whether all is as it should be.
+pub fn tell(
+    figure: &Figure,
+    (spreads, course): (&[Spread], &Course),
+    judged: &[Judged],
+    out: &Path,
+) -> bool {
+    let machine = (figure.machine)();
+    let text = format!(
+        "\n{}\n  workload: {} {}\n  machine: {}\n  chosen: {}\n  {}",
+        figure.about,
+        figure.workload,
+        figure.parameters.join(" "),
+        machine.about,
+        figure.chosen,
+        course.in_words(figure)
+    );
+    let _ = writeln!(stdout(), "{text}");
+    for printed in figure.printed {
+        let _ = writeln!(stdout(), "  printed: {}: {}", printed.name, printed.source);
+    }
+    let _ =
+        writeln!(stdout(), "{}\n{}", points_table(figure, spreads), claims_table(figure, judged));
+    let _ = writeln!(stdout(), "written to {}", out.join(figure.name).display());
+    let points = spreads.iter().map(|spread| &spread.median);
+    let broken = points.flat_map(|point| point.broken.iter().map(move |it| (point, it)));
+    let mut fine = judged.iter().all(|judged| judged.met != Some(false));
+    for (point, broken) in broken {
+        let _ = writeln!(stdout(), "BROKEN: {} at {}: {broken}", point.line, point.x);
+        fine = false;
+    }
+    fine
+}
+
+/// A median, and from where to where the seeds lie, if they differ as they are written.
+fn with_range(text: impl Fn(f64) -> String, median: f64, (least, most): (f64, f64)) -> String {
+    let (least, most) = (text(least), text(most));
+    if least == most { text(median) } else { format!("{} ({least}..{most})", text(median)) }
+}
+
+/// A line for each point: medians of the seeds, and where the seeds lie.
+pub fn points_table(figure: &Figure, spreads: &[Spread]) -> comfy_table::Table {
+    let mut header = vec!["line", figure.axis.name];
+    header.extend(["nodes", "clients"].into_iter().filter(|name| *name != figure.axis.name));
+    header.extend(["committed/s", "updates aborted", "p50", "p99", "messages"]);
+    let special = (figure.shows != Quantity::Throughput).then_some(figure.shows);
+    header.extend(special.map(Quantity::name));
+    header.extend(figure.models.first().map(|_| "by the model"));
+    let mut table = table::new(header.iter().map(|name| (*name).to_owned()).collect());
+    for spread in spreads {
+        let (point, range) = (&spread.median, |quantity| spread.range(quantity));
+        let mut row = vec![point.line.to_owned(), point.x.to_string()];
+        let counts = [("nodes", point.nodes.to_string()), ("clients", point.clients.to_string())];
+        let counts = counts.into_iter().filter(|(name, _)| *name != figure.axis.name);
+        row.extend(counts.map(|(_, count)| count));
+        row.extend([
+            with_range(
+                |it| grouped(it.round() as u64),
+                point.throughput,
+                range(Quantity::Throughput),
+            ),
+            with_range(
+                |it| format!("{:.1} %", it * 100.0),
+                point.aborts,
+                (spread.least.aborts, spread.most.aborts),
+            ),
+            table::micros(point.p50_ms * 1e3),
+            table::micros(point.p99_ms * 1e3),
+            format!("{:.1}", point.messages_a_commit),
+        ]);
+        row.extend(special.map(|quantity| {
+            with_range(|it| format!("{it:.3}"), point.shows(quantity), range(quantity))
+        }));
+        let model = figure.models.iter().find(|model| model.of == point.line);
+        row.extend(model.map(|model| format!("{:.3}", (model.says)(point))));
+        table.add_row(row);
+    }
+    table
+}
+
+fn claims_table(figure: &Figure, judged: &[Judged]) -> comfy_table::Table {
+    let header = ["claim", "paper", "ours", "ours/paper", "target", ""];
+    let mut table = table::new(header.map(str::to_owned).into());
+    for (claim, judged) in figure.claims.iter().zip(judged) {
+        let number = |number: Option<f64>| number.map_or("-".to_owned(), |it| format!("{it:.2}"));
+        let target = match claim.target {
+            None => "-".to_owned(),
+            Some(Target::Least(least)) => format!("at least {least}"),
+            Some(Target::Most(most)) => format!("at most {most}"),
+        };
+        let met = match judged.met {
+            None => "",
+            Some(true) => "met",
+            Some(false) => "MISSED",
+        };
+        table.add_row([
+            judged.what.to_owned(),
+            number(judged.paper),
+            with_range(|it| format!("{it:.2}"), judged.ours, judged.range),
+            number(judged.ratio()),
+            target,
+            met.to_owned(),
+        ]);
+    }
+    table
+}

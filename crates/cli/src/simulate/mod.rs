@@ -1,0 +1,121 @@
+//! `muesli sim`: many simulated runs, in search of one that goes wrong.
+
+mod options;
+mod search;
+mod strangers;
+
+use std::io::{Write, stdout};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::{ArgMatches, FromArgMatches};
+use muesli_registry::{check_caches, check_strict, keeps_old_versions};
+use muesli_sim::time::Span;
+use muesli_workloads::available::Description;
+use muesli_workloads::trial::Trial;
+
+use crate::names::check_parameters;
+use crate::options::chosen;
+use crate::table::grouped;
+pub use options::command;
+use options::{SimOptions, task};
+use search::{Found, Search, progress};
+use strangers::{of_strangers, strangers};
+
+/// Runs the command.
+///
+/// # Errors
+/// It cannot be carried out.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let (workload, matches) = chosen(matches);
+    let options = SimOptions::from_arg_matches(matches)?;
+    let last = if options.minutes.is_some() { u64::MAX } else { 101 };
+    let seeds = options.seeds.clone().unwrap_or(1..last);
+    if options.trace.is_some() && seeds.end - seeds.start != 1 {
+        bail!("--trace takes one seed, as in --seeds {}", seeds.start);
+    }
+    let deadline = match options.minutes {
+        None => None,
+        Some(minutes) if minutes > 0.0 && minutes <= 1e6 => {
+            Some(Instant::now() + Duration::from_secs_f64(minutes * 60.0))
+        }
+        Some(minutes) => bail!("--minutes {minutes}: allowed are numbers above 0, to a million"),
+    };
+    if !(0.0..=1e5).contains(&options.seconds) {
+        bail!("--seconds {}: allowed are numbers from 0 to a hundred thousand", options.seconds);
+    }
+    if options.visiting == Some(true) && options.client_nodes.unwrap_or(0) == 0 {
+        bail!("--visiting is of nodes of clients: give --client-nodes, from 1 to 100");
+    }
+    check_parameters(workload, &options.parameters)?;
+    check_strict(&options.protocol, options.strict == Some(true))?;
+    check_caches(&options.protocol, options.caches)?;
+    if let Some(folder) = &options.history {
+        let told = || format!("cannot make the folder {}", folder.display());
+        std::fs::create_dir_all(folder).with_context(told)?;
+    }
+    let _ = writeln!(stdout(), "{}", task(workload.name, &options, &seeds));
+    let search = Search {
+        trial: trial(workload, &options),
+        options: &options,
+        workload,
+        next: AtomicU64::new(seeds.start),
+        end: seeds.end,
+        deadline,
+        found: Mutex::default(),
+        bar: progress(seeds.end - seeds.start),
+    };
+    let begun = Instant::now();
+    search.on_all_cores()?;
+    search.bar.finish_and_clear();
+    let found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let rate = found.seeds as f64 / begun.elapsed().as_secs_f64();
+    let Found { seeds, transactions, faults, verdicts, failed, strangers, background, .. } = found;
+    let background = background.line(keeps_old_versions(&options.protocol), grouped);
+    let line = format!(
+        "{} seeds, {} transactions, {} faults, {} histories judged, {} seeds failed, {rate:.1} \
+         seeds/s; {background}",
+        grouped(seeds),
+        grouped(transactions),
+        grouped(faults),
+        grouped(verdicts),
+        grouped(failed),
+    );
+    // A reader that has gone away is no matter.
+    let _ = writeln!(stdout(), "{line}");
+    if options.strangers > 0 {
+        let _ = write!(stdout(), "{}", of_strangers(&strangers));
+    }
+    Ok(u8::from(failed > 0))
+}
+
+fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
+    let mut parameters = vec!["keys=30".to_owned()];
+    parameters.extend(options.parameters.iter().cloned());
+    Trial {
+        parameters,
+        protocol: options.protocol.clone(),
+        nodes: options.nodes as usize,
+        repositories: options.repositories.map(usize::from),
+        client_nodes: options.client_nodes.map(usize::from),
+        visiting: options.visiting,
+        strict: options.strict,
+        production: options.production,
+        least: Span::from_nanos((options.seconds * 1e9) as u64),
+        histories: options.history.clone(),
+        masters: usize::from(options.masters),
+        replicas: options.replicas,
+        spread: usize::from(options.spread),
+        group: options.group,
+        caches: options.caches,
+        together: usize::from(options.together),
+        clients: options.clients,
+        transactions_least: options.transactions,
+        faults: options.faults.clone(),
+        plan: options.plan.clone(),
+        strangers: strangers(options),
+        ..Trial::of(workload)
+    }
+}
