@@ -26,6 +26,9 @@ use muesli_workloads::available;
 use muesli_workloads::simulated::{self, Simulated, Upkeep, is_promised, promise};
 use muesli_workloads::tally::Tallies;
 
+#[expect(dead_code, reason = "commands need more of it")]
+#[path = "../../crates/cli/src/names.rs"]
+mod names;
 #[path = "../../crates/cli/src/config/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod configuration;

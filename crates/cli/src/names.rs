@@ -8,9 +8,9 @@ use muesli_workloads::available::Description;
 /// The protocols, with the names that they had earlier; of a name that there is not clap says
 /// which one is alike.
 pub fn protocols() -> impl TypedValueParser<Value = String> {
-    let protocol = |name: &&'static str| {
+    let protocol = |name: &'static str| {
         // Of a name that was always so, this is the name itself.
-        PossibleValue::new(*name).alias(stored_name(name))
+        PossibleValue::new(name).alias(stored_name(name))
     };
     PossibleValuesParser::new(protocol_names().into_iter().map(protocol).collect::<Vec<_>>())
 }

@@ -13,8 +13,8 @@ use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
 use muesli_registry::{check_caches, check_masters, check_strict};
-use muesli_workloads::embedded::Length;
 use muesli_workloads::available::Description;
+use muesli_workloads::embedded::Length;
 use muesli_workloads::tally::Tallies;
 
 use crate::names::{self, check_parameters};

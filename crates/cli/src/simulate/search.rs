@@ -11,8 +11,8 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use muesli_sim::plan::Plan;
 use muesli_sim::world::Heard;
-use muesli_workloads::background::Backgrounds;
 use muesli_workloads::available::Description;
+use muesli_workloads::background::Backgrounds;
 use muesli_workloads::trial::{Trial, TrialError, Trialled};
 
 use super::options::{SimOptions, command_again};
