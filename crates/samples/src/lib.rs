@@ -6,3 +6,4 @@
 //! the protocols of the product.
 
 pub mod central;
+pub mod client;

@@ -1,0 +1,353 @@
+//! A coordinator for protocols in which a transaction asks one repository for all that it needs,
+//! and what that repository remembers of those who asked.
+//!
+//! The coordinator reads key by key, buffers writes, and sends its read versions and its writes in
+//! one commit. It repeats what was not answered; the repository remembers how transactions ended
+//! until their coordinator says, with a later commit, that it knows.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use muesli_core::contract::at_once;
+use muesli_core::judgement::{ensure, in_range};
+use muesli_core::parts::open::{OpenTransaction, OpenTransactions};
+use muesli_core::recorder::{Recorder, Status};
+use muesli_core::{
+    Address, Answer, Catalog, Committed, Context, Coordinator, Decision, Failure, Here, NodeId,
+    OpId, Operation, Protocol, Put, Rejection, RepositoryId, Role, Sender, SmallBytes, SpaceId,
+    Step, Timestamp, Txn, TxnId, View, timers, wire_enum,
+};
+
+/// What a transaction read: each key with its version.
+pub type Reads = Vec<(SpaceId, SmallBytes, Timestamp)>;
+/// What a transaction writes; a value of `None` deletes.
+pub type Writes = Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>;
+
+/// What a coordinator asks of its repository.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are what their names say")]
+pub enum Ask {
+    /// What is there?
+    Read { op: u64, space: SpaceId, key: SmallBytes },
+    /// Commit this, and forget transactions of mine that are below.
+    Commit { txn: TxnId, settled_below: u64, reads: Reads, writes: Writes },
+}
+
+/// What a coordinator is told.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are what their names say")]
+pub enum Tell {
+    /// This is there, in this version.
+    Value { op: u64, version: Timestamp, value: Option<SmallBytes> },
+    /// So the transaction ended.
+    Ended { txn: TxnId, decision: Decision },
+}
+
+wire_enum!(Ask, "question of a coordinator" {
+    0 => Read { op: u64, space: SpaceId, key: SmallBytes },
+    1 => Commit { txn: TxnId, settled_below: u64, reads: Reads, writes: Writes },
+});
+
+wire_enum!(Tell, "answer to a coordinator" {
+    0 => Value { op: u64, version: Timestamp, value: Option<SmallBytes> },
+    1 => Ended { txn: TxnId, decision: Decision },
+});
+
+impl Ask {
+    /// Whether it can be asked by whoever sent it.
+    ///
+    /// # Errors
+    /// It is not about a transaction of the sender, or its numbers cannot be.
+    pub fn judge(&self, from: Address, view: View<'_>) -> Result<(), Rejection> {
+        ensure(view.repository().is_some(), Rejection::Role)?;
+        match self {
+            Ask::Read { .. } => ensure(from.role == Role::Coordinator, Rejection::Sender),
+            Ask::Commit { txn, settled_below, reads, .. } => {
+                ensure(*settled_below <= txn.sequence, Rejection::Range)?;
+                reads.iter().try_for_each(|(_, _, version)| in_range(*version))?;
+                view.owner(from, *txn)
+            }
+        }
+    }
+}
+
+impl Tell {
+    /// Whether a repository of a member tells it to a coordinator.
+    ///
+    /// # Errors
+    /// Somebody else does.
+    pub fn judge(&self, from: Address, sender: Sender, view: View<'_>) -> Result<(), Rejection> {
+        ensure(view.me.role == Role::Coordinator, Rejection::Role)?;
+        ensure(sender.is_member(), Rejection::Sender)?;
+        ensure(matches!(from.role, Role::Repository(_)), Rejection::Sender)
+    }
+}
+
+/// A protocol whose transactions ask one repository each.
+pub trait AsksOne: Protocol<Coordinator = Client<Self>> {
+    /// The repository that transactions begun at `node` ask.
+    fn base(node: NodeId, catalog: &Catalog) -> RepositoryId;
+    /// The message that asks.
+    fn ask(ask: Ask) -> Self::Message;
+    /// What a message tells a coordinator, if it does.
+    fn told(message: Self::Message) -> Option<Tell>;
+}
+
+/// The coordinator.
+#[derive(Clone, Debug)]
+pub struct Client<P> {
+    node: NodeId,
+    incarnation: u32,
+    ops: u64,
+    sequence: u64,
+    open: OpenTransactions,
+    reads: BTreeMap<OpId, (Txn, SpaceId, SmallBytes)>,
+    commits: BTreeMap<u64, (OpId, OpenTransaction)>,
+    protocol: PhantomData<P>,
+}
+
+timers! {
+    /// The timers of a coordinator.
+    pub enum ClientTimer {
+        /// Repeats what was not answered.
+        Repeat = 0,
+    }
+}
+
+impl<P: AsksOne> Client<P> {
+    fn next_op(&mut self) -> OpId {
+        self.ops += 1;
+        OpId(self.ops)
+    }
+
+    fn id(&self, sequence: u64) -> TxnId {
+        TxnId { node: self.node, incarnation: self.incarnation, sequence }
+    }
+
+    fn ask(&self, ask: Ask, cx: &mut Context<'_, P>) {
+        cx.send_to_repository(P::base(self.node, cx.catalog), P::ask(ask));
+    }
+
+    fn get(
+        &mut self,
+        txn: Txn,
+        (space, key): (SpaceId, SmallBytes),
+        cx: &mut Context<'_, P>,
+    ) -> Result<Step, Failure> {
+        if let Some(own) = self.open.get(txn)?.read_own(space, &key) {
+            return Ok(Step::Done(Ok(Answer::Value(own))));
+        }
+        let op = self.next_op();
+        self.reads.insert(op, (txn, space, key.clone()));
+        self.ask(Ask::Read { op: op.0, space, key }, cx);
+        Ok(Step::Wait(op))
+    }
+
+    fn commit(&mut self, txn: Txn, cx: &mut Context<'_, P>) -> Result<Step, Failure> {
+        let open = self.open.end(txn)?;
+        self.sequence += 1;
+        let op = self.next_op();
+        self.commits.insert(self.sequence, (op, open));
+        self.send_commit(self.sequence, cx);
+        Ok(Step::Wait(op))
+    }
+
+    /// Sends a commit, perhaps once more.
+    fn send_commit(&self, sequence: u64, cx: &mut Context<'_, P>) {
+        let settled_below = *self.commits.keys().next().expect("one at least");
+        let ((_, open), txn) = (&self.commits[&sequence], self.id(sequence));
+        let (reads, writes) = (open.reads(), open.writes());
+        self.ask(Ask::Commit { txn, settled_below, reads, writes }, cx);
+    }
+
+    fn on_ended(&mut self, txn: TxnId, decision: Decision, cx: &mut Context<'_, P>) {
+        let Some((op, open)) = self.commits.remove(&txn.sequence) else { return };
+        let (status, at, answer) = match decision {
+            Decision::Commit(at) => {
+                (Status::Committed, Some(at), Ok(Answer::Committed(Committed { at })))
+            }
+            Decision::Abort(reason) => (Status::Aborted, None, Err(Failure::Aborted(reason))),
+        };
+        let now = cx.now();
+        if let Some(recorder) = &mut cx.effects.recorder {
+            open.record(txn, status, (Some(now), at), recorder);
+        }
+        cx.complete(op, answer);
+    }
+}
+
+impl<P: AsksOne> Coordinator<P> for Client<P> {
+    type Timer = ClientTimer;
+
+    muesli_core::coordinator_without_peeks!(P);
+    muesli_core::coordinator_without_neighbours!(P);
+    muesli_core::coordinator_without_memory!();
+    muesli_core::role_without_judgement!(P);
+
+    fn new(node: NodeId, incarnation: u32, _: &P::Rules) -> Client<P> {
+        let (open, reads, commits) = Default::default();
+        let protocol = PhantomData;
+        Client { node, incarnation, ops: 0, sequence: 0, open, reads, commits, protocol }
+    }
+
+    fn start(&mut self, _: Here<'_, P>, cx: &mut Context<'_, P>) {
+        cx.set_timer(ClientTimer::Repeat, cx.settings.retry_after);
+    }
+
+    fn operate(&mut self, operation: Operation, _: Here<'_, P>, cx: &mut Context<'_, P>) -> Step {
+        let step = match operation {
+            Operation::Begin(options) => {
+                Ok(Step::Done(Ok(Answer::Begun(self.open.begin(options, cx.now())))))
+            }
+            Operation::Get(txn, space, key) => self.get(txn, (space, key), cx),
+            Operation::Put(txn, Put { space, key, value, .. }) => {
+                let open = self.open.get(txn);
+                open.and_then(|open| open.write(space, key, value, &cx.settings.limits))
+                    .map(|()| Step::Done(Ok(Answer::Written)))
+            }
+            Operation::Delay(_, delay, _) => {
+                at_once(&delay, cx.settings).map(|later| Step::Done(Ok(Answer::Delayed(later))))
+            }
+            Operation::Commit(txn) => self.commit(txn, cx),
+            Operation::Abort(txn, failure) => {
+                let _ = self.open.end(txn); // It may have ended.
+                for (op, _) in self.reads.extract_if(.., |_, (of, ..)| *of == txn) {
+                    cx.complete(op, Err(failure.clone()));
+                }
+                Ok(Step::Done(Ok(Answer::Ended)))
+            }
+            Operation::GetMany(..) | Operation::Scan(..) => {
+                Err(Failure::Space(format!("keys are read one by one under `{}`", P::NAME)))
+            }
+            Operation::Invoke(..) => {
+                Err(Failure::Procedure(format!("`{}` has no procedures", P::NAME)))
+            }
+        };
+        step.unwrap_or_else(|failure| Step::Done(Err(failure)))
+    }
+
+    fn receive(
+        &mut self,
+        from: Address,
+        message: P::Message,
+        _: Here<'_, P>,
+        cx: &mut Context<'_, P>,
+    ) {
+        let (Some(told), Role::Repository(repository)) = (P::told(message), from.role) else {
+            return; // For a repository: whoever sent it here is mistaken.
+        };
+        match told {
+            Tell::Value { op, version, value } => {
+                let Some((txn, space, key)) = self.reads.remove(&OpId(op)) else { return };
+                if let Ok(open) = self.open.get(txn) {
+                    open.has_read((space, key), repository, (version, value.as_ref()));
+                    cx.complete(OpId(op), Ok(Answer::Value(value)));
+                }
+            }
+            Tell::Ended { txn, decision } => {
+                if txn == self.id(txn.sequence) {
+                    self.on_ended(txn, decision, cx);
+                }
+            }
+        }
+    }
+
+    fn timer(&mut self, _: ClientTimer, _: Here<'_, P>, cx: &mut Context<'_, P>) {
+        for (op, (_, space, key)) in &self.reads {
+            self.ask(Ask::Read { op: op.0, space: *space, key: key.clone() }, cx);
+        }
+        self.commits.keys().for_each(|sequence| self.send_commit(*sequence, cx));
+        cx.set_timer(ClientTimer::Repeat, cx.settings.retry_after);
+    }
+
+    fn open_transactions(&self) -> Vec<Txn> {
+        self.open.all()
+    }
+
+    fn record_running(&self, recorder: &mut Recorder) {
+        for (sequence, (_, open)) in &self.commits {
+            open.record(self.id(*sequence), Status::Unknown, (None, None), recorder);
+        }
+    }
+
+    fn unfinished(&self) -> usize {
+        self.open.len() + self.commits.len()
+    }
+}
+
+/// How transactions ended, as far as their coordinators may ask.
+#[derive(Clone, Debug, Default)]
+pub struct Outcomes {
+    /// By coordinator: its newest incarnation that was heard of, and the ends of that.
+    lives: BTreeMap<NodeId, (u32, BTreeMap<u64, Decision>)>,
+}
+
+/// What is known of a transaction that asks to commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Nothing: it is to be decided.
+    New,
+    /// It was decided.
+    Decided(Decision),
+    /// A later incarnation of its coordinator was heard of: nobody waits for an answer.
+    Gone,
+}
+
+impl Outcomes {
+    /// A transaction asks to commit, and its coordinator knows of all that are below.
+    pub fn ask(&mut self, txn: TxnId, settled_below: u64) -> Asked {
+        let (incarnation, ended) = self.lives.entry(txn.node).or_default();
+        if *incarnation < txn.incarnation {
+            (*incarnation, *ended) = (txn.incarnation, BTreeMap::new());
+        }
+        if *incarnation > txn.incarnation {
+            return Asked::Gone;
+        }
+        ended.retain(|sequence, _| *sequence >= settled_below);
+        ended.get(&txn.sequence).map_or(Asked::New, |decision| Asked::Decided(*decision))
+    }
+
+    /// A transaction was decided.
+    ///
+    /// # Panics
+    /// If it was decided otherwise before.
+    pub fn decide(&mut self, txn: TxnId, decision: Decision) {
+        if self.ask(txn, 0) == Asked::Gone {
+            return;
+        }
+        let (_, ended) = self.lives.get_mut(&txn.node).expect("just asked for");
+        let before = ended.insert(txn.sequence, decision);
+        assert!(before.is_none_or(|before| before == decision), "{txn} was decided otherwise");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use muesli_core::Abort;
+
+    fn txn(incarnation: u32, sequence: u64) -> TxnId {
+        TxnId { node: NodeId(3), incarnation, sequence }
+    }
+
+    #[test]
+    fn ends_are_remembered_until_their_coordinator_knows_or_lives_again() {
+        let mut outcomes = Outcomes::default();
+        let commit = Decision::Commit(Timestamp(5));
+        assert_eq!(outcomes.ask(txn(1, 1), 1), Asked::New);
+        outcomes.decide(txn(1, 1), commit);
+        assert_eq!(outcomes.ask(txn(1, 1), 1), Asked::Decided(commit));
+        assert_eq!(outcomes.ask(txn(1, 2), 2), Asked::New);
+        assert_eq!(outcomes.ask(txn(1, 1), 1), Asked::New, "it was settled");
+        assert_eq!(outcomes.ask(txn(2, 1), 1), Asked::New);
+        assert_eq!(outcomes.ask(txn(1, 3), 3), Asked::Gone);
+    }
+
+    #[test]
+    #[should_panic(expected = "was decided otherwise")]
+    fn nothing_is_decided_twice() {
+        let mut outcomes = Outcomes::default();
+        outcomes.decide(txn(1, 1), Decision::Commit(Timestamp(5)));
+        outcomes.decide(txn(1, 1), Decision::Abort(Abort::StaleRead));
+    }
+}
