@@ -86,7 +86,9 @@ pub fn by_versions<N: Remains>(
     meta: Map<String, Json>,
 ) -> Result<History, BuildError> {
     let mut builder = HistoryBuilder::new(Kind::Version);
-    let sampled = Sampled::of(nodes);
+    let shares = nodes.iter().map(|node| node.sampling());
+    let sampling = shares.max_by_key(|it| it.share()).unwrap_or_default();
+    let sampled = Sampled::of(sampling, || all(nodes));
     let mut meta = meta;
     if let Some(sampled) = &sampled {
         meta.insert("sampled_one_in".to_owned(), sampled.share().into());

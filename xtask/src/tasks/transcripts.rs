@@ -6,7 +6,6 @@ pub fn run(names: &[&str]) -> Done {
     let filter =
         names.first().map_or("transcripts".to_owned(), |name| format!("transcripts::{name}"));
     let test = ["test", "--locked", "-p", "muesli-protocols", "--test", "it", &filter];
-    // Where a page's output is new, the first run writes it and says so by failing.
     super::run(program("cargo").args(test).env("UPDATE_GOLDENFILES", "1"))?;
     println!("Read the difference before it is committed:");
     super::run(program("git").args([

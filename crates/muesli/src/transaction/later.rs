@@ -1,7 +1,7 @@
 //! What a transaction leaves to its turn: actions on keys, procedures on several, and what they
 //! give.
 //!
-//! Where the protocol can (`bumper`, `bumper-da`, `bumper-reconciled`), a delayed action is done as
+//! Where the protocol can (`bumper`, `bumper-delaying`, `bumper-reconciled`), a delayed action is done as
 //! its transaction commits, on whatever is there then, and actions on one key do not conflict with
 //! each other. Elsewhere it is done at once, as reads and writes; the program is the same.
 //!

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use muesli_core::recorder::{Operation, Sampling, Status};
 use muesli_core::{SmallBytes, SpaceId, Timestamp};
 
-use super::{Remains, Told, all, is_write};
+use super::Told;
 
 /// A version of a key.
 type KeyVersion = (SpaceId, SmallBytes, Timestamp);
@@ -21,20 +21,23 @@ pub(super) struct Sampled {
 }
 
 impl Sampled {
-    /// `None`: everything was recorded.
-    pub fn of<N: Remains>(nodes: &[N]) -> Option<Sampled> {
-        let sampling = nodes.iter().map(|node| node.sampling()).max_by_key(|it| it.share())?;
+    /// Of transactions that are gone through as often as need be, each with where it lies. `None`:
+    /// everything was recorded.
+    pub fn of<A>(sampling: Sampling, all: impl Fn() -> A) -> Option<Sampled>
+    where
+        A: Iterator<Item = (Told, Option<Timestamp>)>,
+    {
         if sampling == Sampling::ALL {
             return None;
         }
         let (read, written) = (BTreeSet::new(), BTreeSet::new());
         let mut sampled = Sampled { sampling, read, written };
-        for (told, _) in all(nodes) {
+        for (told, _) in all() {
             if sampling.keeps(told.record.id) {
                 sampled.read.extend(told.operations.iter().flat_map(versions_read));
             }
         }
-        for (told, at) in all(nodes) {
+        for (told, at) in all() {
             let Some(at) = at.filter(|_| told.status != Status::Aborted) else { continue };
             if let Some(told) = sampled.kept(told, Some(at)) {
                 sampled.written.extend(versions_written(&told, at));
@@ -54,7 +57,7 @@ impl Sampled {
             return Some(told);
         }
         let at = at.filter(|_| told.status != Status::Aborted)?;
-        told.operations.retain(is_write);
+        told.operations.retain(|it| matches!(it, Operation::Write { .. }));
         let is_read = versions_written(&told, at).any(|version| self.read.contains(&version));
         is_read.then_some(told)
     }
