@@ -78,6 +78,15 @@ impl<P: Protocol> Node<P> {
         Node { id, catalog, settings, rules, coordinator, participants, rejections }
     }
 
+    /// Checks what each role says of its own state.
+    ///
+    /// # Panics
+    /// Something of that does not hold.
+    pub fn assert_invariants(&self) {
+        self.coordinator.assert_invariants();
+        self.participants.iter().for_each(|(_, participant)| participant.assert_invariants());
+    }
+
     /// Who this is.
     pub fn id(&self) -> NodeId {
         self.id
