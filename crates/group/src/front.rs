@@ -241,6 +241,10 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     fn outcome(&self, txn: TxnId) -> Outcome {
         self.inner.outcome(txn)
     }
+
+    fn assert_invariants(&self) {
+        self.inner.assert_invariants();
+    }
 }
 
 /// Tells a node where the members are.

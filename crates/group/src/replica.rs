@@ -554,4 +554,11 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             None => Vec::new(),
         }
     }
+
+    fn assert_invariants(&self) {
+        // While the state of another member comes in, piece by piece, it is of no moment.
+        if self.loading.is_none() && self.installing.is_none() {
+            self.inner.assert_invariants();
+        }
+    }
 }

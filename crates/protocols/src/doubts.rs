@@ -17,6 +17,9 @@ pub type ClientsUntil = (NodeId, u32);
 pub const CLIENTS_ASKED_MAX: usize = 256;
 
 /// A question that is under way.
+///
+/// Invariants: somebody has not answered, and it is not whoever asks; the clients ascend, up to the
+/// last one that was asked about, and there are no more than are asked about at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Asking {
     /// When it was asked; it tells its answers from those of an earlier one.
@@ -37,6 +40,8 @@ impl Asking {
         clients: Vec<ClientsUntil>,
         catalog: &Catalog,
     ) -> (Asking, BTreeSet<RepositoryId>) {
+        assert!(clients.len() <= CLIENTS_ASKED_MAX, "{} clients at a time", clients.len());
+        assert!(clients.is_sorted(), "clients out of order");
         let all = (0..catalog.repositories() as u16).map(RepositoryId);
         let others: BTreeSet<_> = all.filter(|other| *other != me).collect();
         let (last, _) = *clients.last().expect("a question is about somebody");
@@ -49,6 +54,19 @@ impl Asking {
             let clients: BTreeSet<&ClientsUntil> = clients.iter().collect();
             self.clients.retain(|client| clients.contains(client));
         }
+    }
+
+    /// Checks the invariants, of a question of `me`.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self, me: RepositoryId) {
+        assert!(!self.is_over(), "all have answered, and the question is under way");
+        assert!(!self.missing.contains(&me), "{me:?} asks itself");
+        assert!(self.clients.len() <= CLIENTS_ASKED_MAX, "{} clients", self.clients.len());
+        assert!(self.clients.is_sorted(), "clients out of order");
+        let last = self.clients.last().map_or(self.last, |(node, _)| *node);
+        assert!(last <= self.last, "{last:?} is behind the last that was asked about");
     }
 
     /// Whether all have answered.

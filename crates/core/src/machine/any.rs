@@ -146,6 +146,11 @@ pub trait AnyMachine {
     fn record_running(&self, recorder: &mut Recorder);
     /// [`Node::chains`](crate::node::Node::chains).
     fn chains(&self) -> Vec<(RepositoryId, Chains)>;
+    /// [`Node::assert_invariants`](crate::node::Node::assert_invariants).
+    ///
+    /// # Panics
+    /// Something does not hold that a role says of its own state.
+    fn assert_invariants(&self);
 }
 
 impl<P: Protocol> AnyMachine for Machine<P, Note> {
@@ -349,5 +354,9 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
 
     fn chains(&self) -> Vec<(RepositoryId, Chains)> {
         self.node.chains()
+    }
+
+    fn assert_invariants(&self) {
+        self.node.assert_invariants();
     }
 }

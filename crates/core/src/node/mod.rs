@@ -104,6 +104,15 @@ impl<P: Protocol> Node<P> {
         node
     }
 
+    /// Checks what each role says of its own state.
+    ///
+    /// # Panics
+    /// Something of that does not hold.
+    pub fn assert_invariants(&self) {
+        self.coordinator.assert_invariants();
+        self.participants.iter().for_each(|(_, participant)| participant.assert_invariants());
+    }
+
     /// Who this is.
     pub fn id(&self) -> NodeId {
         self.id

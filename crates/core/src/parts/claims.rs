@@ -31,6 +31,9 @@ pub struct Claim {
 }
 
 /// Claims by their owners.
+///
+/// Invariants: `keys` counts for each key how often it is read and written in what is held, and
+/// `wide` has each owner of a claim that is, once.
 #[derive(Clone, Debug)]
 pub struct Claims<K> {
     held: BTreeMap<K, Claim>,
@@ -270,6 +273,28 @@ impl<K: Copy + Ord> Claims<K> {
             self.wide.push(owner);
         }
         assert!(self.held.insert(owner, claim).is_none(), "one claim each");
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let mut keys: BTreeMap<&(SpaceId, SmallBytes), (u32, u32)> = BTreeMap::new();
+        for claim in self.held.values() {
+            claim.reads.iter().for_each(|key| keys.entry(key).or_default().0 += 1);
+            claim.writes.iter().for_each(|key| keys.entry(key).or_default().1 += 1);
+        }
+        assert!(keys.into_iter().eq(self.keys.iter().map(|(key, it)| (key, *it))), "claimed keys");
+        let wide = self.held.iter().filter(|(_, claim)| claim.is_wide());
+        let mut listed = self.wide.clone();
+        listed.sort_unstable();
+        assert!(wide.map(|(owner, _)| *owner).eq(listed), "owners of wide claims");
+    }
+
+    /// Who has claimed something.
+    pub fn owners(&self) -> impl Iterator<Item = K> + '_ {
+        self.held.keys().copied()
     }
 
     /// Gives back what `owner` has claimed; harmless if it has claimed nothing.

@@ -7,7 +7,9 @@ use crate::ids::{RepositoryId, Timestamp};
 /// transactions that commit at one repository alone, and need not queue behind pending ones.
 pub const PROPOSAL_STEP: u64 = 64;
 
-/// Scalar clock. Invariant: `served <= promised`, `committed <= promised`.
+/// Scalar clock.
+///
+/// Invariants: `committed`, `served` and `heard` are at or below `promised`, and none ever falls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalarClock {
     repository: RepositoryId,
@@ -35,6 +37,17 @@ impl ScalarClock {
         self.serve(served);
         self.promise(promised);
         self.hear(heard);
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let promised = self.promised;
+        assert!(self.committed <= promised, "committed at {}", self.committed);
+        assert!(self.served <= promised, "served at {}, promised {promised}", self.served);
+        assert!(self.heard <= promised, "heard of {}, promised {promised}", self.heard);
     }
 
     /// The timestamp of the last transaction applied here (SCORe: commitId).

@@ -19,6 +19,9 @@ use crate::wire::{Reader, Wire, WireError};
 pub type LoggedKey = (SpaceId, SmallBytes);
 
 /// What was applied at a repository, by its numbers there.
+///
+/// Invariants: each entry stands at the number that its vector has for this repository, and
+/// everything that is or was in the log lies within `most_recent`.
 #[derive(Clone, Debug)]
 pub struct CommitLog {
     me: RepositoryId,
@@ -113,7 +116,7 @@ impl CommitLog {
             }
             let ((number, _), entry) = first.remove_entry();
             self.collected.join(&entry.vector);
-            self.collected_to = number;
+            self.collected_to = self.collected_to.max(number);
         }
         self.collected_to
     }
@@ -143,11 +146,36 @@ impl CommitLog {
         for (vector, keys) in Vec::<(VectorClock, Vec<LoggedKey>)>::decode(input)? {
             self.add(vector, keys);
         }
-        let (most_recent, collected, collected_to) = Wire::decode(input)?;
+        let (most_recent, collected, collected_to): (VectorClock, VectorClock, _) =
+            Wire::decode(input)?;
+        if !collected.is_within(&most_recent) {
+            let what = "log in which all that was collected is known";
+            return Err(WireError::Variant { what, at: input.position(), found: 0 });
+        }
         self.most_recent.join(&most_recent);
         self.collected.join(&collected);
-        self.collected_to = collected_to;
+        self.collected_to = self.collected_to.max(collected_to);
         Ok(())
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        for ((number, nth), entry) in &self.entries {
+            assert_eq!(entry.vector.get(self.me), *number, "a commit that is not at its number");
+            assert!(entry.vector.is_within(&self.most_recent), "commit {number} is not known");
+            assert!(*nth <= self.added, "commit {number} is number {nth} of {}", self.added);
+        }
+        assert!(self.collected.is_within(&self.most_recent), "what was collected is not known");
+        self.most_recent.assert_invariants();
+        self.collected.assert_invariants();
+    }
+
+    /// The largest number of what was collected.
+    pub fn collected_to(&self) -> Number {
+        self.collected_to
     }
 
     /// How many commits are kept.

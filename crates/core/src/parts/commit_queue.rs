@@ -10,6 +10,9 @@ use std::fmt::Display;
 use crate::ids::Timestamp;
 
 /// Transactions `T` by unique timestamps `K`.
+///
+/// Invariants: timestamps strictly ascend, a transaction stands in it once, and `ready` counts
+/// those that are.
 #[derive(Clone, Debug)]
 pub struct CommitQueue<T, K = Timestamp> {
     entries: VecDeque<Entry<T, K>>,
@@ -94,6 +97,26 @@ impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
     pub fn remove(&mut self, proposed: K, txn: T) {
         let entry = self.take(proposed, txn);
         assert!(!entry.ready, "a committed transaction was taken out");
+    }
+
+    /// The transactions that are queued, in order, and whether each is ready.
+    pub fn queued(&self) -> impl Iterator<Item = (K, T, bool)> + '_ {
+        self.entries.iter().map(|entry| (entry.at, entry.txn, entry.ready))
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let mut following = self.entries.iter().zip(self.entries.iter().skip(1));
+        assert!(following.all(|(one, next)| one.at < next.at), "a queue out of order");
+        let ready = self.entries.iter().filter(|entry| entry.ready).count();
+        assert_eq!(self.ready, ready, "how many of a queue are ready");
+        for (place, entry) in self.entries.iter().enumerate() {
+            let again = self.entries.iter().skip(place + 1).any(|other| other.txn == entry.txn);
+            assert!(!again, "a transaction stands in a queue twice, first at {}", entry.at);
+        }
     }
 
     /// The first transaction with its final timestamp, if it is ready.

@@ -53,6 +53,11 @@ impl LockWord {
         self.is_exclusive().then_some(Owner(self.0 & !Self::EXCLUSIVE))
     }
 
+    /// How many hold it for delayed actions.
+    pub fn delayers(self) -> u32 {
+        if self.is_delayed() { self.0 & !Self::DELAYED } else { 0 }
+    }
+
     /// How many share it.
     pub fn sharers(self) -> u32 {
         if self.is_for_writing() { 0 } else { self.0 }
@@ -149,6 +154,11 @@ impl RangeLocks {
     /// Locks a range; ranges are shared, so this never fails.
     pub fn lock(&mut self, owner: Owner, range: KeyRange) {
         self.held.push((owner, range));
+    }
+
+    /// Who holds ranges; once for each.
+    pub fn owners(&self) -> impl Iterator<Item = Owner> + '_ {
+        self.held.iter().map(|(owner, _)| *owner)
     }
 
     /// Gives back all ranges of `owner`.

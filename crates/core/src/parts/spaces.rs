@@ -33,6 +33,8 @@ pub struct ChainKinds {
 }
 
 /// Stores by the numbers of their spaces.
+///
+/// Invariants: those of each [store](Versions), all of which have as many marks as `marks` says.
 #[derive(Clone, Debug)]
 pub struct Spaces {
     stores: Vec<Option<Versions>>,
@@ -340,6 +342,17 @@ impl Spaces {
         let is_known = std::mem::take(&mut all.marks) > 0;
         let is_known = is_known && all.all_mut().all(Versions::go_back);
         is_known.then_some(all)
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        for (space, store) in self.iter() {
+            store.assert_invariants();
+            assert_eq!(store.marks(), self.marks, "how many marks {space:?} has");
+        }
     }
 
     /// What all of them take.

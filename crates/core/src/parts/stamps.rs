@@ -53,6 +53,10 @@ impl<R: Copy + PartialEq> Stamp<R> {
 }
 
 /// The stamps of a repository, by readers `R`.
+///
+/// Invariants: no stamp says that others read later than the latest reader, `kept` counts the keys
+/// that have one, fewer than at which they are
+/// looked through, and there are at most `RANGES_MAX` ranges.
 #[derive(Clone, Debug)]
 pub struct Stamps<R> {
     hasher: FixedState,
@@ -177,6 +181,20 @@ impl<R: Copy + PartialEq> Stamps<R> {
         }
         self.kept = self.spaces.iter().map(HashTable::len).sum();
         self.sweep_at = (2 * self.kept).max(SWEEP_AT_LEAST);
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let kept: usize = self.spaces.iter().map(HashTable::len).sum();
+        assert_eq!(self.kept, kept, "how many keys have a stamp");
+        assert!(kept < self.sweep_at.max(SWEEP_AT_LEAST), "stamps were not looked through in time");
+        for (key, stamp) in self.spaces.iter().flatten() {
+            assert!(stamp.other <= stamp.at, "{key:?} is stamped {} below others", stamp.at);
+        }
+        assert!(self.ranges.len() <= RANGES_MAX, "{} ranges", self.ranges.len());
     }
 
     /// How many keys have a stamp.

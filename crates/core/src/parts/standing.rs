@@ -27,6 +27,9 @@ impl<K> Default for Touching<K> {
 }
 
 /// Claims by their places.
+///
+/// Invariants: a key is known for as long as somebody who stands claims it, as its reader or its
+/// writer, and `wide` are those of the claims that are.
 #[derive(Clone, Debug)]
 pub struct Standing<K> {
     held: BTreeMap<K, Claim>,
@@ -73,6 +76,37 @@ impl<K: Copy + Ord> Standing<K> {
         }
         self.wide.remove(&place);
         Some(claim)
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        for (key, touching) in &self.keys {
+            let reads = |it: &K| self.held.get(it).is_some_and(|claim| claim.reads.contains(key));
+            let writes = |it: &K| self.held.get(it).is_some_and(|claim| claim.writes.contains(key));
+            let is_touched = !touching.readers.is_empty() || !touching.writers.is_empty();
+            assert!(is_touched, "{key:?} is kept for nobody");
+            assert!(touching.readers.iter().all(reads), "{key:?} has a reader that claims it not");
+            assert!(touching.writers.iter().all(writes), "{key:?} has a writer that claims it not");
+        }
+        for (place, claim) in &self.held {
+            assert_eq!(self.wide.contains(place), claim.is_wide(), "whether a claim is wide");
+            let mut keys = claim.reads.iter().chain(&claim.writes);
+            assert!(keys.all(|key| self.keys.contains_key(key)), "a claim on an unknown key");
+        }
+        assert!(self.wide.iter().all(|place| self.held.contains_key(place)), "nobody's wide claim");
+    }
+
+    /// How many stand.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whether nobody stands.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
     }
 
     /// What is claimed at a place.

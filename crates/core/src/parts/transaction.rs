@@ -56,6 +56,9 @@ fn hash(space: SpaceId, key: &SmallBytes) -> u64 {
 }
 
 /// Read set, write set and scans of a transaction.
+///
+/// Invariants: a key is written once, the index holds every write or there is none, and
+/// `written_bytes` is what the writes count.
 #[derive(Clone, Debug, Default)]
 pub struct TransactionSets {
     /// Keys read, in order.
@@ -177,6 +180,21 @@ impl TransactionSets {
             let rehash = |place: &u32| hash_of(&self.writes[*place as usize]);
             self.write_index.insert_unique(hash_of(&self.writes[place]), place as u32, rehash);
         }
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let bytes = self.writes.iter().map(|it| write_bytes(&it.key, it.value.as_ref()));
+        assert_eq!(self.written_bytes, bytes.sum::<usize>(), "what the writes count");
+        let indexed = if self.writes.len() > SEARCHED_LINEARLY { self.writes.len() } else { 0 };
+        assert_eq!(self.write_index.len(), indexed, "how many writes are in the index");
+        let mut keys: Vec<_> = self.writes.iter().map(|it| (it.space, &it.key)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), self.writes.len(), "keys that are written");
     }
 
     /// What it counts towards the limit of a transaction for what it wrote.

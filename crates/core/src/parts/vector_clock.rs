@@ -43,6 +43,8 @@ impl fmt::Display for Number {
 }
 
 /// A number for every repository; those that are not there are zero.
+///
+/// Invariant: the last entry is not zero, so that equal clocks have equal entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VectorClock {
     /// Its last one is not zero.
@@ -85,6 +87,14 @@ impl VectorClock {
     /// The largest counter of all entries.
     pub fn largest_counter(&self) -> u64 {
         self.entries.iter().map(|number| number.counter).max().unwrap_or(0)
+    }
+
+    /// Checks the invariant.
+    ///
+    /// # Panics
+    /// It does not hold.
+    pub fn assert_invariants(&self) {
+        assert_ne!(self.entries.last(), Some(&Number::ZERO), "a clock that ends with nothing");
     }
 
     fn trim(&mut self) {

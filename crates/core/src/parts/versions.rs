@@ -76,6 +76,10 @@ struct Replaced {
 const NIL: u32 = u32::MAX;
 
 /// Keys with their versions and locks.
+///
+/// Invariants: every entry that is not free is in the index, and in the order where there is one;
+/// the versions of a key descend from the newest, none stands in two chains, and a free one in
+/// none; `bytes` and `older_bytes` are those of all keys and values, and of those replaced.
 #[derive(Clone, Debug)]
 pub struct Versions {
     hasher: FixedState,
@@ -514,6 +518,7 @@ impl Versions {
 
 mod chains;
 mod collected;
+mod invariants;
 mod journal;
 mod order;
 

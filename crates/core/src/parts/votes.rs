@@ -4,6 +4,8 @@
 use smallvec::SmallVec;
 
 /// Votes `V` of the voters `K`.
+///
+/// Invariants: each voter is there once, and `missing` counts those without a vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Votes<K, V> {
     votes: SmallVec<[(K, Option<V>); 3]>,
@@ -40,6 +42,24 @@ impl<K: Copy + PartialEq, V: Clone> Votes<K, V> {
         *empty = Some(vote);
         self.missing -= 1;
         if self.missing == 0 { Counted::Complete } else { Counted::Waiting }
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let missing = self.votes.iter().filter(|(_, vote)| vote.is_none()).count();
+        assert_eq!(self.missing, missing, "how many votes are missing");
+        for (place, (voter, _)) in self.votes.iter().enumerate() {
+            let again = self.votes[place + 1..].iter().any(|(other, _)| other == voter);
+            assert!(!again, "voter {place} of {} is there twice", self.votes.len());
+        }
+    }
+
+    /// How many vote.
+    pub fn voters(&self) -> usize {
+        self.votes.len()
     }
 
     /// Whether all have voted.

@@ -12,6 +12,9 @@ use std::fmt;
 const SPAN_MAX: usize = 1024;
 
 /// Values `T` by numbers, which are mostly inserted in ascending order.
+///
+/// Invariants: `len` counts the values, the ring begins with one and is never longer than its
+/// span, and every straggler is older than all in the ring.
 #[derive(Clone)]
 pub struct Window<T> {
     /// The number of the ring's first place.
@@ -127,6 +130,20 @@ impl<T> Window<T> {
         self.len -= usize::from(removed.is_some());
         self.trim();
         removed
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let len = self.stragglers.len() + self.ring.iter().flatten().count();
+        assert_eq!(self.len, len, "how many values a window has");
+        assert!(self.ring.len() <= SPAN_MAX, "a ring of {} places", self.ring.len());
+        assert!(!matches!(self.ring.front(), Some(None)), "a ring that begins with nothing");
+        let last = self.stragglers.last_key_value().map(|(number, _)| *number);
+        let is_older = self.ring.is_empty() || last.is_none_or(|last| last < self.base);
+        assert!(is_older, "straggler {last:?} is not older than {}", self.base);
     }
 
     /// The least number that has a value.

@@ -15,6 +15,9 @@ use crate::two_phase::{Key, Standing};
 const NOBODY: Reader = (u64::MAX, u64::MAX);
 
 /// Stamps, and the versions that were put into the past.
+///
+/// Invariants, beside those of the stamps: versions of the past are kept only where flags are
+/// compared, and stamps only where updates may lie in the past and reads leave some.
 #[derive(Clone, Debug)]
 pub struct Keeper {
     rules: Rules,
@@ -36,6 +39,16 @@ impl Keeper {
             warped_below: Timestamp::ZERO,
             low: Timestamp::ZERO,
         }
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub(super) fn assert_invariants(&self) {
+        self.stamps.assert_invariants();
+        assert!(self.keeps_stamps() || self.stamps.is_empty(), "stamps that nobody looks at");
+        assert!(self.rules.by_flags() || self.warped.is_empty(), "flags that nobody looks at");
     }
 
     pub(super) fn rules(&self) -> &Rules {

@@ -103,6 +103,10 @@ impl Variant for TimeWarp {
         Keeper::new(*rules, hash_seed)
     }
 
+    fn assert_keeper(keeper: &Keeper) {
+        keeper.assert_invariants();
+    }
+
     fn tolerates_stale_reads(rules: &Rules) -> bool {
         rules.time_warps()
     }
@@ -217,6 +221,7 @@ impl Scalar for TimeWarp {
     }
 
     fn decide(votes: &Votes<RepositoryId, Claim>) -> Decision<Place> {
+        assert!(votes.is_complete(), "votes decide once all are there");
         let all = votes.so_far().copied().reduce(Claim::and);
         all.expect("there is a vote at least").decision()
     }

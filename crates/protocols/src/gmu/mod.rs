@@ -91,4 +91,7 @@ impl Variant for Vectors {
     }
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}
+
+    /// It keeps nothing.
+    fn assert_keeper((): &()) {}
 }

@@ -72,6 +72,10 @@ impl CommitVector {
             let own = if ballot.writes { counter } else { next };
             vector.set(*voter, Number { counter: own, by: *txn });
         }
+        for (voter, ballot) in ballots {
+            assert_eq!(ballot.txn, *txn, "a vote on another transaction");
+            assert!(ballot.vector.is_within(&vector), "{txn} lies before the vote of {voter:?}");
+        }
         CommitVector { vector, counter }
     }
 

@@ -90,6 +90,7 @@ impl Snapshot for Reads {
         for &repository in &at.answered {
             self.mark(repository);
         }
+        assert!(at.clock.is_within(&self.clock), "what was answered is not depended on");
     }
 
     fn is_fixed_at(&self, repository: RepositoryId) -> bool {

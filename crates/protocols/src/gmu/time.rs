@@ -36,6 +36,9 @@ impl fmt::Display for Turn {
 }
 
 /// The commit log, the queue, and the last number given.
+///
+/// Invariants, beside those of the two: no number that is queued is above the last one that was
+/// prepared, and all that was collected is below what readers may still read at.
 #[derive(Clone, Debug)]
 pub struct VectorTime {
     me: RepositoryId,
@@ -72,6 +75,7 @@ impl VectorTime {
         if self.rules.keeps(Rule::MergeVotes) {
             vector.join(self.most_recent());
         }
+        assert!(self.last_prepared > known, "{txn} is given a number that it depends on");
         vector.set(self.me, Number { counter: self.last_prepared, by });
         Ballot { txn, vector, writes, unique }
     }
@@ -155,6 +159,7 @@ impl Time<Vectors> for VectorTime {
             };
             snapshot.clock.join(&visible);
             snapshot.mark(self.me);
+            assert!(reading.snapshot.clock.is_within(&snapshot.clock), "a snapshot that falls");
         }
         Ok(snapshot)
     }
@@ -256,9 +261,10 @@ impl Time<Vectors> for VectorTime {
     }
 
     fn decided(&mut self, txn: TxnId, yes: &Ballot, place: &CommitVector, owner: Owner) {
-        let turn = self.turn(txn, &place.vector);
+        let (proposed, turn) = (self.turn(txn, &yes.vector), self.turn(txn, &place.vector));
+        assert!(turn >= proposed, "{txn} is decided at {turn}, below its proposal {proposed}");
         self.last_prepared = self.last_prepared.max(turn.number.counter);
-        self.queue.decide(self.turn(txn, &yes.vector), owner, turn);
+        self.queue.decide(proposed, owner, turn);
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
@@ -298,6 +304,7 @@ impl Time<Vectors> for VectorTime {
     fn applied_alone(&mut self, _place: &CommitVector) {}
 
     fn decide(_rules: &Rules, votes: &Votes<RepositoryId, Ballot>) -> Decision<CommitVector> {
+        assert!(votes.is_complete(), "votes decide once all are there");
         Decision::Commit(CommitVector::from_votes(votes))
     }
 
@@ -390,6 +397,22 @@ impl Time<Vectors> for VectorTime {
     fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError> {
         self.last_prepared = self.last_prepared.max(u64::decode(input)?);
         self.log.restore(input)
+    }
+
+    fn queued(&self) -> impl Iterator<Item = (Owner, bool)> {
+        self.queue.queued().map(|(_, owner, ready)| (owner, ready))
+    }
+
+    fn assert_invariants(&self) {
+        self.queue.assert_invariants();
+        self.log.assert_invariants();
+        self.low.assert_invariants();
+        for (turn, ..) in self.queue.queued() {
+            let number = turn.number.counter;
+            assert!(number <= self.last_prepared, "{number} is queued, and may be given again");
+        }
+        let (collected, low) = (self.log.collected_to(), self.low.get(self.me));
+        assert!(collected <= low, "{collected} was collected, and is read at {low}");
     }
 
     fn can_enter(&self, txn: TxnId, yes: &Ballot, decided: Option<&CommitVector>) -> bool {

@@ -245,7 +245,7 @@ fn judge_answer(
 }
 
 fn judge_order(order: &Order) -> Result<(), Rejection> {
-    ensure(order.number < COUNT_MAX, Rejection::Range)?;
+    ensure(order.number < COUNT_MAX && order.stream > Timestamp::ZERO, Rejection::Range)?;
     in_range(order.stream)
 }
 

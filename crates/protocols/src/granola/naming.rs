@@ -18,6 +18,8 @@ use muesli_core::{Catalog, RepositoryId};
 use super::message::{Move, Owners, Part, Repositories, Request, Task};
 
 /// Who holds the partitions that were moved, as far as is known here.
+///
+/// Invariants: each has moved at least once, and somebody holds it, once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
     moved: BTreeMap<u16, Arc<Owners>>,
@@ -56,6 +58,21 @@ impl Names {
         }
     }
 
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        for (partition, owners) in &self.moved {
+            assert!(owners.epoch > 0, "partition {partition} has moved, and never did");
+            assert!(!owners.holders.is_empty(), "partition {partition} is nowhere");
+            let mut holders = owners.holders.clone();
+            holders.sort_unstable();
+            let ascend = holders.windows(2).all(|pair| pair[0] < pair[1]);
+            assert!(ascend, "partition {partition} is twice at one repository");
+        }
+    }
+
     /// Everything.
     pub fn all(&self) -> Vec<(u16, Owners)> {
         self.moved.iter().map(|(partition, owners)| (*partition, (**owners).clone())).collect()
@@ -71,6 +88,7 @@ impl Names {
         }
         let place = holders.iter().position(|it| *it == order.from)?;
         holders[place] = order.to;
+        assert!(!holders.contains(&order.from), "{:?} gives a partition and keeps it", order.from);
         Some(Owners { epoch, holders })
     }
 }

@@ -46,6 +46,9 @@ impl Variant for Everybody {
     }
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}
+
+    /// It keeps nothing.
+    fn assert_keeper((): &()) {}
 }
 
 impl Scalar for Everybody {}

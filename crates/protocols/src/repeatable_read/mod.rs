@@ -97,6 +97,9 @@ impl Variant for NewestVersions {
     }
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}
+
+    /// It keeps nothing.
+    fn assert_keeper((): &()) {}
 }
 
 impl Scalar for NewestVersions {}

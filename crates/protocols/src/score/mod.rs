@@ -93,6 +93,9 @@ impl Variant for Snapshots {
     }
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}
+
+    /// It keeps nothing.
+    fn assert_keeper((): &()) {}
 }
 
 impl Scalar for Snapshots {}

@@ -45,6 +45,7 @@ pub trait Scalar:
 
     /// What the votes of all decide: the largest proposal is final.
     fn decide(votes: &Votes<RepositoryId, Self::Yes>) -> Decision<Self::Place> {
+        assert!(votes.is_complete(), "votes decide once all are there");
         let proposals = votes.so_far().map(|yes| (*yes).into());
         Decision::Commit(proposals.max().unwrap_or(Timestamp::ZERO).into())
     }
@@ -69,6 +70,9 @@ pub trait Scalar:
 }
 
 /// The clock and queue of a repository.
+///
+/// Invariants, beside those of the two: whatever is queued stands at or below what the clock has
+/// promised, so that everything proposed from now on comes after it.
 #[derive(Clone, Debug)]
 pub struct ScalarTime {
     id: RepositoryId,
@@ -113,7 +117,9 @@ impl ScalarTime {
     }
 
     fn raise_ceiling<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
+        assert!(at > self.ceiling, "a ceiling is raised for what is above it");
         self.ceiling = at.after(cx.settings.pace.ceiling_steps, self.id);
+        assert!(self.ceiling > at, "{at} is served above the ceiling {}", self.ceiling);
         let at = self.ceiling;
         cx.log(|| Record::Ceiling { at });
     }
@@ -263,7 +269,10 @@ impl<V: Scalar> Time<V> for ScalarTime {
             self.clock.promise(prepare.snapshot);
         }
         self.assert_missed_above_snapshot::<V>(&standing);
-        <V as Scalar>::yes(self.clock.propose(), &standing)
+        let (before, proposal) = (self.clock.promised(), self.clock.propose());
+        assert!(proposal > before, "{proposal} is proposed, at or below {before}");
+        assert!(!self.queue.is_taken(proposal), "{proposal} is proposed twice");
+        <V as Scalar>::yes(proposal, &standing)
     }
 
     fn enter(&mut self, _txn: TxnId, yes: &V::Yes, owner: Owner) {
@@ -271,8 +280,9 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.queue.propose((*yes).into(), owner);
     }
 
-    fn enter_decided(&mut self, _txn: TxnId, place: &V::Place, owner: Owner) {
+    fn enter_decided(&mut self, txn: TxnId, place: &V::Place, owner: Owner) {
         let at = (*place).into();
+        assert!(V::version(*place) <= at, "{txn} writes versions above its turn {at}");
         self.clock.promise(at);
         self.queue.enter_ready(at, owner);
     }
@@ -281,10 +291,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.queue.remove((*yes).into(), owner);
     }
 
-    fn decided(&mut self, _txn: TxnId, yes: &V::Yes, place: &V::Place, owner: Owner) {
-        let at = (*place).into();
+    fn decided(&mut self, txn: TxnId, yes: &V::Yes, place: &V::Place, owner: Owner) {
+        let (proposed, at): (Timestamp, Timestamp) = ((*yes).into(), (*place).into());
+        assert!(at >= proposed, "{txn} is decided at {at}, below its proposal {proposed}");
+        assert!(V::version(*place) <= at, "{txn} writes versions above its turn {at}");
         self.clock.promise(at);
-        self.queue.decide((*yes).into(), owner, at);
+        self.queue.decide(proposed, owner, at);
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
@@ -435,6 +447,17 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.clock.serve(ceiling);
         self.ceiling = self.ceiling.max(ceiling);
         Ok(())
+    }
+
+    fn queued(&self) -> impl Iterator<Item = (Owner, bool)> {
+        self.queue.queued().map(|(_, owner, ready)| (owner, ready))
+    }
+
+    fn assert_invariants(&self) {
+        self.clock.assert_invariants();
+        self.queue.assert_invariants();
+        let last = self.queue.queued().last().map_or(Timestamp::ZERO, |(at, ..)| at);
+        assert!(last <= self.clock.promised(), "{last} is queued, and may be proposed again");
     }
 
     fn can_enter(&self, _txn: TxnId, yes: &V::Yes, decided: Option<&V::Place>) -> bool {

@@ -68,6 +68,7 @@ pub(super) fn about<V: Variant>(prepare: &Prepare<V>, cx: &Context<'_, V>) -> Op
     prepare.participants.encode(&mut bytes);
     // Zero stands for nothing.
     let participants = issuer.vouch(&bytes).max(1);
+    assert!(!prepare.participants.is_empty(), "nobody takes part in {}", prepare.txn);
     let mut changes: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
     for write in &prepare.writes {
         write.encode(changes.entry(catalog.partition(write.0, &write.1)).or_default());
@@ -115,6 +116,8 @@ pub(super) fn keep<V: Variant>(ballots: &mut Few<Ballot<V>>, ballot: &Ballot<V>)
         Vote::No(_) | Vote::Decided(_) => ballots.clear(),
     }
     ballots.push(ballot.clone());
+    let is_yes = |ballot: &Ballot<V>| matches!(ballot.vote, Vote::Yes(_));
+    assert!(ballots.len() == 1 || ballots.iter().all(is_yes), "what decides is shown alone");
 }
 
 /// Whether what a client says of the end of its transaction is what these votes decide.
@@ -159,6 +162,8 @@ fn decided_by<V: Variant>(
                 return same.then(|| decision.clone());
             }
             Vote::Yes(yes) => {
+                let txn = prepared.prepare.txn;
+                V::Time::judge_yes(txn, yes, catalog.repositories()).ok()?;
                 if votes.count(ballot.repository, yes.clone()) == Counted::Complete {
                     let abouts = ballots.iter().map(|it| (it.repository, it.about.as_deref()));
                     let one = are_about_one(abouts, catalog);

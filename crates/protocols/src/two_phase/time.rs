@@ -260,6 +260,14 @@ pub trait Time<V: Variant>: Clone + Debug {
     /// # Errors
     /// The bytes are no such thing.
     fn restore(&mut self, input: &mut Reader<'_>) -> Result<(), WireError>;
+    /// Whose turn is to come, in order, and whether each is decided.
+    fn queued(&self) -> impl Iterator<Item = (Owner, bool)>;
+    /// Checks what clock and queue promise of themselves.
+    ///
+    /// # Panics
+    /// Something of that does not hold.
+    fn assert_invariants(&self);
+
     /// Whether a transaction may stand in the queue with this vote, and at this place if it is
     /// decided: bytes from outside may say anything.
     fn can_enter(&self, txn: TxnId, yes: &V::Yes, decided: Option<&V::Place>) -> bool;

@@ -72,6 +72,12 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// What an empty repository keeps; `hash_seed` is that of its hashes.
     fn keeper(rules: &Self::Rules, hash_seed: u64) -> Self::Keeper;
 
+    /// Checks what is kept beside versions, locks and queue.
+    ///
+    /// # Panics
+    /// It is not what the protocol says of it.
+    fn assert_keeper(keeper: &Self::Keeper);
+
     /// Whether an update may commit although a version that it read is not the newest, as long as
     /// it does not write that key.
     #[inline]

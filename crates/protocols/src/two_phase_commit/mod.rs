@@ -101,6 +101,9 @@ impl Variant for TryLocks {
     }
 
     fn keeper(_rules: &Rules, _hash_seed: u64) {}
+
+    /// It keeps nothing.
+    fn assert_keeper((): &()) {}
 }
 
 impl Scalar for TryLocks {}

@@ -347,6 +347,7 @@ impl Host {
     /// Ends the turn. Returns when its effects leave.
     pub(super) fn end_turn(&mut self) -> VirtualTime {
         self.sources.clear();
+        self.assert_invariants();
         let environment = match &mut self.machine {
             Some(machine) => machine.environment_mut(),
             None => &mut self.next,
@@ -354,6 +355,13 @@ impl Host {
         let leave = self.outside.end_turn(environment);
         environment.work = Work::default();
         leave
+    }
+
+    /// Where a history is recorded, to be judged, the node's state is, too.
+    fn assert_invariants(&self) {
+        if let Some(machine) = self.machine().filter(|it| it.environment().recorder.is_some()) {
+            machine.assert_invariants();
+        }
     }
 
     /// Whether nothing waits for the disk and nobody for an answer.

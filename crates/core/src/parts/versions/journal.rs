@@ -49,6 +49,11 @@ impl Versions {
         }
     }
 
+    /// How many marks there are.
+    pub fn marks(&self) -> usize {
+        self.journal.as_ref().map_or(0, |journal| journal.parts.len())
+    }
+
     /// A version of the entry is about to be replaced.
     #[cold]
     pub(super) fn note_replaced(&mut self, handle: Handle) {

@@ -127,6 +127,11 @@ impl Order {
         self.chunks.insert(at + 1, right);
     }
 
+    /// How many slots there are.
+    pub fn len(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.slots.len()).sum()
+    }
+
     /// Removes the slot of `key`, which must be there.
     pub fn remove<'a>(&mut self, key: &SmallBytes, key_of: impl Fn(u32) -> &'a SmallBytes) {
         let (at, place) = self.place(key, &key_of);

@@ -272,6 +272,7 @@ impl Holders {
 
     fn choose(self, part: &Part, catalog: &Catalog) -> Repositories {
         let all = part.holders(catalog);
+        assert!(!all.is_empty(), "partition {} is nowhere", part.partition);
         let Holders::One { near, turn } = self else { return all };
         let here = all.iter().copied().find(|it| catalog.home(*it) == near);
         let one = here.unwrap_or_else(|| all[(turn % all.len() as u64) as usize]);
@@ -291,6 +292,7 @@ pub(super) fn participants_of(parts: &[Part], holders: Holders, catalog: &Catalo
     }
     all.sort_unstable();
     all.dedup();
+    assert!(!all.is_empty() || parts.is_empty(), "partitions that are nowhere");
     all
 }
 

@@ -29,6 +29,9 @@ use crate::granola::participant::Participant;
 const PATIENCE: u64 = 2;
 
 /// The copies.
+///
+/// Invariants: no attempt bears a number that was not given out, changes come after the keys, and a
+/// timer is set while there is a copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Copies {
     all: BTreeMap<RepositoryId, Copy>,
@@ -135,6 +138,22 @@ impl Coordinator {
             }
             // Its spaces may not be known here yet; so it is asked for again after a while.
             Err(_) => _ = self.begin_copy(repository, cx),
+        }
+    }
+}
+
+impl Copies {
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        assert!(self.all.is_empty() || self.timer_set, "nobody looks after copies");
+        for (repository, copy) in &self.all {
+            copy.participant.check_invariants();
+            assert_eq!(copy.participant.waiting(), 0, "a copy of {repository:?} takes part");
+            let attempt = copy.has.stream & u64::from(u32::MAX);
+            assert!(attempt <= self.streams, "attempt {attempt}, of {}", self.streams);
         }
     }
 }

@@ -30,6 +30,7 @@ impl Coordinator {
 
     fn request_of_nothing(&mut self, repository: RepositoryId) -> Request {
         let settled_below = self.settled_below();
+        assert!(settled_below <= self.sequence + 1, "{settled_below} was not given out");
         Request {
             txn: self.next_txn_id(),
             settled_below,

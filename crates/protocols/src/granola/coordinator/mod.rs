@@ -4,6 +4,7 @@
 pub mod calls;
 pub mod copies;
 pub mod interactive;
+mod invariants;
 mod leaving;
 mod local_call;
 pub mod master;
@@ -56,6 +57,13 @@ timers! {
 const FAILED_MAX: usize = 256;
 
 /// The coordinator.
+///
+/// Invariants (`invariants`), beside those of its parts:
+/// * a slot is free or its transaction runs, and each slot is free once;
+/// * an operation waits for as many answers as requests of it are under way, about to be sent, or
+///   to be tried again; and every operation is one of a transaction that runs;
+/// * a transaction whose end is under way has a request for that, or one that is to be tried again;
+/// * no number is in use that was not given out, and a timer is set while somebody waits.
 #[derive(Clone, Debug)]
 pub struct Coordinator {
     id: NodeId,
@@ -223,6 +231,7 @@ impl Coordinator {
             recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
         }
         let slot = &mut self.slots[txn.slot as usize];
+        assert!(slot.running && slot.generation == txn.generation, "a transaction ends twice");
         slot.running = false;
         slot.generation = slot.generation.wrapping_add(1);
         slot.sets.clear();
@@ -243,6 +252,7 @@ impl Coordinator {
                 self.failed.pop_front();
             }
             self.failed.push_back((txn, failure.clone()));
+            assert!(self.failed.len() <= FAILED_MAX, "failures that are remembered have a bound");
         }
         self.fail_operations(txn, failure, cx);
     }
@@ -270,6 +280,7 @@ impl Coordinator {
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[place as usize];
+        assert!(!slot.running, "slot {place} was free, and its transaction runs");
         (slot.running, slot.ending, slot.options) = (true, None, options);
         (slot.begun, slot.looks, slot.read_at) = (cx.effects.now, 0, Timestamp::ZERO);
         Txn { slot: place, generation: slot.generation }
@@ -453,5 +464,9 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
 
     fn outcome(&self, txn: TxnId) -> Outcome {
         self.outcome_of(txn)
+    }
+
+    fn assert_invariants(&self) {
+        self.check_invariants();
     }
 }

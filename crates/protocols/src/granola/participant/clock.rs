@@ -12,6 +12,9 @@ use muesli_core::{Nanos, RepositoryId, Timestamp};
 pub(in crate::granola) const STEP_BITS: u32 = 10;
 
 /// Timestamps done, proposed, and allowed.
+///
+/// Invariants: none of them ever falls, and what an earlier life may have done lies below all that
+/// is proposed, and below the ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     repository: RepositoryId,
@@ -39,7 +42,18 @@ impl Clock {
         let above = floor.max(self.done).max(self.proposed).max(self.placed);
         let counter = (now.0 >> STEP_BITS).max(above.counter() + 1);
         self.proposed = Timestamp::new(counter, self.repository);
+        assert!(self.proposed > above, "{} is proposed, and {above} is known", self.proposed);
         self.proposed
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let Clock { earlier, proposed, ceiling, .. } = *self;
+        assert!(earlier <= proposed, "{proposed} is proposed, and an earlier life did {earlier}");
+        assert!(earlier <= ceiling, "an earlier life did {earlier}, above the ceiling {ceiling}");
     }
 
     /// Something was done at `at`.

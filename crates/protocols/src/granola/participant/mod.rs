@@ -4,6 +4,7 @@ pub(super) mod clock;
 pub mod copies;
 pub(super) mod execution;
 pub mod failures;
+mod invariants;
 mod judge;
 mod limits;
 pub mod migration;
@@ -62,6 +63,13 @@ timers! {
 const ACKNOWLEDGE_AT: usize = 32;
 
 /// The participant.
+///
+/// Invariants (`invariants`), beside those of its parts:
+/// * what is under way stands in the queue, where it is not prepared; what is prepared has claims,
+///   and nobody has claims who is not under way;
+/// * in timestamp mode only who is prepared has claims, and no coordinated transaction is;
+/// * who waits for locking mode is not under way, and the repository is not in that mode;
+/// * the sets of an execution are empty between two, and a timer is set while somebody waits.
 #[derive(Clone, Debug)]
 pub struct Participant {
     id: RepositoryId,
@@ -153,6 +161,8 @@ impl Participant {
     }
 
     fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_>) {
+        assert!(!txns.is_empty() && txns.len() <= ACKNOWLEDGE_AT, "{} at once", txns.len());
+        assert!(txns.iter().all(|txn| txn.node == node), "an acknowledgement for somebody else");
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
@@ -385,5 +395,9 @@ impl muesli_core::Participant<Granola> for Participant {
         }
         chains.sort();
         chains
+    }
+
+    fn assert_invariants(&self) {
+        self.check_invariants();
     }
 }

@@ -111,10 +111,12 @@ impl Asked {
         let next = |partition: u16| {
             let replicas: Vec<_> = catalog.replicas_of(partition).collect();
             let place = replicas.iter().position(|&replica| replica == asked);
+            assert!(!replicas.is_empty(), "partition {partition} lives nowhere");
             replicas[place.map_or(0, |place| place + 1) % replicas.len()]
         };
         match self {
             Asked::Keys(keys) => {
+                assert!(!keys.is_empty(), "{asked:?} was asked for nothing");
                 let to = |key: &AskedKey| next(catalog.partition(key.1, &key.2));
                 grouped(keys, to).map(|(to, keys)| (to, Asked::Keys(keys))).collect()
             }

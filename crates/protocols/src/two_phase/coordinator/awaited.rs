@@ -7,6 +7,9 @@ use crate::two_phase::Variant;
 use crate::two_phase::message::{Answers, Prepare};
 
 /// The answers that a commit waits for.
+///
+/// Invariants: whoever can give answers gives some that are waited for, and those that nobody has
+/// given are somebody's to give.
 #[derive(Clone, Debug, Default)]
 pub(in crate::two_phase) struct Awaited {
     /// By number; `None` is not there yet.
@@ -29,6 +32,21 @@ impl Awaited {
         let from = parts.map(|(repository, part)| (repository, asked(part)));
         let from = from.filter(|(_, all): &(_, SmallVec<_>)| !all.is_empty()).collect();
         Awaited { answers: vec![None; count as usize], told: 0, from, strayed: None }
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let count = self.answers.len();
+        for (repository, numbers) in &self.from {
+            assert!(!numbers.is_empty(), "{repository:?} gives nothing");
+            let last = numbers.iter().max().map_or(0, |last| *last as usize);
+            assert!(last < count, "answer {last} of {repository:?}, of {count}");
+        }
+        let given = |at: usize| self.from.iter().any(|(_, all)| all.contains(&(at as u32)));
+        assert!((0..count).all(given), "an answer that nobody gives, of {count}");
     }
 
     pub fn are_all_there(&self) -> bool {

@@ -23,12 +23,16 @@ use crate::two_phase::{Context, Standing, TwoPhase, Variant, shown_votes};
 use muesli_core::parts::watermark::Bound;
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
-const UNANSWERED_MAX: usize = 10_000;
+pub(super) const UNANSWERED_MAX: usize = 10_000;
 
 /// Something for each of a transaction's participants, by ascending repository.
 type Parts<T> = SmallVec<[(RepositoryId, T); 2]>;
 
 /// A commit under way, until everybody has acknowledged its end.
+///
+/// Invariants: as long as votes are missing it knows what each voter was asked, by ascending
+/// repository; once they decided it asks nobody for a vote, and tells only those who took part. A
+/// vote is shown once for each voter.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct Committing<V: Variant> {
     pub(in crate::two_phase) txn: Txn,
@@ -209,6 +213,8 @@ impl<V: Variant> Coordinator<V> {
         let asked = parts.iter().map(|(repository, part)| (*repository, part));
         let awaited = Awaited::new(slot.delays.answers, asked);
         let participants: Repositories = parts.iter().map(|(id, _)| *id).collect();
+        assert!(!participants.is_empty(), "{id} asks nobody to commit");
+        assert!(participants.windows(2).all(|pair| pair[0] < pair[1]), "participants ascend");
         let prepares: Parts<_> = parts
             .into_iter()
             .map(|(repository, mut part)| {
@@ -236,7 +242,8 @@ impl<V: Variant> Coordinator<V> {
             quiet: now,
             since: now,
         };
-        self.committing.insert(id.sequence, commit);
+        let before = self.committing.insert(id.sequence, commit);
+        assert!(before.is_none(), "{id} commits twice");
         self.set_sweep_timer(cx);
         op
     }
@@ -277,6 +284,7 @@ impl<V: Variant> Coordinator<V> {
     /// The votes force a decision: the client hears it, and every participant.
     fn decide(&mut self, sequence: u64, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
         let commit = self.committing.get_mut(sequence).expect("a known commit");
+        assert!(matches!(commit.phase, Phase::Preparing(_)), "{} is decided twice", commit.id);
         let unacknowledged: Repositories = commit.prepares.iter().map(|(id, _)| *id).collect();
         for &repository in &unacknowledged {
             cx.send_to_repository(repository, commit.told(&decision));
@@ -438,6 +446,44 @@ impl<V: Variant> Coordinator<V> {
 }
 
 impl<V: Variant> Committing<V> {
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub(super) fn assert_invariants(&self) {
+        let id = self.id;
+        let ascend = |all: &[RepositoryId]| all.windows(2).all(|pair| pair[0] < pair[1]);
+        self.awaited.assert_invariants();
+        match &self.phase {
+            Phase::Preparing(votes) => {
+                votes.assert_invariants();
+                assert!(!votes.is_complete(), "all have voted on {id}, and nothing is decided");
+                let asked: Vec<_> = self.prepares.iter().map(|(voter, _)| *voter).collect();
+                assert!(ascend(&asked), "{id} was asked of {asked:?}");
+                assert_eq!(asked.len(), votes.voters(), "how many are asked about {id}");
+                let same = |(_, part): &(_, Arc<Prepare<V>>)| part.participants[..] == asked[..];
+                assert!(self.prepares.iter().all(same), "who takes part in {id}");
+            }
+            Phase::Deciding { unacknowledged, .. } => {
+                assert!(self.prepares.is_empty(), "{id} is decided, and asks for votes");
+                assert!(ascend(unacknowledged), "{id} is not acknowledged by {unacknowledged:?}");
+            }
+        }
+        let mut voters: Vec<_> = self.ballots.iter().map(|ballot| ballot.repository).collect();
+        voters.sort_unstable();
+        assert!(ascend(&voters), "votes on {id} are shown twice");
+    }
+
+    /// Whether everybody has acknowledged its end, and nobody waits for answers.
+    pub(in crate::two_phase) fn is_over(&self) -> bool {
+        match &self.phase {
+            Phase::Deciding { unacknowledged, .. } => {
+                unacknowledged.is_empty() && self.awaited.are_all_there()
+            }
+            Phase::Preparing(_) => false,
+        }
+    }
+
     /// What participants are told of its end.
     fn told(&self, decision: &Decision<V::Place>) -> Message<V> {
         let (decision, ballots) = (decision.clone(), self.ballots.iter().cloned().collect());

@@ -7,6 +7,9 @@ use muesli_core::{Action, DelayedCall, SmallBytes, SpaceId};
 use crate::two_phase::table::sizes::action_bytes;
 
 /// What a transaction has delayed so far.
+///
+/// Invariants: the answers that are wanted have the numbers from zero on, in the order in which they
+/// were asked for, and each is of something that is delayed.
 #[derive(Clone, Debug, Default)]
 pub(in crate::two_phase) struct Delays {
     /// Actions, in order.
@@ -33,6 +36,20 @@ impl Delays {
         if !self.is_empty() {
             *self = Delays::default();
         }
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        assert!(self.asked.is_sorted(), "answers of actions out of order");
+        let last = self.asked.last().map_or(0, |(place, _)| place + 1);
+        assert!(last <= self.actions.len(), "action {last} is asked, of {}", self.actions.len());
+        let called = self.calls.iter().filter_map(|(_, number)| *number);
+        let mut numbers: Vec<u32> = self.asked.iter().map(|(_, it)| *it).chain(called).collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..self.answers), "the numbers of {} answers", self.answers);
     }
 
     /// Whether something may change a key in its turn.

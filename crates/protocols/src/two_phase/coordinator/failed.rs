@@ -12,7 +12,7 @@ use muesli_core::{Failure, Txn};
 /// So many are remembered: more than can fail before their clients' next turn.
 const REMEMBERED: usize = 256;
 
-/// The newest transactions that failed, and why.
+/// The newest transactions that failed, and why. Invariant: at most [`REMEMBERED`].
 #[derive(Clone, Default)]
 pub(in crate::two_phase) struct Failed(VecDeque<(Txn, Failure)>);
 
@@ -31,6 +31,15 @@ impl Failed {
             self.0.pop_front();
         }
         self.0.push_back((txn, failure.clone()));
+        assert!(self.0.len() <= REMEMBERED, "failures that are remembered have a bound");
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        assert!(self.0.len() <= REMEMBERED, "{} failures are remembered", self.0.len());
     }
 
     /// Why a transaction takes no operation any more.

@@ -29,11 +29,12 @@ use muesli_core::Wire;
 use muesli_core::parts::watermark::Bound;
 use slot::Slot;
 
-mod asked;
+pub(in crate::two_phase) mod asked;
 mod awaited;
 pub(in crate::two_phase) mod commit;
 mod delays;
 pub(in crate::two_phase) mod failed;
+mod invariants;
 pub(in crate::two_phase) mod pages;
 pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod remote_requests;
@@ -54,6 +55,15 @@ timers! {
 }
 
 /// The coordinator.
+///
+/// Invariants (`invariants`), beside those of its parts:
+/// * a slot is free or its transaction runs, and each slot is free once;
+/// * an operation waits for as many answers as requests of it are open or put aside, and every
+///   request is one of an operation, and every operation one of a transaction that runs;
+/// * a commit that its client waits for has a slot, and the slot knows it; one that nobody waits for
+///   has none;
+/// * no running transaction reads below the bound that was told, unless it has run for too long;
+/// * no number is in use that was not given out.
 #[derive(Clone, Debug)]
 pub struct Coordinator<V: Variant> {
     pub(in crate::two_phase) id: NodeId,
@@ -174,7 +184,9 @@ impl<V: Variant> Coordinator<V> {
         if V::MAY_LOCK_AT_WRITES {
             self.give_locks_back(txn, status, cx);
         }
-        self.slots[txn.slot as usize].vacate();
+        let slot = &mut self.slots[txn.slot as usize];
+        assert!(slot.running && slot.generation == txn.generation, "a transaction ends twice");
+        slot.vacate();
         self.free.push(txn.slot);
     }
 
@@ -227,9 +239,14 @@ impl<V: Variant> Coordinator<V> {
             .map(|(op, _)| OpId(op))
             .collect();
         for op in waiting {
-            self.operations.remove(op.0);
+            let operation = self.operations.remove(op.0);
+            assert!(operation.is_some(), "operation {} waited, and is gone", op.0);
             self.requests.retain(|request| request.op != op);
             cx.complete(op, Err(failure.clone()));
+        }
+        if let Some(slot) = self.slot(txn) {
+            slot.held.clear();
+            slot.fixing = None;
         }
     }
 
@@ -283,6 +300,7 @@ impl<V: Variant> Coordinator<V> {
             base.join(&self.seen);
         }
         let slot = &mut self.slots[place as usize];
+        assert!(!slot.running, "slot {place} was free, and its transaction runs");
         slot.occupy(options, base, cx.effects.now);
         self.begun_since_gossip = true;
         Txn { slot: place, generation: slot.generation }
@@ -555,5 +573,9 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn outcome(&self, txn: TxnId) -> Outcome {
         self.outcome_of(txn)
+    }
+
+    fn assert_invariants(&self) {
+        self.check_invariants();
     }
 }

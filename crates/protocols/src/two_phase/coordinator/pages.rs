@@ -30,6 +30,7 @@ pub(in crate::two_phase) fn first_pages(groups: Groups, limits: &Limits) -> (Gro
     }
     let (mut first, mut queued) = (Groups::new(), Queued::new());
     for (to, keys) in groups {
+        assert!(!keys.is_empty(), "{to:?} is asked for nothing");
         let mut pages = pages_of(keys, limits.page_rows, limits.page_bytes).into_iter();
         first.extend(pages.next().map(|page| (to, page)));
         queued.extend(pages.map(|page| (to, page)));
@@ -52,7 +53,8 @@ impl<V: Variant> Coordinator<V> {
         if cx.catalog.home(to) != self.id {
             return self.issue(txn, id, request, cx);
         }
-        self.requests.insert(id, request);
+        let before = self.requests.insert(id, request);
+        assert!(before.is_none(), "request {id} is open already");
         self.pages.push_back(id);
         if self.pages.len() == 1 {
             cx.go_on_later(CoordinatorTimer::Pages);
@@ -108,6 +110,7 @@ fn pages_of(keys: AskedKeys, rows: usize, bytes: usize) -> Vec<AskedKeys> {
         size += key.2.len();
         pages.last_mut().expect("pushed above").push(key);
     }
+    assert!(pages.iter().all(|page| (1..=rows.max(1)).contains(&page.len())), "a page too large");
     pages
 }
 

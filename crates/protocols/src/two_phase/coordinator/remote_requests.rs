@@ -64,6 +64,7 @@ impl<V: Variant> Coordinator<V> {
     ) -> OpId {
         let op = self.next_op();
         let missing = groups.len() + queued.len();
+        assert!(missing > 0, "operation {} asks nobody", op.0);
         self.operations.insert(op.0, WaitingOperation { txn, missing, queued, bytes: 0, kind });
         let now = cx.now();
         for (to, asked) in groups {
@@ -76,6 +77,13 @@ impl<V: Variant> Coordinator<V> {
         op
     }
 
+    /// The least snapshot of the transaction that a request is of.
+    pub(in crate::two_phase) fn base_of(&self, request: &Request) -> Option<&V::Snapshot> {
+        let txn = self.operations.get(request.op.0)?.txn;
+        let slot = self.slots.get(txn.slot as usize)?;
+        (slot.running && slot.generation == txn.generation).then_some(&slot.base)
+    }
+
     /// Sends a request, or holds it while the snapshot is being fixed.
     pub(in crate::two_phase) fn issue(
         &mut self,
@@ -86,7 +94,8 @@ impl<V: Variant> Coordinator<V> {
     ) {
         let to = request.to;
         let is_lock = matches!(request.asked, Asked::Lock(..));
-        self.requests.insert(id, Request { held: true, ..request });
+        let before = self.requests.insert(id, Request { held: true, ..request });
+        assert!(before.is_none(), "request {id} is open already");
         let slot = self.slot(txn).expect("a transaction that has not ended");
         if is_lock {
             self.send_request(id, cx);
@@ -114,6 +123,7 @@ impl<V: Variant> Coordinator<V> {
 
     fn send_request(&mut self, id: u64, cx: &mut Context<'_, V>) {
         let Some(request) = self.requests.get_mut(id) else { return };
+        assert!(request.held, "request {id} is sent as if it were new");
         request.held = false;
         (request.sent, request.quiet) = (cx.now(), cx.now());
         let (to, op) = (request.to, request.op.0);
@@ -231,6 +241,7 @@ impl<V: Variant> Coordinator<V> {
             return;
         }
         let rest: AskedKeys = keys.drain(reply.found.len().min(keys.len())..).collect();
+        assert_eq!(keys.len(), reply.found.len(), "keys that were answered");
         for ((place, space, key), found) in keys.into_iter().zip(reply.found) {
             let recording = cx.effects.recorder.is_some();
             let Some(slot) = self.slot(txn) else { return };
@@ -272,6 +283,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let replicas = cx.catalog.replicas_of(cx.catalog.partition(space, &key));
         let replicas: Vec<_> = replicas.collect();
+        assert!(!replicas.is_empty(), "a key that lives nowhere");
         slot.locked_at.extend(&replicas);
         let groups = replicas.into_iter().map(|to| (to, Asked::Lock(space, key.clone())));
         Some(self.ask(txn, (Kind::Lock, Queued::new()), groups, cx))
@@ -298,6 +310,7 @@ impl<V: Variant> Coordinator<V> {
 
     pub(in crate::two_phase) fn count_answer(&mut self, op: OpId, cx: &mut Context<'_, V>) {
         let Some(operation) = self.operations.get_mut(op.0) else { return };
+        assert!(operation.missing > 0, "operation {} waited for nothing", op.0);
         operation.missing -= 1;
         let txn = operation.txn;
         if let Some((to, keys)) = operation.queued.pop_front() {
@@ -352,6 +365,7 @@ impl<V: Variant> Coordinator<V> {
         let mut groups = request.asked.by_next_replica(request.to, cx.catalog);
         let operation = self.operations.get_mut(request.op.0).expect("requests have operations");
         let txn = operation.txn;
+        assert!(!groups.is_empty(), "request {id} asked for nothing");
         operation.missing += groups.len() - 1;
         let Some(slot) = self.slot(txn) else { return };
         if slot.fixing == Some(id) {

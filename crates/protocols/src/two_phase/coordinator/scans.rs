@@ -127,13 +127,16 @@ impl<V: Variant> Coordinator<V> {
         let mut seen = range.seen(scan.reverse, edge.as_ref());
         rows.retain(|(key, _)| seen.contains(scan.space, key));
         rows.sort_by(|(a, _), (b, _)| a.cmp(b)); // Pages are sorted already, one way or the other.
+        rows.dedup_by(|again, row| again.0 == row.0); // Each key lives in one place.
         if !V::SNAPSHOTS {
             rows = slot.repeat_rows(&seen, rows);
         }
         let live = rows.iter().filter_map(|(key, found)| Some((key.clone(), found.value.clone()?)));
         let live: Vec<Row> = live.collect();
         let complete = edge.is_none();
+        assert!(live.is_sorted_by(|a, b| a.0 < b.0), "rows of a scan out of order");
         let answer = slot.sets.overlay(&range, live, scan.reverse, scan.limit, complete);
+        assert!(answer.len() <= scan.limit, "{} rows, of {} wanted", answer.len(), scan.limit);
         if let Some((last, _)) = answer.last().filter(|_| answer.len() == scan.limit) {
             if scan.reverse {
                 seen.lo = last.clone().max(seen.lo);

@@ -16,6 +16,9 @@ use crate::two_phase::Variant;
 use crate::two_phase::message::Found;
 
 /// A transaction's place; reused, with its memory, by the next one.
+///
+/// Invariants: one that is free has no sets, and nothing delayed; a commit under way has no request
+/// held back; locks are asked for of somebody; what is delayed is asked by numbers in order.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct Slot<V: Variant> {
     pub generation: u32,
@@ -101,6 +104,29 @@ impl<V: Variant> Slot<V> {
             self.locked.clear();
             self.locked_at.clear();
         }
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        if !self.running {
+            let sets = &self.sets;
+            let has_sets = !sets.reads.is_empty() || !sets.scans.is_empty();
+            assert!(!has_sets && sets.writes.is_empty(), "a free slot with sets");
+            assert!(self.delays.is_empty(), "a free slot with something delayed");
+            return;
+        }
+        self.sets.assert_invariants();
+        self.delays.assert_invariants();
+        assert_eq!(self.locked.is_empty(), self.locked_at.is_empty(), "keys, and where locked");
+        let holds = self.committing.is_some() && !self.held.is_empty();
+        assert!(!holds, "{:?} are held back as their transaction commits", self.held);
+        assert!(
+            !V::SNAPSHOTS || self.seen.is_empty(),
+            "reads at a snapshot are not kept to repeat"
+        );
     }
 
     /// What it reads at, or at least will.

@@ -167,6 +167,7 @@ impl<V: Variant> Coordinator<V> {
             return;
         }
         let sequence = self.settled_below() + 1;
+        assert!(sequence > self.sequence, "number {sequence} was given out");
         let txn = TxnId { node: self.id, incarnation: self.incarnation, sequence };
         for repository in std::mem::take(&mut self.took_part) {
             cx.send_to_repository(repository, Message::Settled { txn });
@@ -214,6 +215,7 @@ fn stretch(coordinators: usize) -> u64 {
 /// when it is busy. Their number may lengthen it up to a quarter of the lease, after which whoever
 /// is silent does not count.
 fn told_every(idle: u64, coordinators: usize, settings: &Settings) -> Nanos {
+    assert!((1..=IDLE_FACTOR_MAX).contains(&idle), "{idle} times more seldom");
     let usual = settings.gossip_every.0.saturating_mul(idle);
     let most = settings.snapshot_lease.0 / 4;
     Nanos(usual.saturating_mul(stretch(coordinators)).min(most.max(usual)))

@@ -169,6 +169,7 @@ impl<V: Variant> Participant<V> {
                 None => left.push((*space, *handle, new)),
             }
         }
+        assert!(left.len() <= prepared.delayed.len(), "keys that nothing was delayed on");
         cx.effects.work.installed += left.len() as u64;
         for (space, handle, new) in left {
             self.space(space, cx);
@@ -207,10 +208,10 @@ impl<V: Variant> Participant<V> {
 
     /// A transaction has given back what it had of a key.
     pub(in crate::two_phase) fn forget_delayer(&mut self, owner: Owner, key: (SpaceId, Handle)) {
-        let Some(owners) = self.delayers.get_mut(&key) else { return };
-        if let Some(place) = owners.iter().position(|other| *other == owner) {
-            owners.remove(place);
-        }
+        let owners = self.delayers.get_mut(&key).expect("a key with delayed actions");
+        let place = owners.iter().position(|other| *other == owner);
+        assert!(place.is_some(), "{owner:?} has no delayed action on {key:?}");
+        place.map(|place| owners.remove(place));
         if owners.is_empty() {
             self.delayers.remove(&key);
         }

@@ -88,13 +88,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// Forgets a commit that everybody has acknowledged and whose answers nobody waits for.
     pub(in crate::two_phase) fn settle_if_over(&mut self, sequence: u64) {
-        let over = |commit: &Committing<V>| match &commit.phase {
-            Phase::Deciding { unacknowledged, .. } => {
-                unacknowledged.is_empty() && commit.awaited.are_all_there()
-            }
-            Phase::Preparing(_) => false,
-        };
-        if self.committing.get(sequence).is_some_and(over) {
+        if self.committing.get(sequence).is_some_and(Committing::is_over) {
             self.committing.remove(sequence);
         }
     }
@@ -111,6 +105,11 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let mut told = writes_bytes(&writes);
+        assert!(
+            answers.len() <= prepare.asked().len(),
+            "{} is told what it did not ask",
+            prepare.txn
+        );
         for (_, gave) in &mut answers {
             gave.limit(&mut told, cx.settings.limits.transaction_bytes);
         }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
+use muesli_core::parts::watermark::Bound;
 use muesli_core::{
     Address, Decision, NodeId, Rejection, RepositoryId, Role, Sender, SmallBytes, SpaceId,
     Timestamp, Txn, TxnId, View,
 };
 
 use crate::doubts::CLIENTS_ASKED_MAX;
+use crate::two_phase::coordinator::asked::Request;
 use crate::two_phase::message::{
     Ballot, Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote,
 };
@@ -487,11 +489,13 @@ impl<V: Variant> Coordinator<V> {
             Message::ReadReply(reply) => {
                 let Some(request) = self.requests.get(reply.request) else { return Ok(()) };
                 let found = reply.found.len();
-                ensure(reply.snapshot.is_none() || request.asks_for(found), Rejection::State)
+                ensure(reply.snapshot.is_none() || request.asks_for(found), Rejection::State)?;
+                self.judge_served(request, reply.snapshot.as_ref())
             }
             Message::ScanReply(reply) => {
                 let Some(request) = self.requests.get(reply.request) else { return Ok(()) };
-                ensure(request.is_scan(), Rejection::State)
+                ensure(request.is_scan(), Rejection::State)?;
+                self.judge_served(request, reply.snapshot.as_ref())
             }
             Message::Vote { .. }
             | Message::Acknowledge { .. }
@@ -510,5 +514,21 @@ impl<V: Variant> Coordinator<V> {
             | Message::NoDoubts { .. }
             | Message::Ask { .. } => Err(Rejection::Role),
         }
+    }
+
+    /// A read is served at or above what its transaction began with: others were told that it reads
+    /// nothing below.
+    fn judge_served(
+        &self,
+        request: &Request,
+        snapshot: Option<&V::Snapshot>,
+    ) -> Result<(), Rejection> {
+        let served = snapshot.zip(self.base_of(request));
+        let is_above = served.is_none_or(|(at, base)| {
+            let mut least = base.clone();
+            least.meet(at);
+            least == *base
+        });
+        ensure(is_above, Rejection::State)
     }
 }

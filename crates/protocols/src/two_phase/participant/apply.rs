@@ -19,6 +19,7 @@ impl<V: Variant> Participant<V> {
     ) {
         let prepared = self.table.get_mut(owner);
         let txn = prepared.prepare.txn;
+        assert!(prepared.decided.is_none(), "{txn} is decided twice");
         match decision {
             Decision::Commit(place) => {
                 self.time.decided(txn, &prepared.yes, &place, owner);
@@ -46,6 +47,8 @@ impl<V: Variant> Participant<V> {
         while self.stalled.is_none()
             && let Some(owner) = self.time.next_ready()
         {
+            let is_known = self.table.get(owner).decided.is_some();
+            assert!(is_known, "{} has its turn in doubt", self.table.get(owner).prepare.txn);
             if self.replaying && !self.table.get(owner).calls.is_empty() {
                 self.stalled = Some(owner);
                 return;
@@ -86,6 +89,9 @@ impl<V: Variant> Participant<V> {
         cx.effects.work.installed += prepared.writes.len() as u64;
         let keys = prepared.prepare.writes.iter().map(|(space, key, _)| (*space, key));
         self.time.applied(&place, keys);
+        let reached = self.time.reached(&V::Time::known_by(&place));
+        let committed = self.time.reached(&self.time.committed());
+        assert!(committed >= reached, "{reached} is applied, and {committed} was committed");
         if let Some(recorder) = &mut cx.effects.recorder {
             recorder.applied(prepared.prepare.txn, at);
         }

@@ -77,6 +77,7 @@ type Keys = Vec<(SpaceId, SmallBytes)>;
 impl<V: Variant> Participant<V> {
     /// Takes what must be of this moment.
     pub(in crate::two_phase) fn checkpoint_of_now(&self) -> Cursor {
+        assert!(self.stalled.is_none(), "what has its turn would be restored as not even that");
         let clock = self.time.encode(HEAD_PIECE_BYTES).into_iter();
         let mut first: VecDeque<_> =
             clock.map(|piece| [&[kind::CLOCK], &piece[..]].concat()).collect();
@@ -107,6 +108,7 @@ impl<V: Variant> Participant<V> {
             shared.next_if(is_it).is_some()
         };
         let bits = bits(reads.iter().map(is_shared));
+        assert!(shared.next().is_none(), "{} shares what others read", prepared.prepare.txn);
         (prepared.prepare.clone(), prepared.yes.clone(), prepared.decided.clone(), bits)
     }
 

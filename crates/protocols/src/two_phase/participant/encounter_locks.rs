@@ -31,7 +31,7 @@ use crate::two_phase::message::{Few, LockRequest, Message};
 use crate::two_phase::{Context, Variant};
 
 /// Owns all locks of transactions that have not prepared: a number that no prepared one has.
-const RUNNING: Owner = Owner((1 << 30) - 1);
+pub(super) const RUNNING: Owner = Owner((1 << 30) - 1);
 /// Running transactions hold locks of so many bytes of keys at a repository, with
 /// [16](muesli_core::limits::ENTRY_BYTES) for each, and at least of those of one transaction.
 const LOCKS_BYTES_MAX: usize = 128 << 20;
@@ -55,6 +55,9 @@ struct WaitingLock<V: Variant> {
 }
 
 /// The locks of running transactions.
+///
+/// Invariants: whoever is listed holds a lock, no key is held twice, `bytes` is what all of them
+/// count, and nobody waits under a number that was not given out.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct EncounterLocks<V: Variant> {
     held: BTreeMap<V::Reader, Held>,
@@ -82,6 +85,40 @@ impl<V: Variant> EncounterLocks<V> {
     #[inline]
     pub fn has(&self, reader: V::Reader, key: (SpaceId, Handle)) -> bool {
         self.held.get(&reader).is_some_and(|held| held.keys.contains(&key))
+    }
+
+    /// Whether a request waits.
+    pub fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether a lock is held.
+    pub fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// The keys that are locked.
+    pub fn keys(&self) -> impl Iterator<Item = (SpaceId, Handle)> + '_ {
+        self.held.values().flat_map(|held| held.keys.iter().copied())
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let bytes: usize = self.held.values().map(|held| held.bytes).sum();
+        assert_eq!(self.bytes, bytes, "bytes of locks of running transactions");
+        for (reader, held) in &self.held {
+            assert!(!held.keys.is_empty(), "{reader:?} is kept for no lock");
+            assert!(held.bytes > 0, "the locks of {reader:?} count nothing");
+        }
+        let (mut keys, locks): (Vec<_>, usize) = (self.keys().collect(), self.keys().count());
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), locks, "keys that running transactions hold");
+        let last = self.waiting.last_key_value().map_or(0, |(arrival, _)| *arrival);
+        assert!(last <= self.arrivals, "request {last} waits, of {}", self.arrivals);
     }
 
     /// When the first wait is over.
@@ -161,6 +198,7 @@ impl<V: Variant> Participant<V> {
         let held = self.encounters.held.entry(asked.reader).or_insert_with(none);
         held.until = until;
         if taken {
+            assert!(!held.keys.contains(&key), "a key that was free and held");
             held.keys.push(key);
             held.bytes += read_bytes(&asked.key);
             self.encounters.bytes += read_bytes(&asked.key);
@@ -194,6 +232,7 @@ impl<V: Variant> Participant<V> {
         cx: &Context<'_, V>,
     ) -> bool {
         let Some(held) = self.encounters.held.remove(&reader) else { return false };
+        assert!(held.bytes <= self.encounters.bytes, "locks of {reader:?} were not counted");
         self.encounters.bytes -= held.bytes;
         for (space, handle) in held.keys {
             let versions = self.space(space, cx);
@@ -212,6 +251,10 @@ impl<V: Variant> Participant<V> {
         }
         versions.lock_mut(key.1).release_exclusive(RUNNING);
         let bytes = read_bytes(versions.key(key.1));
+        assert!(
+            bytes <= self.encounters.bytes,
+            "the lock of a running transaction was not counted"
+        );
         self.encounters.bytes -= bytes;
         for held in self.encounters.held.values_mut() {
             let before = held.keys.len();

@@ -63,6 +63,7 @@ impl<V: Variant> Participant<V> {
     /// Tells the process what is held here, and drops old versions where there are too many.
     pub(in crate::two_phase) fn report_memory(&mut self, cx: &mut Context<'_, V>) {
         let (memory, now) = (&cx.settings.memory, self.held());
+        assert!(now.old <= now.all, "{} bytes are old, of {} in all", now.old, now.all);
         memory.report(self.reported.held, now);
         (self.reported.held, self.reported.moved) = (now, 0);
         let old = memory.held().old;
@@ -152,7 +153,7 @@ impl<V: Variant> Participant<V> {
         cx.effects.maintenance.clients_forgotten += forgotten;
         self.ask_about_clients(None, cx);
         if cfg!(debug_assertions) {
-            self.table.assert_counts();
+            self.table.assert_invariants();
         }
     }
 
@@ -191,7 +192,9 @@ impl<V: Variant> Participant<V> {
         clients: &[ClientsUntil],
         cx: &mut Context<'_, V>,
     ) {
+        let most = clients.len();
         let (repository, clients) = (self.id, self.table.not_in_doubt(clients));
+        assert!(clients.len() <= most, "an answer about clients that were not asked about");
         cx.send_when_logged(from, Message::NoDoubts { repository, asked, clients });
     }
 
@@ -215,6 +218,7 @@ impl<V: Variant> Participant<V> {
     fn forget_if_all_have_answered(&mut self, cx: &mut Context<'_, V>) -> Option<NodeId> {
         let asking = self.asking.take_if(|it| it.is_over())?;
         let reached = self.reached();
+        assert!(asking.clients.len() <= CLIENTS_ASKED_MAX, "asked about too many clients");
         for client in asking.clients {
             let forgotten = self.table.forget_commits(client, asking.asked, reached);
             cx.effects.maintenance.clients_forgotten += u64::from(forgotten);

@@ -35,6 +35,7 @@ use waiting_reads::WaitingReads;
 mod apply;
 pub(in crate::two_phase) mod checkpoint;
 pub(in crate::two_phase) mod encounter_locks;
+mod invariants;
 pub(in crate::two_phase) mod memory;
 pub(in crate::two_phase) mod one_phase;
 pub(in crate::two_phase) mod prepare;
@@ -60,6 +61,13 @@ const ACKNOWLEDGE_AT: usize = 32;
 pub(in crate::two_phase) const COLLECT_BUDGET: usize = 1024;
 
 /// The participant.
+///
+/// Invariants (`invariants`), beside those of its parts:
+/// * whoever holds the lock of a key for writing is prepared and writes it, delays an action on it,
+///   or runs and has asked for it; as many share a lock as read the key and are prepared;
+/// * what is prepared stands in the commit queue, ready where it is decided, and nothing else does;
+/// * whose votes are gathered is prepared and in doubt; who waits for locks is neither;
+/// * a timer is set while somebody waits.
 #[derive(Clone, Debug)]
 pub struct Participant<V: Variant> {
     pub(in crate::two_phase) id: RepositoryId,
@@ -161,7 +169,9 @@ impl<V: Variant> Participant<V> {
     }
 
     pub(in crate::two_phase) fn drop_below(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
+        let before = self.unneeded;
         self.unneeded = self.time.collect(low);
+        assert!(self.unneeded >= before, "{} was not needed any more", before);
         V::collect(&mut self.keeper, low);
         self.collect(cx);
     }
@@ -240,6 +250,8 @@ impl<V: Variant> Participant<V> {
     }
 
     fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_, V>) {
+        assert!(!txns.is_empty() && txns.len() <= ACKNOWLEDGE_AT, "{} at once", txns.len());
+        assert!(txns.iter().all(|txn| txn.node == node), "an acknowledgement for somebody else");
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
@@ -466,5 +478,9 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         }
         chains.sort();
         chains
+    }
+
+    fn assert_invariants(&self) {
+        self.check_invariants();
     }
 }

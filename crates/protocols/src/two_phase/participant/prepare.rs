@@ -58,6 +58,7 @@ impl<V: Variant> Participant<V> {
         if self.waiting_prepares.has(txn) {
             return;
         }
+        assert!(!self.table.is_settled(txn), "{txn} is settled, and is to be prepared");
         let reached = self.time.reached(&prepare.snapshot);
         if is_client
             && self.rules.keeps(Rule::RefusesForgotten)
@@ -90,6 +91,8 @@ impl<V: Variant> Participant<V> {
     /// else that is said tells of a vote, so nothing else waits for one.
     pub(super) fn vote(&mut self, to: Address, txn: TxnId, vote: Vote<V>, cx: &mut Context<'_, V>) {
         let (repository, committed) = (self.id, self.time.committed());
+        let prepared = matches!(vote, Vote::Yes(_));
+        assert_eq!(self.table.owner(txn).is_some(), prepared, "what {txn} is said to be");
         let has_copies = cx.catalog.replicas > 1;
         let about = if has_copies { self.table.about(txn) } else { None };
         // What is not remembered may be followed by another vote, and decides nothing.
@@ -139,6 +142,7 @@ impl<V: Variant> Participant<V> {
             return Check::Refused(reason);
         }
         cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
+        assert!(self.table.owner(prepare.txn).is_none(), "{} is prepared", prepare.txn);
         let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
         if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {
             return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
@@ -338,6 +342,7 @@ impl<V: Variant> Participant<V> {
         cx: &Context<'_, V>,
     ) {
         let owner = self.table.next_owner();
+        assert!(prepare.participants.contains(&self.id), "{} is prepared elsewhere", prepare.txn);
         let mut writes = Few::with_capacity(prepare.writes.len());
         for (space, key, value) in &prepare.writes {
             let versions = self.space(*space, cx);
@@ -365,6 +370,7 @@ impl<V: Variant> Participant<V> {
             Some(place) => self.time.enter_decided(prepare.txn, place, owner),
             None => self.time.enter(prepare.txn, &yes, owner),
         }
+        assert!(shared.len() <= prepare.reads.len(), "{} shares what others read", prepare.txn);
         let delayed = self.enter_delayed(&prepare, owner, cx);
         let calls = self.enter_calls(&prepare, owner, cx);
         let decided = None;

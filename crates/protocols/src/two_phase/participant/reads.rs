@@ -202,6 +202,7 @@ impl<V: Variant> Participant<V> {
                 break;
             }
         }
+        assert!(!found.is_empty() || most == 0, "request {} is of no key", request.request);
         let (request, committed) = (request.request, self.time.committed());
         Ok(ReadReply { request, snapshot: Some(snapshot), committed, found })
     }
@@ -293,6 +294,7 @@ impl<V: Variant> Participant<V> {
             }
             seen_to = Some(key);
         }
+        assert!(rows.len() <= limits.page_rows, "a page of {} rows", rows.len());
         Ok((rows, seen_to.cloned()))
     }
 

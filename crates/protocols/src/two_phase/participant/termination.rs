@@ -19,6 +19,9 @@ use crate::two_phase::{Context, Variant, shown_votes};
 const BACK_OFF_DOUBLINGS_MAX: u32 = 6;
 
 /// The votes that a participant in doubt has gathered.
+///
+/// Invariants: all who take part vote, its own vote is counted first, and what votes are about is
+/// known of as many as have voted.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct Finishing<V: Variant> {
     votes: Votes<RepositoryId, V::Yes>,
@@ -32,11 +35,24 @@ pub(in crate::two_phase) struct Finishing<V: Variant> {
 impl<V: Variant> Finishing<V> {
     /// What all votes decide: nothing is committed that was not asked of all alike.
     fn decide(&self, rules: &V::Rules, cx: &Context<'_, V>) -> Decision<V::Place> {
+        assert!(self.votes.is_complete(), "votes decide once all are there");
         let abouts = self.abouts.iter().map(|(voter, about)| (*voter, about.as_deref()));
         match shown_votes::are_about_one(abouts, cx.catalog) {
             true => V::Time::decide(rules, &self.votes),
             false => Decision::Abort(Abort::Abandoned),
         }
+    }
+
+    /// Checks the invariants; `me` gathers the votes of these.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self, participants: &[RepositoryId], me: RepositoryId) {
+        self.votes.assert_invariants();
+        assert_eq!(self.votes.voters(), participants.len(), "how many vote");
+        assert_eq!(self.votes.by_voter().count(), self.abouts.len(), "what votes are about");
+        assert_eq!(self.abouts.first().map(|(voter, _)| *voter), Some(me), "who gathers votes");
+        assert!(self.asked > 0, "nobody was asked for a vote");
     }
 
     /// Whether somebody was told the same of who takes part.
@@ -154,6 +170,7 @@ impl<V: Variant> Participant<V> {
     /// Applies a decision reached from the votes, and tells the others.
     fn finish_as(&mut self, txn: TxnId, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
         let Some(owner) = self.table.owner(txn) else { return };
+        assert!(self.table.get(owner).decided.is_none(), "{txn} is not in doubt");
         let participants = self.table.get(owner).prepare.participants.clone();
         cx.effects.maintenance.finished += 1;
         // The own vote was counted, and may not be stable: without it the decision could fall.

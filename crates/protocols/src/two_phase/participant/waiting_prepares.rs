@@ -25,6 +25,9 @@ struct WaitingPrepare<V: Variant> {
 }
 
 /// Those that wait, by the order in which they came.
+///
+/// Invariants: a transaction waits once, counts what its keys and values do, and has a number that
+/// was given out.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct WaitingPrepares<V: Variant> {
     waiting: BTreeMap<u64, WaitingPrepare<V>>,
@@ -44,6 +47,26 @@ impl<V: Variant> WaitingPrepares<V> {
 
     pub fn has(&self, txn: TxnId) -> bool {
         self.waiting.values().any(|waiting| waiting.prepare.txn == txn)
+    }
+
+    /// The transactions that wait.
+    pub fn transactions(&self) -> impl Iterator<Item = TxnId> + '_ {
+        self.waiting.values().map(|waiting| waiting.prepare.txn)
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let mut all: Vec<TxnId> = self.transactions().collect();
+        all.sort_unstable();
+        assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "a transaction waits twice");
+        for (arrival, waiting) in &self.waiting {
+            assert!(*arrival <= self.arrivals, "number {arrival} of {}", self.arrivals);
+            let bytes = waiting.prepare.counted_bytes();
+            assert_eq!(waiting.bytes, bytes, "what {} counts", waiting.prepare.txn);
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -72,8 +95,13 @@ impl<V: Variant> Participant<V> {
             return;
         }
         let deadline = cx.now() + cx.settings.lock_wait;
+        assert!(!all.has(prepare.txn), "{} waits twice", prepare.txn);
         all.arrivals += 1;
         all.waiting.insert(all.arrivals, WaitingPrepare { from, prepare, deadline, bytes });
+        assert!(
+            all.waiting.len() <= cx.settings.lock_waiters_max,
+            "prepares that wait have a bound"
+        );
         self.set_lock_timer(cx);
     }
 

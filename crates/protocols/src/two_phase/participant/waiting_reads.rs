@@ -47,6 +47,14 @@ impl<V: Variant> WaitingRead<V> {
         READ_BYTES + bytes
     }
 
+    /// Its coordinator's number for the answer.
+    fn request(&self) -> u64 {
+        match self {
+            WaitingRead::Keys(request) => request.request,
+            WaitingRead::Range(request) => request.request,
+        }
+    }
+
     /// Without what it would not be answered with: keys beyond those of a page.
     fn first_page(mut self, limits: &Limits) -> WaitingRead<V> {
         if let WaitingRead::Keys(request) = &mut self {
@@ -57,6 +65,7 @@ impl<V: Variant> WaitingRead<V> {
                 has_room
             };
             let most = request.keys.iter().take(limits.page_rows).take_while(fits).count();
+            assert!(most > 0 || request.keys.is_empty(), "a page has one key at least");
             if most < request.keys.len() {
                 request.keys = request.keys.drain(..most).collect();
             }
@@ -67,6 +76,9 @@ impl<V: Variant> WaitingRead<V> {
 
 /// The reads that wait, by coordinator and request number, with the time at which each was last
 /// asked for.
+///
+/// Invariants: there are at most [`READS_MAX`], each under its own number, and `bytes` is what they
+/// count.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct WaitingReads<V: Variant> {
     reads: BTreeMap<(Address, u64), (Nanos, WaitingRead<V>)>,
@@ -89,6 +101,19 @@ impl<V: Variant> WaitingReads<V> {
         self.reads.len()
     }
 
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        assert!(self.reads.len() <= READS_MAX, "{} reads wait", self.reads.len());
+        let bytes: usize = self.reads.values().map(|(_, read)| read.bytes()).sum();
+        assert_eq!(self.bytes, bytes, "bytes of reads that wait");
+        for ((_, number), (_, read)) in &self.reads {
+            assert_eq!(read.request(), *number, "the number of a read that waits");
+        }
+    }
+
     /// Keeps one until it can be served, in place of an earlier copy of it; false: there are too
     /// many already.
     fn keep(
@@ -99,6 +124,7 @@ impl<V: Variant> WaitingReads<V> {
     ) -> bool {
         let bytes = read.bytes();
         let before = self.reads.get(&key).map(|(_, read)| read.bytes());
+        assert!(before.is_none_or(|before| before <= self.bytes), "a read that was not counted");
         let others = self.bytes - before.unwrap_or_default();
         let is_much = others > 0 && others.saturating_add(bytes) > bytes_max;
         if is_much || before.is_none() && self.len() >= READS_MAX {
@@ -106,13 +132,16 @@ impl<V: Variant> WaitingReads<V> {
         }
         self.reads.insert(key, (asked, read));
         self.bytes = others + bytes;
+        assert!(self.reads.len() <= READS_MAX, "waiting reads have a bound");
         true
     }
 
     /// Drops those that were asked for last at or before a time.
     fn drop_asked_until(&mut self, until: Nanos) {
         let dropped = self.reads.extract_if(.., |_, (asked, _)| *asked <= until);
-        self.bytes -= dropped.map(|(_, (_, read))| read.bytes()).sum::<usize>();
+        let freed = dropped.map(|(_, (_, read))| read.bytes()).sum::<usize>();
+        assert!(freed <= self.bytes, "reads that were not counted");
+        self.bytes -= freed;
     }
 }
 
@@ -139,7 +168,6 @@ impl<V: Variant> Participant<V> {
         let limits = &cx.settings.limits;
         let read = (asked, read.first_page(limits));
         if self.waiting_reads.keep(key, read, limits.transaction_bytes) {
-            assert!(self.waiting_reads.len() <= READS_MAX, "waiting reads have a bound");
             self.set_sweep_timer(cx);
         }
     }

@@ -165,6 +165,7 @@ impl<V: Variant> Participant<V> {
         }
         let alone = lock.exclusive_owner();
         let delayers = self.delayers(space, handle).filter(|_| alone.is_none());
+        assert!(lock.is_for_writing(), "{key:?} is to be changed by nobody");
         for owner in alone.into_iter().chain(delayers) {
             let decided = self.table.get(owner).decided.as_ref();
             let place = decided.ok_or(Conflict::Blocked((space, handle)))?;
@@ -185,6 +186,7 @@ impl<V: Variant> Participant<V> {
         cx: &Context<'_, V>,
     ) {
         let prepared = self.table.get_mut(owner);
+        assert!(prepared.decided.is_some(), "{} is in doubt", prepared.prepare.txn);
         let (prepare, shared) = (prepared.prepare.clone(), std::mem::take(&mut prepared.shared));
         self.note_reads(&prepare, place);
         self.release_shared(&shared, cx);

@@ -15,6 +15,9 @@ use crate::two_phase::message::{About, Answers, Few, Prepare, Vote, answers_byte
 
 pub(in crate::two_phase) mod sizes;
 
+mod answers;
+mod coordinators;
+mod invariants;
 mod silent;
 
 /// A key that a prepared transaction will write, exclusively locked.
@@ -103,6 +106,15 @@ pub(in crate::two_phase) type Settled = (NodeId, u32, u64);
 type Ends<V> = BTreeMap<TxnId, (Vote<V>, u64)>;
 
 /// Prepared transactions by lock owner and by id, and the votes and decisions remembered.
+///
+/// Invariants (`assert_invariants`):
+/// * a slot is free or holds a transaction that is prepared, which is found by its id, and each
+///   prepared transaction by one owner alone;
+/// * all that is counted as it changes (transactions and bytes of each coordinator, of all clients,
+///   of what is prepared) is what a look at everything counts;
+/// * nothing is remembered of a transaction that its coordinator has settled, and nothing is told
+///   of one that is over for everybody;
+/// * what is settled and yet remembered is a commit that others were sure of.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct Table<V: Variant> {
     slots: Vec<Option<Prepared<V>>>,
@@ -201,88 +213,6 @@ impl<V: Variant> Default for Table<V> {
 }
 
 impl<V: Variant> Table<V> {
-    /// Takes note of a coordinator's life and of what it has settled; false if `txn` is of an
-    /// earlier life or settled already, so that whatever was said of it comes too late.
-    pub fn is_current(&mut self, txn: TxnId, settled_below: u64) -> bool {
-        let now = self.now;
-        let known = self.known_mut(txn.node);
-        let is_new_life = txn.incarnation > known.life;
-        if is_new_life {
-            (known.life, known.below) = (txn.incarnation, 0);
-            known.earlier_put = now;
-        }
-        if txn.incarnation < known.life || txn.sequence < known.below {
-            return false;
-        }
-        if settled_below > known.below {
-            known.below = settled_below;
-            self.forget_settled(txn.node, txn.incarnation, settled_below);
-        }
-        if is_new_life {
-            self.forget_refusals_before(txn.node, txn.incarnation);
-        }
-        true
-    }
-
-    /// A coordinator says that nobody asks about its transactions below this one any more. Of one
-    /// that is not known there is nothing to forget.
-    pub fn settle_below(&mut self, txn: TxnId) {
-        if self.settled.contains_key(&txn.node) {
-            self.is_current(txn, txn.sequence);
-        }
-    }
-
-    /// What is done from now on is done at this time.
-    pub fn tell_time(&mut self, now: Nanos) {
-        self.now = now;
-    }
-
-    /// A client was heard of.
-    pub fn hear(&mut self, node: NodeId, now: Nanos) {
-        if let Some(known) = self.settled.get_mut(&node) {
-            known.heard = now;
-        }
-        self.note_client(node);
-    }
-
-    /// What is known of a coordinator counts as a client's from now on.
-    pub fn note_client(&mut self, node: NodeId) {
-        if let Some(known) = self.settled.get_mut(&node).filter(|it| !it.is_client) {
-            known.is_client = true;
-            self.of_clients += known.entries + 1;
-        }
-    }
-
-    /// All coordinators count as heard of just now: nobody knows when they last were.
-    pub fn hear_all(&mut self, now: Nanos, is_client: impl Fn(NodeId) -> bool) {
-        self.settled.values_mut().for_each(|known| known.heard = now);
-        let clients: Vec<_> = self.settled.keys().copied().filter(|it| is_client(*it)).collect();
-        clients.into_iter().for_each(|client| self.hear(client, now));
-    }
-
-    /// Whether there is room for a transaction of a client. Where there is none, what it says with
-    /// the transaction has to make some: the first of another life, by which refusals of earlier
-    /// ones are forgotten; or one that says which others are settled.
-    pub fn has_room(&self, txn: TxnId, below: u64, room: Room) -> bool {
-        let known = self.settled.get(&txn.node).copied().unwrap_or_default();
-        let is_full = known.entries >= room.entries || self.of_clients >= room.all;
-        if !is_full && known.answers < room.answer_bytes {
-            return true;
-        }
-        if txn.incarnation > known.life {
-            return !is_full || known.lasting < known.entries;
-        }
-        if txn.incarnation < known.life || below <= known.below {
-            return false;
-        }
-        let first = |sequence| TxnId { sequence, ..txn };
-        let mut settled = self.standings.range(first(known.below)..first(below));
-        let mut makes_room = || settled.any(|(_, entry)| matches!(entry, Entry::Over(..)));
-        let answers = self.answers.range(first(0)..first(below));
-        let freed: usize = answers.map(|(_, it)| answers_bytes(it)).sum();
-        (!is_full || makes_room()) && known.answers - freed < room.answer_bytes
-    }
-
     /// How many bytes it takes, as far as others fill it.
     pub fn bytes(&self) -> usize {
         let entries = self.standings.len() * (size_of::<TxnId>() + size_of::<Entry<V>>());
@@ -292,11 +222,6 @@ impl<V: Variant> Table<V> {
     /// How many of these are of what is prepared.
     pub fn prepared_bytes(&self) -> PreparedBytes {
         self.prepared_bytes
-    }
-
-    /// How many coordinators are known.
-    pub fn known(&self) -> usize {
-        self.settled.len()
     }
 
     /// What is put in stays as long as after a sign of life of the coordinator, which may be cut
@@ -328,56 +253,11 @@ impl<V: Variant> Table<V> {
     fn take(&mut self, txn: TxnId) {
         if let Some(entry) = self.standings.remove(&txn) {
             let known = self.settled.get_mut(&txn.node).expect("put counted it");
+            assert!(known.entries > 0, "{txn} was not counted");
             known.entries -= 1;
             known.lasting -= usize::from(entry.lasts());
             known.prepared -= usize::from(entry.is_prepared());
             self.of_clients -= usize::from(known.is_client);
-        }
-    }
-
-    /// Nothing of a coordinator's earlier lives is prepared any more, so whoever asks about a
-    /// transaction that was refused or aborted is told no, remembered or not. What was committed
-    /// stays: those in doubt must hear of it.
-    fn forget_refusals_before(&mut self, node: NodeId, incarnation: u32) {
-        let first = TxnId { node, incarnation: 0, sequence: 0 };
-        let end = TxnId { node, incarnation, sequence: 0 };
-        let earlier = self.standings.range(first..end).filter(|(_, entry)| !entry.lasts());
-        let forgotten: Vec<_> = earlier.map(|(txn, _)| *txn).collect();
-        for txn in forgotten {
-            self.take(txn);
-        }
-        self.forget_answers(first, end);
-    }
-
-    /// Whether the coordinator has begun another life since.
-    pub fn is_of_earlier_life(&self, txn: TxnId) -> bool {
-        self.settled.get(&txn.node).is_some_and(|known| txn.incarnation < known.life)
-    }
-
-    fn forget_settled(&mut self, node: NodeId, incarnation: u32, below: u64) {
-        let first = TxnId { node, incarnation, sequence: 0 };
-        let end = TxnId { node, incarnation, sequence: below };
-        let mut next = first;
-        while let Some((&txn, entry)) = self.standings.range(next..end).next() {
-            if let Entry::Over(vote, participants) = entry {
-                let end = (vote.clone(), *participants);
-                self.take(txn);
-                self.retire(txn, end);
-            }
-            next = TxnId { sequence: txn.sequence + 1, ..txn };
-        }
-        self.forget_answers(first, end);
-    }
-
-    fn forget_answers(&mut self, first: TxnId, end: TxnId) {
-        let freed: usize = self
-            .answers
-            .extract_if(first..end, |_, _| true)
-            .map(|(_, it)| answers_bytes(&it))
-            .sum();
-        if let Some(known) = self.settled.get_mut(&first.node).filter(|_| freed > 0) {
-            known.answers -= freed;
-            self.answer_bytes -= freed;
         }
     }
 
@@ -400,38 +280,6 @@ impl<V: Variant> Table<V> {
 
     fn retired(&self, txn: TxnId) -> Option<&(Vote<V>, u64)> {
         self.retired.iter().find_map(|ends| ends.get(&txn))
-    }
-
-    /// Remembers what was told of a transaction, unless nobody can ask for it any more.
-    pub fn keep_answers(&mut self, txn: TxnId, answers: Answers) {
-        if !answers.is_empty() && !self.is_settled(txn) && !self.is_of_earlier_life(txn) {
-            let added = answers_bytes(&answers);
-            let replaced = self.answers.insert(txn, answers).map_or(0, |it| answers_bytes(&it));
-            let known = self.known_mut(txn.node);
-            known.answers = known.answers + added - replaced;
-            self.answer_bytes = self.answer_bytes + added - replaced;
-        }
-    }
-
-    /// What was told of a transaction.
-    pub fn answers(&self, txn: TxnId) -> Option<Answers> {
-        self.answers.get(&txn).cloned()
-    }
-
-    /// Whether anything was told of a transaction.
-    pub fn has_answers(&self, txn: TxnId) -> bool {
-        !self.answers.is_empty() && self.answers.contains_key(&txn)
-    }
-
-    /// All that is remembered of it.
-    pub fn all_answers(&self) -> Vec<(TxnId, Answers)> {
-        self.answers.iter().map(|(txn, answers)| (*txn, answers.clone())).collect()
-    }
-
-    /// Whether the coordinator said that `txn` is settled everywhere.
-    pub fn is_settled(&self, txn: TxnId) -> bool {
-        let known = self.settled.get(&txn.node);
-        known.is_some_and(|known| txn.incarnation == known.life && txn.sequence < known.below)
     }
 
     /// How this repository stands to `txn`, if it has voted.
@@ -465,13 +313,18 @@ impl<V: Variant> Table<V> {
     }
 
     pub fn insert(&mut self, prepared: Prepared<V>) -> Owner {
-        let owner = self.next_owner();
-        self.put(prepared.prepare.txn, Entry::Prepared(owner));
+        let (owner, txn) = (self.next_owner(), prepared.prepare.txn);
+        assert!(self.owner(txn).is_none(), "{txn} is prepared twice");
+        assert!(prepared.decided.is_none(), "{txn} is decided as it prepares");
+        self.put(txn, Entry::Prepared(owner));
         let PreparedBytes { all, adding_nothing } = PreparedBytes::of(&prepared);
         self.prepared_bytes.all += all;
         self.prepared_bytes.adding_nothing += adding_nothing;
         match self.free.pop() {
-            Some(slot) => self.slots[slot as usize] = Some(prepared),
+            Some(slot) => {
+                let before = self.slots[slot as usize].replace(prepared);
+                assert!(before.is_none(), "slot {slot} was free and taken");
+            }
             None => self.slots.push(Some(prepared)),
         }
         owner
@@ -507,9 +360,16 @@ impl<V: Variant> Table<V> {
         let prepared = self.slots[owner.0 as usize].take().expect("a known owner");
         self.free.push(owner.0);
         let PreparedBytes { all, adding_nothing } = PreparedBytes::of(&prepared);
+        let kept = self.prepared_bytes;
+        assert!(all <= kept.all && adding_nothing <= kept.adding_nothing, "bytes of what ends");
         self.prepared_bytes.all -= all;
         self.prepared_bytes.adding_nothing -= adding_nothing;
         let txn = prepared.prepare.txn;
+        let is_its_end = match &decision {
+            Decision::Commit(place) => prepared.decided.as_ref() == Some(place),
+            Decision::Abort(_) => prepared.decided.is_none(),
+        };
+        assert!(is_its_end, "{txn} ends otherwise than it was decided");
         let participants = prepared.about.as_ref().map_or(0, |about| about.participants);
         let vote = Vote::Decided(decision);
         if self.is_settled(txn) {
@@ -523,6 +383,7 @@ impl<V: Variant> Table<V> {
 
     /// Remembers a vote of no or a decision, unless nobody can ask for it any more; whether it did.
     pub fn remember(&mut self, txn: TxnId, vote: Vote<V>) -> bool {
+        assert!(self.owner(txn).is_none(), "{txn} is prepared, and is to be forgotten as that");
         let is_new = !self.is_settled(txn);
         if is_new {
             self.put(txn, Entry::Over(vote, 0));

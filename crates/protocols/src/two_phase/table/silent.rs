@@ -67,6 +67,7 @@ impl<V: Variant> Table<V> {
     fn count_out(&mut self, node: NodeId) {
         let known = self.settled.get_mut(&node).expect("a known client");
         if std::mem::take(&mut known.is_client) {
+            assert!(self.of_clients > known.entries, "{node:?} was not counted as a client");
             self.of_clients -= known.entries + 1;
         }
     }
@@ -178,35 +179,6 @@ impl<V: Variant> Table<V> {
     /// Takes over the [floor](Self::floors) of another table, once its clients are known.
     pub fn recall_floor(&mut self, floor: u64) {
         self.floor = floor;
-    }
-
-    /// Counts once more what is counted as it changes.
-    pub fn assert_counts(&self) {
-        let is_client = |node: &NodeId| self.settled[node].is_client;
-        let entries = self.standings.keys().filter(|txn| is_client(&txn.node)).count();
-        let clients = self.settled.values().filter(|known| known.is_client).count();
-        assert_eq!(self.of_clients, entries + clients, "transactions of clients, and clients");
-        let answers: usize = self.answers.values().map(answers_bytes).sum();
-        assert_eq!(self.answer_bytes, answers, "bytes of answers");
-        let prepared = self.slots.iter().flatten();
-        let counted = prepared.fold(PreparedBytes::default(), |sum, one| {
-            let bytes = one.prepare.held_bytes();
-            assert_eq!(one.bytes, bytes, "bytes of {}", one.prepare.txn);
-            let more = if one.prepare.adds() { 0 } else { bytes };
-            PreparedBytes { all: sum.all + bytes, adding_nothing: sum.adding_nothing + more }
-        });
-        assert_eq!(self.prepared_bytes, counted, "bytes of what is prepared");
-        let mut counts: BTreeMap<NodeId, (usize, usize)> = BTreeMap::new();
-        for (txn, entry) in &self.standings {
-            let (lasting, prepared) = counts.entry(txn.node).or_default();
-            *lasting += usize::from(entry.lasts());
-            *prepared += usize::from(entry.is_prepared());
-        }
-        for (node, known) in &self.settled {
-            let counted = counts.get(node).copied().unwrap_or_default();
-            let kept = (known.lasting, known.prepared);
-            assert_eq!(kept, counted, "what lasts and what is prepared of {node:?}");
-        }
     }
 }
 

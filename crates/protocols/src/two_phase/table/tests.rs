@@ -156,7 +156,7 @@ fn with_commit() -> Table<Snapshots> {
 fn kept_at(table: &mut Table<Snapshots>, now: u64) -> Vec<(NodeId, u32)> {
     table.tell_time(Nanos(now));
     table.forget_silent(Nanos(now - 10), true, 100, |_| true);
-    table.assert_counts();
+    table.assert_invariants();
     table.kept_for_others(Nanos(now - 10), None, 8, |_| true)
 }
 
@@ -168,7 +168,7 @@ fn commits_of_silent_clients_go_when_nobody_is_in_doubt() {
     assert_eq!(kept_at(&mut table, 12), [client]);
     table.forget_commits(client, Nanos(12), 100);
     assert_eq!((table.remembered(), table.known(), table.floors()), (0, 0, (100, vec![])));
-    table.assert_counts();
+    table.assert_invariants();
 }
 
 /// Who marked the client as one that speaks for that would have it forgotten as such, which no
@@ -182,7 +182,7 @@ fn what_is_settled_is_not_remembered_of_a_silent_client() {
     assert!(!table.remember(settled, Vote::No(Abort::Abandoned)), "nobody asks for it");
     table.forget_commits(client, Nanos(12), 100);
     assert_eq!((table.remembered(), table.known()), (0, 0));
-    table.assert_counts();
+    table.assert_invariants();
 }
 
 /// The others are asked about one client after the other, and time passes between.
@@ -194,7 +194,7 @@ fn a_client_that_became_silent_during_the_questions_is_forgotten() {
     assert_eq!(table.kept_for_others(Nanos(2), None, 8, |_| true), [client]);
     table.forget_commits(client, Nanos(12), 100);
     assert_eq!((table.remembered(), table.known()), (0, 0));
-    table.assert_counts();
+    table.assert_invariants();
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn what_a_client_began_after_the_question_is_not_what_was_asked_about() {
         table.remember(next, commit());
         table.forget_commits(client, Nanos(12), 100);
         assert_eq!((table.remembered(), table.known()), (left, 1), "incarnation {incarnation}");
-        table.assert_counts();
+        table.assert_invariants();
     }
 }
 
@@ -265,7 +265,7 @@ fn steps_for(clients: u32, in_doubt: u32) -> (usize, u64) {
         assert!(table.is_current(txn, 1));
         table.insert(prepared(txn));
     }
-    table.assert_counts();
+    table.assert_invariants();
     table.steps.take();
     let (mut after, mut asked) = (None, 0);
     loop {

@@ -198,7 +198,7 @@ fn a_decision_contradicts_the_vote_below_it_and_where_another_one_stands() {
 }
 
 #[test]
-#[should_panic(expected = "another transaction stands")]
+#[should_panic(expected = "is decided twice")]
 fn unjudged_a_second_decision_would_end_a_member() {
     let (mut member, prepare, at) = voted::<Snapshots>(1);
     let second = TxnId { sequence: prepare.txn.sequence + 1, ..prepare.txn };

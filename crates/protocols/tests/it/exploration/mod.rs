@@ -453,6 +453,7 @@ impl<P: Subject> World<P> {
             let all = host.machine.waits_for();
             let_go(&mut host.machine, all, &mut outside);
         }
+        host.machine.node.assert_invariants();
         let logged = std::mem::take(&mut outside.logged);
         host.log(logged);
         let effects = &mut host.machine.effects;

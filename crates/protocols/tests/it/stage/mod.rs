@@ -173,6 +173,7 @@ impl<P: Subject> Stage<P> {
                 break;
             }
         }
+        machine.node.assert_invariants();
         let recorder = machine.effects.recorder.replace(Box::new(Recorder::new()));
         let recorder = recorder.expect("always recording");
         self.evidence.absorb(id, &recorder, self.page.names.keys().copied());

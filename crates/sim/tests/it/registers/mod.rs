@@ -291,6 +291,14 @@ impl Coordinator<Registers> for Client {
         Outcome::NotKnown(Doubt::Forgotten)
     }
 
+    fn assert_invariants(&self) {
+        let begun = |slot: &u32| *slot <= self.begun;
+        assert!(self.running.keys().all(begun), "a transaction that nobody began");
+        assert!(self.reads.keys().all(|op| op.0 <= self.ops), "a read that nobody asked for");
+        let mut commits = self.commits.values();
+        assert!(commits.all(|commit| !commit.unanswered.is_empty()), "a commit waits for nobody");
+    }
+
     fn open_transactions(&self) -> Vec<Txn> {
         self.running.keys().map(|&slot| Txn { slot, generation: 0 }).collect()
     }
@@ -422,5 +430,10 @@ impl Participant<Registers> for Bank {
 
     fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         Vec::new()
+    }
+
+    fn assert_invariants(&self) {
+        let is_written = self.registers.is_empty() || !self.applied.is_empty();
+        assert!(is_written, "registers that nobody has written");
     }
 }

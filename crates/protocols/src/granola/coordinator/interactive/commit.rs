@@ -47,6 +47,7 @@ impl Coordinator {
         }
         let settled_below = self.settled_below();
         let id = self.next_txn_id();
+        assert!(settled_below <= id.sequence, "{id} settles itself");
         self.slot(txn).expect("an open transaction").ending = Some(id.sequence);
         let op = self.next_op();
         let nearby = nearby && agreement == Agreement::Alone;

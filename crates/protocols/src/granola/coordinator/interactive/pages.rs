@@ -84,6 +84,7 @@ impl Coordinator {
         cx: &mut Context<'_>,
     ) {
         let part = |(partition, task)| Part { partition, owners: self.names.of(partition), task };
+        assert!((1..=PARTS_MAX).contains(&look.len()), "{} partitions at once", look.len());
         let parts: Few<Part> = look.into_iter().map(part).collect();
         let holders = parts[0].holders(cx.catalog);
         if parts[1..].iter().all(|part| part.holders(cx.catalog) == holders) {
@@ -94,6 +95,7 @@ impl Coordinator {
             apart.entry(part.holders(cx.catalog)).or_default().push(part);
         }
         if let Some(operation) = self.operations.get_mut(op.0) {
+            assert!(apart.len() > 1, "partitions of one repository are asked for apart");
             operation.waiting += apart.len() - 1;
         }
         apart.into_values().for_each(|parts| self.read_parts((txn, op), parts, cx));

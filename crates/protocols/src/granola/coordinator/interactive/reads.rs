@@ -121,6 +121,7 @@ impl Coordinator {
         looks.into_iter().for_each(|look| queued.push(self.holder(look[0].0, cx), look));
         let first = queued.first_of_each();
         let waiting = first.len();
+        assert!(waiting > 0, "operation {} asks nobody", op.0);
         self.operations.insert(op.0, WaitingOperation { txn, waiting, queued, bytes: 0, kind });
         for look in first {
             self.look_at((txn, op), look, cx);
@@ -188,7 +189,8 @@ impl Coordinator {
         let Some(slot) = self.slot(txn) else { return };
         slot.read_at = slot.read_at.max(at);
         let Some(more) = self.take_in_answers((txn, op), request, (at, answers), cx) else {
-            return;
+            // Nobody answers it any more: it is to be tried again.
+            return self.abort(txn, &Failure::Aborted(muesli_core::Abort::Locked), cx);
         };
         let here = self.holder(request.parts[0].partition, cx);
         let Some(operation) = self.operations.get_mut(op.0) else { return };
@@ -200,7 +202,10 @@ impl Coordinator {
         match next {
             Some(look) => self.look_on(op, look, cx),
             None if is_last => self.finish_operation(op, cx),
-            None => operation.waiting -= 1,
+            None => {
+                assert!(operation.waiting > 1, "operation {} waited for nothing", op.0);
+                operation.waiting -= 1;
+            }
         }
     }
 

@@ -49,6 +49,8 @@ struct Client {
 }
 
 /// All cases of a master.
+///
+/// Invariants: no case is settled, and a timer is set while there is one.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Cases {
     clients: BTreeMap<NodeId, Client>,
@@ -59,6 +61,25 @@ impl Cases {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.clients.values().map(|client| client.open.len()).sum()
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        for (node, client) in &self.clients {
+            client.open.assert_invariants();
+            let first = client.open.first().unwrap_or(u64::MAX);
+            assert!(first >= client.settled_below, "{first} of {node:?} is settled, and a case");
+            for (_, case) in client.open.iter() {
+                if let Ruling::Open(votes) = &case.ruling {
+                    votes.assert_invariants();
+                    assert_eq!(votes.voters(), case.participants.len(), "who votes on a case");
+                }
+            }
+        }
+        assert!(self.len() == 0 || self.timer_set, "nobody drops cases");
     }
 
     /// The case of a transaction, of which something is heard now.

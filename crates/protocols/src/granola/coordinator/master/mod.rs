@@ -50,6 +50,8 @@ impl Ruling {
             against => Some(against),
         };
         let Some(made) = made else { return false };
+        let is_known = !matches!(made, Ballot::Commit(_)) || votes.is_complete() || !waits;
+        assert!(is_known, "a decision to commit before all have voted");
         *self = Ruling::Made(made);
         true
     }

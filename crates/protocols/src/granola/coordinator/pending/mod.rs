@@ -20,9 +20,14 @@ use crate::granola::Rules;
 use crate::granola::message::{Agreement, End, Few, Message, Noted, Repositories, Request, Shown};
 
 pub(super) use retry::Again;
+pub(super) use unanswered::UNANSWERED_MAX;
 
 /// A request that is not settled: not answered by all its participants, or not known to be stable
 /// at all of them.
+///
+/// Invariants: whoever has not answered or acknowledged takes part; while somebody waits for it, its
+/// answers and those that are missing are all, and do not say yet what it comes to; who is alone
+/// acknowledges nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub request: Arc<Request>,
@@ -95,6 +100,27 @@ impl Pending {
         self.unanswered.iter().chain(&self.unacknowledged).any(outstanding)
     }
 
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let Request { txn, participants, agreement, .. } = &*self.request;
+        let takes_part = |it: &RepositoryId| participants.contains(it);
+        assert!(self.unanswered.iter().all(takes_part), "{txn} is answered by others");
+        assert!(self.unacknowledged.iter().all(takes_part), "{txn} is acknowledged by others");
+        let alone = *agreement == Agreement::Alone;
+        assert!(!alone || self.unacknowledged.is_empty(), "{txn} is acknowledged by who is alone");
+        if self.purpose.is_some() {
+            let all = self.ends.len() + self.unanswered.len();
+            assert_eq!(all, participants.len(), "answers to {txn}, and those that are missing");
+            assert!(self.verdict().is_none(), "{txn} has come to its end, and somebody waits");
+        }
+        if let Ruling::Open(votes) = &self.ruling {
+            votes.assert_invariants();
+        }
+    }
+
     /// Whether somebody has not answered.
     fn waits(&self) -> bool {
         !self.unanswered.is_empty()
@@ -125,11 +151,13 @@ impl Coordinator {
             // Members that follow would only pass it on.
             Arc::make_mut(&mut pending.request).nearby = !self.rules.out_of_order;
         }
+        assert!(!pending.request.participants.is_empty(), "{txn} is asked of nobody");
         match pending.request.master {
             Some(master) => send_to_master(master, &pending.request, cx),
             None => send_to(&pending.request.participants, &pending.request, cx),
         }
-        self.pending.insert(txn.sequence, pending);
+        let before = self.pending.insert(txn.sequence, pending);
+        assert!(before.is_none(), "{txn} is under way twice");
         self.set_sweep_timer(cx);
     }
 

@@ -9,7 +9,7 @@ use super::super::{Context, Coordinator, Purpose, Verdict};
 use crate::granola::message::{Refusal, Request};
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
-const UNANSWERED_MAX: usize = 10_000;
+pub(in super::super) const UNANSWERED_MAX: usize = 10_000;
 
 impl Coordinator {
     pub(super) fn give_up(&mut self, request: &Request, purpose: Purpose, cx: &mut Context<'_>) {

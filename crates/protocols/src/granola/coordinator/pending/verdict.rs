@@ -28,6 +28,7 @@ impl Pending {
     /// What the answers of all participants come to, none of which met a conflict.
     fn verdict_of_all(&self) -> Verdict {
         let (mut place, mut answers, mut refused) = (None, Few::new(), None);
+        assert!(!self.ends.is_empty(), "nobody takes part in {}", self.request.txn);
         for (repository, end) in &self.ends {
             match end {
                 End::Done { at, answers: some } => {

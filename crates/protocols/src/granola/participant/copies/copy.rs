@@ -34,6 +34,7 @@ impl Participant {
         held: Vec<(u16, Held)>,
         cx: &Context<'_>,
     ) {
+        assert!(from < upto, "changes from {from} up to {upto}");
         self.moves.held.extend(held);
         for (at, writes) in changes.into_iter().filter(|(at, _)| *at > from) {
             self.replay_writes(at, writes, cx);

@@ -31,6 +31,9 @@ const PIECE_BYTES: usize = 64 << 10;
 const CHANGES_MAX: usize = 64 << 20;
 
 /// Those who follow, and what they have to be told.
+///
+/// Invariants: without followers nothing is kept, with some a timer is set; `bytes` are those of
+/// all changes; who is sent pieces has no changes.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Feeds {
     followers: BTreeMap<NodeId, Follower>,
@@ -70,6 +73,21 @@ impl Feeds {
         !self.followers.is_empty()
     }
 
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let bytes: usize = self.changes.values().map(|writes| writes_bytes(writes)).sum();
+        assert_eq!(self.bytes, bytes, "bytes of changes");
+        assert!(!self.followers.is_empty() || self.changes.is_empty(), "changes for nobody");
+        assert!(self.followers.is_empty() || self.timer_set, "nobody tells what has changed");
+        for (node, follower) in &self.followers {
+            let has_begun = follower.copying.is_none() || follower.have == Timestamp::ZERO;
+            assert!(has_begun, "{node:?} has changes, and no keys");
+        }
+    }
+
     /// Forgets all followers, who begin anew.
     pub fn forget_all(&mut self) {
         self.followers.clear();
@@ -91,7 +109,9 @@ impl Feeds {
         let least = self.followers.values().map(|it| it.have).min();
         let kept = least.map(|least| self.changes.split_off(&least)).unwrap_or_default();
         let told = std::mem::replace(&mut self.changes, kept);
-        self.bytes -= told.values().map(|writes| writes_bytes(writes)).sum::<usize>();
+        let freed = told.values().map(|writes| writes_bytes(writes)).sum::<usize>();
+        assert!(freed <= self.bytes, "changes of {freed} bytes were not counted");
+        self.bytes -= freed;
     }
 }
 
@@ -185,6 +205,7 @@ impl Participant {
         let mut told = Vec::new();
         for (node, follower) in followers {
             follower.waits = false;
+            assert!(follower.copying.is_none(), "{node:?} is told changes, and has no keys");
             let above = (std::ops::Bound::Excluded(follower.have), std::ops::Bound::Included(upto));
             let changes = self.feeds.changes.range(above);
             let changes = changes.map(|(at, writes)| (*at, writes.clone())).collect();

@@ -46,8 +46,8 @@ impl Participant {
         self.memory.forget_retired(cx.now(), cx.settings.snapshot_lease);
         self.ask_about_clients(None, cx);
         if cfg!(debug_assertions) {
-            self.memory.assert_counts();
-            self.active.assert_counts();
+            self.memory.assert_invariants();
+            self.active.assert_invariants();
         }
         self.report_memory(cx.settings);
         self.set_silent_timer(cx);

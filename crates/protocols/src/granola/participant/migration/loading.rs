@@ -39,6 +39,9 @@ const PATIENCE: u64 = 4;
 const DOUBLINGS_MAX: u32 = 6;
 
 /// Somebody who loads a partition from here.
+///
+/// Invariants: `bytes` are those of the changes that are kept for it, none of which is empty; the
+/// last piece is there to be sent again until all keys were sent.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Taker {
     to: RepositoryId,
@@ -78,6 +81,17 @@ impl Taker {
         Taker { to, stream, source, cursor, sent, last, changes, told, bytes, heard, refused }
     }
 
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let bytes: usize = self.changes.iter().map(|(_, writes)| writes_bytes(writes)).sum();
+        assert_eq!(self.bytes, bytes, "bytes of changes for {:?}", self.to);
+        assert!(self.changes.iter().all(|(_, writes)| !writes.is_empty()), "a change of nothing");
+        assert!(self.cursor.is_some() || self.last.is_empty(), "a piece after the last one");
+    }
+
     /// A move to it is refused: for how long nothing of the partition is to be taken up, so that
     /// the next attempt finds all of it there. Longer each time, as nobody knows how long a round
     /// takes.
@@ -114,6 +128,7 @@ impl Taker {
     fn forget(&mut self, upto: u64) -> bool {
         while self.told < upto {
             let Some((_, writes)) = self.changes.pop_front() else { return false };
+            assert!(writes_bytes(&writes) <= self.bytes, "a change that was not counted");
             (self.told, self.bytes) = (self.told + 1, self.bytes - writes_bytes(&writes));
         }
         self.told == upto

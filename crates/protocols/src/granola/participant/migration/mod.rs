@@ -51,6 +51,9 @@ use loading::{Staged, Taker};
 const LOOSE_STEP: u64 = 1 << 12;
 
 /// What a repository knows of partitions that move.
+///
+/// Invariants, beside those of who loads and what is loaded: keys of a partition that is loaded are
+/// loose until that is here; what is swept away is loose.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moves {
     /// Partitions that came or went.
@@ -81,6 +84,20 @@ impl Moves {
         if let Some(order) = request.moving() {
             self.under_way.push((order.partition, request.txn));
         }
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        self.names.assert_invariants();
+        self.takers.values().for_each(Taker::assert_invariants);
+        for partition in self.staged.keys() {
+            assert!(self.loose.contains(partition), "partition {partition} is loaded, and here");
+        }
+        let mut swept = self.sweep.iter().flat_map(|(_, all)| all);
+        assert!(swept.all(|it| self.loose.contains(it)), "keys are swept away that are not loose");
     }
 
     fn no_partition_ever_moved(&self) -> bool {

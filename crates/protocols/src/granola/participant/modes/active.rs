@@ -12,6 +12,9 @@ use crate::granola::message::Request;
 use crate::granola::participant::execution::prepared::Prepared;
 
 /// A transaction that is not over here.
+///
+/// Invariants: its place is known once all votes are there, and only then; it is bound by its place
+/// or by what was proposed here, which no place lies below.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Active {
     pub request: Arc<Request>,
@@ -74,6 +77,19 @@ impl Active {
         self.prepared
     }
 
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    fn assert_invariants(&self) {
+        let txn = self.request.txn;
+        self.votes.assert_invariants();
+        assert_eq!(self.place.is_some(), self.votes.is_complete(), "whether {txn} has its place");
+        assert_eq!(self.bound, self.place.unwrap_or(self.proposed), "what binds {txn}");
+        assert!(self.bound >= self.proposed, "{txn} lies below its proposal {}", self.proposed);
+        assert_eq!(self.bytes, self.count_bytes(), "bytes of {txn}");
+    }
+
     /// How many bytes it takes, counted anew.
     fn count_bytes(&self) -> usize {
         let prepared = self.prepared.as_ref().map_or(0, |prepared| prepared.held_bytes());
@@ -82,6 +98,8 @@ impl Active {
 }
 
 /// The transactions that are not over here, by their ids, and how many bytes they take.
+///
+/// Invariants: each stands under its own id, and the bytes are those of all of them.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Actives {
     all: BTreeMap<TxnId, Active>,
@@ -101,9 +119,10 @@ impl Deref for Actives {
 impl Actives {
     /// Takes one up.
     pub fn insert(&mut self, active: Active) {
-        self.remove(&active.request.txn);
+        let txn = active.request.txn;
         self.count(active.request.may_add(), 0, active.bytes);
-        self.all.insert(active.request.txn, active);
+        let before = self.all.insert(txn, active);
+        assert!(before.is_none(), "{txn} is taken up twice");
     }
 
     /// Takes out one that is over here.
@@ -128,6 +147,7 @@ impl Actives {
         }
         let bytes = |it: &Option<Box<Prepared>>| it.as_ref().map_or(0, |it| it.held_bytes());
         let (before, now) = (bytes(&active.prepared), bytes(&prepared));
+        assert!(before <= active.bytes, "bytes of {txn} that were not counted");
         active.bytes = active.bytes - before + now;
         let was_prepared = std::mem::replace(&mut active.prepared, prepared).is_some();
         let may_add = active.request.may_add();
@@ -137,6 +157,7 @@ impl Actives {
 
     /// Something of one of them takes `now` bytes, and took `before`.
     fn count(&mut self, may_add: bool, before: usize, now: usize) {
+        assert!(before <= self.bytes, "bytes under way that were not counted");
         self.bytes = self.bytes - before + now;
         if !may_add {
             self.adding_nothing = self.adding_nothing - before + now;
@@ -153,12 +174,19 @@ impl Actives {
         self.adding_nothing
     }
 
-    /// Counts once more what is counted as it changes.
-    pub fn assert_counts(&self) {
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
         let bytes = |(_, active): (&TxnId, &Active)| active.count_bytes();
         assert_eq!(self.bytes, self.all.iter().map(bytes).sum::<usize>(), "bytes under way");
         let adding_nothing = self.all.iter().filter(|(_, active)| !active.request.may_add());
         let adding_nothing: usize = adding_nothing.map(bytes).sum();
         assert_eq!(self.adding_nothing, adding_nothing, "bytes under way that add nothing");
+        for (txn, active) in &self.all {
+            assert_eq!(active.request.txn, *txn, "the id of a transaction under way");
+            active.assert_invariants();
+        }
     }
 }

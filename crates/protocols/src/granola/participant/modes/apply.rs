@@ -46,6 +46,8 @@ impl Participant {
     fn perform_queued(&mut self, (place, txn): QueueKey, cx: &mut Context<'_>) {
         self.queue.remove(WaitQueue::Placed, &(place, txn));
         let active = self.active.remove(&txn).expect("what is queued is active");
+        assert_eq!(active.place, Some(place), "where {txn} is done");
+        assert!(!active.is_prepared(), "{txn} is prepared, and is to be run");
         self.claims.release(txn);
         self.rest_on_vote(&active, cx);
         self.perform(&active.request, active.about, place, cx);
@@ -95,6 +97,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> (End, Noted) {
         let mut sets = std::mem::take(&mut self.sets);
+        assert!(sets.reads.is_empty() && sets.writes.is_empty(), "sets of an earlier execution");
         let mut notes = Notes::new();
         let ran = self.run_parts(request, &mut sets, &mut notes, cx);
         let end = self.conclude(request, at, ran, &mut sets, &notes, cx);
@@ -154,6 +157,7 @@ impl Participant {
             if self.rules.raises_last { self.clock.raise(at) } else { self.clock.done = at }
         }
         let (txn, mut noted) = (request.txn, Noted::default());
+        assert!(!self.active.contains_key(&txn), "{txn} is done, and under way");
         let end = match ran {
             Ok(answers) => {
                 noted = record(request, at, sets, notes, cx);
@@ -172,6 +176,7 @@ impl Participant {
             }
         };
         let writes = self.install_all(sets, at, cx);
+        assert!(sets.writes.is_empty(), "{txn} has writes that were not installed");
         self.note_change(at, &writes);
         self.note_for_takers(at, &writes, cx);
         let alone = request.agreement == Agreement::Alone;

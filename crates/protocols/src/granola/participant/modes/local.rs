@@ -12,6 +12,7 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> Option<End> {
+        assert_eq!(request.participants[..], [self.id], "who takes part in {}", request.txn);
         if self.is_elsewhere(request, cx).is_some() || self.waits_for_company(request, cx) {
             return None;
         }

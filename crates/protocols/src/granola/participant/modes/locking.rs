@@ -62,6 +62,7 @@ impl Participant {
 
     /// In locking mode: does a transaction of this repository alone at once, or not at all.
     pub(in super::super) fn perform_alone(&mut self, request: &Request, cx: &mut Context<'_>) {
+        assert_eq!(request.agreement, Agreement::Alone, "how {} is agreed on", request.txn);
         if self.claims.is_empty() {
             let at = self.propose(request, cx);
             return self.perform(request, 0, at, cx); // Nobody can be in its way.
@@ -81,6 +82,7 @@ impl Participant {
         early: Ballots,
         cx: &mut Context<'_>,
     ) {
+        assert!(self.locking, "{} is prepared in timestamp mode", request.txn);
         let (mut prepared, claim) = self.try_run(&request, cx);
         if self.claims.conflict(&claim) {
             return self.refuse(&request, Ballot::Conflict, cx);
@@ -132,8 +134,10 @@ impl Participant {
         }
         cx.effects.modes.waited += 1;
         let txn = request.txn;
+        assert!(!self.is_deferred(txn), "{txn} waits for locking mode twice");
         self.early_votes.put_back(txn, early, cx.now());
         self.deferred.push(Deferred { request, since: cx.now(), bytes });
+        assert!(self.deferred.len() <= cx.settings.lock_waiters_max, "who waits has a bound");
         self.set_lock_timer(cx);
     }
 
@@ -181,6 +185,7 @@ impl Participant {
     pub(in super::super) fn perform_prepared(&mut self, txn: TxnId, cx: &mut Context<'_>) {
         let Some(mut place) = self.active.get(&txn).and_then(|active| active.place) else { return };
         let active = self.active.remove(&txn).expect("just seen");
+        assert!(active.is_prepared(), "{txn} is to be run in its turn");
         self.claims.release(txn);
         self.rest_on_vote(&active, cx);
         if active.request.agreement == Agreement::Alone {

@@ -35,6 +35,9 @@ use crate::granola::message::Request;
 use crate::granola::participant::{Context, Participant};
 
 /// What those in the queue may touch, and who waits for whom of them.
+///
+/// Invariants: of everybody in the queue it is known what that may touch, or that it is not known;
+/// whoever is waited for is in the queue.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct OutOfOrder {
     standing: Standing<QueueKey>,
@@ -49,7 +52,7 @@ pub(in super::super) struct OutOfOrder {
 impl OutOfOrder {
     /// Somebody has come into the queue.
     pub fn come(&mut self, wait_queue: WaitQueue, stand: QueueKey) {
-        self.strangers.insert(stand);
+        assert!(self.strangers.insert(stand), "{} has come twice", stand.1);
         if wait_queue == WaitQueue::Placed {
             self.hopeful.insert(stand);
         }
@@ -71,6 +74,23 @@ impl OutOfOrder {
         }
         self.let_pass(from);
         self.hopeful.insert(to);
+    }
+
+    /// Checks the invariants, where these are in the queue.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self, queued: &[QueueKey]) {
+        self.standing.assert_invariants();
+        for stand in queued {
+            let (is_known, is_stranger) =
+                (self.standing.at(*stand).is_some(), self.strangers.contains(stand));
+            assert_ne!(is_known, is_stranger, "whether it is known what {} touches", stand.1);
+        }
+        let known = self.standing.len() + self.strangers.len();
+        assert_eq!(known, queued.len(), "of how many it is known what they touch, or not known");
+        let mut waited_for = self.waiting.keys();
+        assert!(waited_for.all(|it| queued.binary_search(it).is_ok()), "who is gone is waited for");
     }
 
     /// Somebody is to be looked at.

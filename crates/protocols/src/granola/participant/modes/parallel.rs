@@ -75,6 +75,8 @@ impl Participant {
             }
             batch.sort_unstable();
         }
+        let most = cx.settings.together.at_most().max(1);
+        assert!(batch.len() <= most, "{} are run together, of {most}", batch.len());
         batch
     }
 
@@ -130,11 +132,13 @@ impl Participant {
         let (sight, all) = (Sight::of(cx), &*self);
         let work = |run: (Arc<Request>, Option<DataByPart>)| all.run_aside(&run.0, run.1, sight);
         let ran = sight.settings.together.map(requests, work);
+        assert_eq!(ran.len(), batch.len(), "how many were run together");
         cx.effects.modes.together += batch.len() as u64;
         for (stand, prepared) in batch.iter().zip(ran) {
             let (place, txn) = *stand;
             self.queue.remove(WaitQueue::Placed, stand);
             let active = self.active.remove(&txn).expect("what is queued is active");
+            assert_eq!(active.place, Some(place), "where {txn} is done");
             self.rest_on_vote(&active, cx);
             if let Some(ran) = &prepared.ran {
                 count_reads(ran, &prepared.sets, cx);

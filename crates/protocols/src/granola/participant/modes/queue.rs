@@ -15,6 +15,9 @@ use super::out_of_order::OutOfOrder;
 use super::{QueueKey, WaitQueue};
 
 /// The queue.
+///
+/// Invariants: a wait queue is there once, nobody stands in two, and who may pass whom is known of
+/// those who are in, and of nobody else.
 #[derive(Clone, Default)]
 pub(in super::super) struct Queue {
     placed: BTreeSet<QueueKey>,
@@ -39,14 +42,18 @@ impl Queue {
     }
 
     fn put(&mut self, wait_queue: WaitQueue, stand: QueueKey) {
-        let WaitQueue::Behind(voter) = wait_queue else {
-            self.placed.insert(stand);
-            return;
+        let all = match wait_queue {
+            WaitQueue::Placed => &mut self.placed,
+            WaitQueue::Behind(voter) => {
+                let known = self.waiting.iter().position(|(known, _)| *known == voter);
+                let place = known.unwrap_or(self.waiting.len());
+                if known.is_none() {
+                    self.waiting.push((voter, BTreeSet::new()));
+                }
+                &mut self.waiting[place].1
+            }
         };
-        match self.waiting.iter_mut().find(|(known, _)| *known == voter) {
-            Some((_, all)) => drop(all.insert(stand)),
-            None => self.waiting.push((voter, BTreeSet::from([stand]))),
-        }
+        assert!(all.insert(stand), "{} stands in the queue already", stand.1);
     }
 
     /// Takes a transaction out, if it is in.
@@ -62,23 +69,41 @@ impl Queue {
         if let Some(out_of_order) = &mut self.out_of_order {
             out_of_order.rise(from, to);
         }
-        self.take(wait_queue, &from);
+        assert!(to >= from, "{} falls from {} to {}", to.1, from.0, to.0);
+        assert!(self.take(wait_queue, &from), "{} rises, and stands nowhere", from.1);
         self.put(WaitQueue::Placed, to);
     }
 
     /// What a transaction that is in waits for has changed.
     pub fn change_wait_queue(&mut self, was: WaitQueue, wait_queue: WaitQueue, stand: QueueKey) {
-        self.take(was, &stand);
+        assert!(self.take(was, &stand), "{} waits for something else, and stands nowhere", stand.1);
         self.put(wait_queue, stand);
     }
 
-    fn take(&mut self, wait_queue: WaitQueue, stand: &QueueKey) {
-        let WaitQueue::Behind(voter) = wait_queue else {
-            self.placed.remove(stand);
-            return;
-        };
-        if let Some((_, all)) = self.waiting.iter_mut().find(|(known, _)| *known == voter) {
-            all.remove(stand);
+    /// Takes out who stands there, if somebody does.
+    fn take(&mut self, wait_queue: WaitQueue, stand: &QueueKey) -> bool {
+        let WaitQueue::Behind(voter) = wait_queue else { return self.placed.remove(stand) };
+        let found = self.waiting.iter_mut().find(|(known, _)| *known == voter);
+        found.is_some_and(|(_, all)| all.remove(stand))
+    }
+
+    /// Whether somebody stands there.
+    pub fn has(&self, wait_queue: WaitQueue, stand: &QueueKey) -> bool {
+        let WaitQueue::Behind(voter) = wait_queue else { return self.placed.contains(stand) };
+        self.waiting.iter().any(|(known, all)| *known == voter && all.contains(stand))
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        let voters: BTreeSet<_> = self.waiting.iter().map(|(voter, _)| *voter).collect();
+        assert_eq!(voters.len(), self.waiting.len(), "wait queues that are there twice");
+        let all = self.all();
+        assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "somebody stands in two wait queues");
+        if let Some(out_of_order) = &self.out_of_order {
+            out_of_order.assert_invariants(&all);
         }
     }
 

@@ -81,6 +81,7 @@ impl Participant {
     /// Of a transaction that changes nothing or was not voted on: its coordinator is to try again.
     fn turn_away(&mut self, request: &Arc<Request>, cx: &mut Context<'_>) {
         let active = self.active.remove(&request.txn).expect("it is queued");
+        assert!(!active.is_prepared(), "{} is prepared, and is turned away", request.txn);
         self.queue.remove(active.wait_queue, &(active.bound, request.txn));
         if request.agreement == Agreement::Alone {
             self.refuse(request, Ballot::Conflict, cx);

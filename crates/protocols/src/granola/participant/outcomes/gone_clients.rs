@@ -110,20 +110,4 @@ impl Memory {
     pub fn recall_floor(&mut self, floor: Timestamp) {
         self.floor = floor;
     }
-
-    /// Counts once more what is counted as it changes.
-    pub fn assert_counts(&self) {
-        let weights: usize = self.coordinators.values().map(Known::weight).sum();
-        assert_eq!(self.of_clients, weights, "ends of clients, and clients");
-        let mut told: BTreeMap<NodeId, usize> = BTreeMap::new();
-        for (txn, heard) in &self.data {
-            *told.entry(txn.node).or_default() += data_bytes(heard);
-        }
-        for (node, known) in &self.coordinators {
-            let over = known.over.iter().map(|(_, over)| over).chain(known.earlier.values());
-            let ends: usize = over.map(|over| over.end.bytes()).sum();
-            let told = told.get(node).copied().unwrap_or_default();
-            assert_eq!(known.bytes, ends + told, "bytes that are kept of {node:?}");
-        }
-    }
 }

@@ -20,6 +20,7 @@ use crate::granola::message::{Ballot, DataByPart, End, Noted, Refusal, Vote};
 mod checkpoint;
 mod data;
 mod gone_clients;
+mod invariants;
 
 pub(super) use checkpoint::{CarriedOver, Settled};
 use data::data_bytes;
@@ -107,13 +108,17 @@ impl Known {
     /// Of earlier lives, what was never voted for.
     fn forget_refused(&mut self) {
         let refused = self.earlier.extract_if(.., |_, over| over.is_refused());
-        self.bytes -= refused.map(|(_, over)| over.end.bytes()).sum::<usize>();
+        let freed = refused.map(|(_, over)| over.end.bytes()).sum::<usize>();
+        assert!(freed <= self.bytes, "ends of {freed} bytes were not counted");
+        self.bytes -= freed;
     }
 
     /// Nobody has been heard of who could ask for answers: that all is done, or why not, stays.
     fn forget_answers(&mut self) {
         let all = self.over.values_mut().chain(self.earlier.values_mut());
-        self.bytes -= all.map(Over::forget_answers).sum::<usize>();
+        let freed = all.map(Over::forget_answers).sum::<usize>();
+        assert!(freed <= self.bytes, "answers of {freed} bytes were not counted");
+        self.bytes -= freed;
     }
 
     fn len(&self) -> usize {
@@ -192,6 +197,10 @@ impl Over {
 }
 
 /// Transactions that are over, by coordinator, and what is settled.
+///
+/// Invariants (`assert_invariants`): nothing that is settled is remembered, and nothing told of it;
+/// ends of the newest life and of earlier ones stand apart; and what is counted as it changes is
+/// what a look at everything counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     coordinators: BTreeMap<NodeId, Known>,
@@ -218,6 +227,7 @@ impl Memory {
         let before = known.weight();
         known.live(txn.incarnation);
         let changed = change(known);
+        assert!(before <= self.of_clients, "ends of {:?} were not counted", txn.node);
         self.of_clients = self.of_clients + known.weight() - before;
         changed
     }

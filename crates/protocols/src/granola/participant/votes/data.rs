@@ -63,6 +63,7 @@ impl Participant {
             return true;
         }
         let active = self.active.get_mut(&txn).expect("its turn has come");
+        assert_eq!(active.place, Some(place), "where {txn} is told of");
         let was = std::mem::replace(&mut active.wait_queue, WaitQueue::Behind(None));
         self.queue.change_wait_queue(was, WaitQueue::Behind(None), stand);
         false
@@ -268,6 +269,7 @@ fn pieces(told: Vec<PartData>, most: usize) -> Vec<Vec<PartData>> {
         }
         bytes += more;
     }
+    assert!(all.iter().all(|piece| !piece.is_empty()), "a piece that tells nothing");
     all
 }
 

@@ -27,6 +27,8 @@ use crate::granola::participant::{Context, Participant};
 pub(in super::super) const EARLY_MAX: usize = 4096;
 
 /// The votes kept, by transaction.
+///
+/// Invariant: there is a vote at least of each transaction, and one of each voter at most.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct EarlyVotes {
     kept: BTreeMap<TxnId, (Nanos, Ballots)>,
@@ -47,6 +49,19 @@ impl EarlyVotes {
     pub fn put_back(&mut self, txn: TxnId, ballots: Ballots, now: Nanos) {
         if !ballots.is_empty() {
             self.kept.insert(txn, (now, ballots));
+        }
+    }
+
+    /// Checks the invariant.
+    ///
+    /// # Panics
+    /// It does not hold.
+    pub fn assert_invariants(&self) {
+        for (txn, (_, ballots)) in &self.kept {
+            assert!(!ballots.is_empty(), "{txn} is kept for no vote");
+            let mut voters: Vec<_> = ballots.iter().map(|(voter, _)| *voter).collect();
+            voters.sort_unstable();
+            assert!(voters.windows(2).all(|pair| pair[0] < pair[1]), "a second vote on {txn}");
         }
     }
 

@@ -35,6 +35,9 @@ use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::{Context, Participant};
 
 /// Where this repository stands in its own votes, and in those of others.
+///
+/// Invariants: votes that were sent are those of a stream; whoever has asked for a position is not
+/// in order.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct VoteSequences {
     /// This life's, once a vote was cast in it: a proposal, which no other life has made.
@@ -112,6 +115,23 @@ impl VoteSequences {
         *known = (txn.incarnation, txn.sequence).max(*known);
     }
 
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub fn assert_invariants(&self) {
+        assert!(self.sent.is_empty() || self.stream.is_some(), "votes of no stream");
+        for (to, sent) in &self.sent {
+            assert!(*sent > 0, "no vote was sent to {to:?}");
+        }
+        for (voter, known) in &self.voters {
+            let (bound, last) = (known.bound, known.last);
+            assert!(known.asked.is_none() || !known.in_order, "{voter:?} is asked where it is");
+            let has_begun = last.stream > Timestamp::ZERO || !known.in_order;
+            assert!(has_begun, "votes of {voter:?} are in order up to {bound}, of no stream");
+        }
+    }
+
     /// What is known of all votes of `voter` that are to come on transactions in its wait queue.
     pub fn bound(&self, voter: RepositoryId) -> Timestamp {
         self.voters.get(&voter).map_or(Timestamp::ZERO, |voter| voter.bound)
@@ -150,6 +170,7 @@ impl Participant {
         self.vote_sequences.stream = Some(stream);
         let number = self.vote_sequences.sent.entry(to).or_default();
         *number += 1;
+        assert!(stream > Timestamp::ZERO, "a stream of no proposal");
         Some(Order { stream, number: *number })
     }
 

@@ -216,6 +216,8 @@ impl Participant {
         cx: &Context<'_>,
     ) {
         let txn = request.txn;
+        assert!(request.participants.contains(&self.id), "{txn} is done elsewhere");
+        assert_eq!(votes.voters() + 1, request.participants.len(), "who votes on {txn}");
         let mut active = Active::new(request, about, at, votes, cx.now());
         active.wait_queue = self.vote_sequences.wait_queue_of(&active);
         self.moves.begin(&active.request);
@@ -259,6 +261,7 @@ impl Participant {
         if self.rules.master {
             return self.vote_to_master(request, ballot, about, cx);
         }
+        assert_ne!(request.agreement, Agreement::Alone, "whom a vote on {} is for", request.txn);
         self.memory.note_vote(request.txn);
         for other in self.others(request) {
             let order = self.number_vote(other, &ballot, cx);
@@ -276,6 +279,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         let txn = request.txn;
+        assert!(!self.active.contains_key(&txn), "{txn} was voted for, and is refused");
         let end = ballot.end_against().expect("a vote against it");
         let alone = request.agreement == Agreement::Alone;
         if alone && !request.is_update() {
@@ -354,8 +358,11 @@ impl Participant {
     /// All votes are there: the highest proposal is the transaction's place.
     fn decide(&mut self, txn: TxnId, cx: &mut Context<'_>) {
         let active = self.active.get_mut(&txn).expect("an active transaction");
+        assert!(active.votes.is_complete(), "{txn} has its place before all have voted");
+        assert!(active.place.is_none(), "{txn} is decided twice");
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place = if self.rules.highest_is_final { highest } else { active.proposed };
+        assert!(place >= active.proposed, "{txn} lies at {place}, below its proposal");
         let (was, from) = (active.wait_queue, active.bound);
         let raises = active.request.is_update() || self.rules.reads_raise;
         if self.rules.raises_last && raises && self.rules.raised_by(&active.request, self.id) {
@@ -399,6 +406,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         let txn = active.request.txn;
+        assert!(!self.active.contains_key(&txn), "{txn} is over, and under way");
         if self.is_logged(&active.request) {
             cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
         }

@@ -1,0 +1,93 @@
+//! What a repository promises of itself, checked over all that it keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muesli_core::TxnId;
+
+use super::modes::active::Active;
+use super::{ACKNOWLEDGE_AT, Participant};
+use crate::granola::message::Agreement;
+
+impl Participant {
+    /// Checks the invariants of the repository and of its parts.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub(in crate::granola) fn check_invariants(&self) {
+        self.spaces.assert_invariants();
+        self.clock.assert_invariants();
+        self.active.assert_invariants();
+        self.queue.assert_invariants();
+        self.claims.assert_invariants();
+        self.vote_sequences.assert_invariants();
+        self.early_votes.assert_invariants();
+        self.memory.assert_invariants();
+        self.feeds.assert_invariants();
+        self.moves.assert_invariants();
+        self.assert_queue();
+        self.assert_claims();
+        self.assert_deferred();
+        self.assert_waits();
+    }
+
+    /// What is under way and not prepared stands in the queue, and nothing else does.
+    fn assert_queue(&self) {
+        let queued = self.queue.all();
+        let mut left: BTreeSet<_> = queued.iter().copied().collect();
+        assert_eq!(left.len(), queued.len(), "a transaction stands in the queue twice");
+        for (txn, active) in self.active.iter() {
+            let stand = (active.bound, *txn);
+            assert_eq!(left.remove(&stand), !active.is_prepared(), "whether {txn} is queued");
+            if !active.is_prepared() {
+                let is_there = self.queue.has(active.wait_queue, &stand);
+                assert!(is_there, "{txn} waits as {:?}, and is not there", active.wait_queue);
+            }
+        }
+        assert!(left.is_empty(), "queued and not under way: {left:?}");
+        let sets = &self.sets;
+        let is_empty = sets.reads.is_empty() && sets.writes.is_empty() && sets.scans.is_empty();
+        assert!(is_empty, "an execution left its sets behind");
+    }
+
+    /// Whoever has claims is under way, and prepared or in locking mode.
+    fn assert_claims(&self) {
+        let claimed: BTreeSet<TxnId> = self.claims.owners().collect();
+        for txn in &claimed {
+            let active = self.active.get(txn).expect("whoever has claims is under way");
+            assert!(self.locking || active.is_prepared(), "{txn} has claims as it is queued");
+        }
+        let coordinated = |it: &Active| it.request.agreement == Agreement::Coordinated;
+        for (txn, active) in self.active.iter().filter(|(_, active)| active.is_prepared()) {
+            assert!(claimed.contains(txn), "{txn} is prepared without claims");
+            assert!(self.locking || !coordinated(active), "{txn} is prepared in timestamp mode");
+        }
+        assert!(self.locking || !self.rules.always_locks, "locking mode was left for good");
+    }
+
+    /// Who waits for locking mode.
+    fn assert_deferred(&self) {
+        assert!(
+            self.deferred.is_empty() || !self.locking,
+            "who waited for locking mode still does"
+        );
+        assert!(self.deferred.is_empty() || self.lock_timer_set, "nobody ends the wait for locks");
+        let mut seen = BTreeMap::new();
+        for deferred in &self.deferred {
+            let (txn, bytes) = (deferred.request.txn, deferred.request.counted_bytes());
+            assert!(!self.active.contains_key(&txn), "{txn} waits for what it has");
+            assert!(seen.insert(txn, bytes).is_none(), "{txn} waits twice");
+            assert_eq!(deferred.bytes, bytes, "what {txn} counts as it waits");
+        }
+    }
+
+    /// Somebody looks after those that wait.
+    fn assert_waits(&self) {
+        for (node, txns) in &self.acknowledgements {
+            assert!(txns.len() < ACKNOWLEDGE_AT, "acknowledgements for {node:?} did not leave");
+            assert!(txns.is_empty() || self.sweep_timer_set, "nobody sends what {node:?} is told");
+        }
+        if let Some(asking) = &self.asking {
+            asking.assert_invariants(self.id);
+        }
+    }
+}
