@@ -148,4 +148,8 @@ impl<P: Protocol> Service<Grouped<P>> for Alone<P> {
     fn unfinished(&self) -> usize {
         self.inner.unfinished()
     }
+
+    fn assert_invariants(&self) {
+        self.inner.assert_invariants();
+    }
 }

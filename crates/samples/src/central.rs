@@ -207,6 +207,11 @@ impl Participant<Central> for Centre {
         self.apply(record);
     }
 
+    fn assert_invariants(&self) {
+        let newest = self.keys.values().map(|(at, _)| *at).max();
+        assert!(newest.is_none_or(|newest| newest <= self.last), "no key is newer than the last");
+    }
+
     fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         let newest = self.keys.iter();
         newest.map(|((space, key), (at, _))| (*space, key.clone(), vec![*at])).collect()

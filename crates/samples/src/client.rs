@@ -273,6 +273,13 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
     fn unfinished(&self) -> usize {
         self.open.len() + self.commits.len()
     }
+
+    fn assert_invariants(&self) {
+        let last = self.commits.keys().next_back();
+        assert!(last.is_none_or(|last| *last <= self.sequence), "a commit has a number given out");
+        let asked = self.reads.keys().next_back();
+        assert!(asked.is_none_or(|op| op.0 <= self.ops), "an operation has a number given out");
+    }
 }
 
 /// How transactions ended, as far as their coordinators may ask.

@@ -70,6 +70,8 @@ pub trait Service<P: Protocol>: Debug {
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, P>) -> Result<(), WireError>;
     /// How many transactions are here whose end is not known here.
     fn unfinished(&self) -> usize;
+    /// Panics where an invariant of the service does not hold; searches ask for it once a step.
+    fn assert_invariants(&self);
 }
 
 /// The service of a protocol that has none.
@@ -136,6 +138,10 @@ impl<P: Protocol> Service<P> for NoService {
     }
 
     fn unfinished(&self) -> usize {
+        match *self {}
+    }
+
+    fn assert_invariants(&self) {
         match *self {}
     }
 }

@@ -111,6 +111,7 @@ impl<P: Protocol> Node<P> {
     pub fn assert_invariants(&self) {
         self.coordinator.assert_invariants();
         self.participants.iter().for_each(|(_, participant)| participant.assert_invariants());
+        self.services.iter().for_each(|(_, service)| service.assert_invariants());
     }
 
     /// Who this is.

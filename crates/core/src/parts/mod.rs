@@ -5,6 +5,7 @@
 //! * [`spaces`]: the stores of a repository, by space.
 //! * [`claims`]: locks on whole footprints, of the few whose fate is not known yet.
 //! * [`standing`]: the same of those who stand in a queue: who may pass whom.
+//! * [`locator`]: where things are: static, by owners with epochs, by hints.
 //! * [`locks`]: lock words kept inside store entries, range locks, and owners.
 //! * [`commit_queue`]: transactions ordered by timestamp, popped when ready and first.
 //! * [`clock`]: the scalar clock of a repository.
@@ -23,6 +24,7 @@ pub mod commit_log;
 pub mod commit_queue;
 pub mod execution;
 pub mod listed;
+pub mod locator;
 pub mod locks;
 pub mod open;
 pub mod spaces;
