@@ -19,12 +19,14 @@ use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::wire_struct;
 
 /// A few repositories.
-pub type Repositories = SmallVec<[RepositoryId; 4]>;
+pub type Repositories = SmallVec<[RepositoryId; 8]>;
 
 /// Something that can be at one repository or another.
 pub trait Movable: Clone + Ord + Debug {
     /// Who holds it where it never moved, the first one first.
     fn first_holders(&self, catalog: &Catalog) -> Repositories;
+    /// Whether a repository is among them.
+    fn is_first_at(&self, repository: RepositoryId, catalog: &Catalog) -> bool;
 }
 
 /// A partition, by its number.
@@ -32,12 +34,20 @@ impl Movable for u16 {
     fn first_holders(&self, catalog: &Catalog) -> Repositories {
         catalog.replicas_of(*self).collect()
     }
+
+    fn is_first_at(&self, repository: RepositoryId, catalog: &Catalog) -> bool {
+        catalog.holds(repository, *self)
+    }
 }
 
 /// A key.
 impl Movable for (SpaceId, SmallBytes) {
     fn first_holders(&self, catalog: &Catalog) -> Repositories {
         catalog.partition(self.0, &self.1).first_holders(catalog)
+    }
+
+    fn is_first_at(&self, repository: RepositoryId, catalog: &Catalog) -> bool {
+        catalog.partition(self.0, &self.1).is_first_at(repository, catalog)
     }
 }
 
@@ -72,6 +82,7 @@ impl Owners {
         }
         let place = holders.iter().position(|it| *it == from)?;
         holders[place] = to;
+        assert!(!holders.contains(&from), "{from:?} gives a thing and keeps it");
         Some(Owners { epoch, holders })
     }
 }
@@ -149,7 +160,14 @@ impl<K: Movable> Directory<K> {
 
     /// Panics where an invariant does not hold.
     pub fn assert_invariants(&self) {
-        assert!(self.moved.values().all(|it| it.epoch > 0), "what is listed has moved");
+        for (thing, owners) in &self.moved {
+            assert!(owners.epoch > 0, "{thing:?} has moved, and never did");
+            assert!(!owners.holders.is_empty(), "{thing:?} is nowhere");
+            let mut holders = owners.holders.clone();
+            holders.sort_unstable();
+            let ascend = holders.windows(2).all(|pair| pair[0] < pair[1]);
+            assert!(ascend, "{thing:?} is twice at one repository");
+        }
     }
 }
 
@@ -234,7 +252,7 @@ impl<K: Movable> Holdings<K> {
     /// Whether `me` holds a thing.
     pub fn holds(&self, thing: &K, me: RepositoryId, catalog: &Catalog) -> bool {
         let held = self.held.get(thing);
-        held.map_or_else(|| thing.first_holders(catalog).contains(&me), |held| held.holds)
+        held.map_or_else(|| thing.is_first_at(me, catalog), |held| held.holds)
     }
 
     /// What is known of a thing that came or went.

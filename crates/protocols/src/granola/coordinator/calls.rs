@@ -1,5 +1,6 @@
 //! One-round transactions as clients ask for them: who takes part, how they agree, what came of it.
 
+use muesli_core::parts::locator::Locator;
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, Refuses};
 use muesli_core::recorder::{Operations, Status, TxnRecord};
 use muesli_core::{
@@ -104,7 +105,7 @@ impl Coordinator {
         for Fragment { procedure, place, arguments } in call.fragments {
             let partition = partition_of(&place, cx.catalog)?;
             let task = Task::Call { procedure, arguments, tells: false, spaces };
-            parts.push(Part { partition, owners: self.names.of(partition), task });
+            parts.push(Part { partition, owners: self.names.moved(&partition).cloned(), task });
         }
         check_parts_size(&parts, &cx.settings.limits)?;
         let declared = declared(&parts, cx.settings);
@@ -183,7 +184,7 @@ impl Coordinator {
             return Ok(());
         }
         for part in &mut request.parts {
-            part.owners = self.names.of(part.partition);
+            part.owners = self.names.moved(&part.partition).cloned();
         }
         let holders = Holders::of(request.read_only, self.reader());
         // Readers of one repository may have been sent to another one on purpose.

@@ -13,6 +13,7 @@
 
 use muesli_core::issuance::ISSUE;
 use muesli_core::moving::{MOVE_PARTITION, MoveOrder, PARTITIONS, PlacedPartition};
+use muesli_core::parts::locator::{Directory, Locator};
 use muesli_core::procedure::{Call, Invoked, Place};
 use muesli_core::{
     Answer, Catalog, Failure, Nanos, OpId, RepositoryId, SmallBytes, Timestamp, TxnOptions, Wire,
@@ -23,7 +24,7 @@ use super::{Context, Coordinator, Purpose, Verdict};
 use crate::granola::message::{
     Agreement, Fetched, Few, Move, Owners, Part, PartAnswer, Repositories, Request, Task,
 };
-use crate::granola::naming::{Names, holders, name_service};
+use crate::granola::naming::{after, holders, name_service};
 
 /// A partition on its way, as its mover knows it.
 #[derive(Clone, Debug)]
@@ -205,7 +206,7 @@ impl Coordinator {
     /// Asks for the next round of a move.
     pub(super) fn go_round(&mut self, mut moving: Box<Moving>, cx: &mut Context<'_>) {
         let (MoveOrder { partition, to, .. }, floor) = (moving.order, moving.floor);
-        let owners = self.names.of(partition);
+        let owners = self.names.moved(&partition).cloned();
         match moving.round {
             Round::Look => self.look_up(floor, Purpose::Move(moving), cx),
             Round::Take(from) => {
@@ -216,7 +217,7 @@ impl Coordinator {
             Round::Switch(from) => {
                 let epoch = owners.as_ref().map_or(0, |owners| owners.epoch) + 1;
                 let order = Move { partition, from, to, epoch, has: moving.has };
-                let Some(after) = self.names.after(&order, cx.catalog) else {
+                let Some(after) = after(&self.names, &order, cx.catalog) else {
                     moving.round = Round::Look; // DataByPart of another move meanwhile.
                     return self.go_round(moving, cx);
                 };
@@ -274,7 +275,7 @@ impl Coordinator {
     /// It is known where the partition is: who is to give it.
     fn choose_source(&mut self, mut moving: Box<Moving>, at: Timestamp, cx: &mut Context<'_>) {
         let MoveOrder { partition, from, to } = moving.order;
-        let all = holders(partition, self.names.of(partition).as_ref(), cx.catalog);
+        let all = holders(partition, self.names.moved(&partition).cloned().as_ref(), cx.catalog);
         if all.contains(&to) {
             return self.complete_move(&moving, at, cx);
         }
@@ -292,7 +293,8 @@ impl Coordinator {
     }
 
     fn complete_move(&mut self, moving: &Moving, at: Timestamp, cx: &mut Context<'_>) {
-        let epoch = self.names.of(moving.order.partition).map_or(0, |owners| owners.epoch);
+        let epoch =
+            self.names.moved(&moving.order.partition).cloned().map_or(0, |owners| owners.epoch);
         let results = vec![epoch.to_string().as_str().into()];
         cx.complete(moving.op, Ok(Answer::Invoked(Invoked { at, results })));
     }
@@ -346,9 +348,9 @@ pub(super) fn issued(verdict: Verdict) -> Result<Answer, Failure> {
 const TAKES: u32 = 4;
 
 /// Where partitions are, as whoever asked is told.
-fn told(names: &Names, catalog: &Catalog) -> SmallBytes {
+fn told(names: &Directory<u16>, catalog: &Catalog) -> SmallBytes {
     let placed = |partition: u16| {
-        let owners = names.of(partition);
+        let owners = names.moved(&partition).cloned();
         let holders = holders(partition, owners.as_ref(), catalog).to_vec();
         PlacedPartition { partition, epoch: owners.map_or(0, |it| it.epoch), holders }
     };

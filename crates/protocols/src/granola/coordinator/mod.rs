@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use muesli_core::contract::at_once;
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
+use muesli_core::parts::locator::Directory;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::{Operations, Status, TxnRecord};
@@ -25,7 +26,6 @@ use muesli_core::{
 };
 
 use crate::granola::message::{Few, Found, Message, PartAnswer, Refusal, Seen, Shown};
-use crate::granola::naming::Names;
 use crate::granola::{Granola, Rules};
 use calls::{Holders, Invocation};
 use copies::Copies;
@@ -83,7 +83,7 @@ pub struct Coordinator {
     /// Transactions whose clients were told that nobody knows, and what came of them since.
     unanswered: BTreeMap<u64, Option<Outcome>>,
     /// Where partitions are, as far as this coordinator has heard.
-    names: Names,
+    names: Directory<u16>,
     /// It has asked, and was not answered.
     learning: bool,
     /// What it decides for other coordinators.
@@ -324,7 +324,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             pending: Window::default(),
             again: BTreeMap::new(),
             unanswered: BTreeMap::new(),
-            names: Names::default(),
+            names: Directory::default(),
             learning: false,
             cases: Cases::default(),
             copies: Copies::default(),

@@ -2,8 +2,8 @@
 
 use muesli_core::{SmallBytes, Timestamp};
 
+use super::Held;
 use super::Write;
-use super::moves::Held;
 
 /// What a coordinator that follows a repository has of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,7 +36,8 @@ use smallvec::SmallVec;
 use crate::doubts::ClientsUntil;
 
 pub use copies::{Followed, News};
-pub use moves::{Fetched, Held, Load, Move, Owners};
+pub use moves::{Fetched, Load, Move};
+pub use muesli_core::parts::locator::{Held, Owners, Repositories};
 pub use outcome::{End, Found, Noted, PartAnswer, Refusal};
 pub use record::Record;
 pub use request::{Agreement, Install, Part, Request, Seen, Task};
@@ -45,9 +46,6 @@ pub(super) use vote::{Ballots, Vote};
 
 /// Most transactions have a part or two.
 pub type Few<T> = SmallVec<[T; 2]>;
-
-/// The repositories that take part in a transaction.
-pub type Repositories = SmallVec<[RepositoryId; 8]>;
 
 /// What the keys of a part have at the transaction's place: the part's number, and the keys.
 pub type PartData = (u16, Vec<(SpaceId, SmallBytes, Found)>);

@@ -1,41 +1,9 @@
-//! Partitions that move: who holds them, how much of them is loaded, and the move itself.
+//! Partitions that move: how much of them is loaded, and the move itself.
 
 use muesli_core::parts::spaces::Newest;
-use muesli_core::{Catalog, RepositoryId, Timestamp};
+use muesli_core::{RepositoryId, Timestamp};
 
-use super::{Repositories, Write};
-
-/// Who holds a partition that was moved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owners {
-    /// How often it was moved.
-    pub epoch: u64,
-    /// Who holds it.
-    pub holders: Repositories,
-}
-
-impl Owners {
-    /// Whether it can be: as many as hold a partition, all there, once each.
-    pub(in crate::granola) fn can_be(&self, catalog: &Catalog) -> bool {
-        let mut holders = self.holders.clone();
-        holders.sort_unstable();
-        holders.dedup();
-        holders.len() == self.holders.len()
-            && holders.len() == usize::from(catalog.replicas)
-            && holders.iter().all(|it| usize::from(it.0) < catalog.repositories())
-    }
-}
-
-/// What a repository knows of a partition that it gave away or was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// The partition's epoch since then.
-    pub epoch: u64,
-    /// Whether it is here.
-    pub holds: bool,
-    /// When it came or went.
-    pub at: Timestamp,
-}
+use super::Write;
 
 /// A move: what its participants agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use muesli_core::recorder::Operations;
 use muesli_core::{Abort, Failure, SmallBytes, SpaceId, Stop, Timestamp};
 
 use super::Few;
-use super::moves::{Fetched, Owners};
+use super::Owners;
+use super::moves::Fetched;
 
 /// How a transaction ended at a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]

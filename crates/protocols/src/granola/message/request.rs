@@ -5,8 +5,8 @@ use std::sync::Arc;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{NodeId, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::moves::{Move, Owners};
-use super::{Few, Repositories, Write};
+use super::moves::Move;
+use super::{Few, Owners, Repositories, Write};
 
 /// How the participants of a transaction agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -56,8 +56,6 @@ wire_struct!(Order { stream: Timestamp, number: u64 });
 wire_struct!(Shown { repository: RepositoryId, ballot: Ballot, about: u64, tag: u64 });
 wire_struct!(Followed { stream: u64, pieces: u32, upto: Timestamp });
 wire_struct!(Part { partition: u16, owners: Option<std::sync::Arc<Owners>>, task: Task });
-wire_struct!(Owners { epoch: u64, holders: Repositories });
-wire_struct!(Held { epoch: u64, holds: bool, at: Timestamp });
 wire_struct!(Fetched { pieces: u32, changes: u64, stream: Timestamp, source: Timestamp });
 
 wire_struct!(Move {

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use muesli_core::parts::locator::Locator;
 use muesli_core::recorder::{Operations, Status};
 use muesli_core::{Abort, Answer, Catalog, Committed, Failure, OpId, Step, Timestamp, Txn, TxnId};
 
@@ -38,7 +39,7 @@ impl Coordinator {
         let nearby = slot.options.nearby && read_only;
         let floor = if nearby { slot.floor() } else { slot.options.floor };
         let mut parts = slot.divide(cx.catalog);
-        parts.iter_mut().for_each(|part| part.owners = self.names.of(part.partition));
+        parts.iter_mut().for_each(|part| part.owners = self.names.moved(&part.partition).cloned());
         let participants = participants_of(&parts, Holders::of(read_only, reader), cx.catalog);
         let agreement = self.agree_on_end(&parts, participants.len(), read_only);
         if let Err(failure) = check_parts_size(&parts, &cx.settings.limits) {

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::{ENTRY_BYTES, check_size};
+use muesli_core::parts::locator::Locator;
 use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
 use crate::granola::coordinator::calls::participants_of;
@@ -58,7 +59,7 @@ impl Queued {
 impl Coordinator {
     /// The first of those who hold a partition, as far as that is known here.
     pub(in super::super) fn holder(&self, partition: u16, cx: &Context<'_>) -> RepositoryId {
-        let moved = self.names.of(partition);
+        let moved = self.names.moved(&partition).cloned();
         holders(partition, moved.as_ref(), cx.catalog)[0]
     }
 
@@ -83,7 +84,11 @@ impl Coordinator {
         look: Look,
         cx: &mut Context<'_>,
     ) {
-        let part = |(partition, task)| Part { partition, owners: self.names.of(partition), task };
+        let part = |(partition, task)| Part {
+            partition,
+            owners: self.names.moved(&partition).cloned(),
+            task,
+        };
         assert!((1..=PARTS_MAX).contains(&look.len()), "{} partitions at once", look.len());
         let parts: Few<Part> = look.into_iter().map(part).collect();
         let holders = parts[0].holders(cx.catalog);

@@ -35,7 +35,7 @@ impl Participant {
         cx: &Context<'_>,
     ) {
         assert!(from < upto, "changes from {from} up to {upto}");
-        self.moves.held.extend(held);
+        self.moves.held.recall(held);
         for (at, writes) in changes.into_iter().filter(|(at, _)| *at > from) {
             self.replay_writes(at, writes, cx);
         }

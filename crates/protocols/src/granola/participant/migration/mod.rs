@@ -40,10 +40,11 @@ pub mod loading;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use muesli_core::parts::locator::{Directory, Holdings};
 use muesli_core::{Catalog, Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use crate::granola::message::{Held, Move, Request, Write};
-use crate::granola::naming::{Names, name_service};
+use crate::granola::message::{Held, Move, Owners, Request, Write};
+use crate::granola::naming::{after, name_service};
 use crate::granola::participant::{Context, Participant, ParticipantTimer};
 use loading::{Staged, Taker};
 
@@ -57,9 +58,9 @@ const LOOSE_STEP: u64 = 1 << 12;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moves {
     /// Partitions that came or went.
-    pub held: BTreeMap<u16, Held>,
+    pub held: Holdings<u16>,
     /// Where partitions are: at repositories that keep names.
-    pub names: Names,
+    pub names: Directory<u16>,
     /// Partitions of which keys may be here though they are not.
     pub loose: BTreeSet<u16>,
     /// Moves that were voted on, and perhaps are over.
@@ -75,8 +76,7 @@ pub(super) struct Moves {
 }
 
 /// A head of checkpoints: partitions that came or went, names, and what is loose.
-pub(super) type CarriedMoves =
-    (Vec<(u16, Held)>, Vec<(u16, crate::granola::message::Owners)>, Vec<u16>);
+pub(super) type CarriedMoves = (Vec<(u16, Held)>, Vec<(u16, Owners)>, Vec<u16>);
 
 impl Moves {
     /// A move is voted on.
@@ -92,6 +92,7 @@ impl Moves {
     /// One of them does not hold.
     pub fn assert_invariants(&self) {
         self.names.assert_invariants();
+        self.held.assert_invariants();
         self.takers.values().for_each(Taker::assert_invariants);
         for partition in self.staged.keys() {
             assert!(self.loose.contains(partition), "partition {partition} is loaded, and here");
@@ -107,13 +108,13 @@ impl Moves {
 
     /// All that checkpoints carry.
     pub fn carried(&self) -> CarriedMoves {
-        let held = self.held.iter().map(|(partition, held)| (*partition, *held));
+        let held = self.held.all().map(|(partition, held)| (*partition, *held));
         (held.collect(), self.names.all(), self.loose.iter().copied().collect())
     }
 
     /// Takes over what another one [carried](Self::carried).
     pub fn recall(&mut self, (held, names, loose): CarriedMoves) {
-        self.held.extend(held);
+        self.held.recall(held);
         self.names.learn(names);
         self.loose.extend(loose);
     }
@@ -122,8 +123,7 @@ impl Moves {
 impl Participant {
     /// Whether a partition is here.
     pub(super) fn holds(&self, partition: u16, catalog: &Catalog) -> bool {
-        let held = self.moves.held.get(&partition);
-        held.map_or_else(|| catalog.holds(self.id, partition), |held| held.holds)
+        self.moves.held.holds(&partition, self.id, catalog)
     }
 
     /// Where a request cannot be taken up because a partition of it is elsewhere, or about to be:
@@ -143,14 +143,14 @@ impl Participant {
         self.moves.still.retain(|_, until| *until > now);
         let mine = request.parts.iter().filter(|part| part.is_held_by(self.id, cx.catalog));
         for part in mine.filter(|part| part.is_about_keys()) {
-            let known = self.moves.held.get(&part.partition);
-            let (epoch, at) = known.map_or((0, Timestamp::ZERO), |held| (held.epoch, held.at));
-            if part.epoch() < epoch || !self.holds(part.partition, cx.catalog) {
+            let sent_by = (&part.partition, part.epoch());
+            if let Some(at) = self.moves.held.refuses(sent_by, self.id, cx.catalog) {
                 return Some(at);
             }
             let goes = self.is_moving(part.partition) && self.rules.moves_hold_still;
             if goes || self.moves.still.contains_key(&part.partition) {
-                return Some(at);
+                let known = self.moves.held.of(&part.partition);
+                return Some(known.map_or(Timestamp::ZERO, |held| held.at));
             }
         }
         None
@@ -165,7 +165,7 @@ impl Participant {
     /// all is loaded, the partition is held still, so that the next attempt finds it otherwise.
     pub(super) fn refuses_move(&mut self, order: &Move, cx: &Context<'_>) -> bool {
         let keeps_names = name_service(cx.catalog).any(|it| it == self.id);
-        let unknown = keeps_names && self.moves.names.after(order, cx.catalog).is_none();
+        let unknown = keeps_names && after(&self.moves.names, order, cx.catalog).is_none();
         let there = order.to != self.id || self.is_loaded(order, cx);
         if self.is_moving(order.partition) || unknown || !there {
             return true;
@@ -175,7 +175,7 @@ impl Participant {
 
     fn can_go(&mut self, order: &Move, cx: &Context<'_>) -> bool {
         let Move { partition, epoch, to, has, .. } = *order;
-        let known = self.moves.held.get(&partition).map_or(0, |held| held.epoch);
+        let known = self.moves.held.epoch(&partition);
         let waits = self.is_touched(partition) && self.rules.moves_wait;
         let is_here = known < epoch && self.holds(partition, cx.catalog);
         let taker = self.moves.takers.get_mut(&partition).filter(|taker| taker.is(to, has));
@@ -202,7 +202,7 @@ impl Participant {
     fn is_loaded(&self, order: &Move, cx: &Context<'_>) -> bool {
         let staged = self.moves.staged.get(&order.partition);
         let fits = |staged: &&Staged| staged.from == order.from && staged.has == order.has;
-        let known = self.moves.held.get(&order.partition).map_or(0, |held| held.epoch);
+        let known = self.moves.held.epoch(&order.partition);
         staged.filter(fits).is_some()
             && known < order.epoch
             && !self.holds(order.partition, cx.catalog)
@@ -212,7 +212,7 @@ impl Participant {
     pub(super) fn apply_move(&mut self, order: &Move, at: Timestamp, cx: &mut Context<'_>) {
         let Move { partition, from, to, epoch, .. } = *order;
         if name_service(cx.catalog).any(|it| it == self.id)
-            && let Some(owners) = self.moves.names.after(order, cx.catalog)
+            && let Some(owners) = after(&self.moves.names, order, cx.catalog)
         {
             self.moves.names.learn([(partition, owners)]);
         }
@@ -220,7 +220,7 @@ impl Participant {
             return;
         }
         let holds = to == self.id;
-        self.moves.held.insert(partition, Held { epoch, holds, at });
+        self.moves.held.recall([(partition, Held { epoch, holds, at })]);
         if holds {
             self.moves.staged.remove(&partition);
             self.moves.loose.remove(&partition);
@@ -236,7 +236,7 @@ impl Participant {
     /// Which partitions that came or went are here at `upto`. One that came or went later is not:
     /// nobody is answered about it.
     pub(super) fn held_at(&self, upto: Timestamp) -> Vec<(u16, Held)> {
-        let all = self.moves.held.iter();
+        let all = self.moves.held.all();
         let told = all.filter(|_| self.rules.copies_know);
         told.map(|(partition, held)| {
             (*partition, Held { holds: held.holds && held.at <= upto, ..*held })
