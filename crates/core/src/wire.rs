@@ -296,10 +296,10 @@ pub fn encoded_bytes(it: &impl Wire) -> usize {
 /// which is its first byte. `name` gives the variant's name, for traces.
 #[macro_export]
 macro_rules! wire_enum {
-    ($name:ident, $what:literal {
+    ($name:ident $(<$parameter:ident: $bound:path>)?, $what:literal {
         $($number:literal => $variant:ident { $($field:ident: $kind:ty),* $(,)? },)+
     }) => {
-        impl $name {
+        impl $(<$parameter: $bound>)? $name $(<$parameter>)? {
             /// The name of its kind.
             pub fn name(&self) -> &'static str {
                 match self {
@@ -308,7 +308,7 @@ macro_rules! wire_enum {
             }
         }
 
-        impl $crate::wire::Wire for $name {
+        impl $(<$parameter: $bound>)? $crate::wire::Wire for $name $(<$parameter>)? {
             const LEAST_BYTES: usize = 1;
 
             fn encode(&self, out: &mut Vec<u8>) {

@@ -286,7 +286,16 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
 #[derive(Clone, Debug, Default)]
 pub struct Outcomes {
     /// By coordinator: its newest incarnation that was heard of, and the ends of that.
-    lives: BTreeMap<NodeId, (u32, BTreeMap<u64, Decision>)>,
+    lives: BTreeMap<NodeId, Life>,
+}
+
+/// A coordinator's incarnation.
+#[derive(Clone, Debug, Default)]
+struct Life {
+    incarnation: u32,
+    /// It knows how transactions below ended.
+    settled_below: u64,
+    ended: BTreeMap<u64, Decision>,
 }
 
 /// What is known of a transaction that asks to commit.
@@ -296,22 +305,35 @@ pub enum Asked {
     New,
     /// It was decided.
     Decided(Decision),
-    /// A later incarnation of its coordinator was heard of: nobody waits for an answer.
+    /// Nobody waits for an answer: its coordinator knows it, or has lived again.
     Gone,
 }
 
 impl Outcomes {
     /// A transaction asks to commit, and its coordinator knows of all that are below.
     pub fn ask(&mut self, txn: TxnId, settled_below: u64) -> Asked {
-        let (incarnation, ended) = self.lives.entry(txn.node).or_default();
-        if *incarnation < txn.incarnation {
-            (*incarnation, *ended) = (txn.incarnation, BTreeMap::new());
+        let life = self.lives.entry(txn.node).or_default();
+        if life.incarnation < txn.incarnation {
+            *life = Life { incarnation: txn.incarnation, ..Life::default() };
         }
-        if *incarnation > txn.incarnation {
+        life.settled_below = life.settled_below.max(settled_below);
+        if life.incarnation > txn.incarnation || txn.sequence < life.settled_below {
             return Asked::Gone;
         }
-        ended.retain(|sequence, _| *sequence >= settled_below);
-        ended.get(&txn.sequence).map_or(Asked::New, |decision| Asked::Decided(*decision))
+        life.ended.retain(|sequence, _| *sequence >= settled_below);
+        life.ended.get(&txn.sequence).map_or(Asked::New, |decision| Asked::Decided(*decision))
+    }
+
+    /// What is known of a transaction; nothing is learnt.
+    pub fn known(&self, txn: TxnId) -> Asked {
+        let Some(life) = self.lives.get(&txn.node) else { return Asked::New };
+        if life.incarnation < txn.incarnation {
+            return Asked::New;
+        }
+        if life.incarnation > txn.incarnation || txn.sequence < life.settled_below {
+            return Asked::Gone;
+        }
+        life.ended.get(&txn.sequence).map_or(Asked::New, |decision| Asked::Decided(*decision))
     }
 
     /// A transaction was decided.
@@ -322,8 +344,8 @@ impl Outcomes {
         if self.ask(txn, 0) == Asked::Gone {
             return;
         }
-        let (_, ended) = self.lives.get_mut(&txn.node).expect("just asked for");
-        let before = ended.insert(txn.sequence, decision);
+        let life = self.lives.get_mut(&txn.node).expect("just asked for");
+        let before = life.ended.insert(txn.sequence, decision);
         assert!(before.is_none_or(|before| before == decision), "{txn} was decided otherwise");
     }
 }
@@ -345,7 +367,7 @@ mod tests {
         outcomes.decide(txn(1, 1), commit);
         assert_eq!(outcomes.ask(txn(1, 1), 1), Asked::Decided(commit));
         assert_eq!(outcomes.ask(txn(1, 2), 2), Asked::New);
-        assert_eq!(outcomes.ask(txn(1, 1), 1), Asked::New, "it was settled");
+        assert_eq!(outcomes.ask(txn(1, 1), 1), Asked::Gone, "it was settled");
         assert_eq!(outcomes.ask(txn(2, 1), 1), Asked::New);
         assert_eq!(outcomes.ask(txn(1, 3), 3), Asked::Gone);
     }

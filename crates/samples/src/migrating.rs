@@ -1,0 +1,604 @@
+//! Objects that move to whoever commits them, with a directory of their owners.
+//!
+//! # The idea
+//! Each key is an object, which one repository *owns* at a time. A transaction asks the repository
+//! nearest to its coordinator for all that it needs. That one fetches the objects that it does not
+//! own from whoever does, and keeps them. Where it has all, it compares the versions that were read
+//! with those that are there, and commits by itself: there is one participant, and one record.
+//!
+//! # Why that is right
+//! An object is at one repository, or on its way between two, and whoever commits has all objects
+//! of the transaction. So commits that share an object are one after the other, and the timestamp
+//! of each is above those of all that it touches: an object brings along the latest timestamp of
+//! whoever gave it. Whoever gives an object logs that before it says so, and repeats it until the
+//! receiver has said that it is stable there; each move has the next epoch of its object, so that
+//! an object that was received twice is taken once.
+//!
+//! # Where an object is
+//! What never moved is where the catalog puts it. A repository has [hints](Hints) of where others
+//! are, which may be stale: whoever gave an object away knows to whom, and passes a request on.
+//! What comes by this way has later epochs at each step, so it ends. A repository that got an
+//! object tells the [directory](Directory), a service beside repository 0, and whoever waits for
+//! long asks there. The directory keeps nothing on a disk: if it has forgotten, requests go the
+//! long way.
+//!
+//! # Who goes first
+//! Two repositories may each have what the other one needs. An object that a transaction waits for
+//! others with is kept for a while, but not from a repository of a smaller number.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muesli_core::judgement::ensure;
+use muesli_core::parts::locator::{Directory, Held, Hints, Holdings, Locator, Owners};
+use muesli_core::{
+    Abort, Address, Catalog, Context, Decision, Isolation, Nanos, NodeId, Participant, Protocol,
+    Rejection, RepositoryId, Role, Sender, Service, ServiceId, ServiceKind, Settings, SmallBytes,
+    SpaceId, Timestamp, TxnId, View, timers, wire_enum, wire_struct,
+};
+
+use crate::client::{Ask, Asked, AsksOne, Client, Outcomes, Tell, Writes};
+
+/// The protocol.
+#[derive(Clone, Copy, Debug)]
+pub enum Migrating {}
+
+/// An object's name.
+pub type Key = (SpaceId, SmallBytes);
+
+/// So many hints are kept.
+const HINTS_MAX: usize = 4_096;
+/// A request is passed on so often at most: what is longer is on a stale way, and is repeated.
+const HOPS_MAX: u8 = 16;
+
+/// An object: its newest version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Object {
+    version: Timestamp,
+    value: Option<SmallBytes>,
+}
+
+wire_struct!(Object { version: Timestamp, value: Option<SmallBytes> });
+
+/// What the roles say to each other.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are what their names say")]
+pub enum Message {
+    /// Coordinator to repository.
+    Ask { ask: Ask },
+    /// Repository to coordinator.
+    Tell { tell: Tell },
+    /// Repository to whoever has an object, perhaps passed on: `to` needs it.
+    Want { key: Key, to: RepositoryId, hops: u8 },
+    /// Repository to repository: you have it from this epoch on; and my latest timestamp.
+    Give { key: Key, epoch: u64, object: Object, latest: Timestamp },
+    /// Repository to repository: it is stable here.
+    Got { key: Key, epoch: u64 },
+    /// Repository to directory.
+    WhereIs { key: Key },
+    /// Repository to directory, and directory to repository.
+    Owns { key: Key, owners: Owners },
+}
+
+wire_enum!(Message, "message about objects that move" {
+    0 => Ask { ask: Ask },
+    1 => Tell { tell: Tell },
+    2 => Want { key: Key, to: RepositoryId, hops: u8 },
+    3 => Give { key: Key, epoch: u64, object: Object, latest: Timestamp },
+    4 => Got { key: Key, epoch: u64 },
+    5 => WhereIs { key: Key },
+    6 => Owns { key: Key, owners: Owners },
+});
+
+/// What must survive.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are what their names say")]
+pub enum Record {
+    /// A transaction has ended.
+    Ended { txn: TxnId, decision: Decision, writes: Writes },
+    /// An object goes.
+    Gave { key: Key, epoch: u64, to: RepositoryId },
+    /// An object came.
+    Came { key: Key, epoch: u64, object: Object, latest: Timestamp },
+    /// The receiver has it.
+    Arrived { key: Key, epoch: u64 },
+}
+
+wire_enum!(Record, "record about objects that move" {
+    0 => Ended { txn: TxnId, decision: Decision, writes: Writes },
+    1 => Gave { key: Key, epoch: u64, to: RepositoryId },
+    2 => Came { key: Key, epoch: u64, object: Object, latest: Timestamp },
+    3 => Arrived { key: Key, epoch: u64 },
+});
+
+/// Switches that break a rule, to see that the checker notices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules {
+    /// A repository that gave an object away goes on as if it had it.
+    pub keeps_what_it_gave: bool,
+    /// Commits without comparing versions.
+    pub skips_validation: bool,
+}
+
+/// The directory's name: there is one.
+fn directory() -> ServiceId {
+    ServiceId::new(ServiceKind::Directory, 0)
+}
+
+fn directory_of(catalog: &Catalog) -> Address {
+    Address::service(catalog.home(RepositoryId(0)), directory())
+}
+
+impl Protocol for Migrating {
+    const NAME: &'static str = "migrating";
+    const ISOLATION: Isolation = Isolation::StrictSerializable;
+    const REPLICATES_ITSELF: bool = false;
+    type Message = Message;
+    type Record = Record;
+    type Rules = Rules;
+    type Coordinator = Client<Migrating>;
+    type Participant = Owner;
+    type Service = OwnersOfAll;
+
+    muesli_core::protocol_without_extras!();
+    muesli_core::protocol_measured_by_encoding!();
+
+    fn services(_: &Rules, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
+        let here = catalog.home(RepositoryId(0)) == node;
+        here.then(directory).into_iter().collect()
+    }
+
+    fn is_about(message: &Message, catalog: &Catalog) -> bool {
+        let is_there =
+            |repository: &RepositoryId| usize::from(repository.0) < catalog.repositories();
+        match message {
+            Message::Want { to, .. } => is_there(to),
+            Message::Owns { owners, .. } => owners.holders.iter().all(is_there),
+            _ => true,
+        }
+    }
+
+    fn judge(
+        message: &Message,
+        from: Address,
+        sender: Sender,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let is_directory = view.me.role == Role::Service(directory());
+        match message {
+            Message::Ask { ask } => ask.judge(from, view),
+            Message::Tell { tell } => tell.judge(from, sender, view),
+            Message::Want { .. } | Message::Give { .. } | Message::Got { .. } => {
+                ensure(sender.is_member(), Rejection::Sender)?;
+                ensure(view.repository().is_some(), Rejection::Role)
+            }
+            Message::WhereIs { .. } => {
+                ensure(sender.is_member(), Rejection::Sender)?;
+                ensure(is_directory, Rejection::Role)
+            }
+            Message::Owns { owners, .. } => {
+                ensure(sender.is_member(), Rejection::Sender)?;
+                ensure(is_directory || view.repository().is_some(), Rejection::Role)?;
+                ensure(owners.holders.len() == 1 && owners.epoch > 0, Rejection::Range)
+            }
+        }
+    }
+
+    fn offers_strict(_: &Rules) -> bool {
+        true
+    }
+}
+
+impl AsksOne for Migrating {
+    /// One of the node's own, or where it has none, one by its number.
+    fn base(node: NodeId, catalog: &Catalog) -> RepositoryId {
+        let count = catalog.repositories();
+        let here = (0..count as u16).map(RepositoryId).find(|it| catalog.home(*it) == node);
+        here.unwrap_or(RepositoryId((node.0 as usize % count) as u16))
+    }
+
+    fn ask(ask: Ask) -> Message {
+        Message::Ask { ask }
+    }
+
+    fn told(message: Message) -> Option<Tell> {
+        match message {
+            Message::Tell { tell } => Some(tell),
+            _ => None,
+        }
+    }
+}
+
+/// What an ask is recognized by when it is repeated: who asks, and the number of the operation or
+/// the transaction.
+type Asker = (Address, u32, u64);
+
+/// An object that went, and has not been received for certain.
+#[derive(Clone, Debug)]
+struct Leaving {
+    to: RepositoryId,
+    epoch: u64,
+    object: Object,
+}
+
+/// The participant: it owns objects.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    id: RepositoryId,
+    rules: Rules,
+    /// What is here; an object that was never written need not be listed.
+    objects: BTreeMap<Key, Object>,
+    holdings: Holdings<Key>,
+    hints: Hints<Key>,
+    leaving: BTreeMap<Key, Leaving>,
+    latest: Timestamp,
+    outcomes: Outcomes,
+    /// What waits for objects, since when.
+    waiting: BTreeMap<Asker, (Ask, Nanos)>,
+    is_armed: bool,
+}
+
+timers! {
+    /// The timers of a participant.
+    pub enum OwnerTimer {
+        /// Asks for objects again that have not come, and gives those again that have not arrived.
+        Repeat = 0,
+    }
+}
+
+/// The objects that an ask needs.
+fn needed(ask: &Ask) -> BTreeSet<Key> {
+    match ask {
+        Ask::Read { space, key, .. } => BTreeSet::from([(*space, key.clone())]),
+        Ask::Commit { reads, writes, .. } => {
+            let reads = reads.iter().map(|(space, key, _)| (*space, key.clone()));
+            reads.chain(writes.iter().map(|(space, key, _)| (*space, key.clone()))).collect()
+        }
+    }
+}
+
+impl Owner {
+    fn owns(&self, key: &Key, catalog: &Catalog) -> bool {
+        // Copies of a key at several repositories are not used: the first holder has it.
+        let first = || catalog.replicas_of(catalog.partition(key.0, &key.1)).next();
+        let held = self.holdings.of(key);
+        let owns = held.map_or_else(|| first() == Some(self.id), |held| held.holds);
+        owns || self.rules.keeps_what_it_gave && held.is_some()
+    }
+
+    fn arm(&mut self, cx: &mut Context<'_, Migrating>) {
+        if !self.is_armed {
+            self.is_armed = true;
+            cx.set_timer(OwnerTimer::Repeat, cx.settings.retry_after);
+        }
+    }
+
+    /// Serves an ask if all that it needs is here, and asks for the rest.
+    fn serve(&mut self, from: Address, ask: Ask, cx: &mut Context<'_, Migrating>) {
+        let asker = match &ask {
+            Ask::Read { op, .. } => (from, 0, *op),
+            Ask::Commit { txn, .. } => (from, 1, txn.sequence),
+        };
+        let missing: Vec<Key> =
+            needed(&ask).into_iter().filter(|key| !self.owns(key, cx.catalog)).collect();
+        if missing.is_empty() {
+            self.waiting.remove(&asker);
+            return self.answer(from, ask, cx);
+        }
+        let now = cx.now();
+        if self.waiting.insert(asker, (ask, now)).is_none() {
+            missing.iter().for_each(|key| self.fetch(key, cx));
+        }
+        self.arm(cx);
+    }
+
+    fn fetch(&self, key: &Key, cx: &mut Context<'_, Migrating>) {
+        let owner = self.hints.locate(key, cx.catalog).holders[0];
+        if owner != self.id {
+            let want = Message::Want { key: key.clone(), to: self.id, hops: 0 };
+            cx.send_to_repository(owner, want);
+        }
+    }
+
+    fn answer(&mut self, from: Address, ask: Ask, cx: &mut Context<'_, Migrating>) {
+        let tell = match ask {
+            Ask::Read { op, space, key } => {
+                let object = self.objects.get(&(space, key)).cloned().unwrap_or_default();
+                Tell::Value { op, version: object.version, value: object.value }
+            }
+            Ask::Commit { txn, settled_below, reads, writes } => {
+                let decision = match self.outcomes.ask(txn, settled_below) {
+                    Asked::Decided(decision) => decision,
+                    Asked::Gone => return,
+                    Asked::New => {
+                        let is_new = |(space, key, version)| {
+                            let found = self.objects.get(&(space, key));
+                            found.map_or(Timestamp::ZERO, |it| it.version) == version
+                        };
+                        let all = self.rules.skips_validation || reads.into_iter().all(is_new);
+                        let decision = match all {
+                            true => Decision::Commit(self.latest.after(1, self.id)),
+                            false => Decision::Abort(Abort::StaleRead),
+                        };
+                        if let (Decision::Commit(at), Some(recorder)) =
+                            (decision, &mut cx.effects.recorder)
+                        {
+                            recorder.applied(txn, at);
+                        }
+                        self.note(Record::Ended { txn, decision, writes }, cx);
+                        decision
+                    }
+                };
+                Tell::Ended { txn, decision }
+            }
+        };
+        cx.send(from, Message::Tell { tell });
+    }
+
+    /// Logs a record and does what it says.
+    fn note(&mut self, record: Record, cx: &mut Context<'_, Migrating>) {
+        cx.log(|| record.clone());
+        self.apply(record);
+    }
+
+    fn apply(&mut self, record: Record) {
+        match record {
+            Record::Ended { txn, decision, writes } => {
+                if let Decision::Commit(at) = decision {
+                    assert!(at > self.latest, "{txn} commits at {at}, after {}", self.latest);
+                    self.latest = at;
+                    for (space, key, value) in writes {
+                        self.objects.insert((space, key), Object { version: at, value });
+                    }
+                }
+                self.outcomes.decide(txn, decision);
+            }
+            Record::Gave { key, epoch, to } => {
+                let object = match self.rules.keeps_what_it_gave {
+                    true => self.objects.get(&key).cloned(),
+                    false => self.objects.remove(&key),
+                };
+                let object = object.unwrap_or_default();
+                self.holdings.note(key.clone(), Held { epoch, holds: false, at: self.latest });
+                let owners = Owners { epoch, holders: [to].into_iter().collect() };
+                self.hints.learn(key.clone(), owners);
+                let before = self.leaving.insert(key, Leaving { to, epoch, object });
+                assert!(before.is_none(), "an object that leaves does not leave again");
+            }
+            Record::Came { key, epoch, object, latest } => {
+                self.latest = self.latest.max(latest);
+                assert!(object.version <= self.latest, "no version is later than its owner's last");
+                self.holdings.note(key.clone(), Held { epoch, holds: true, at: self.latest });
+                // It came back, so whoever had it meanwhile had received it.
+                self.leaving.remove(&key);
+                self.objects.insert(key, object);
+            }
+            Record::Arrived { key, epoch } => {
+                if self.leaving.get(&key).is_some_and(|leaving| leaving.epoch == epoch) {
+                    self.leaving.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// Whether an object that somebody else needs is kept for what waits here.
+    fn is_kept(&self, key: &Key, to: RepositoryId, cx: &Context<'_, Migrating>) -> bool {
+        let waits = |(ask, since): &(Ask, Nanos)| {
+            *since + cx.settings.lock_wait > cx.now() && needed(ask).contains(key)
+        };
+        to > self.id && self.waiting.values().any(waits)
+    }
+
+    fn on_want(&mut self, key: Key, to: RepositoryId, hops: u8, cx: &mut Context<'_, Migrating>) {
+        if to == self.id || self.is_kept(&key, to, cx) {
+            return; // It asks again.
+        }
+        if self.owns(&key, cx.catalog) && !self.leaving.contains_key(&key) {
+            let epoch = self.holdings.epoch(&key) + 1;
+            self.note(Record::Gave { key: key.clone(), epoch, to }, cx);
+            self.give(&key, cx);
+            self.arm(cx);
+        } else if self.leaving.get(&key).is_none_or(|leaving| leaving.to != to) && hops < HOPS_MAX {
+            let owner = self.hints.locate(&key, cx.catalog).holders[0];
+            if owner != self.id {
+                cx.send_to_repository(owner, Message::Want { key, to, hops: hops + 1 });
+            }
+        }
+    }
+
+    fn give(&self, key: &Key, cx: &mut Context<'_, Migrating>) {
+        let Leaving { to, epoch, object } = self.leaving[key].clone();
+        let (key, latest) = (key.clone(), self.latest);
+        cx.send_to_repository(to, Message::Give { key, epoch, object, latest });
+    }
+
+    fn on_give(
+        &mut self,
+        from: Address,
+        (key, epoch): (Key, u64),
+        (object, latest): (Object, Timestamp),
+        cx: &mut Context<'_, Migrating>,
+    ) {
+        if epoch > self.holdings.epoch(&key) {
+            self.note(Record::Came { key: key.clone(), epoch, object, latest }, cx);
+            let owners = Owners { epoch, holders: [self.id].into_iter().collect() };
+            let owns = Message::Owns { key: key.clone(), owners };
+            cx.send(directory_of(cx.catalog), owns);
+        }
+        let Role::Repository(giver) = from.role else { return };
+        cx.send_to_repository(giver, Message::Got { key, epoch });
+        self.serve_waiting(cx);
+    }
+
+    fn serve_waiting(&mut self, cx: &mut Context<'_, Migrating>) {
+        let asks: Vec<(Address, Ask)> =
+            self.waiting.iter().map(|((from, ..), (ask, _))| (*from, ask.clone())).collect();
+        for (from, ask) in asks {
+            if needed(&ask).iter().all(|key| self.owns(key, cx.catalog)) {
+                self.serve(from, ask, cx);
+            }
+        }
+    }
+
+    fn repeat(&mut self, cx: &mut Context<'_, Migrating>) {
+        self.is_armed = false;
+        // Whoever does not ask any more is gone: an ask is repeated more often than that.
+        let (now, patience) = (cx.now(), Nanos(cx.settings.retry_after.0 * 64));
+        self.waiting.retain(|_, (_, since)| *since + patience > now);
+        let mut missing = BTreeSet::new();
+        for (ask, _) in self.waiting.values() {
+            missing.extend(needed(ask).into_iter().filter(|key| !self.owns(key, cx.catalog)));
+        }
+        for key in &missing {
+            cx.send(directory_of(cx.catalog), Message::WhereIs { key: key.clone() });
+            self.fetch(key, cx);
+        }
+        let leaving: Vec<Key> = self.leaving.keys().cloned().collect();
+        leaving.iter().for_each(|key| self.give(key, cx));
+        if !missing.is_empty() || !leaving.is_empty() {
+            self.arm(cx);
+        }
+    }
+}
+
+impl Participant<Migrating> for Owner {
+    type Timer = OwnerTimer;
+
+    muesli_core::participant_without_checkpoints!(Migrating);
+    muesli_core::participant_kept_by_one_node!(Migrating);
+    muesli_core::role_without_judgement!(Migrating);
+
+    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> Owner {
+        let (objects, holdings, leaving, outcomes, waiting) = Default::default();
+        Owner {
+            id,
+            rules: *rules,
+            objects,
+            holdings,
+            hints: Hints::new(HINTS_MAX),
+            leaving,
+            latest: Timestamp::ZERO,
+            outcomes,
+            waiting,
+            is_armed: false,
+        }
+    }
+
+    fn start(&mut self, cx: &mut Context<'_, Migrating>) {
+        self.is_armed = false;
+        self.arm(cx);
+    }
+
+    fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_, Migrating>) {
+        match message {
+            Message::Ask { ask } => self.serve(from, ask, cx),
+            Message::Want { key, to, hops } => self.on_want(key, to, hops, cx),
+            Message::Give { key, epoch, object, latest } => {
+                self.on_give(from, (key, epoch), (object, latest), cx);
+            }
+            Message::Got { key, epoch } => {
+                if self.leaving.get(&key).is_some_and(|leaving| leaving.epoch == epoch) {
+                    let record = Record::Arrived { key, epoch };
+                    cx.log_lazily(|| record.clone());
+                    self.apply(record);
+                }
+            }
+            Message::Owns { key, owners } => {
+                self.hints.learn(key.clone(), owners);
+                if !self.owns(&key, cx.catalog) {
+                    self.fetch(&key, cx);
+                }
+            }
+            Message::Tell { .. } | Message::WhereIs { .. } => {} // For others.
+        }
+    }
+
+    fn timer(&mut self, timer: OwnerTimer, cx: &mut Context<'_, Migrating>) {
+        match timer {
+            OwnerTimer::Repeat => self.repeat(cx),
+        }
+    }
+
+    fn judge_record(&self, _: &Record, _: &Catalog) -> Result<(), Rejection> {
+        Ok(())
+    }
+
+    fn replay(&mut self, record: Record, _: &mut Context<'_, Migrating>) {
+        self.apply(record);
+    }
+
+    fn answer_behind(&mut self, _: &Message, _: &mut Context<'_, Migrating>) -> bool {
+        false
+    }
+
+    fn end(&mut self, _: &Settings) {}
+
+    fn in_doubt(&self) -> usize {
+        self.leaving.len()
+    }
+
+    fn assert_invariants(&self) {
+        self.holdings.assert_invariants();
+        self.hints.assert_invariants();
+        let newest = self.objects.values().map(|it| it.version).max();
+        assert!(newest.is_none_or(|newest| newest <= self.latest), "no object is of the future");
+        for key in self.leaving.keys() {
+            let held = self.holdings.of(key).expect("what leaves has moved");
+            assert!(!held.holds, "what leaves is not here");
+            let gone = self.rules.keeps_what_it_gave || !self.objects.contains_key(key);
+            assert!(gone, "what leaves is in one place");
+        }
+    }
+
+    fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+        let newest = self.objects.iter();
+        newest.map(|((space, key), it)| (*space, key.clone(), vec![it.version])).collect()
+    }
+}
+
+/// The directory: who owns what, as far as owners have told it in this life.
+#[derive(Clone, Debug, Default)]
+pub struct OwnersOfAll {
+    owners: Directory<Key>,
+}
+
+impl Service<Migrating> for OwnersOfAll {
+    type Timer = muesli_core::NoTimer;
+
+    muesli_core::role_without_links!(Migrating);
+    muesli_core::role_without_judgement!(Migrating);
+    muesli_core::service_without_records!(Migrating);
+
+    fn new(_: ServiceId, _: NodeId, _: u32, _: &Settings, _: &Rules) -> OwnersOfAll {
+        OwnersOfAll::default()
+    }
+
+    fn start(&mut self, _: &mut Context<'_, Migrating>) {}
+
+    fn placed(&mut self, _: &mut Context<'_, Migrating>) {}
+
+    fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_, Migrating>) {
+        match message {
+            Message::Owns { key, owners } => self.owners.learn([(key, owners)]),
+            Message::WhereIs { key } => {
+                let Role::Repository(asker) = from.role else { return };
+                if let Some(owners) = self.owners.moved(&key) {
+                    let owners = (**owners).clone();
+                    cx.send_to_repository(asker, Message::Owns { key, owners });
+                }
+            }
+            _ => {} // For repositories.
+        }
+    }
+
+    fn timer(&mut self, timer: muesli_core::NoTimer, _: &mut Context<'_, Migrating>) {
+        match timer {}
+    }
+
+    fn unfinished(&self) -> usize {
+        0
+    }
+
+    fn assert_invariants(&self) {
+        self.owners.assert_invariants();
+    }
+}

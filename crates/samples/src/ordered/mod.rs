@@ -1,0 +1,177 @@
+//! Data kept whole at several sites: commits are broadcast in one order, and certified at each.
+//!
+//! # The idea
+//! Each repository is a *site* with all keys. A transaction reads at the site nearest to its
+//! coordinator. Its commit, with the versions that it read and its writes, is a [`Command`] that is
+//! broadcast: every site gets all commands in the same order ([`Broadcast`]), and each decides by
+//! itself whether a command commits ([`Certify`]), from nothing but the commands before it. So all
+//! decide alike, and the site that was asked tells the coordinator.
+//!
+//! # The layers
+//! [`Ordered<B, C>`](Ordered) is a protocol for every broadcast and every certification. The
+//! broadcast runs in *orderers*, a service beside each repository, and speaks through the protocol
+//! without knowing it; the certification runs in the participants, [`Site`]s. A site tells its
+//! orderer how far it has applied commands, stably; what all have applied may be forgotten.
+//!
+//! Such a protocol replicates its data itself: groups refuse it.
+
+pub mod broadcast;
+pub mod certify;
+mod orderer;
+mod site;
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use muesli_core::judgement::ensure;
+use muesli_core::{
+    Address, Catalog, Decision, Isolation, NodeId, Protocol, Rejection, RepositoryId, Role, Sender,
+    ServiceId, ServiceKind, Timestamp, TxnId, View, Wire, wire_enum, wire_struct,
+};
+
+use crate::client::{Ask, AsksOne, Client, Reads, Tell, Writes};
+use broadcast::Broadcast;
+use certify::Certify;
+pub use orderer::Orderer;
+pub use site::Site;
+
+/// Broadcast `B` under certification `C`.
+#[derive(Clone, Copy, Debug)]
+pub struct Ordered<B, C>(PhantomData<(B, C)>);
+
+/// A commit, as it is broadcast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The transaction.
+    pub txn: TxnId,
+    /// Its coordinator knows how transactions below ended.
+    pub settled_below: u64,
+    /// The versions that it read.
+    pub reads: Reads,
+    /// What it writes.
+    pub writes: Writes,
+}
+
+wire_struct!(Command { txn: TxnId, settled_below: u64, reads: Reads, writes: Writes });
+
+/// What the roles say to each other; `M` is the broadcast's.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are what their names say")]
+pub enum Message<M> {
+    /// Coordinator to site.
+    Ask { ask: Ask },
+    /// Site to coordinator.
+    Tell { tell: Tell },
+    /// Site to its orderer.
+    Submit { command: Command },
+    /// Orderer to its site: the command at this position.
+    Deliver { position: u64, command: Command },
+    /// Site to its orderer: all up to there is applied, stably.
+    Applied { upto: u64 },
+    /// Orderer to orderer.
+    Broadcast { message: M },
+}
+
+wire_enum!(Message<M: Wire>, "message of an ordered protocol" {
+    0 => Ask { ask: Ask },
+    1 => Tell { tell: Tell },
+    2 => Submit { command: Command },
+    3 => Deliver { position: u64, command: Command },
+    4 => Applied { upto: u64 },
+    5 => Broadcast { message: M },
+});
+
+/// What must survive; `R` is the broadcast's.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are what their names say")]
+pub enum Record<R> {
+    /// A site has applied a command.
+    Applied { position: u64, txn: TxnId, decision: Option<Decision>, writes: Writes },
+    /// Of an orderer.
+    Broadcast { record: R },
+}
+
+wire_enum!(Record<R: Wire>, "record of an ordered protocol" {
+    0 => Applied { position: u64, txn: TxnId, decision: Option<Decision>, writes: Writes },
+    1 => Broadcast { record: R },
+});
+
+/// The orderer beside a repository.
+pub(crate) fn orderer(site: u16) -> ServiceId {
+    ServiceId::new(ServiceKind::Orderer, site)
+}
+
+/// The timestamp of what commits at a position of the order.
+pub(crate) fn timestamp(position: u64) -> Timestamp {
+    Timestamp::new(position, RepositoryId(0))
+}
+
+impl<B: Broadcast, C: Certify> Protocol for Ordered<B, C> {
+    const NAME: &'static str = "ordered";
+    const ISOLATION: Isolation = Isolation::StrictSerializable;
+    const REPLICATES_ITSELF: bool = true;
+    type Message = Message<B::Message>;
+    type Record = Record<B::Record>;
+    type Rules = ();
+    type Coordinator = Client<Ordered<B, C>>;
+    type Participant = Site<B, C>;
+    type Service = Orderer<B, C>;
+
+    muesli_core::protocol_without_extras!();
+    muesli_core::protocol_measured_by_encoding!();
+
+    fn services((): &(), node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
+        let sites = 0..catalog.repositories() as u16;
+        sites.filter(|site| catalog.home(RepositoryId(*site)) == node).map(orderer).collect()
+    }
+
+    fn is_about(_: &Self::Message, _: &Catalog) -> bool {
+        true
+    }
+
+    fn judge(
+        message: &Self::Message,
+        from: Address,
+        sender: Sender,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        match message {
+            Message::Ask { ask } => ask.judge(from, view),
+            Message::Tell { tell } => tell.judge(from, sender, view),
+            // Between a site and its orderer, which are of one node.
+            Message::Submit { .. } | Message::Deliver { .. } | Message::Applied { .. } => {
+                Err(Rejection::Sender)
+            }
+            Message::Broadcast { .. } => {
+                ensure(sender.is_member(), Rejection::Sender)?;
+                let both = (from.role, view.me.role);
+                let are_orderers = matches!(both, (Role::Service(_), Role::Service(_)));
+                ensure(are_orderers, Rejection::Role)
+            }
+        }
+    }
+
+    fn offers_strict((): &()) -> bool {
+        true
+    }
+}
+
+impl<B: Broadcast, C: Certify> AsksOne for Ordered<B, C> {
+    /// One of the node's own, or where it has none, one by its number.
+    fn base(node: NodeId, catalog: &Catalog) -> RepositoryId {
+        let count = catalog.repositories();
+        let here = (0..count as u16).map(RepositoryId).find(|it| catalog.home(*it) == node);
+        here.unwrap_or(RepositoryId((node.0 as usize % count) as u16))
+    }
+
+    fn ask(ask: Ask) -> Self::Message {
+        Message::Ask { ask }
+    }
+
+    fn told(message: Self::Message) -> Option<Tell> {
+        match message {
+            Message::Tell { tell } => Some(tell),
+            _ => None,
+        }
+    }
+}
