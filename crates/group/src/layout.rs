@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::catalog::CatalogError;
+use muesli_core::catalog::{CatalogError, Hierarchy, NotATree};
 use muesli_core::ids::REPOSITORIES_MAX;
 use muesli_core::{Address, Catalog, NodeId, RepositoryId, Role};
 use thiserror::Error;
@@ -112,6 +112,20 @@ pub fn is_sound(catalog: &Catalog) -> bool {
     whole && (0..groups(catalog)).all(|group| wanted(catalog, group).len() >= LEAST)
 }
 
+/// A catalog of groups with a tree above these.
+///
+/// # Errors
+/// The tree has leaves for others.
+pub fn with_hierarchy(outer: &Catalog, hierarchy: Hierarchy) -> Result<Catalog, NotATree> {
+    let (leaves, repositories) = (hierarchy.leaves(), usize::from(groups(outer)));
+    if leaves != repositories {
+        return Err(NotATree::Leaves { leaves, repositories });
+    }
+    let mut with = outer.clone();
+    with.hierarchy = Some(Arc::new(hierarchy));
+    Ok(with)
+}
+
 /// The catalog as the protocol inside sees it.
 ///
 /// # Panics
@@ -134,6 +148,8 @@ pub fn try_inner(outer: &Catalog) -> Result<Catalog, CatalogError> {
     inner = inner.with_spread(usize::from(outer.spread))?;
     inner.visiting_coordinators = outer.visiting_coordinators;
     inner = inner.with_masters(&outer.masters).without(&outer.left);
+    inner = inner.with_sites(outer.sites.clone());
+    inner.hierarchy = outer.hierarchy.clone();
     for space in outer.spaces() {
         inner = inner.with_space(&space.name, space.options.clone())?;
     }
@@ -159,6 +175,11 @@ mod tests {
             assert_eq!(place(member(group, 2)), (group, 2));
         }
         assert_eq!(inner(&catalog).repositories(), 4);
+        let homes: Vec<_> = (0..2).map(NodeId).collect();
+        let tree = |leaves| Hierarchy::balanced(leaves, 2, &homes).unwrap();
+        let above = with_hierarchy(&catalog, tree(4)).unwrap();
+        assert_eq!(inner(&above).hierarchy.as_deref(), Some(&tree(4)));
+        assert!(with_hierarchy(&catalog, tree(5)).is_err());
         assert_eq!(super::homes(4, 3, 2), Err(Unfit::Nodes { size: 3, nodes: 2 }));
         assert_eq!(super::homes(4, 10, 20), Err(Unfit::Places(10)));
         let most = super::homes(GROUPS_MAX, 3, 4).unwrap();

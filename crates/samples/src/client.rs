@@ -101,9 +101,39 @@ pub struct Client<P> {
     ops: u64,
     sequence: u64,
     open: OpenTransactions,
-    reads: BTreeMap<OpId, (Txn, SpaceId, SmallBytes)>,
+    /// Keys that were asked for, by the number of the question.
+    reads: BTreeMap<u64, Read>,
+    /// Operations that wait for such.
+    gets: BTreeMap<OpId, Get>,
     commits: BTreeMap<u64, (OpId, OpenTransaction)>,
     protocol: PhantomData<P>,
+}
+
+/// A key that was asked for.
+#[derive(Clone, Debug)]
+struct Read {
+    op: OpId,
+    /// Which of the operation's keys it is.
+    at: usize,
+    txn: Txn,
+    space: SpaceId,
+    key: SmallBytes,
+}
+
+/// An operation that reads.
+#[derive(Clone, Debug)]
+struct Get {
+    /// Whether it asked for one key by itself.
+    single: bool,
+    values: Vec<Option<SmallBytes>>,
+    missing: usize,
+}
+
+impl Get {
+    fn answer(self) -> Answer {
+        let Get { single, mut values, .. } = self;
+        if single { Answer::Value(values.swap_remove(0)) } else { Answer::Values(values) }
+    }
 }
 
 timers! {
@@ -131,16 +161,47 @@ impl<P: AsksOne> Client<P> {
     fn get(
         &mut self,
         txn: Txn,
-        (space, key): (SpaceId, SmallBytes),
+        space: SpaceId,
+        (keys, single): (Vec<SmallBytes>, bool),
         cx: &mut Context<'_, P>,
     ) -> Result<Step, Failure> {
-        if let Some(own) = self.open.get(txn)?.read_own(space, &key) {
-            return Ok(Step::Done(Ok(Answer::Value(own))));
-        }
         let op = self.next_op();
-        self.reads.insert(op, (txn, space, key.clone()));
-        self.ask(Ask::Read { op: op.0, space, key }, cx);
+        let mut get = Get { single, values: vec![None; keys.len()], missing: 0 };
+        for (at, key) in keys.into_iter().enumerate() {
+            if let Some(own) = self.open.get(txn)?.read_own(space, &key) {
+                get.values[at] = own;
+                continue;
+            }
+            get.missing += 1;
+            let OpId(number) = self.next_op();
+            self.reads.insert(number, Read { op, at, txn, space, key: key.clone() });
+            self.ask(Ask::Read { op: number, space, key }, cx);
+        }
+        if get.missing == 0 {
+            self.open.get(txn)?;
+            return Ok(Step::Done(Ok(get.answer())));
+        }
+        self.gets.insert(op, get);
         Ok(Step::Wait(op))
+    }
+
+    fn on_value(
+        &mut self,
+        number: u64,
+        repository: RepositoryId,
+        (version, value): (Timestamp, Option<SmallBytes>),
+        cx: &mut Context<'_, P>,
+    ) {
+        let Some(Read { op, at, txn, space, key }) = self.reads.remove(&number) else { return };
+        let Ok(open) = self.open.get(txn) else { return };
+        open.has_read((space, key), repository, (version, value.as_ref()));
+        let get = self.gets.get_mut(&op).expect("it waits for the key");
+        get.values[at] = value;
+        get.missing -= 1;
+        if get.missing == 0 {
+            let get = self.gets.remove(&op).expect("just seen");
+            cx.complete(op, Ok(get.answer()));
+        }
     }
 
     fn commit(&mut self, txn: Txn, cx: &mut Context<'_, P>) -> Result<Step, Failure> {
@@ -185,9 +246,9 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
     muesli_core::role_without_judgement!(P);
 
     fn new(node: NodeId, incarnation: u32, _: &P::Rules) -> Client<P> {
-        let (open, reads, commits) = Default::default();
+        let (open, reads, gets, commits) = Default::default();
         let protocol = PhantomData;
-        Client { node, incarnation, ops: 0, sequence: 0, open, reads, commits, protocol }
+        Client { node, incarnation, ops: 0, sequence: 0, open, reads, gets, commits, protocol }
     }
 
     fn start(&mut self, _: Here<'_, P>, cx: &mut Context<'_, P>) {
@@ -199,7 +260,8 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
             Operation::Begin(options) => {
                 Ok(Step::Done(Ok(Answer::Begun(self.open.begin(options, cx.now())))))
             }
-            Operation::Get(txn, space, key) => self.get(txn, (space, key), cx),
+            Operation::Get(txn, space, key) => self.get(txn, space, (vec![key], true), cx),
+            Operation::GetMany(txn, space, keys) => self.get(txn, space, (keys, false), cx),
             Operation::Put(txn, Put { space, key, value, .. }) => {
                 let open = self.open.get(txn);
                 open.and_then(|open| open.write(space, key, value, &cx.settings.limits))
@@ -211,13 +273,15 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
             Operation::Commit(txn) => self.commit(txn, cx),
             Operation::Abort(txn, failure) => {
                 let _ = self.open.end(txn); // It may have ended.
-                for (op, _) in self.reads.extract_if(.., |_, (of, ..)| *of == txn) {
-                    cx.complete(op, Err(failure.clone()));
+                for (_, read) in self.reads.extract_if(.., |_, read| read.txn == txn) {
+                    if self.gets.remove(&read.op).is_some() {
+                        cx.complete(read.op, Err(failure.clone()));
+                    }
                 }
                 Ok(Step::Done(Ok(Answer::Ended)))
             }
-            Operation::GetMany(..) | Operation::Scan(..) => {
-                Err(Failure::Space(format!("keys are read one by one under `{}`", P::NAME)))
+            Operation::Scan(..) => {
+                Err(Failure::Space(format!("ranges are not scanned under `{}`", P::NAME)))
             }
             Operation::Invoke(..) => {
                 Err(Failure::Procedure(format!("`{}` has no procedures", P::NAME)))
@@ -238,11 +302,7 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
         };
         match told {
             Tell::Value { op, version, value } => {
-                let Some((txn, space, key)) = self.reads.remove(&OpId(op)) else { return };
-                if let Ok(open) = self.open.get(txn) {
-                    open.has_read((space, key), repository, (version, value.as_ref()));
-                    cx.complete(OpId(op), Ok(Answer::Value(value)));
-                }
+                self.on_value(op, repository, (version, value), cx);
             }
             Tell::Ended { txn, decision } => {
                 if txn == self.id(txn.sequence) {
@@ -253,8 +313,8 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
     }
 
     fn timer(&mut self, _: ClientTimer, _: Here<'_, P>, cx: &mut Context<'_, P>) {
-        for (op, (_, space, key)) in &self.reads {
-            self.ask(Ask::Read { op: op.0, space: *space, key: key.clone() }, cx);
+        for (op, Read { space, key, .. }) in &self.reads {
+            self.ask(Ask::Read { op: *op, space: *space, key: key.clone() }, cx);
         }
         self.commits.keys().for_each(|sequence| self.send_commit(*sequence, cx));
         cx.set_timer(ClientTimer::Repeat, cx.settings.retry_after);
@@ -278,7 +338,11 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
         let last = self.commits.keys().next_back();
         assert!(last.is_none_or(|last| *last <= self.sequence), "a commit has a number given out");
         let asked = self.reads.keys().next_back();
-        assert!(asked.is_none_or(|op| op.0 <= self.ops), "an operation has a number given out");
+        assert!(asked.is_none_or(|op| *op <= self.ops), "a question has a number given out");
+        for Read { op, at, .. } in self.reads.values() {
+            let get = self.gets.get(op).expect("somebody waits for a key that was asked for");
+            assert!(*at < get.values.len() && get.missing > 0, "there is room for its value");
+        }
     }
 }
 

@@ -20,6 +20,12 @@ pub fn search(trial: &Trial, seeds: std::ops::Range<u64>) -> Vec<String> {
     problems
 }
 
+/// Whether a history that the checker judged is among what was wrong: no run that could not be made.
+pub fn breaks(problems: &[String]) -> bool {
+    assert!(problems.iter().all(|it| !it.contains("unexpected errors")), "{problems:?}");
+    problems.iter().any(|it| it.contains("serializable"))
+}
+
 /// Registers a protocol for this test.
 pub fn register<P: Protocol>(name: &'static str, rules: P::Rules) {
     muesli::register_protocol::<P>(name, rules).expect("a name that is free");

@@ -4,9 +4,18 @@
 //! a hash of the key or by ranges; partition `p` is held by the `replicas` repositories from `p`
 //! on, round the ring. A protocol may move partitions elsewhere; it alone knows then where they
 //! are.
-//! Repositories have a home node each. All of it is one immutable value, shared by the nodes that
+//! Repositories have a home node each. Nodes may be at [sites](Sites), and repositories the leaves
+//! of a [tree](Hierarchy), for protocols that go by these. All of it is one immutable value, shared by the nodes that
 //! agree on it. Spaces and homes are decided in different places: each has an epoch of its own,
 //! and of two catalogs the newer of either is [taken](Catalog::newest).
+
+mod hierarchy;
+mod sites;
+mod spaces;
+
+pub use hierarchy::{Hierarchy, InnerNode, NotATree};
+pub use sites::{Sites, TwoSites};
+pub use spaces::{Index, Rule, Space, SpaceOptions};
 
 use std::sync::Arc;
 
@@ -15,46 +24,6 @@ use thiserror::Error;
 use crate::bytes::SmallBytes;
 use crate::ids::{NodeId, REPOSITORIES_MAX, RepositoryId, SpaceId};
 use crate::roles::{Address, Role};
-
-/// How a space finds its keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Index {
-    /// By hash only: point look-ups; scans are refused.
-    Hash,
-    /// By hash and in order: point look-ups as fast, scans allowed; inserts cost a tree's insert
-    /// and about 45 bytes more a key.
-    #[default]
-    Ordered,
-}
-
-/// How a space's keys are dealt to partitions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// By a hash of the key that never changes (XXH3).
-    #[default]
-    Hash,
-    /// By ranges: partition `i` holds the keys from split `i - 1` (included) to split `i`
-    /// (excluded). Splits ascend, and there are fewer of them than partitions.
-    Range(Vec<SmallBytes>),
-}
-
-/// What a space is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SpaceOptions {
-    /// Its index.
-    pub index: Index,
-    /// Its placement rule.
-    pub rule: Rule,
-}
-
-/// A space: a name and its options.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Space {
-    /// Unique name.
-    pub name: String,
-    /// Index and placement.
-    pub options: SpaceOptions,
-}
 
 /// A configuration that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -139,6 +108,11 @@ pub struct Catalog {
     /// Nodes that decide for the coordinators of others, under protocols that have such masters;
     /// none: each decides for itself. Never changed.
     pub masters: Arc<[NodeId]>,
+    /// Where nodes are; known with the placement.
+    pub sites: Sites,
+    /// The tree whose leaves are the repositories, under protocols that validate by one; known with
+    /// the placement.
+    pub hierarchy: Option<Arc<Hierarchy>>,
     spaces: Vec<Space>,
 }
 
@@ -172,6 +146,8 @@ impl Catalog {
             replicas: replicas as u16,
             spread: 1,
             masters: [].into(),
+            sites: Sites::default(),
+            hierarchy: None,
             spaces: Vec::new(),
         })
     }
@@ -191,6 +167,23 @@ impl Catalog {
     /// This catalog of a database where these nodes decide for the coordinators of others.
     pub fn with_masters(self, masters: &[NodeId]) -> Catalog {
         Catalog { masters: masters.into(), ..self }
+    }
+
+    /// This catalog of a database whose nodes are at these sites.
+    pub fn with_sites(self, sites: Sites) -> Catalog {
+        Catalog { sites, ..self }
+    }
+
+    /// This catalog with a tree above its repositories.
+    ///
+    /// # Errors
+    /// It has leaves for other repositories.
+    pub fn with_hierarchy(self, hierarchy: Hierarchy) -> Result<Catalog, NotATree> {
+        let (leaves, repositories) = (hierarchy.leaves(), self.repositories());
+        if leaves != repositories {
+            return Err(NotATree::Leaves { leaves, repositories });
+        }
+        Ok(Catalog { hierarchy: Some(Arc::new(hierarchy)), ..self })
     }
 
     /// Who decides for `coordinator`: one of the masters that have not left, the same for ever as
@@ -247,6 +240,7 @@ impl Catalog {
             newest.leaving = Arc::clone(&other.leaving);
             (newest.replicas, newest.spread) = (other.replicas, other.spread);
             newest.masters = Arc::clone(&other.masters);
+            (newest.sites, newest.hierarchy) = (other.sites.clone(), other.hierarchy.clone());
         }
         if other.coordinators_ever() > self.coordinators_ever() {
             newest.coordinators = Arc::clone(&other.coordinators);
@@ -466,6 +460,19 @@ mod tests {
         assert!(with.without(&masters).master_of(NodeId(0)).is_none());
         let behind = Catalog { placement: 0, ..catalog(3, 1) };
         assert_eq!(behind.newest(&with).map(|it| it.masters), Some(with.masters));
+    }
+
+    #[test]
+    fn sites_and_the_tree_come_with_the_placement() {
+        let homes: Vec<_> = (0..3).map(NodeId).collect();
+        let sites = Sites::new(&[("here", &homes[..2])]).unwrap();
+        let tree = Hierarchy::balanced(3, 2, &homes).unwrap();
+        let with = catalog(3, 1).with_sites(sites.clone()).with_hierarchy(tree.clone()).unwrap();
+        let behind = Catalog { placement: 0, ..catalog(3, 1) };
+        let newest = behind.newest(&with).unwrap();
+        assert_eq!((newest.sites, newest.hierarchy.as_deref()), (sites, Some(&tree)));
+        let refused = catalog(4, 1).with_hierarchy(tree).err();
+        assert_eq!(refused, Some(NotATree::Leaves { leaves: 3, repositories: 4 }));
     }
 
     #[test]

@@ -1,0 +1,230 @@
+//! Topology: a tree whose leaves are the repositories, and whose inner nodes are validators.
+
+use thiserror::Error;
+
+use crate::ids::{NodeId, RepositoryId};
+use crate::wire::{Reader, Wire, WireError};
+use crate::wire_struct;
+
+/// An inner node of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InnerNode {
+    /// Where its validator lives.
+    pub home: NodeId,
+    /// The inner node above it; `None`: it is the root.
+    pub parent: Option<u16>,
+}
+
+wire_struct!(InnerNode { home: NodeId, parent: Option<u16> });
+
+/// The tree. Inner nodes are known by their numbers, from 0.
+///
+/// Invariants: there is one root, from which every inner node is reached, and each leaf hangs from
+/// an inner node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchy {
+    inner: Vec<InnerNode>,
+    /// The inner node above each repository.
+    above: Vec<u16>,
+}
+
+/// Something that is no tree above the repositories.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotATree {
+    /// There is not one root.
+    #[error("a tree has one root: here are {0}")]
+    Roots(usize),
+    /// A parent that there is not.
+    #[error("there is no inner node {0}")]
+    Unknown(u16),
+    /// Inner nodes above each other.
+    #[error("inner node {0} is above itself")]
+    Circle(u16),
+    /// Leaves for other repositories than there are.
+    #[error("the tree has {leaves} leaves for {repositories} repositories")]
+    Leaves {
+        /// How many it has.
+        leaves: usize,
+        /// How many repositories there are.
+        repositories: usize,
+    },
+    /// A width that no tree has.
+    #[error("a tree of {0} children for each inner node: there must be 2 at least")]
+    Width(usize),
+}
+
+impl Hierarchy {
+    /// The tree of these inner nodes, where `above` tells the one above each repository.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn new(inner: Vec<InnerNode>, above: Vec<u16>) -> Result<Hierarchy, NotATree> {
+        let roots = inner.iter().filter(|it| it.parent.is_none()).count();
+        if roots != 1 {
+            return Err(NotATree::Roots(roots));
+        }
+        let mut named = inner.iter().filter_map(|it| it.parent).chain(above.iter().copied());
+        if let Some(unknown) = named.find(|it| usize::from(*it) >= inner.len()) {
+            return Err(NotATree::Unknown(unknown));
+        }
+        let tree = Hierarchy { inner, above };
+        for start in 0..tree.inner.len() as u16 {
+            if tree.path(start).take(tree.inner.len() + 1).count() > tree.inner.len() {
+                return Err(NotATree::Circle(start));
+            }
+        }
+        Ok(tree)
+    }
+
+    /// The lowest tree in which each inner node has at most `width` children, over so many
+    /// repositories; the homes of inner nodes go round `homes`. The root is the last one.
+    ///
+    /// # Errors
+    /// A width below 2, or no repository or home.
+    pub fn balanced(
+        repositories: usize,
+        width: usize,
+        homes: &[NodeId],
+    ) -> Result<Hierarchy, NotATree> {
+        if width < 2 {
+            return Err(NotATree::Width(width));
+        }
+        if repositories == 0 || homes.is_empty() {
+            return Err(NotATree::Roots(0));
+        }
+        let above = (0..repositories).map(|it| (it / width) as u16).collect();
+        let (mut inner, mut level) = (Vec::new(), repositories.div_ceil(width));
+        loop {
+            let first_above = inner.len() + level;
+            let parent = |at: usize| (level > 1).then(|| (first_above + at / width) as u16);
+            let new = |at| {
+                let home = homes[(inner.len() + at) % homes.len()];
+                InnerNode { home, parent: parent(at) }
+            };
+            let made: Vec<_> = (0..level).map(new).collect();
+            inner.extend(made);
+            if level == 1 {
+                return Hierarchy::new(inner, above);
+            }
+            level = level.div_ceil(width);
+        }
+    }
+
+    /// How many repositories it has as leaves.
+    pub fn leaves(&self) -> usize {
+        self.above.len()
+    }
+
+    /// How many inner nodes it has.
+    pub fn inner_nodes(&self) -> u16 {
+        self.inner.len() as u16
+    }
+
+    /// The inner nodes whose validators live on `node`.
+    pub fn living_on(&self, node: NodeId) -> impl Iterator<Item = u16> + '_ {
+        (0..self.inner_nodes()).filter(move |it| self.home(*it) == node)
+    }
+
+    /// Where the validator of an inner node lives.
+    pub fn home(&self, inner: u16) -> NodeId {
+        self.inner[usize::from(inner)].home
+    }
+
+    /// The inner node above another one; `None`: that is the root.
+    pub fn parent(&self, inner: u16) -> Option<u16> {
+        self.inner[usize::from(inner)].parent
+    }
+
+    /// The inner node above a repository.
+    pub fn above(&self, repository: RepositoryId) -> u16 {
+        self.above[usize::from(repository.0)]
+    }
+
+    /// An inner node and those above it, up to the root.
+    pub fn path(&self, inner: u16) -> impl Iterator<Item = u16> + '_ {
+        std::iter::successors(Some(inner), |it| self.parent(*it))
+    }
+
+    /// Whether a repository is below an inner node.
+    pub fn covers(&self, inner: u16, repository: RepositoryId) -> bool {
+        self.path(self.above(repository)).any(|it| it == inner)
+    }
+
+    /// The lowest inner node that [covers](Self::covers) all of these; `None`: there are none.
+    pub fn lowest_above(&self, repositories: &[RepositoryId]) -> Option<u16> {
+        let (first, others) = repositories.split_first()?;
+        let covers_all = |inner: &u16| others.iter().all(|it| self.covers(*inner, *it));
+        self.path(self.above(*first)).find(covers_all)
+    }
+}
+
+impl Wire for Hierarchy {
+    const LEAST_BYTES: usize = 2 * u32::LEAST_BYTES;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.inner.encode(out);
+        self.above.encode(out);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Hierarchy, WireError> {
+        let at = input.position();
+        let (inner, above) = (Wire::decode(input)?, Wire::decode(input)?);
+        Hierarchy::new(inner, above).map_err(|_| WireError::no_variant("tree", at, 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HOMES: [NodeId; 3] = [NodeId(5), NodeId(6), NodeId(7)];
+
+    #[test]
+    fn paths_meet_at_the_lowest_inner_node_above_all() {
+        let tree = Hierarchy::balanced(4, 2, &HOMES).unwrap();
+        assert_eq!((tree.inner_nodes(), tree.leaves()), (3, 4));
+        let lowest = |all: &[u16]| {
+            let all: Vec<_> = all.iter().copied().map(RepositoryId).collect();
+            tree.lowest_above(&all)
+        };
+        assert_eq!((lowest(&[0, 1]), lowest(&[3, 2]), lowest(&[1])), (Some(0), Some(1), Some(0)));
+        assert_eq!((lowest(&[1, 2]), lowest(&[])), (Some(2), None));
+        assert!(tree.covers(1, RepositoryId(2)) && !tree.covers(0, RepositoryId(2)));
+        assert_eq!(tree.path(0).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(tree.living_on(NodeId(6)).collect::<Vec<_>>(), [1]);
+        let mut bytes = Vec::new();
+        tree.encode(&mut bytes);
+        assert_eq!(Hierarchy::decode_all(&bytes), Ok(tree));
+    }
+
+    #[test]
+    fn what_is_no_tree_is_refused() {
+        let node = |parent| InnerNode { home: NodeId(0), parent };
+        let new = |inner: &[Option<u16>], above: &[u16]| {
+            Hierarchy::new(inner.iter().copied().map(node).collect(), above.to_vec()).err()
+        };
+        assert_eq!(new(&[], &[]), Some(NotATree::Roots(0)));
+        assert_eq!(new(&[None, None], &[0]), Some(NotATree::Roots(2)));
+        assert_eq!(new(&[None], &[1]), Some(NotATree::Unknown(1)));
+        assert_eq!(new(&[None, Some(2), Some(1)], &[0]), Some(NotATree::Circle(1)));
+        assert_eq!(Hierarchy::balanced(4, 1, &HOMES).err(), Some(NotATree::Width(1)));
+        assert_eq!(Hierarchy::balanced(0, 2, &HOMES).err(), Some(NotATree::Roots(0)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_root_of_a_balanced_tree_covers_all(count in 1usize..40, width in 2usize..6) {
+            let tree = Hierarchy::balanced(count, width, &HOMES).unwrap();
+            let root = tree.inner_nodes() - 1;
+            prop_assert_eq!(tree.parent(root), None);
+            let all: Vec<_> = (0..count as u16).map(RepositoryId).collect();
+            prop_assert!(all.iter().all(|it| tree.covers(root, *it)));
+            for inner in 0..tree.inner_nodes() {
+                let nodes = (0..tree.inner_nodes()).filter(|it| tree.parent(*it) == Some(inner));
+                let leaves = all.iter().filter(|it| tree.above(**it) == inner).count();
+                prop_assert!((1..=width).contains(&(nodes.count() + leaves)));
+            }
+        }
+    }
+}
