@@ -42,8 +42,8 @@ pub trait Broadcast: Clone + Debug + Send + Sync + 'static {
     fn replay(&mut self, record: Self::Record);
     /// The commands from a position on whose order is known here, without gaps.
     fn ordered_from(&self, position: u64) -> impl Iterator<Item = (u64, &Command)>;
-    /// How many commands are submitted here and not known to be ordered.
-    fn unordered(&self) -> usize;
+    /// How much of what is known here is not done everywhere, as far as is known here.
+    fn unfinished(&self) -> usize;
     /// Panics where an invariant does not hold.
     fn assert_invariants(&self);
 }
@@ -222,8 +222,9 @@ impl Broadcast for Sequencer {
         in_a_row.map(|((at, command), _)| (*at, command))
     }
 
-    fn unordered(&self) -> usize {
-        self.submitted.len()
+    fn unfinished(&self) -> usize {
+        let is_behind = |(_, applied): &&(u64, u64)| self.site == 0 && *applied < self.known;
+        self.submitted.len() + self.sites.iter().filter(is_behind).count()
     }
 
     fn assert_invariants(&self) {

@@ -140,7 +140,7 @@ impl<B: Broadcast, C: Certify> Service<Ordered<B, C>> for Orderer<B, C> {
     }
 
     fn unfinished(&self) -> usize {
-        self.broadcast.as_ref().map_or(0, Broadcast::unordered)
+        self.broadcast.as_ref().map_or(0, Broadcast::unfinished)
     }
 
     fn assert_invariants(&self) {
