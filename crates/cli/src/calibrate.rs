@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::tz::TimeZone;
-use muesli_protocols::score::Score;
-use muesli_sim::calibrate::measure;
 use muesli_sim::costs::Costs;
+use muesli_workloads::calibration;
 
 #[derive(Args, Clone, Debug)]
 struct CalibrateOptions {
@@ -38,7 +37,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let path = options.out.unwrap_or_else(|| format!("calibration-{date}.txt").into());
     // Here and below: a reader that has gone away is no matter.
     let progress = |part: &str| drop(writeln!(stderr(), "measuring {part} ..."));
-    let costs = measure::<Score>(progress).context("cannot measure")?;
+    let costs = calibration::measured(progress).context("cannot measure")?;
     let text = table(&costs, &date);
     let _ = write!(stdout(), "{text}");
     let told = || format!("cannot write the figures to {}", path.display());

@@ -5,12 +5,13 @@
 //! [`vacation`] and those on [`home`] copies. They are written once against [`muesli::Db`];
 //! [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under faults, and
 //! [`history`] turns what was recorded into what the checker judges. A [`trial`] does all of that
-//! with one seed.
+//! with one seed; [`calibration`] measures what the simulator's costs stand on.
 
 pub mod append;
 pub mod available;
 pub mod background;
 pub mod bank;
+pub mod calibration;
 pub mod chance;
 pub mod connected;
 pub mod counter_service;

@@ -71,8 +71,16 @@ impl Layout {
             changes: u64::from_le_bytes(parts[1]),
             units: i64::from_le_bytes(parts[2]),
         };
-        let whole = fields.chunks(8).zip(words(record.number)).all(|(a, b)| *a == b[..a.len()]);
-        if whole { Ok(record) } else { Err(wrong("with the fields of another")) }
+        // Word by word: a call to compare each eight bytes was up to half of a run's time.
+        let (whole, rest) = fields.as_chunks::<8>();
+        let mut wanted = words(record.number);
+        let is_whole = whole.iter().zip(&mut wanted).all(|(found, word)| *found == word);
+        let last = wanted.next().unwrap_or_default();
+        if is_whole && *rest == last[..rest.len()] {
+            Ok(record)
+        } else {
+            Err(wrong("with the fields of another"))
+        }
     }
 }
 
