@@ -232,8 +232,8 @@ impl Db {
 
     /// The same session, with strictly serializable transactions: those that only read are
     /// validated as updates are, and see everything that was committed before they began. Under
-    /// `repeatable-read`, and under Granola, whose order keeps real time only as far as the servers' clocks
-    /// agree, they are what all transactions are.
+    /// `repeatable-read`, and under Granola, whose order keeps real time only as far as the
+    /// servers' clocks agree, they are what all transactions are.
     pub fn strict(&self) -> Db {
         Db { options: TxnOptions { strict: true, ..self.options }, ..self.clone() }
     }
