@@ -9,6 +9,7 @@ mod driver_messages;
 mod files;
 mod groups;
 mod logs;
+mod pages;
 mod stopping;
 mod strangers;
 mod torture;
