@@ -21,8 +21,8 @@ use muesli_protocols::{Choice, NAMES, choose};
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::Strangers;
-use muesli_workloads::embedded::Length;
 use muesli_workloads::available;
+use muesli_workloads::embedded::Length;
 use muesli_workloads::simulated::{self, Simulated, Upkeep, is_promised, promise};
 use muesli_workloads::tally::Tallies;
 

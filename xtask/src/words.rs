@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     fn what_is_said_is_no_code() {
-        let text = "let a = \"b \\\" c \\\n d\"; // e \"f\"\n/// g\nlet h: &'static str = r#\"i \"j\"#;\n\
-                    let k = ['\"', '\\'', 'l'];";
+        let text = "let a = \"b \\\" c \\\n d\"; // e \"f\"\n/// g\n\
+                    let h: &'static str = r#\"i \"j\"#;\nlet k = ['\"', '\\'', 'l'];";
         let (code, said) = split_rust(text);
         let code: String = code.split_whitespace().collect();
         assert_eq!(code, "leta=;leth:&'staticstr=;letk=[,,];");

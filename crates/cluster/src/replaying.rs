@@ -1,8 +1,8 @@
 //! A node gets back what its log holds, at its start.
 //!
-//! LogReading, checking and decoding a record take about as long as applying it. So a thread reads the
-//! log and hands over decoded records, some hundred at a time, and whoever starts the node applies
-//! them. What is under way between the two is bounded; the order is that of the log.
+//! LogReading, checking and decoding a record take about as long as applying it. So a thread reads
+//! the log and hands over decoded records, some hundred at a time, and whoever starts the node
+//! applies them. What is under way between the two is bounded; the order is that of the log.
 //!
 //! Either side may find that the log makes no sense. The reader says where; if a piece of a
 //! checkpoint cannot be restored, the reader notices by its next step that nobody listens any more,

@@ -117,8 +117,8 @@ pub enum Error {
     /// The space does not exist, or cannot do this.
     #[error("{0}")]
     Space(String),
-    /// The space is of another database: each has its own, also under the same name. (Connections to
-    /// one cluster share its spaces.)
+    /// The space is of another database: each has its own, also under the same name. (Connections
+    /// to one cluster share its spaces.)
     #[error("space number {space} is of another database; ask this one for it by `Db::space`")]
     OtherDatabase {
         /// The space's number in its own database.

@@ -47,10 +47,10 @@ pub struct Options {
     /// Whether what transactions do is recorded, to be checked; see
     /// [`Db::close`](crate::Db::close).
     pub history: bool,
-    /// Which transactions are recorded whole, where they are: [`Sampling::one_in`] a number of them,
-    /// by their ids. Of the others it is recorded what they wrote, so that the history has whoever
-    /// wrote what the sampled ones have read. The checker finds no violation in it that is false,
-    /// and may miss some ([`Sampling`]).
+    /// Which transactions are recorded whole, where they are: [`Sampling::one_in`] a number of
+    /// them, by their ids. Of the others it is recorded what they wrote, so that the history has
+    /// whoever wrote what the sampled ones have read. The checker finds no violation in it that is
+    /// false, and may miss some ([`Sampling`]).
     pub sampling: Sampling,
     /// When the database is closed, transactions that are open then may take so long to end; those
     /// that have not are aborted.

@@ -1,9 +1,9 @@
 //! What simulated nodes run on: their processor and their network.
 //!
-//! [`MachineModel::measured`] is this project's own node on the machine where it was calibrated. The
-//! others stand for the clusters of two papers, so that their figures can be set beside ours. The
-//! papers name processors and networks and print no costs, so the costs here are **estimates, made
-//! before any figure was run and not fitted to one**:
+//! [`MachineModel::measured`] is this project's own node on the machine where it was calibrated.
+//! The others stand for the clusters of two papers, so that their figures can be set beside ours.
+//! The papers name processors and networks and print no costs, so the costs here are **estimates,
+//! made before any figure was run and not fitted to one**:
 //!
 //! * A message costs about 100 µs of a 2.13 GHz core, both ends together: what a remote call
 //!   through a Java group-communication stack of that time costs in marshalling, system calls and

@@ -11,6 +11,7 @@ mod groups;
 mod help;
 mod logs;
 mod reproduce;
+mod pages;
 mod stopping;
 mod strangers;
 mod suggestions;

@@ -1,8 +1,8 @@
 //! What transactions did, as histories need it: compact, appended once per transaction.
 //!
 //! The recorder belongs to the driver, not to the node, so that it outlives a crash. It knows
-//! nothing of formats: `muesli-check` reads what it collected. It keeps all transactions, or a share
-//! of them and the [footprints](sampling) of the others.
+//! nothing of formats: `muesli-check` reads what it collected. It keeps all transactions, or a
+//! share of them and the [footprints](sampling) of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;

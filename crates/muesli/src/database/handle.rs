@@ -138,6 +138,16 @@ impl Db {
         crate::embedded::open(options)
     }
 
+    /// A database that is this process's own.
+    pub(crate) fn of_process(
+        database: u64,
+        catalog: Arc<Catalog>,
+        how: (Retry, Procedures),
+        away: Option<Box<dyn Away>>,
+    ) -> Db {
+        Db::new((database, Origin::process(database)), catalog, how, away)
+    }
+
     pub(crate) fn new(
         (database, origin): (u64, Origin),
         catalog: Arc<Catalog>,
@@ -169,8 +179,7 @@ impl Db {
     /// A handle for client tasks that a driver of its own polls, such as the simulator: its
     /// operations work only there.
     pub fn for_driver(database: u64, catalog: Arc<Catalog>, retry: Retry) -> Db {
-        let named = (database, Origin::process(database));
-        Db::new(named, catalog, (retry, Procedures::default()), None)
+        Db::of_process(database, catalog, (retry, Procedures::default()), None)
     }
 
     fn in_new_session(
@@ -232,8 +241,8 @@ impl Db {
 
     /// The same session, with strictly serializable transactions: those that only read are
     /// validated as updates are, and see everything that was committed before they began. Under
-    /// `repeatable-read`, and under Granola, whose order keeps real time only as far as the servers' clocks
-    /// agree, they are what all transactions are.
+    /// `repeatable-read`, and under Granola, whose order keeps real time only as far as the
+    /// servers' clocks agree, they are what all transactions are.
     pub fn strict(&self) -> Db {
         Db { options: TxnOptions { strict: true, ..self.options }, ..self.clone() }
     }

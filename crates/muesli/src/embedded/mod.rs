@@ -27,7 +27,6 @@ use muesli_core::{Catalog, NodeId, Protocol, Recorder, Settings, Together};
 use muesli_protocols::Choice;
 use protocols::start_named;
 
-use crate::data::space::Origin;
 use crate::database::handle::{Away, Db, Job, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
@@ -187,8 +186,8 @@ fn start<P: Protocol>(
     }
     let serving = loops - options.masters;
     let away = Loops { serving, doors, closing, threads: Mutex::new(threads) };
-    let db = Db::new(
-        (database, Origin::process(database)),
+    let db = Db::of_process(
+        database,
         catalog,
         (options.retry, options.procedures.clone()),
         Some(Box::new(away)),

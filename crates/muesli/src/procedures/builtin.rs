@@ -305,8 +305,8 @@ pub fn number(bytes: &SmallBytes) -> Option<i64> {
     bytes.as_slice().try_into().ok().map(i64::from_le_bytes)
 }
 
-/// Adds to a number; it wraps. A value that is no number is left as it is: this procedure must never
-/// refuse.
+/// Adds to a number; it wraps. A value that is no number is left as it is: this procedure must
+/// never refuse.
 #[derive(Debug)]
 pub struct Add;
 

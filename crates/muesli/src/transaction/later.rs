@@ -1,9 +1,10 @@
 //! What a transaction leaves to its turn: actions on keys, procedures on several, and what they
 //! give.
 //!
-//! Where the protocol can (`bumper`, `bumper-delaying`, `bumper-reconciled`), a delayed action is done as
-//! its transaction commits, on whatever is there then, and actions on one key do not conflict with
-//! each other. Elsewhere it is done at once, as reads and writes; the program is the same.
+//! Where the protocol can (`bumper`, `bumper-delaying`, `bumper-reconciled`), a delayed action is
+//! done as its transaction commits, on whatever is there then, and actions on one key do not
+//! conflict with each other. Elsewhere it is done at once, as reads and writes; the program is the
+//! same.
 //!
 //! An action may be asked what it gave. It tells when the transaction has committed, so the body
 //! has a [`Promised`] answer only, which the [`Results`] of the commit redeem:
@@ -134,8 +135,8 @@ impl Tx {
     /// # Errors
     /// As [`get`](Self::get) and [`put`](Self::put); [`Error::Space`] where there is no such
     /// action; [`Error::Procedure`] where it cannot be done on what is there: a number is added to
-    /// what is none, or it panicked. Where it was left to its turn, and found then what it cannot be
-    /// done on, only its answer says so; the key is left as it is.
+    /// what is none, or it panicked. Where it was left to its turn, and found then what it cannot
+    /// be done on, only its answer says so; the key is left as it is.
     pub async fn later(
         &self,
         space: Space,

@@ -1,4 +1,5 @@
-//! Histories of a share of the transactions; [`muesli_core::recorder::sampling`] says what they prove.
+//! Histories of a share of the transactions; [`muesli_core::recorder::sampling`] says what they
+//! prove.
 
 use std::collections::BTreeSet;
 

@@ -266,7 +266,8 @@ mod tests {
                 (40..48).map(|number| (number, Record::first(number))).collect();
             let mut expected = 0;
             for (place, kind, many) in steps {
-                let change = [YcsbChange::Delete, YcsbChange::Insert, YcsbChange::Move(many)][kind as usize];
+                let changes = [YcsbChange::Delete, YcsbChange::Insert, YcsbChange::Move(many)];
+                let change = changes[kind as usize];
                 let records: Vec<Record> = group.values().copied().collect();
                 let (writes, changes) = plan(&records, 40, 8, place, change);
                 expected += changes;
