@@ -87,6 +87,7 @@ impl Names {
             return None;
         }
         let place = holders.iter().position(|it| *it == order.from)?;
+        assert_ne!(order.from, order.to, "a partition moves to where it is");
         holders[place] = order.to;
         assert!(!holders.contains(&order.from), "{:?} gives a partition and keeps it", order.from);
         Some(Owners { epoch, holders })
