@@ -52,6 +52,7 @@ impl Asking {
     pub fn hear(&mut self, repository: RepositoryId, asked: Nanos, clients: &[ClientsUntil]) {
         if asked == self.asked && self.missing.remove(&repository) {
             let clients: BTreeSet<&ClientsUntil> = clients.iter().collect();
+            assert!(self.clients.len() <= CLIENTS_ASKED_MAX, "asked about too many clients");
             self.clients.retain(|client| clients.contains(client));
         }
     }

@@ -22,6 +22,7 @@ pub mod gmu;
 pub mod granola;
 pub mod non_genuine_multiversioning;
 pub mod repeatable_read;
+mod sabotage;
 pub mod score;
 mod sizes;
 pub mod two_phase;

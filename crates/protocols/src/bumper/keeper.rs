@@ -157,6 +157,8 @@ impl Keeper {
             read.max(head).max(low)
         };
         standing.floor = standing.floor.max(floor);
+        let is_above = self.rules.by_flags() || standing.floor >= head;
+        assert!(is_above, "an update may lie below the version {head} that it replaces");
     }
 
     pub(super) fn note_written(&mut self, (space, key): Key<'_>, place: Place) {
@@ -196,5 +198,7 @@ impl Keeper {
         while self.warped.first().is_some_and(|(at, ..)| *at <= low) {
             self.warped.pop_first();
         }
+        let first = self.warped.first().map_or(Timestamp::MAX, |(at, ..)| *at);
+        assert!(first > low, "{first} lies in the past, below the watermark {low}");
     }
 }

@@ -1,8 +1,7 @@
 //! The rules of GMU.
 
+use crate::sabotage::{Broken, Sabotage, breakable};
 use crate::two_phase;
-use crate::two_phase::policy::Sabotage;
-use crate::two_phase::policy::sabotage::{Broken, breakable};
 
 breakable! {
     /// What GMU keeps to beside its family's rules. Each protects it alone.

@@ -161,6 +161,7 @@ impl Time<Vectors> for VectorTime {
             snapshot.mark(self.me);
             assert!(reading.snapshot.clock.is_within(&snapshot.clock), "a snapshot that falls");
         }
+        assert!(snapshot.answered.contains(&self.me), "a read that was answered by nobody");
         Ok(snapshot)
     }
 
@@ -419,5 +420,37 @@ impl Time<Vectors> for VectorTime {
         let proposed = self.turn(txn, &yes.vector);
         let turn = decided.map_or(proposed, |place| self.turn(txn, &place.vector));
         turn >= proposed && !self.queue.is_taken(turn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time() -> VectorTime {
+        let mut time = <VectorTime as Time<Vectors>>::new(RepositoryId(0), &Rules::default());
+        let mut vector = VectorClock::default();
+        vector.set(RepositoryId(0), Number { counter: 5, by: TxnId::default() });
+        time.log.add(vector, Vec::new());
+        Time::<Vectors>::assert_invariants(&time);
+        time
+    }
+
+    #[test]
+    #[should_panic(expected = "5 was collected, and is read at 0")]
+    fn what_is_collected_above_the_watermark_is_noticed() {
+        let mut time = time();
+        let most_recent = time.log.most_recent().clone();
+        time.log.collect(&most_recent);
+        Time::<Vectors>::assert_invariants(&time);
+    }
+
+    #[test]
+    #[should_panic(expected = "7 is queued, and may be given again")]
+    fn a_number_that_may_be_given_again_is_noticed() {
+        let mut time = time();
+        let txn = TxnId::default();
+        time.queue.propose(Turn { number: Number { counter: 7, by: txn }, txn }, Owner(0));
+        Time::<Vectors>::assert_invariants(&time);
     }
 }

@@ -47,7 +47,7 @@ mod rules;
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use rules::{LockingExit, Rules};
+pub use rules::{LockingExit, Ordering, Rule, Rules, SharedData};
 
 /// The protocol.
 #[derive(Clone, Copy, Debug)]
@@ -96,11 +96,11 @@ impl Protocol for Granola {
     /// time as far as clocks agree (4.4.3), which is no promise. A minitransaction holds all its
     /// locks from before its decision until after it, whatever the clocks say.
     fn offers_strict(rules: &Rules) -> bool {
-        rules.master
+        rules.has_master()
     }
 
     fn has_masters(rules: &Rules) -> bool {
-        rules.master
+        rules.has_master()
     }
 
     fn is_for_all(_: &Message) -> bool {

@@ -18,7 +18,7 @@
 //! Each uses those above it only:
 //!
 //! * [`policy`] has what a protocol or its user chooses, and the rules that tests break;
-//! * [`message`] has all messages and log records, `wire` their bytes;
+//! * [`message`] has all messages and log records, `wire` their bytes, `sizes` how long they are;
 //! * [`time`] is what a repository knows of time, [`scalar`] the one of a single timestamp;
 //! * `table` keeps the transactions that are prepared at a repository, and how others ended;
 //! * `shown_votes` are the votes that a client shows with the end of its transaction;
@@ -42,6 +42,7 @@ pub mod participant;
 pub mod policy;
 pub mod scalar;
 mod shown_votes;
+mod sizes;
 mod table;
 pub mod time;
 mod variant;

@@ -13,7 +13,7 @@ use muesli_core::{
 use muesli_protocols::granola::message::{
     Agreement, Ballot as Vouched, Install, Message as Said, Part, Request, Shown, Task,
 };
-use muesli_protocols::granola::{Granola, Rules};
+use muesli_protocols::granola::{Granola, Ordering, Rules};
 use muesli_protocols::score::{Score, Snapshots};
 use muesli_protocols::two_phase::message::{Ballot, Message, Mostly, Prepare, Vote};
 
@@ -383,8 +383,8 @@ fn a_client_that_settles_too_early_does_not_part_copies_that_voted() {
         pair.cut = true;
         pair.ask(1, &BOTH, "new", 1);
         // Without a master, the second one has both votes; the vote of its own is lost.
-        let done = if rules.master { 0 } else { 1 };
-        if rules.master {
+        let done = if rules.ordering == Ordering::Master { 0 } else { 1 };
+        if rules.ordering == Ordering::Master {
             assert_eq!(pair.decide(0, pair.place()), Ok(()));
         }
         pair.wait(Nanos::from_millis(1));

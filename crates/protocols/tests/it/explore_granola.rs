@@ -4,7 +4,8 @@
 use std::io::Write;
 
 use muesli_check::Level;
-use muesli_protocols::granola::{Granola, LockingExit, Rules};
+use muesli_protocols::granola::{Granola, LockingExit, Ordering, Rule, Rules};
+use muesli_protocols::two_phase::Sabotage;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::Call;
@@ -162,7 +163,7 @@ fn one_fault_under_a_master_on_a_node_of_its_own() {
 fn with_a_master_of_its_own_that_does_not_wait_the_checker_notices() {
     let pair = apart(of(Rules::sinfonia(), &[TAKE_AB_AT_1, LOOK_A_AT_2]));
     let pair = Scope { before: vec![BUMP_A_AT_1], ..pair };
-    breaks(|rules| rules.master_waits = false, &pair);
+    breaks(|rules| rules.set(Rule::MasterWaits, false), &pair);
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn rings() {
 #[test]
 fn three() {
     let with = |locking_exit, third| {
-        let rules = Rules { locking_exit, ..Rules::default() };
+        let rules = Rules::default().with_locking_exit(locking_exit);
         after_one(of(rules, &[BUMP_AB_AT_0, TAKE_AB_AT_1, third]))
     };
     let three = [
@@ -194,7 +195,10 @@ fn with_faults(rules: Rules) -> Vec<OneRound> {
         for pair in
             [[BUMP_AB_AT_0, BUMP_A_AT_1], [BUMP_AB_AT_0, BUMP_AB_AT_1], [TAKE_AB_AT_1, BUMP_A_AT_1]]
         {
-            if rules.always_locks && pair[1] == BUMP_AB_AT_1 && matches!(fault, Fault::Crash(_)) {
+            if matches!(rules.ordering, Ordering::Locks | Ordering::Master)
+                && pair[1] == BUMP_AB_AT_1
+                && matches!(fault, Fault::Crash(_))
+            {
                 continue; // Two that are tried again and again: more than a test has time for.
             }
             let scope = after_one(of(rules, &pair));
@@ -285,7 +289,7 @@ fn who_is_run_at_the_same_time() {
 fn with_those_run_together_that_conflict_the_checker_notices() {
     for rules in [Rules::default(), Rules::out_of_order()] {
         let pair = Scope { together: 2, ..of(rules, &[BUMP_A_AT_1, BUMP_A_AT_2]) };
-        breaks(|rules| rules.parallel_apart = false, &pair);
+        breaks(|rules| rules.set(Rule::ParallelApart, false), &pair);
     }
 }
 
@@ -302,7 +306,7 @@ fn who_tells_what_it_has() {
         [SHARE_AB_AT_2, TAKE_AB_AT_1],
         [SHARE_AB_AT_2, LOOK_AB_AT_0],
     ];
-    let rules = Rules { data_in_votes: true, ..Rules::default() };
+    let rules = Rules::telling();
     let of_pair = |pair: &[Program; 2]| after_one(of(rules, pair));
     let mut scopes: Vec<_> = pairs.iter().map(of_pair).collect();
     for fault in [Fault::Crash(0), Fault::Lose, Fault::Repeat] {
@@ -323,37 +327,40 @@ fn two() -> OneRound {
 
 #[test]
 fn without_the_order_of_timestamps_the_checker_notices() {
-    breaks(|rules| rules.in_order = false, &ahead(two()));
+    breaks(|rules| rules.set(Rule::InOrder, false), &ahead(two()));
 }
 
 #[test]
 fn without_what_sessions_have_seen_the_checker_notices() {
     let pair = [BUMP_AB_AT_0, LOOK_B_THEN_A_AT_2];
-    breaks(|rules| rules.carries_floor = false, &ahead(of(Rules::default(), &pair)));
+    breaks(|rules| rules.set(Rule::CarriesFloor, false), &ahead(of(Rules::default(), &pair)));
 }
 
 #[test]
 fn without_a_look_at_what_its_session_has_seen_a_reader_is_noticed() {
     let pair = [BUMP_AB_AT_0, LOOK_B_THEN_A_AT_2];
-    breaks(|rules| rules.readers_check = false, &ahead(of(Rules::default(), &pair)));
+    breaks(|rules| rules.set(Rule::ReadersCheck, false), &ahead(of(Rules::default(), &pair)));
 }
 
 #[test]
 fn with_bounds_of_votes_out_of_order_the_checker_notices() {
     let lossy = Scope { fault: Some(Fault::Lose), ..after_one(two()) };
-    breaks(|rules| rules.bounds_in_order = false, &lossy);
+    breaks(|rules| rules.set(Rule::BoundsInOrder, false), &lossy);
 }
 
 #[test]
 fn with_who_passes_those_it_conflicts_with_the_checker_notices() {
     let three = [BUMP_AB_AT_1, BUMP_AB_AT_0, LOOK_A_THEN_B_AT_2];
-    breaks(|rules| rules.out_of_order_apart = false, &ahead(of(Rules::out_of_order(), &three)));
+    breaks(
+        |rules| rules.set(Rule::OutOfOrderApart, false),
+        &ahead(of(Rules::out_of_order(), &three)),
+    );
 }
 
 #[test]
 fn without_locks_for_what_was_voted_on_the_checker_notices() {
     breaks(
-        |rules| rules.locks_queued = false,
+        |rules| rules.set(Rule::LocksQueued, false),
         &ahead(of(Rules::default(), &[BUMP_AB_AT_0, TAKE_AB_AT_1])),
     );
 }

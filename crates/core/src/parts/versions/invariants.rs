@@ -1,6 +1,7 @@
 //! What a store promises of itself, checked over all of it.
 
-use super::{Entry, NIL, Versions, len};
+use super::{Entry, NIL, Versions};
+use crate::bytes::SmallBytes;
 use crate::ids::Timestamp;
 
 impl Versions {
@@ -19,7 +20,7 @@ impl Versions {
             let chain = self.assert_chain(entry);
             older += chain.0;
             older_bytes += chain.1;
-            bytes += entry.key.len() + len(entry.value.as_ref());
+            bytes += entry.key.len() + entry.value.as_ref().map_or(0, SmallBytes::len);
         }
         assert_eq!(self.older.len() - self.free_older.len(), older, "versions that were replaced");
         assert_eq!(self.older_bytes, older_bytes, "bytes of what was replaced");
@@ -41,7 +42,8 @@ impl Versions {
             assert!(older.at < above, "{:?} at {} follows {above}", entry.key, older.at);
             assert!(older.at > Timestamp::ZERO, "{:?} has a version of nobody", entry.key);
             (above, next) = (older.at, older.older);
-            (count, bytes) = (count + 1, bytes + len(older.value.as_ref()));
+            count += 1;
+            bytes += older.value.as_ref().map_or(0, SmallBytes::len);
         }
         (count, bytes)
     }

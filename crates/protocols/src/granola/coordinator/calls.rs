@@ -1,5 +1,6 @@
 //! One-round transactions as clients ask for them: who takes part, how they agree, what came of it.
 
+use crate::granola::rules::SharedData;
 use muesli_core::parts::locator::Locator;
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, Refuses};
 use muesli_core::recorder::{Operations, Status, TxnRecord};
@@ -159,7 +160,8 @@ impl Coordinator {
                 return Err(Failure::Procedure(text.to_owned()));
             }
             (Class::Auto | Class::Single | Class::Independent, _)
-                if self.rules.master || declared.tells && !self.rules.data_in_votes =>
+                if self.rules.has_master()
+                    || declared.tells && self.rules.shared_data == SharedData::Coordinated =>
             {
                 Agreement::Coordinated
             }
@@ -307,4 +309,23 @@ pub(super) fn other_reader(request: &Request, catalog: &Catalog) -> Option<Repos
     let place = all.iter().position(|it| it == now)?;
     let next = all[(place + 1) % all.len()];
     (next != *now).then(|| Repositories::from_iter([next]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::granola::message::Owners;
+
+    #[test]
+    #[should_panic(expected = "partition 0 is nowhere")]
+    fn a_partition_that_nobody_holds_is_noticed() {
+        let nodes = [NodeId(0)];
+        let catalog = Catalog::new(&nodes, 1, &nodes).expect("it can be");
+        let part = |owners| Part { partition: 0, owners, task: Task::Names };
+        let of = |part| participants_of(&[part], Holders::All, &catalog);
+        assert_eq!(of(part(None))[..], [RepositoryId(0)]);
+        of(part(Some(Arc::new(Owners { epoch: 1, holders: Repositories::new() }))));
+    }
 }

@@ -15,6 +15,7 @@
 //! and another repository may show it what is older. Departure: caches are not nodes that serve
 //! others, but live in the processes that read.
 
+use crate::granola::rules::Rule;
 use std::collections::BTreeMap;
 
 use muesli_core::wire::WireError;
@@ -73,7 +74,7 @@ impl Coordinator {
         copy.used = now;
         let (mut end, noted) = copy.participant.read_as_copy(request, cx)?;
         if let End::Done { at, .. } = &mut end
-            && !self.rules.copies_tell
+            && !self.rules.keeps(Rule::CopiesTell)
         {
             *at = request.floor;
         }
@@ -177,5 +178,33 @@ impl Copy {
             }
             News::Piece { .. } | News::Changes { .. } => Ok(false),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::granola::Rules;
+    use muesli_core::Settings;
+
+    fn copies(streams: u64) -> Copies {
+        let participant =
+            Participant::new(RepositoryId(2), &Settings::default(), &Rules::default());
+        let has = Followed { stream: 1 << 32 | 5, pieces: 0, upto: Timestamp::ZERO };
+        let copy = Copy { participant, has, heard: Nanos(0), used: Nanos(0) };
+        Copies { all: BTreeMap::from([(RepositoryId(2), copy)]), streams, timer_set: true }
+    }
+
+    #[test]
+    #[should_panic(expected = "attempt 5, of 4")]
+    fn an_attempt_that_was_not_begun_is_noticed() {
+        copies(5).assert_invariants();
+        copies(4).assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody looks after copies")]
+    fn a_timer_that_is_not_set_is_noticed() {
+        Copies { timer_set: false, ..copies(5) }.assert_invariants();
     }
 }

@@ -111,3 +111,96 @@ impl Slot {
         assert_eq!(self.sets.reads.len(), self.seen.len(), "keys that were read, once each");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::contract::Put;
+    use muesli_core::{
+        Abort, Address, Catalog, Effects, Failure, NodeId, RepositoryId, Settings, SpaceId, Step,
+        Timestamp, TxnId, TxnOptions,
+    };
+
+    use super::super::{Context, Verdict};
+    use super::*;
+    use crate::granola::Rules;
+    use crate::granola::message::{Agreement, Few, Found, Part, PartAnswer, Request, Task};
+
+    const SPACE: SpaceId = SpaceId(0);
+
+    fn run(run: impl FnOnce(&mut Coordinator, Txn, &mut Context<'_>)) -> Coordinator {
+        let nodes = [NodeId(0)];
+        let catalog = Catalog::new(&nodes, 1, &nodes).expect("it can be");
+        let (settings, effects) = (Settings::default(), &mut Effects::default());
+        let me = Address::coordinator(NodeId(1));
+        let cx = &mut Context { me, catalog: &catalog, settings: &settings, effects };
+        let mut all: Coordinator = muesli_core::Coordinator::new(NodeId(1), 1, &Rules::default());
+        let txn = all.on_begin(TxnOptions::default(), cx);
+        all.check_invariants();
+        run(&mut all, txn, cx);
+        all
+    }
+
+    fn request(sequence: u64) -> Request {
+        let task = Task::Read(vec![(SPACE, "key".into())]);
+        Request {
+            txn: TxnId { node: NodeId(1), incarnation: 1, sequence },
+            settled_below: 1,
+            floor: Timestamp::ZERO,
+            agreement: Agreement::Alone,
+            read_only: true,
+            nearby: false,
+            master: None,
+            participants: [RepositoryId(0)].into_iter().collect(),
+            parts: [Part { partition: 0, owners: None, task }].into_iter().collect(),
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "257 failures")]
+    fn failures_beyond_their_bound_are_noticed() {
+        let mut all = run(|_, _, _| {});
+        let failure = (Txn { slot: 9, generation: 0 }, Failure::Aborted(Abort::Locked));
+        all.failed = vec![failure; FAILED_MAX + 1].into();
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "operation 1 waited for nothing")]
+    fn an_answer_that_nobody_waited_for_is_noticed() {
+        run(|all, txn, cx| {
+            let Step::Wait(op) = all.on_get(txn, SPACE, &"key".into(), cx) else {
+                panic!("it is read elsewhere")
+            };
+            all.check_invariants();
+            all.operations.get_mut(op.0).expect("it waits").waiting = 0;
+            let (version, collected) = (Timestamp(3), Timestamp::ZERO);
+            let found = PartAnswer::Found(vec![Found { version, value: None, collected }]);
+            let verdict = Verdict::Done(Timestamp(3), Few::from_iter([(0, found)]));
+            all.on_read_end(op, &request(1), verdict, cx);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "n1.1-2 settles itself")]
+    fn a_transaction_that_settles_itself_is_noticed() {
+        run(|all, txn, cx| {
+            all.ask(request(9), Purpose::Names, cx);
+            all.sequence = 1;
+            let (key, value) = ("key".into(), Some("value".into()));
+            let put = Put { space: SPACE, key, value, may_wait: false };
+            assert_eq!(all.on_put(txn, put, cx), Ok(()));
+            let _ = all.on_commit(txn, cx);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody looks after requests")]
+    fn requests_that_nobody_looks_after_are_noticed() {
+        let mut all = run(|all, txn, cx| {
+            let _ = all.on_get(txn, SPACE, &"key".into(), cx);
+        });
+        all.check_invariants();
+        all.sweep_timer_set = false;
+        all.check_invariants();
+    }
+}

@@ -28,6 +28,7 @@ impl Coordinator {
         if request.agreement != Agreement::Alone || cx.catalog.home(repository) != self.id {
             return None;
         }
+        assert_eq!(request.participants.len(), 1, "who takes part in {}", request.txn);
         let participant = here.repository(repository)?;
         let role = Role::Repository(repository);
         let end = participant.perform_here(request, &mut cx.at(role))?;

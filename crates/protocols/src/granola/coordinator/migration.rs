@@ -223,6 +223,7 @@ impl Coordinator {
                 };
                 moving.after = Some(after);
                 let task = Task::Move(Box::new(order));
+                assert_ne!(from, to, "partition {partition} moves to where it is");
                 let mut all: Repositories = name_service(cx.catalog).chain([from, to]).collect();
                 all.sort_unstable();
                 all.dedup();

@@ -61,7 +61,7 @@ impl Participant {
             assert!(claimed.contains(txn), "{txn} is prepared without claims");
             assert!(self.locking || !coordinated(active), "{txn} is prepared in timestamp mode");
         }
-        assert!(self.locking || !self.rules.always_locks, "locking mode was left for good");
+        assert!(self.locking || !self.rules.always_locks(), "locking mode was left for good");
     }
 
     /// Who waits for locking mode.
@@ -89,5 +89,97 @@ impl Participant {
         if let Some(asking) = &self.asking {
             asking.assert_invariants(self.id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use muesli_core::parts::votes::Votes;
+    use muesli_core::{Nanos, NodeId, RepositoryId, Settings, Timestamp};
+
+    use super::super::modes::WaitQueue;
+    use super::super::modes::locking::Deferred;
+    use super::*;
+    use crate::granola::Rules;
+    use crate::granola::message::{Few, Request};
+
+    const TXN: TxnId = TxnId { node: NodeId(1), incarnation: 1, sequence: 1 };
+
+    fn request() -> Arc<Request> {
+        Arc::new(Request {
+            txn: TXN,
+            settled_below: 1,
+            floor: Timestamp::ZERO,
+            agreement: Agreement::Independent,
+            read_only: false,
+            nearby: false,
+            master: None,
+            participants: [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
+            parts: Few::new(),
+        })
+    }
+
+    /// A repository with a transaction that waits for a vote.
+    fn participant() -> Participant {
+        let id = RepositoryId(0);
+        let mut all: Participant =
+            muesli_core::Participant::new(id, &Settings::default(), &Rules::default());
+        let votes = Votes::from_voters([RepositoryId(1)]);
+        let mut active = Active::new(request(), 0, Timestamp(7), votes, Nanos(1));
+        active.wait_queue = WaitQueue::Behind(None);
+        all.queue.insert(active.wait_queue, (Timestamp(7), TXN));
+        all.active.insert(active);
+        all.check_invariants();
+        all
+    }
+
+    #[test]
+    #[should_panic(expected = "whether n1.1-1 is queued")]
+    fn who_is_under_way_and_not_queued_is_noticed() {
+        let mut all = participant();
+        all.queue.clear();
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "n1.1-1 waits as Placed, and is not there")]
+    fn who_stands_in_another_wait_queue_is_noticed() {
+        let mut all = participant();
+        all.active.get_mut(&TXN).expect("it is under way").wait_queue = WaitQueue::Placed;
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "n1.1-1 has claims as it is queued")]
+    fn claims_in_timestamp_mode_are_noticed() {
+        let mut all = participant();
+        all.claims.hold(TXN, muesli_core::parts::claims::Claim::default());
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "whether n1.1-1 has its place")]
+    fn a_place_before_all_votes_is_noticed() {
+        let mut all = participant();
+        all.active.get_mut(&TXN).expect("it is under way").place = Some(Timestamp(7));
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody ends the wait for locks")]
+    fn a_wait_that_nobody_ends_is_noticed() {
+        let mut all = participant();
+        all.deferred.push(Deferred { request: request(), since: Nanos(1), bytes: 0 });
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody sends what NodeId(1) is told")]
+    fn acknowledgements_that_nobody_sends_are_noticed() {
+        let mut all = participant();
+        all.acknowledgements.insert(NodeId(1), vec![TXN]);
+        all.check_invariants();
     }
 }

@@ -44,7 +44,7 @@ impl Participant {
         view: View<'_>,
     ) -> Result<(), Rejection> {
         let Message::Decide { txn, ballot, shown } = message else { return Ok(()) };
-        ensure(self.rules.master, Rejection::Role)?;
+        ensure(self.rules.has_master(), Rejection::Role)?;
         let Some(active) = self.active.get(txn).filter(|it| it.place.is_none()) else {
             return Ok(());
         };

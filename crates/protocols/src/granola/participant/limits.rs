@@ -81,6 +81,7 @@ impl Participant {
         let (spaces, active) = (self.spaces.held(), self.active.bytes());
         let all = spaces.all + (self.memory.bytes() + active) as u64;
         let held = Held { all, ..spaces };
+        assert!(held.old <= held.all, "{} bytes are old, of {all} in all", held.old);
         settings.memory.report(self.reported.held, held);
         self.reported = Reported { held, active, since: 0, installed: 0 };
     }

@@ -222,11 +222,11 @@ impl muesli_core::Participant<Granola> for Participant {
             spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             clock: Clock::new(id),
             active: Actives::default(),
-            queue: Queue::new(rules.out_of_order),
+            queue: Queue::new(rules.is_out_of_order()),
             vote_sequences: VoteSequences::default(),
             early_votes: EarlyVotes::default(),
             memory: Memory::default(),
-            locking: rules.always_locks,
+            locking: rules.always_locks(),
             claims: Claims::default(),
             deferred: Vec::new(),
             lock_timer_set: false,
@@ -249,7 +249,7 @@ impl muesli_core::Participant<Granola> for Participant {
         self.memory.hear_all(cx.now(), |node| catalog.is_client(node));
         self.set_silent_timer(cx);
         let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
-        if self.rules.always_locks || self.active.values().any(coordinated) {
+        if self.rules.always_locks() || self.active.values().any(coordinated) {
             // What was voted on when the log broke off was prepared at one time, or claimed by
             // force.
             if !self.enter_locking(cx) {

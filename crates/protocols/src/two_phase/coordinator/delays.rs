@@ -8,8 +8,8 @@ use crate::two_phase::table::sizes::action_bytes;
 
 /// What a transaction has delayed so far.
 ///
-/// Invariants: the answers that are wanted have the numbers from zero on, in the order in which they
-/// were asked for, and each is of something that is delayed.
+/// Invariants: the answers that are wanted have the numbers from zero on, in the order in which
+/// they were asked for, and each is of something that is delayed.
 #[derive(Clone, Debug, Default)]
 pub(in crate::two_phase) struct Delays {
     /// Actions, in order.

@@ -116,3 +116,100 @@ impl<V: Variant> Coordinator<V> {
         slot.is_some_and(|slot| slot.running && slot.generation == txn.generation)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::{Address, Operation, TxnOptions};
+    use muesli_core::{Catalog, Effects, Nanos, NodeId, OpId, RepositoryId, Settings, SpaceId};
+
+    use super::super::asked::{Asked, Kind, Queued, Request, WaitingOperation};
+    use super::*;
+    use crate::score::Snapshots;
+    use crate::two_phase::Context;
+
+    /// A coordinator with a transaction, and an operation of it that waits for a request.
+    fn coordinator(held: bool) -> Coordinator<Snapshots> {
+        let mut all: Coordinator<Snapshots> =
+            muesli_core::Coordinator::new(NodeId(1), 0, &crate::score::Rules::default());
+        all.slots.push(Slot::empty());
+        all.slots[0].running = true;
+        let txn = Txn { slot: 0, generation: 0 };
+        let (queued, kind) = (Queued::new(), Kind::Get(None));
+        all.operations.insert(1, WaitingOperation { txn, missing: 1, queued, bytes: 0, kind });
+        let keys = [(0, SpaceId(0), "key".into())].into_iter().collect();
+        let (to, asked, at) = (RepositoryId(0), Asked::Keys(keys), Nanos(1));
+        let (op, answers) = (OpId(1), 0);
+        let request = Request { op, to, asked, held, answers, sent: at, quiet: at, since: at };
+        all.requests.insert(1, request);
+        (all.next_op, all.next_request, all.sweep_timer_set) = (1, 1, true);
+        all
+    }
+
+    fn run(run: impl FnOnce(&mut Context<'_, Snapshots>)) {
+        let nodes = [NodeId(0)];
+        let catalog = Catalog::new(&nodes, 1, &nodes).expect("it can be");
+        let (settings, effects) = (Settings::default(), &mut Effects::default());
+        let me = Address::coordinator(NodeId(1));
+        run(&mut Context { me, catalog: &catalog, settings: &settings, effects });
+    }
+
+    #[test]
+    #[should_panic(expected = "page 1 was asked for before its turn")]
+    fn a_page_that_was_asked_for_before_its_turn_is_noticed() {
+        let mut all = coordinator(false);
+        all.check_invariants();
+        all.pages.push_back(1);
+        run(|cx| all.ask_for_page(cx));
+    }
+
+    #[test]
+    #[should_panic(expected = "whether request 1 is held")]
+    fn a_request_that_nobody_holds_is_noticed() {
+        coordinator(true).check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "what operation 1 waits for")]
+    fn an_operation_that_waits_for_more_than_is_asked_is_noticed() {
+        let mut all = coordinator(false);
+        all.operations.get_mut(1).expect("it waits").missing = 2;
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "a transaction reads at 0")]
+    fn a_reader_below_the_bound_that_was_told_is_noticed() {
+        let mut all = coordinator(false);
+        all.bound = muesli_core::Timestamp(9);
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "a transaction ends twice")]
+    fn a_transaction_that_ends_twice_is_noticed() {
+        let mut all = coordinator(false);
+        all.slots[0].running = false;
+        let txn = Txn { slot: 0, generation: 0 };
+        run(|cx| all.end(txn, None, muesli_core::recorder::Status::Aborted, None, cx));
+    }
+
+    #[test]
+    #[should_panic(expected = "operation 1 of a transaction that is over")]
+    fn an_operation_of_nobody_is_noticed() {
+        let mut all = coordinator(false);
+        all.slots[0].generation = 1;
+        all.check_invariants();
+    }
+
+    #[test]
+    fn a_transaction_that_has_just_begun_is_in_order() {
+        let mut all = coordinator(false);
+        let begin = Operation::Begin(TxnOptions::default());
+        run(|cx| {
+            let here = muesli_core::Here::new(&mut []);
+            let _ = muesli_core::Coordinator::operate(&mut all, begin, here, cx);
+        });
+        all.check_invariants();
+        assert_eq!(all.running().count(), 2);
+    }
+}

@@ -13,7 +13,7 @@ use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Protocol, Put,
+    Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Protocol, Put,
     Recorder, Rejection, RepositoryId, Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
     TxnOptions, View, timers,
 };
@@ -30,9 +30,9 @@ use muesli_core::parts::watermark::Bound;
 use slot::Slot;
 
 pub(in crate::two_phase) mod asked;
-mod awaited;
 pub(in crate::two_phase) mod commit;
 mod delays;
+mod ending;
 pub(in crate::two_phase) mod failed;
 mod invariants;
 pub(in crate::two_phase) mod pages;
@@ -60,8 +60,8 @@ timers! {
 /// * a slot is free or its transaction runs, and each slot is free once;
 /// * an operation waits for as many answers as requests of it are open or put aside, and every
 ///   request is one of an operation, and every operation one of a transaction that runs;
-/// * a commit that its client waits for has a slot, and the slot knows it; one that nobody waits for
-///   has none;
+/// * a commit that its client waits for has a slot, and the slot knows it; one that nobody waits
+///   for has none;
 /// * no running transaction reads below the bound that was told, unless it has run for too long;
 /// * no number is in use that was not given out.
 #[derive(Clone, Debug)]
@@ -159,111 +159,6 @@ impl<V: Variant> Coordinator<V> {
     /// All commits with smaller numbers are settled everywhere.
     pub(in crate::two_phase) fn settled_below(&self) -> u64 {
         self.committing.first().unwrap_or(self.sequence)
-    }
-
-    /// Ends a transaction: into the history, and its slot is free.
-    #[inline]
-    pub(in crate::two_phase) fn end(
-        &mut self,
-        txn: Txn,
-        id: Option<TxnId>,
-        status: Status,
-        at: Option<Timestamp>,
-        cx: &mut Context<'_, V>,
-    ) {
-        let environment = &mut cx.effects.environment;
-        if let Some(recorder) = &mut environment.recorder {
-            let id = id.unwrap_or_else(|| {
-                self.sequence += 1;
-                TxnId { node: self.id, incarnation: self.incarnation, sequence: self.sequence }
-            });
-            let slot = &self.slots[txn.slot as usize];
-            let end = (status != Status::Unknown).then_some(environment.now);
-            recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
-        }
-        if V::MAY_LOCK_AT_WRITES {
-            self.give_locks_back(txn, status, cx);
-        }
-        let slot = &mut self.slots[txn.slot as usize];
-        assert!(slot.running && slot.generation == txn.generation, "a transaction ends twice");
-        slot.vacate();
-        self.free.push(txn.slot);
-    }
-
-    /// A transaction with locks ends: where it has not prepared it gives them back.
-    fn give_locks_back(&mut self, txn: Txn, status: Status, cx: &mut Context<'_, V>) {
-        let slot = &self.slots[txn.slot as usize];
-        if status == Status::Committed && slot.committing.is_some() {
-            return; // Its prepares have taken them over.
-        }
-        let reader = V::reader(self.id, self.incarnation, txn);
-        for &repository in &slot.locked_at {
-            cx.send_to_repository(repository, Message::Unlock { reader });
-        }
-    }
-
-    /// Ends a transaction that failed before its commit, and everything that waits for it.
-    pub(in crate::two_phase) fn abort(
-        &mut self,
-        txn: Txn,
-        failure: &Failure,
-        cx: &mut Context<'_, V>,
-    ) {
-        if self.slot(txn).is_none() {
-            return;
-        }
-        if let Failure::Aborted(reason) = failure {
-            self.learn_from(*reason);
-        }
-        self.end(txn, None, Status::Aborted, None, cx);
-        if *failure != Failure::Aborted(Abort::Rollback) {
-            self.failed.remember(txn, failure);
-        }
-        if !self.operations.is_empty() {
-            self.fail_operations(txn, failure, cx);
-        }
-    }
-
-    /// Whatever the transaction still waits for has failed.
-    #[cold]
-    pub(in crate::two_phase) fn fail_operations(
-        &mut self,
-        txn: Txn,
-        failure: &Failure,
-        cx: &mut Context<'_, V>,
-    ) {
-        let waiting: Vec<_> = self
-            .operations
-            .iter()
-            .filter(|(_, operation)| operation.txn == txn)
-            .map(|(op, _)| OpId(op))
-            .collect();
-        for op in waiting {
-            let operation = self.operations.remove(op.0);
-            assert!(operation.is_some(), "operation {} waited, and is gone", op.0);
-            self.requests.retain(|request| request.op != op);
-            cx.complete(op, Err(failure.clone()));
-        }
-        if let Some(slot) = self.slot(txn) {
-            slot.held.clear();
-            slot.fixing = None;
-        }
-    }
-
-    /// What a stale read teaches: later snapshots are to be at least what was heard of since.
-    pub(in crate::two_phase) fn learn_from(&mut self, reason: Abort) {
-        match reason {
-            Abort::StaleRead
-            | Abort::Phantom
-            | Abort::ActionsInThePast
-            | Abort::SnapshotTooOld
-            | Abort::Forgotten => {
-                self.fresh = self.heard.clone();
-            }
-            Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
-            Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}
-            Abort::Rollback | Abort::Strayed | Abort::Superseded | Abort::OutOfMemory => {}
-        }
     }
 
     pub(in crate::two_phase) fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {

@@ -70,6 +70,7 @@ impl<V: Variant> Coordinator<V> {
         let Some(request) = self.requests.get(id) else { return }; // Its transaction has ended.
         let Some(operation) = self.operations.get(request.op.0) else { return };
         let txn = operation.txn;
+        assert!(request.held, "page {id} was asked for before its turn");
         if let Some(request) = self.requests.remove(id) {
             self.issue(txn, id, request, cx);
         }

@@ -289,6 +289,7 @@ impl<V: Variant> Coordinator<V> {
                 Err(failure) => return Step::Done(Err(failure)),
             }
         }
+        assert!(asked.len() <= values.len(), "more keys are asked for than were wanted");
         if asked.is_empty() {
             return Step::Done(Ok(values));
         }

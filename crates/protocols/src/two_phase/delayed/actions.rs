@@ -108,6 +108,8 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         if V::lies_in_the_past(place) {
+            let is_decided = self.table.get(owner).decided.is_some();
+            assert!(is_decided, "actions are run of what is in doubt");
             let prepared = self.table.get(owner).clone();
             let answers = self.run_actions(&prepared, V::Time::version_of(place), cx);
             self.tell(&prepared.prepare, Writes::new(), answers, cx);
@@ -169,7 +171,8 @@ impl<V: Variant> Participant<V> {
                 None => left.push((*space, *handle, new)),
             }
         }
-        assert!(left.len() <= prepared.delayed.len(), "keys that nothing was delayed on");
+        let (locked, asked) = (prepared.delayed.len(), prepared.prepare.delayed.len());
+        assert_eq!(locked, asked, "delayed actions that have their locks");
         cx.effects.work.installed += left.len() as u64;
         for (space, handle, new) in left {
             self.space(space, cx);

@@ -80,6 +80,8 @@ impl<V: Variant> Coordinator<V> {
         let Some(commit) = self.committing.get_mut(sequence) else { return };
         let Some(op) = commit.op.take() else { return };
         let (txn, id) = (commit.txn, commit.id);
+        let is_decided = matches!(commit.phase, Phase::Deciding { .. });
+        assert!(is_decided, "{id} is answered before its votes decide");
         let result = commit.awaited.told(Committed { at });
         self.settle_if_over(sequence);
         self.end(txn, Some(id), Status::Committed, Some(at), cx);

@@ -82,6 +82,10 @@ impl<V: Variant> Coordinator<V> {
                 let size = slot.delays.bytes() + ENTRY_BYTES + call.bytes();
                 check_size(Limit::Transaction, size, limits.transaction_bytes)?;
                 let number = slot.delays.number(answered);
+                assert!(
+                    number.is_none_or(|it| it < slot.delays.answers),
+                    "a number beyond the last"
+                );
                 slot.delays.calls.push((call, number));
                 Ok(Later::Deferred(number.unwrap_or_default()))
             }

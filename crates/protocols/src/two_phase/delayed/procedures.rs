@@ -118,6 +118,7 @@ impl<V: Variant> Participant<V> {
             for range in &call.ranges {
                 self.ranges.lock(owner, range.clone());
             }
+            assert_eq!(keys.len(), call.keys.len(), "keys of a procedure that are locked");
             locked.push(LockedCall { keys, steady: call.steady });
         }
         locked
@@ -213,6 +214,7 @@ impl<V: Variant> Participant<V> {
             let number = prepare.number_of(prepare.delayed.len() + count);
             answers.extend(number.map(|number| (number, gave)));
         }
+        assert!(answers.len() <= prepare.calls().len(), "answers that nobody gave");
         (writes, answers)
     }
 

@@ -3,21 +3,17 @@
 use std::sync::Arc;
 
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
-use muesli_core::parts::watermark::Bound;
 use muesli_core::{
-    Address, Decision, NodeId, Rejection, RepositoryId, Role, Sender, SmallBytes, SpaceId,
-    Timestamp, Txn, TxnId, View,
+    Address, Decision, NodeId, Rejection, RepositoryId, Role, Sender, SmallBytes, SpaceId, Txn,
+    TxnId, View,
 };
 
 use crate::doubts::CLIENTS_ASKED_MAX;
-use crate::two_phase::coordinator::asked::Request;
+use crate::two_phase::Variant;
 use crate::two_phase::message::{
-    Ballot, Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote,
+    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote,
 };
-use crate::two_phase::participant::Participant;
-use crate::two_phase::table::Room;
 use crate::two_phase::time::{Snapshot, Time};
-use crate::two_phase::{Coordinator, Variant, shown_votes};
 
 /// Whether this sender may say this, and whether its numbers can be.
 pub(in crate::two_phase) fn judge<V: Variant>(
@@ -348,187 +344,5 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
         | Message::AskDoubts { .. }
         | Message::NoDoubts { .. }
         | Message::Watermark { .. } => None,
-    }
-}
-
-impl<V: Variant> Participant<V> {
-    /// Whether a message agrees with what is known here of its transaction.
-    pub(in crate::two_phase) fn judge_state(
-        &self,
-        from: Address,
-        sender: Sender,
-        message: &Message<V>,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        match message {
-            Message::Prepare(prepare) => self.judge_known_prepare(prepare),
-            Message::Decide { txn, decision, ballots } => {
-                self.judge_known_end(*txn, from, decision)?;
-                match sender {
-                    Sender::Member => Ok(()),
-                    Sender::Client { .. } => self.judge_ballots(*txn, decision, ballots, view),
-                }
-            }
-            Message::Vote { txn, vote: Vote::Decided(_), .. } => self.judge_voter(*txn, from),
-            Message::Read(_)
-            | Message::Scan(_)
-            | Message::Lock(_)
-            | Message::Unlock { .. }
-            | Message::Ask { .. }
-            | Message::Settled { .. }
-            | Message::Vote { .. }
-            | Message::AskDoubts { .. }
-            | Message::NoDoubts { .. }
-            | Message::Watermark { .. } => Ok(()),
-            Message::ReadReply(_)
-            | Message::ScanReply(_)
-            | Message::Locked { .. }
-            | Message::Acknowledge { .. }
-            | Message::Ran { .. }
-            | Message::Bound { .. } => Err(Rejection::Role),
-        }
-    }
-
-    fn judge_known_prepare(&self, prepare: &Prepare<V>) -> Result<(), Rejection> {
-        let delays = V::delays_actions(&self.protocol_rules);
-        ensure(delays || !prepare.delays(), Rejection::State)
-    }
-
-    /// Whether there is room for what a client's message would leave: a client that does not
-    /// settle its transactions gets no further ones in.
-    pub(in crate::two_phase) fn judge_room(
-        &self,
-        sender: Sender,
-        message: &Message<V>,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        let (txn, below, leaves) = match message {
-            Message::Prepare(it) => {
-                // One of an earlier life is answered, and leaves nothing.
-                (it.txn, it.settled_below, !self.table.is_of_earlier_life(it.txn))
-            }
-            Message::Decide { txn, .. } => (*txn, 0, true),
-            _ => return Ok(()),
-        };
-        if sender.is_member() || !leaves {
-            return Ok(());
-        }
-        let room = Room {
-            entries: view.settings.unsettled_max,
-            answer_bytes: view.settings.limits.transaction_bytes,
-            all: view.settings.unsettled_total_max,
-        };
-        let is_let_in = self.table.has_room(txn, below, room) || self.table.knows(txn);
-        ensure(is_let_in, Rejection::Full)
-    }
-
-    /// An end is the one that is known; or where none is, one that the vote of this repository
-    /// allows.
-    fn judge_known_end(
-        &self,
-        txn: TxnId,
-        from: Address,
-        decision: &Decision<V::Place>,
-    ) -> Result<(), Rejection> {
-        self.judge_voter(txn, from)?;
-        ensure(self.can_end_as(txn, decision), Rejection::State)
-    }
-
-    /// A repository speaks of the end of transactions in which it takes part.
-    fn judge_voter(&self, txn: TxnId, from: Address) -> Result<(), Rejection> {
-        let Role::Repository(repository) = from.role else { return Ok(()) };
-        let Some(owner) = self.table.owner(txn) else { return Ok(()) };
-        let takes_part = self.table.get(owner).prepare.participants.contains(&repository);
-        ensure(takes_part, Rejection::Sender)
-    }
-
-    /// Whether a transaction that is prepared here can have this end: it commits where the vote
-    /// that was given here allows, and no end is followed by another one.
-    pub(in crate::two_phase) fn can_end_as(
-        &self,
-        txn: TxnId,
-        decision: &Decision<V::Place>,
-    ) -> bool {
-        let Some(owner) = self.table.owner(txn) else { return true };
-        let prepared = self.table.get(owner);
-        match (&prepared.decided, decision) {
-            (Some(known), Decision::Commit(place)) => known == place,
-            (Some(_), Decision::Abort(_)) => false,
-            (None, Decision::Commit(place)) => self.time.can_decide(txn, &prepared.yes, place),
-            (None, Decision::Abort(_)) => true,
-        }
-    }
-
-    /// Where this repository waits for the end of a client's transaction, the client has to show
-    /// the votes that decide it.
-    fn judge_ballots(
-        &self,
-        txn: TxnId,
-        decision: &Decision<V::Place>,
-        ballots: &[Ballot<V>],
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        let Some(owner) = self.table.owner(txn) else { return Ok(()) };
-        let prepared = self.table.get(owner);
-        if prepared.decided.is_some() {
-            return Ok(());
-        }
-        shown_votes::judge(prepared, decision, ballots, &self.protocol_rules, view)
-    }
-
-    /// The largest timestamp that was issued here, or that members have told of.
-    pub(in crate::two_phase) fn issued_here(&self) -> Timestamp {
-        self.time.issued()
-    }
-}
-
-impl<V: Variant> Coordinator<V> {
-    /// Whether a message agrees with what was asked.
-    pub(in crate::two_phase) fn judge_state(&self, message: &Message<V>) -> Result<(), Rejection> {
-        match message {
-            Message::ReadReply(reply) => {
-                let Some(request) = self.requests.get(reply.request) else { return Ok(()) };
-                let found = reply.found.len();
-                ensure(reply.snapshot.is_none() || request.asks_for(found), Rejection::State)?;
-                self.judge_served(request, reply.snapshot.as_ref())
-            }
-            Message::ScanReply(reply) => {
-                let Some(request) = self.requests.get(reply.request) else { return Ok(()) };
-                ensure(request.is_scan(), Rejection::State)?;
-                self.judge_served(request, reply.snapshot.as_ref())
-            }
-            Message::Vote { .. }
-            | Message::Acknowledge { .. }
-            | Message::Locked { .. }
-            | Message::Ran { .. }
-            | Message::Bound { .. }
-            | Message::Watermark { .. } => Ok(()),
-            Message::Read(_)
-            | Message::Scan(_)
-            | Message::Lock(_)
-            | Message::Unlock { .. }
-            | Message::Prepare(_)
-            | Message::Decide { .. }
-            | Message::Settled { .. }
-            | Message::AskDoubts { .. }
-            | Message::NoDoubts { .. }
-            | Message::Ask { .. } => Err(Rejection::Role),
-        }
-    }
-
-    /// A read is served at or above what its transaction began with: others were told that it reads
-    /// nothing below.
-    fn judge_served(
-        &self,
-        request: &Request,
-        snapshot: Option<&V::Snapshot>,
-    ) -> Result<(), Rejection> {
-        let served = snapshot.zip(self.base_of(request));
-        let is_above = served.is_none_or(|(at, base)| {
-            let mut least = base.clone();
-            least.meet(at);
-            least == *base
-        });
-        ensure(is_above, Rejection::State)
     }
 }

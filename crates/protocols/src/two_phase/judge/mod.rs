@@ -11,5 +11,6 @@
 
 mod messages;
 mod records;
+mod state;
 
 pub(in crate::two_phase) use messages::{as_client, judge};

@@ -180,7 +180,8 @@ impl<V: Variant> Participant<V> {
         self.encounters.arrivals += 1;
         let arrival = self.encounters.arrivals;
         self.encounters.waiting.insert(arrival, WaitingLock { from, asked, deadline });
-        assert!(self.encounters.waiting.len() <= cx.settings.lock_waiters_max);
+        let waiting = self.encounters.waiting.len();
+        assert!(waiting <= cx.settings.lock_waiters_max, "{waiting} requests wait for locks");
         self.set_lock_timer(cx);
     }
 
@@ -297,5 +298,56 @@ impl<V: Variant> Participant<V> {
         if !silent.is_empty() {
             self.after_release(cx);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::{Catalog, Effects, NodeId, RepositoryId};
+
+    use super::*;
+    use crate::repeatable_read::{NewestVersions, Rules};
+
+    const SPACE: SpaceId = SpaceId(0);
+
+    fn held(key: Handle) -> Held {
+        Held { keys: [(SPACE, key)].into_iter().collect(), bytes: 8, until: Nanos(1) }
+    }
+
+    #[test]
+    #[should_panic(expected = "keys that running transactions hold")]
+    fn a_key_that_two_hold_is_noticed() {
+        let all = [((1, 1), held(Handle::NONE)), ((1, 2), held(Handle::NONE))];
+        let (held, bytes) = (all.into_iter().collect(), 16);
+        let locks = EncounterLocks::<NewestVersions> { held, bytes, ..EncounterLocks::default() };
+        locks.assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "request 3 waits, of 2")]
+    fn a_request_that_nobody_made_is_noticed() {
+        let asked = LockRequest { request: 1, reader: (1, 1), space: SPACE, key: "key".into() };
+        let from = Address::coordinator(NodeId(1));
+        let waiting = BTreeMap::from([(3, WaitingLock { from, asked, deadline: Nanos(1) })]);
+        let none = EncounterLocks::<NewestVersions>::default();
+        EncounterLocks { waiting, arrivals: 2, ..none }.assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "the lock of a running transaction was not counted")]
+    fn a_lock_that_was_not_counted_is_noticed() {
+        let nodes = [NodeId(0)];
+        let catalog = Catalog::new(&nodes, 1, &nodes).expect("it can be");
+        let (settings, id) = (Settings::default(), RepositoryId(0));
+        let me = Address::repository(NodeId(0), id);
+        let effects = &mut Effects::default();
+        let cx = Context { me, catalog: &catalog, settings: &settings, effects };
+        let rules = Rules::default();
+        let mut participant: Participant<NewestVersions> =
+            muesli_core::Participant::new(id, &settings, &rules);
+        let versions = participant.space(SPACE, &cx);
+        let handle = versions.find_or_create(NO_HANDLE, &"key".into());
+        assert!(versions.lock_mut(handle).try_exclusive(RUNNING));
+        participant.take_over((SPACE, handle), &cx);
     }
 }

@@ -1,8 +1,8 @@
 //! The participant: a repository with its versions, clock, locks and commit queue.
 //!
-//! [`reads`] serves reads, and [`waiting_reads`] keeps those that wait for a lock or for the clock.
+//! [`reads`] serves reads, and [`waits::reads`] keeps those that wait for a lock or for the clock.
 //! [`prepare`] is the first phase: locks, validation, vote; [`waits`] says which prepares may wait
-//! for which, and [`waiting_prepares`] keeps them. `apply` is the second phase: decided
+//! for which, and [`waits::prepares`] keeps them. `apply` is the second phase: decided
 //! transactions in commit order. [`one_phase`] does both at once where one repository is all of a
 //! transaction; [`encounter_locks`] are taken while it runs. [`termination`] finds the outcome of a
 //! transaction whose coordinator died. [`checkpoint`] writes and restores the state, [`memory`]
@@ -29,8 +29,8 @@ use crate::two_phase::{Context, Rules, TwoPhase, Variant};
 use encounter_locks::EncounterLocks;
 use memory::Reported;
 use termination::Finishing;
-use waiting_prepares::WaitingPrepares;
-use waiting_reads::WaitingReads;
+use waits::prepares::WaitingPrepares;
+use waits::reads::WaitingReads;
 
 mod apply;
 pub(in crate::two_phase) mod checkpoint;
@@ -41,8 +41,6 @@ pub(in crate::two_phase) mod one_phase;
 pub(in crate::two_phase) mod prepare;
 pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod termination;
-pub(in crate::two_phase) mod waiting_prepares;
-pub(in crate::two_phase) mod waiting_reads;
 pub(in crate::two_phase) mod waits;
 
 timers! {

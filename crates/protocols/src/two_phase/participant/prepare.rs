@@ -379,7 +379,7 @@ impl<V: Variant> Participant<V> {
         self.note_moved(bytes);
         let prepared =
             Prepared { prepare, yes, decided, since, writes, delayed, calls, shared, about, bytes };
-        assert_eq!(self.table.insert(prepared), owner);
+        assert_eq!(self.table.insert(prepared), owner, "who has the locks of what was prepared");
     }
 
     /// Shares the locks of what a transaction read. Where others have one for writing, they are

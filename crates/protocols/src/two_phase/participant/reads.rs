@@ -5,7 +5,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
-use super::waiting_reads::WaitingRead;
+use super::waits::reads::WaitingRead;
 use crate::two_phase::message::{
     Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest,
 };

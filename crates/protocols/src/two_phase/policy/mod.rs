@@ -7,8 +7,7 @@
 
 pub mod order;
 mod rules;
-pub(crate) mod sabotage;
 pub mod validation;
 
+pub use crate::sabotage::{Breakable, Sabotage};
 pub use rules::{LockWaits, Rule, Rules};
-pub use sabotage::{Breakable, Sabotage};

@@ -3,7 +3,7 @@
 //! Two back each other up: without [`Rule::OrderedQueue`] or [`Rule::CatchUpWhenIdle`] nothing
 //! breaks as long as reads go by proposals.
 
-use super::sabotage::{Broken, Sabotage, breakable};
+use crate::sabotage::{Broken, Sabotage, breakable};
 
 breakable! {
     /// What the family's machines keep to. Each protects a protocol of the family alone.

@@ -1,5 +1,5 @@
-//! What a repository knows of each coordinator: its newest life, what it has settled, and how much is
-//! kept of it.
+//! What a repository knows of each coordinator: its newest life, what it has settled, and how much
+//! is kept of it.
 
 use super::*;
 

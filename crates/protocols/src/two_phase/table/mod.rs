@@ -11,7 +11,8 @@ use muesli_core::{Action, Decision, Nanos, NodeId, Rejection, SmallBytes, SpaceI
 
 use crate::doubts::Steps;
 use crate::two_phase::Variant;
-use crate::two_phase::message::{About, Answers, Few, Prepare, Vote, answers_bytes};
+use crate::two_phase::message::{About, Answers, Few, Prepare, Vote};
+use crate::two_phase::sizes::answers_bytes;
 
 pub(in crate::two_phase) mod sizes;
 
@@ -244,6 +245,8 @@ impl<V: Variant> Table<V> {
             }
         }
         let (known, now) = (self.settled.get_mut(&txn.node).expect("just seen"), self.now);
+        let Known { entries, lasting, prepared, .. } = *known;
+        assert!(prepared <= lasting && lasting <= entries, "what is kept of {:?}", txn.node);
         known.heard = known.heard.max(now);
         if txn.incarnation < known.life {
             known.earlier_put = now;
@@ -431,6 +434,7 @@ impl<V: Variant> Table<V> {
     /// Takes over what another table [remembered](Self::memory).
     pub fn recall(&mut self, over: Vec<Remembered<V>>) {
         for (txn, vote, participants) in over {
+            assert!(!matches!(vote, Vote::Yes(_)), "{txn} is over, with a vote of yes");
             self.put(txn, Entry::Over(vote, participants));
         }
     }

@@ -314,3 +314,52 @@ fn prepared(txn: TxnId) -> Prepared<Snapshots> {
         about: None,
     }
 }
+
+/// A table with a transaction that is prepared, and its owner.
+fn with_prepared() -> (Table<Snapshots>, Owner) {
+    let txn = TxnId { node: NodeId(1), incarnation: 1, sequence: 1 };
+    let mut table = Table::default();
+    assert!(table.is_current(txn, 1));
+    let owner = table.insert(prepared(txn));
+    table.assert_invariants();
+    (table, owner)
+}
+
+#[test]
+#[should_panic(expected = "ends otherwise than it was decided")]
+fn an_end_that_was_not_decided_is_noticed() {
+    let (mut table, owner) = with_prepared();
+    table.finish(owner, Decision::Commit(muesli_core::Timestamp(7)));
+}
+
+#[test]
+#[should_panic(expected = "bytes of what ends")]
+fn bytes_of_what_ends_that_were_not_counted_are_noticed() {
+    let (mut table, owner) = with_prepared();
+    table.prepared_bytes = PreparedBytes::default();
+    table.finish(owner, Decision::Abort(Abort::Locked));
+}
+
+#[test]
+#[should_panic(expected = "transactions of unknown coordinators")]
+fn a_coordinator_that_is_not_known_is_noticed() {
+    let (mut table, _) = with_prepared();
+    table.settled.clear();
+    table.assert_invariants();
+}
+
+#[test]
+#[should_panic(expected = "is prepared twice")]
+fn a_transaction_that_is_prepared_twice_is_noticed() {
+    let (mut table, owner) = with_prepared();
+    let again = table.get(owner).clone();
+    table.insert(again);
+}
+
+#[test]
+#[should_panic(expected = "slots that are free twice")]
+fn a_slot_that_is_free_twice_is_noticed() {
+    let (mut table, _) = with_prepared();
+    table.free = vec![3, 3];
+    table.assert_invariants();
+}

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use muesli_core::{
     Cursor, Nanos, Participant as _, Rejection, RepositoryId, SmallBytes, Timestamp,
 };
-use muesli_protocols::granola::Rules;
 use muesli_protocols::granola::message::{
     Agreement, Ballot, Install, Message, Record, Request, Task,
 };
 use muesli_protocols::granola::participant::ParticipantTimer;
+use muesli_protocols::granola::{Ordering, Rules};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -145,7 +145,7 @@ impl Working {
     fn decide(&mut self, sequence: u64, above: Option<u64>) -> Vec<Message> {
         let at = |above| Timestamp::new(1_000 + 64 * sequence + above, RepositoryId(1));
         let ballot = above.map_or(Ballot::Conflict, |above| Ballot::Commit(at(above)));
-        let message = match self.stage.rules.master {
+        let message = match self.stage.rules.ordering == Ordering::Master {
             true => Message::Decide { txn: txn(sequence), ballot, shown: Vec::new() },
             false => vote(sequence, ballot),
         };

@@ -1,7 +1,8 @@
 //! Participants that tell each other what they decide by: whatever goes wrong, all decide alike;
 //! data that are told too early are noticed; and what it gives beside votes and locks.
 
-use muesli_protocols::granola::{LockingExit, Rules};
+use muesli_protocols::granola::{LockingExit, Rule, Rules, SharedData};
+use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
 use super::sabotage::assert_caught;
@@ -15,7 +16,7 @@ const AMONG_ALL: Mix = Mix { telling: 5, ..ALL };
 
 /// Participants tell, and nobody passes who waits for what it is to be told.
 fn telling(mix: Mix) -> Shape {
-    Shape { rules: Rules { data_in_votes: true, ..Rules::default() }, ..Shape::new(mix) }
+    Shape { rules: Rules::telling(), ..Shape::new(mix) }
 }
 
 #[test]
@@ -39,9 +40,9 @@ fn seeds_with_every_kind_of_fault() {
 #[test]
 fn seeds_with_the_other_ways_back() {
     for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
-        let rules = Rules { locking_exit, ..telling(AMONG_ALL).rules };
+        let rules = telling(AMONG_ALL).rules.with_locking_exit(locking_exit);
         try_seeds(&Shape { rules, faults: "all", ..telling(AMONG_ALL) }, 0..8);
-        let rules = Rules { locking_exit, ..Rules::out_of_order() };
+        let rules = Rules::out_of_order().with_locking_exit(locking_exit);
         try_seeds(&Shape { rules, faults: "all", ..telling(AMONG_ALL) }, 0..8);
     }
 }
@@ -49,7 +50,12 @@ fn seeds_with_the_other_ways_back() {
 #[test]
 fn data_that_go_with_the_vote_are_too_early() {
     let shape = Shape { faults: "skew", ..telling(TELLING) };
-    assert_caught("data_sent_in_order", &shape, |rules| rules.data_sent_in_order = false, 20);
+    assert_caught(
+        "data_sent_in_order",
+        &shape,
+        |rules| rules.set(Rule::DataSentInOrder, false),
+        20,
+    );
 }
 
 /// How many transactions clients have done in 60 ms, of which some decide by data of others, or had
@@ -65,7 +71,7 @@ fn done_beside_those_that_decide(mix: Mix, rules: Rules) -> u64 {
 #[test]
 fn without_votes_and_locks_more_is_done() {
     let mix = Mix { single: 6, independent: 2, telling: 2, look: 0, keys: 40, ..TIMESTAMPS };
-    let voting = Rules { data_in_votes: false, ..Rules::out_of_order() };
+    let voting = Rules::out_of_order().with_shared_data(SharedData::Coordinated);
     let [voted, voted_and_passed, told, passed] =
         [Rules::default(), voting, telling(mix).rules, Rules::out_of_order()]
             .map(|rules| done_beside_those_that_decide(mix, rules));

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use muesli_core::{Address, NodeId, Participant as _, Timestamp};
-use muesli_protocols::granola::Rules;
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Followed, Message, News, Record, Request,
 };
 use muesli_protocols::granola::participant::ParticipantTimer;
+use muesli_protocols::granola::{Rule, Rules};
+use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
 use super::procedures::{SPACE, key};
@@ -58,7 +59,7 @@ fn a_copy_answers_right_behind_what_it_knows_and_nobody_who_has_seen_more() {
     assert_eq!(asked(&mut copy, more.clone()), None);
     let update = Request { read_only: false, ..reader(&stage, 4, at) };
     assert_eq!(asked(&mut copy, update), None, "it only reads");
-    copy.rules.copies_check = false;
+    copy.rules.set(Rule::CopiesCheck, false);
     let mut careless = copy_of(&copy);
     for record in stage.log.clone() {
         careless.step(|participant, cx| participant.replay(record, cx));
@@ -113,7 +114,7 @@ fn a_copy_waits_for_what_may_lie_below() {
     stage.receive(vote(2, Ballot::Commit(Timestamp(1))));
     let late = request(&stage);
     assert_eq!(asked(&mut copy_of(&stage), late), Some(beside));
-    let rules = Rules { copies_wait: false, ..Rules::default() };
+    let rules = Rules::broken(Rule::CopiesWait);
     let (stage, beside) = done_beside_what_is_prepared(rules);
     let early = request(&stage);
     assert_eq!(asked(&mut copy_of(&stage), early), Some(beside), "the mistake");
@@ -204,17 +205,17 @@ fn assert_noticed(mix: Mix, faults: &'static str, rules: Rules, seeds: u64) {
 #[test]
 fn caches_look_at_what_a_session_has_seen() {
     let mix = Mix { look: 9, keys: 4, ..TIMESTAMPS };
-    assert_noticed(mix, "skew", Rules { copies_check: false, ..Rules::default() }, 20);
+    assert_noticed(mix, "skew", Rules::broken(Rule::CopiesCheck), 20);
 }
 
 #[test]
 fn caches_wait_for_what_may_lie_below() {
-    assert_noticed(READERS, "none", Rules { copies_wait: false, ..Rules::default() }, 20);
+    assert_noticed(READERS, "none", Rules::broken(Rule::CopiesWait), 20);
 }
 
 #[test]
 fn caches_tell_what_a_session_has_seen() {
     let mix = Mix { look: 60, independent: 9, single: 0, keys: 4, ..TIMESTAMPS };
-    let rules = Rules { copies_tell: false, ..Rules::default() };
+    let rules = Rules::broken(Rule::CopiesTell);
     assert_noticed(mix, "link,pause", rules, 40);
 }

@@ -10,7 +10,8 @@ use muesli_protocols::granola::message::{
 use muesli_protocols::granola::message::{Fetched, Load};
 use muesli_protocols::granola::message::{Move, Owners};
 use muesli_protocols::granola::participant::ParticipantTimer;
-use muesli_protocols::granola::{Participant, Rules};
+use muesli_protocols::granola::{Participant, Rule, Rules};
+use muesli_protocols::two_phase::Sabotage;
 
 use super::steps::{Stage, done_at, txn, vote};
 
@@ -278,7 +279,7 @@ fn after_the_move(rules: Rules) -> std::cmp::Ordering {
 #[test]
 fn at_its_destination_everything_lies_above_the_move() {
     assert!(after_the_move(Rules::default()).is_gt());
-    let rules = Rules { moves_raise: false, ..Rules::default() };
+    let rules = Rules::broken(Rule::MovesRaise);
     assert!(after_the_move(rules).is_lt(), "below what was done at the source");
 }
 

@@ -1,7 +1,8 @@
 //! Past who waits at the head of the queue: whatever goes wrong, it cannot be seen; without one of
 //! its rules it is; and what it gives where one repository is slow.
 
-use muesli_protocols::granola::{LockingExit, Rules};
+use muesli_protocols::granola::{LockingExit, Rule, Rules};
+use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::time::Span;
 
 use super::clients::Mix;
@@ -34,7 +35,7 @@ fn seeds_with_every_kind_of_fault() {
 #[test]
 fn seeds_with_the_other_ways_back() {
     for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
-        let rules = Rules { locking_exit, ..Rules::out_of_order() };
+        let rules = Rules::out_of_order().with_locking_exit(locking_exit);
         try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, 0..10);
     }
 }
@@ -45,20 +46,25 @@ const SOME_KEYS: Mix = Mix { keys: 9, ..TIMESTAMPS };
 #[test]
 fn who_passes_conflicts_with_nobody_before_it() {
     let shape = Shape { faults: "skew", ..passing(SOME_KEYS) };
-    assert_caught("out_of_order_apart", &shape, |rules| rules.out_of_order_apart = false, 20);
+    assert_caught(
+        "out_of_order_apart",
+        &shape,
+        |rules| rules.set(Rule::OutOfOrderApart, false),
+        20,
+    );
 }
 
 #[test]
 fn who_passes_conflicts_with_nothing_that_others_may_touch() {
     let shape = Shape { faults: "skew", clients: 9, ..passing(SOME_KEYS) };
-    assert_caught("supersets", &shape, |rules| rules.supersets = false, 100);
+    assert_caught("supersets", &shape, |rules| rules.set(Rule::Supersets, false), 100);
 }
 
 #[test]
 fn readers_behind_what_is_done_look_who_was_passed() {
     let mix = Mix { look: 8, ..SOME_KEYS };
     let shape = Shape { faults: "skew,pause,link", clients: 9, ..passing(mix) };
-    assert_caught("readers_look", &shape, |rules| rules.readers_look = false, 100);
+    assert_caught("readers_look", &shape, |rules| rules.set(Rule::ReadersLook, false), 100);
 }
 
 /// How many transactions clients at three nodes have done in 60 ms, of which n2 is a millisecond

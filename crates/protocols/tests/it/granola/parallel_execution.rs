@@ -8,7 +8,8 @@ use muesli_core::procedure::{Footprint, Procedure, Stop, Store};
 use muesli_core::together::{Backwards, InARow, Shuffled};
 use muesli_core::{Participant as _, SmallBytes, SpaceId, Together};
 use muesli_protocols::granola::message::{Message, Record};
-use muesli_protocols::granola::{LockingExit, Rules};
+use muesli_protocols::granola::{LockingExit, Rule, Rules};
+use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::time::Span;
 
 use super::clients::Mix;
@@ -62,7 +63,7 @@ fn seeds_with_every_kind_of_fault() {
 #[test]
 fn seeds_with_the_other_ways_back() {
     for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
-        let rules = Rules { locking_exit, ..Rules::default() };
+        let rules = Rules::default().with_locking_exit(locking_exit);
         let shape = Shape { rules, faults: "all", ..together(ALL_ON_SOME_KEYS) };
         try_together(&shape, 0..8, 100);
     }
@@ -119,7 +120,7 @@ fn who_runs_them_and_in_which_order_cannot_be_seen() {
 fn those_run_together_conflict_with_nobody_among_them() {
     let few_keys = Mix { keys: 9, ..TIMESTAMPS };
     for shape in [together(few_keys), passing(few_keys)] {
-        assert_caught("parallel_apart", &shape, |rules| rules.parallel_apart = false, 20);
+        assert_caught("parallel_apart", &shape, |rules| rules.set(Rule::ParallelApart, false), 20);
     }
 }
 

@@ -55,7 +55,7 @@ fn all_classes() {
 #[test]
 fn all_ways_back() {
     for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
-        let rules = Rules { locking_exit, ..Rules::default() };
+        let rules = Rules::default().with_locking_exit(locking_exit);
         try_seeds(&Shape { rules, ..Shape::new(ALL) }, 0..5);
     }
 }
@@ -64,7 +64,7 @@ fn all_ways_back() {
 /// all that it may touch.
 #[test]
 fn what_keeps_its_claims_where_a_participant_stays_away() {
-    let rules = Rules { locking_exit: LockingExit::UndoOnDemand, ..Rules::default() };
+    let rules = Rules::locks_undone_on_demand();
     try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, 1000..1012);
 }
 

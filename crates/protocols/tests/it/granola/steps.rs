@@ -11,7 +11,8 @@ use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Install, Message, Part, Record, Request, Task,
 };
 use muesli_protocols::granola::participant::ParticipantTimer;
-use muesli_protocols::granola::{Granola, Participant, Rules};
+use muesli_protocols::granola::{Granola, Participant, Rule, Rules};
+use muesli_protocols::two_phase::Sabotage;
 
 use super::procedures::{SPACE, all, key};
 
@@ -219,13 +220,13 @@ fn a_new_life_lies_above_all_that_was_done_before() {
     let (told, after) = before_and_after_a_crash(Rules::default());
     assert!(after > told, "{after} is below {told}");
     // A repository that resumes with its votes alone goes before what its clients were told of.
-    let (told, after) = before_and_after_a_crash(Rules { ceiling: false, ..Rules::default() });
+    let (told, after) = before_and_after_a_crash(Rules::broken(Rule::Ceiling));
     assert!(after < told, "{after} is above {told}");
 }
 
 #[test]
 fn what_is_ready_is_done_after_votes_have_left_and_newcomers_go_behind_it() {
-    let mut stage = Stage::new(Rules { implicit_votes: false, ..Rules::default() });
+    let mut stage = Stage::new(Rules::broken(Rule::ImplicitVotes));
     stage.holds_back = true;
     let place = Timestamp::new(1_000, RepositoryId(1));
     let votes = |said: &[Message]| match said {
@@ -371,6 +372,6 @@ fn what_waits_for_who_stays_away_claims_all_that_it_may_touch() {
     let Message::Request(again) = stage.call(7, "bump", &[], true) else { unreachable!() };
     assert!(done_at(&stage.receive(Message::Request(again))).is_some());
     // Locks of what it touches as things are would have let a later one go before it.
-    let (_, same) = beside_what_is_blocked(Rules { supersets: false, ..Rules::default() });
+    let (_, same) = beside_what_is_blocked(Rules::broken(Rule::Supersets));
     assert!(done_at(&same).is_some(), "{same:?}");
 }

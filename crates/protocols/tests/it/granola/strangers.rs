@@ -13,7 +13,8 @@ use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Found, Message, Order, Refusal, Request, Task,
 };
 use muesli_protocols::granola::participant::ParticipantTimer;
-use muesli_protocols::granola::{Granola, Rules};
+use muesli_protocols::granola::{Granola, Rule, Rules};
+use muesli_protocols::two_phase::Sabotage;
 
 use super::procedures::{SPACE, key};
 use super::steps::{Stage, txn, vote};
@@ -201,7 +202,7 @@ fn a_silent_client_leaves_nothing_where_all_is_settled() {
 /// A transaction of a client is done in which participants told each other 500 bytes, and the
 /// client is killed; how many bytes are held a lease later, and whom the repository asks about.
 fn told_to_one_that_is_gone() -> (Stage, u64, Vec<Message>) {
-    let mut stage = Stage::new(Rules { data_in_votes: true, ..Rules::default() });
+    let mut stage = Stage::new(Rules::telling());
     (stage.now, stage.settings.memory) = (Nanos(1), Memory::default());
     let space = stage.catalog.space_named(SPACE).unwrap();
     let mut request = stage.request(1, Agreement::Independent, &[0, 1]);
@@ -283,7 +284,7 @@ fn what_was_forgotten_is_not_done_a_second_time() {
 
 #[test]
 fn a_repository_that_takes_up_what_it_forgot_is_noticed() {
-    let rules = Rules { refuses_forgotten: false, ..Rules::default() };
+    let rules = Rules::broken(Rule::RefusesForgotten);
     let (_, said) = copy_of_one_that_is_forgotten(rules);
     assert!(is_done(&said), "it is done a second time: {said:?}");
 }

@@ -7,7 +7,7 @@ use muesli_core::{Limits, Nanos, Settings};
 use muesli_protocols::bumper::{self, TimeWarp};
 use muesli_protocols::canonical_name;
 use muesli_protocols::gmu::{self, Vectors};
-use muesli_protocols::granola::{self, Granola, LockingExit};
+use muesli_protocols::granola::{self, Granola, LockingExit, Ordering, SharedData};
 use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::{self, LockTime, NewestVersions};
 use muesli_protocols::score::Snapshots;
@@ -132,35 +132,17 @@ fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String
 }
 
 fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<(), String> {
-    *match name {
-        "undo_on_demand" => return locking_exit(rules, LockingExit::UndoOnDemand),
-        "stay" => return locking_exit(rules, LockingExit::Stay),
-        "implicit_votes" => &mut rules.implicit_votes,
-        "bounds_in_order" => &mut rules.bounds_in_order,
-        "in_order" => &mut rules.in_order,
-        "highest_is_final" => &mut rules.highest_is_final,
-        "carries_floor" => &mut rules.carries_floor,
-        "raises_last" => &mut rules.raises_last,
-        "reads_raise" => &mut rules.reads_raise,
-        "readers_check" => &mut rules.readers_check,
-        "passes" => &mut rules.out_of_order,
-        "tells" => &mut rules.data_in_votes,
-        "tells_in_turn" => &mut rules.data_sent_in_order,
-        "passes_apart" => &mut rules.out_of_order_apart,
-        "readers_look" => &mut rules.readers_look,
-        "ceiling" => &mut rules.ceiling,
-        "stable_conflicts" => &mut rules.stable_conflicts,
-        "master_waits" => &mut rules.master_waits,
-        "reads_logged" => &mut rules.reads_logged,
-        "supersets" => &mut rules.supersets,
-        "locks_queued" => &mut rules.locks_queued,
-        "epochs_checked" => &mut rules.epochs_checked,
-        other => return Err(format!("no rule `{other}`")),
-    } = on;
-    Ok(())
-}
-
-fn locking_exit(rules: &mut granola::Rules, way: LockingExit) -> Result<(), String> {
-    rules.locking_exit = way;
+    match (name, on) {
+        ("undo_on_demand", _) => rules.locking_exit = LockingExit::UndoOnDemand,
+        ("stay", _) => rules.locking_exit = LockingExit::Stay,
+        ("passes", true) => rules.ordering = Ordering::OutOfOrder,
+        ("passes", false) => rules.ordering = Ordering::Timestamps,
+        ("tells", true) => rules.shared_data = SharedData::Told,
+        ("tells", false) => rules.shared_data = SharedData::Coordinated,
+        (other, _) => {
+            let rule = granola::Rule::named(other).ok_or_else(|| format!("no rule `{other}`"))?;
+            rules.set(rule, on);
+        }
+    }
     Ok(())
 }

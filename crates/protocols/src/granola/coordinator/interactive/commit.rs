@@ -81,7 +81,7 @@ impl Coordinator {
         });
         match participants {
             1 => Agreement::Alone,
-            _ if self.rules.master => Agreement::Coordinated,
+            _ if self.rules.has_master() => Agreement::Coordinated,
             _ if one_partition || blind || read_only => Agreement::Independent,
             _ => Agreement::Coordinated,
         }

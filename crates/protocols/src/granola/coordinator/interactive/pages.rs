@@ -100,7 +100,7 @@ impl Coordinator {
             apart.entry(part.holders(cx.catalog)).or_default().push(part);
         }
         if let Some(operation) = self.operations.get_mut(op.0) {
-            assert!(apart.len() > 1, "partitions of one repository are asked for apart");
+            assert!(operation.waiting > 0, "operation {} asks, and waits for nothing", op.0);
             operation.waiting += apart.len() - 1;
         }
         apart.into_values().for_each(|parts| self.read_parts((txn, op), parts, cx));
@@ -196,6 +196,8 @@ pub(in super::super) fn reads_of(
             page.entry(partition).or_default().push(key);
         }
     }
+    let fits = |page: &BTreeMap<u16, Vec<_>>| (1..=PARTS_MAX).contains(&page.len());
+    assert!(pages.iter().all(fits), "a page of no partition, or of too many");
     let look = |page: BTreeMap<u16, Vec<_>>| {
         page.into_iter().map(|(partition, keys)| (partition, Task::Read(keys))).collect()
     };

@@ -109,6 +109,7 @@ impl Cases {
         }
         let participants = request.participants.clone();
         let ruling = Ruling::Open(Votes::from_voters(participants.iter().copied()));
+        assert!(client.life == incarnation, "a case of another life");
         client.open.insert(sequence, Case { participants, ruling, about, heard: now });
         true
     }
@@ -128,7 +129,7 @@ impl Coordinator {
     /// Another node's coordinator wants a transaction decided here.
     pub(in super::super) fn on_case(&mut self, request: &Arc<Request>, cx: &mut Context<'_>) {
         let mine = request.master == Some(self.id) && request.txn.node != self.id;
-        if !self.rules.master || !mine || request.agreement == Agreement::Alone {
+        if !self.rules.has_master() || !mine || request.agreement == Agreement::Alone {
             return; // Whoever sent it here is mistaken.
         }
         // Who repeats it, because it was not answered, repeats it to the participants, too.

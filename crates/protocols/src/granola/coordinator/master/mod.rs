@@ -22,6 +22,7 @@
 
 pub mod delegated;
 
+use crate::granola::rules::Rule;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{RepositoryId, Timestamp, TxnId};
 
@@ -60,7 +61,7 @@ impl Ruling {
 impl Coordinator {
     /// A participant votes, or votes again because it was not told what came of it.
     pub(super) fn on_ballot(&mut self, txn: TxnId, shown: Shown, cx: &mut Context<'_>) {
-        let waits = self.rules.master_waits;
+        let waits = self.rules.keeps(Rule::MasterWaits);
         let is_client = cx.catalog.shows_votes(cx.me);
         let Shown { repository, mut ballot, about, .. } = shown.clone();
         let found = match txn.node == self.id {

@@ -6,6 +6,7 @@ mod retry;
 mod unanswered;
 mod verdict;
 
+use crate::granola::rules::Rule;
 use std::sync::Arc;
 
 use muesli_core::parts::votes::Votes;
@@ -25,9 +26,9 @@ pub(super) use unanswered::UNANSWERED_MAX;
 /// A request that is not settled: not answered by all its participants, or not known to be stable
 /// at all of them.
 ///
-/// Invariants: whoever has not answered or acknowledged takes part; while somebody waits for it, its
-/// answers and those that are missing are all, and do not say yet what it comes to; who is alone
-/// acknowledges nothing.
+/// Invariants: whoever has not answered or acknowledged takes part; while somebody waits for it,
+/// its answers and those that are missing are all, and do not say yet what it comes to; who is
+/// alone acknowledges nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub request: Arc<Request>,
@@ -72,7 +73,7 @@ impl Purpose {
 impl Pending {
     fn new(mut request: Request, purpose: Purpose, rules: Rules, cx: &Context<'_>) -> Pending {
         let several = request.agreement != Agreement::Alone;
-        request.master = cx.catalog.master_of(cx.me.node).filter(|_| several && rules.master);
+        request.master = cx.catalog.master_of(cx.me.node).filter(|_| several && rules.has_master());
         let unacknowledged = match request.agreement {
             Agreement::Alone => Repositories::new(),
             Agreement::Independent | Agreement::Coordinated => request.participants.clone(),
@@ -149,7 +150,7 @@ impl Coordinator {
                 return self.on_reply(txn, repository, end, cx);
             }
             // Members that follow would only pass it on.
-            Arc::make_mut(&mut pending.request).nearby = !self.rules.out_of_order;
+            Arc::make_mut(&mut pending.request).nearby = !self.rules.is_out_of_order();
         }
         assert!(!pending.request.participants.is_empty(), "{txn} is asked of nobody");
         match pending.request.master {
@@ -178,6 +179,8 @@ impl Coordinator {
             return self.forget_settled(txn.sequence);
         }
         pending.ends.push((repository, end));
+        let (ends, all) = (pending.ends.len(), pending.request.participants.len());
+        assert!(ends <= all, "{ends} answers to {txn}, of {all}");
         let Some(verdict) = pending.verdict() else { return };
         pending.ends.clear();
         let Some(purpose) = pending.purpose.take() else {
@@ -191,7 +194,9 @@ impl Coordinator {
         let is_unsure = request.is_update() && (repeated || !in_time);
         match (verdict, purpose) {
             (verdict, purpose)
-                if is_unsure && verdict.knows_nothing() && self.rules.doubts_forgotten =>
+                if is_unsure
+                    && verdict.knows_nothing()
+                    && self.rules.keeps(Rule::DoubtsForgotten) =>
             {
                 self.give_up(&request, purpose, cx);
                 self.unanswered.remove(&txn.sequence);

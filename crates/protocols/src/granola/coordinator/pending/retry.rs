@@ -42,7 +42,8 @@ impl Coordinator {
         let most = PAUSE.0 << attempt.min(DOUBLINGS_MAX);
         let pause = Nanos(1 + scatter(request.txn) % most);
         let again = Again { request: request.clone(), purpose, since, attempt: attempt + 1 };
-        self.again.insert((cx.now() + pause, request.txn.sequence), again);
+        let before = self.again.insert((cx.now() + pause, request.txn.sequence), again);
+        assert!(before.is_none(), "{} is tried again twice", request.txn);
         cx.set_timer(CoordinatorTimer::Retry, pause);
     }
 

@@ -1,6 +1,7 @@
 //! Transactions that were not answered in time: what their clients are told, and what has become of
 //! them.
 
+use crate::granola::rules::Rule;
 use muesli_core::recorder::{Operations, Status};
 use muesli_core::{Abort, Committed, Doubt, Failure, Outcome, TxnId};
 
@@ -52,6 +53,7 @@ impl Coordinator {
             if self.unanswered.len() > UNANSWERED_MAX {
                 self.unanswered.pop_first();
             }
+            assert!(self.unanswered.len() <= UNANSWERED_MAX, "what is unknown has a bound");
         }
     }
 
@@ -60,7 +62,7 @@ impl Coordinator {
         let outcome = match verdict {
             Verdict::Done(at, _) => Outcome::Committed(Committed { at: *at }),
             // An earlier copy may have been done.
-            verdict if verdict.knows_nothing() && self.rules.doubts_forgotten => {
+            verdict if verdict.knows_nothing() && self.rules.keeps(Rule::DoubtsForgotten) => {
                 self.unanswered.remove(&txn.sequence);
                 return;
             }

@@ -16,6 +16,7 @@
 //!
 //! Whatever is told is stable first: a copy never knows what the repository may forget.
 
+use crate::granola::rules::Rule;
 use std::collections::BTreeMap;
 
 use muesli_core::{Address, Cursor, Nanos, NodeId, SmallBytes, Timestamp};
@@ -174,6 +175,7 @@ impl Participant {
         } else if has.pieces.checked_add(1) != Some(copying.sent) {
             return; // Long under way.
         }
+        assert!(copying.sent > 0, "no piece was sent to {node:?}");
         let (number, bytes) = (copying.sent, SmallBytes::new(&copying.last));
         self.tell_follower(node, has.stream, News::Piece { number, bytes }, cx);
     }
@@ -225,12 +227,51 @@ impl Participant {
     fn whole_upto(&self) -> Timestamp {
         let done = self.clock.done;
         let pending = self.active.values().map(|active| active.bound).min();
-        match pending.filter(|first| *first <= done && self.rules.copies_wait) {
+        match pending.filter(|first| *first <= done && self.rules.keeps(Rule::CopiesWait)) {
             Some(first) => {
                 let below = self.feeds.changes.range(..first).next_back();
                 below.map_or(Timestamp::ZERO, |(at, _)| *at)
             }
             None => done,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feeds(have: Timestamp) -> Feeds {
+        let copying = Some(Copying { cursor: Cursor::default(), sent: 0, last: Vec::new() });
+        let (needs, heard) = (Timestamp::ZERO, Nanos(1));
+        let follower = Follower { stream: 1, copying, needs, have, waits: false, heard };
+        let followers = BTreeMap::from([(NodeId(1), follower)]);
+        Feeds { followers, timer_set: true, ..Feeds::default() }
+    }
+
+    #[test]
+    #[should_panic(expected = "NodeId(1) has changes, and no keys")]
+    fn who_has_changes_before_the_keys_is_noticed() {
+        feeds(Timestamp::ZERO).assert_invariants();
+        feeds(Timestamp(7)).assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes of changes")]
+    fn bytes_of_changes_that_are_not_there_are_noticed() {
+        Feeds { bytes: 5, ..feeds(Timestamp::ZERO) }.assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "changes for nobody")]
+    fn changes_for_nobody_are_noticed() {
+        let changes = BTreeMap::from([(Timestamp(1), Vec::new())]);
+        Feeds { changes, ..Feeds::default() }.assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody tells what has changed")]
+    fn a_timer_that_is_not_set_is_noticed() {
+        Feeds { timer_set: false, ..feeds(Timestamp::ZERO) }.assert_invariants();
     }
 }

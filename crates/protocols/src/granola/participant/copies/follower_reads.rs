@@ -34,6 +34,7 @@ use crate::granola::message::{End, Message, Noted, Record, Request};
 use crate::granola::participant::execution::Notes;
 use crate::granola::participant::execution::history::record;
 use crate::granola::participant::{Context, Participant};
+use crate::granola::rules::Rule;
 use muesli_core::Timestamp;
 
 impl Participant {
@@ -44,7 +45,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> bool {
         let Message::Request(request) = message else { return false };
-        if self.rules.out_of_order {
+        if self.rules.is_out_of_order() {
             return false;
         }
         let Some((end, noted)) = self.read_as_copy(request, cx) else { return false };
@@ -66,6 +67,7 @@ impl Participant {
             return None;
         }
         let mut sets = std::mem::take(&mut self.sets);
+        assert!(sets.reads.is_empty() && sets.writes.is_empty(), "sets of an earlier execution");
         let (mut notes, mut noted) = (Notes::new(), Noted::default());
         let end = match self.run_parts(request, &mut sets, &mut notes, cx) {
             Ok(answers) => {
@@ -84,8 +86,8 @@ impl Participant {
         let is_over = self.queue.first().is_none_or(|first| first.0 > at);
         let has_seen = request.floor <= at;
         mine && at > Timestamp::ZERO
-            && (is_over || !self.rules.copies_wait)
-            && (has_seen || !self.rules.copies_check)
+            && (is_over || !self.rules.keeps(Rule::CopiesWait))
+            && (has_seen || !self.rules.keeps(Rule::CopiesCheck))
     }
 
     /// A reader that any copy might have answered was done here at `at`: copies are to know that

@@ -78,6 +78,8 @@ impl Participant {
                 Err(refusal) => return Err(refusal),
             }
         }
+        let (done, parts) = (answers.len() + failed.len(), request.parts.len());
+        assert!(done <= parts, "{done} of {parts} parts were done");
         failed.into_iter().next().map_or(Ok(answers), |(_, refusal)| Err(refusal))
     }
 

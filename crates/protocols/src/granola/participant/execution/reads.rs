@@ -69,6 +69,7 @@ impl Participant {
             note_read(sets, *space, key.clone(), handle, found.version);
             all.push(found);
         }
+        assert!(all.len() <= limits.page_rows, "a page of {} keys", all.len());
         all
     }
 

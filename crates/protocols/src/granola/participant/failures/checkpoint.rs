@@ -49,6 +49,7 @@ type Voted = (Arc<Request>, Timestamp);
 impl Participant {
     /// Takes what must be of this moment.
     pub(in super::super) fn checkpoint_of_now(&self) -> Cursor {
+        assert!(self.sets.writes.is_empty(), "a checkpoint in the middle of an execution");
         let clock = (self.clock.done, self.clock.proposed, self.clock.ceiling);
         let mut first = VecDeque::from([piece(kind::CLOCK, &clock)]);
         let logged = self.active.values().filter(|active| self.is_logged(&active.request));

@@ -21,6 +21,7 @@
 //! or has given up, an earlier copy may have been done: then it does not know what became of the
 //! transaction, and says so.
 
+use crate::granola::rules::Rule;
 use std::collections::BTreeSet;
 
 use muesli_core::{Address, Nanos, RepositoryId, Timestamp, TxnId};
@@ -81,7 +82,8 @@ impl Participant {
         request: &Request,
         cx: &Context<'_>,
     ) -> Option<Timestamp> {
-        let is_judged = self.rules.refuses_forgotten && cx.catalog.is_client(request.txn.node);
+        let is_judged =
+            self.rules.keeps(Rule::RefusesForgotten) && cx.catalog.is_client(request.txn.node);
         let floor = self.memory.may_be_forgotten(request.txn, request.floor);
         floor.filter(|_| is_judged && !request.reads_alone())
     }
@@ -132,6 +134,7 @@ impl Participant {
     /// The last client that was asked about, if all have answered.
     fn forget_if_all_have_answered(&mut self) -> Option<ClientsUntil> {
         let asking = self.asking.take_if(|it| it.is_over())?;
+        assert!(asking.clients.len() <= CLIENTS_ASKED_MAX, "asked about too many clients");
         for client in asking.clients {
             self.memory.forget_client(client, asking.asked, self.clock.done);
         }

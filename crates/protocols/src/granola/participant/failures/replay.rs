@@ -78,6 +78,7 @@ impl Participant {
     /// Takes out a transaction that was voted on.
     fn take_out(&mut self, txn: TxnId) -> Option<Active> {
         let active = self.active.remove(&txn)?;
+        assert!(!active.is_prepared(), "{txn} was prepared before the log was read");
         self.queue.remove(active.wait_queue, &(active.bound, txn));
         Some(active)
     }

@@ -144,6 +144,7 @@ impl Taker {
             }
             changes.push(change.clone());
         }
+        assert!(!changes.is_empty() || self.changes.is_empty(), "nothing is told of what changed");
         let whole = changes.len() == self.changes.len();
         Load::Changes { from: self.told, changes, whole }
     }
@@ -281,6 +282,8 @@ impl Participant {
             cx.log_lazily(|| Record::Staged { partition, anew: false, keys });
         }
         let staged = self.moves.staged.get_mut(&partition).expect("just seen");
+        let is_more = has.pieces >= staged.has.pieces && has.changes >= staged.has.changes;
+        assert!(is_more, "what is loaded of partition {partition} becomes less");
         staged.has = has;
         if let Some(request) = staged.asked.take() {
             let answers = Few::from_iter([(0, PartAnswer::Taken { has, whole })]);
@@ -325,4 +328,43 @@ impl Participant {
 /// The keys of a change.
 fn keys_of((at, writes): (Timestamp, Vec<Write>)) -> impl Iterator<Item = Newest> {
     writes.into_iter().map(move |(space, key, value)| (space, key, at, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taker() -> Taker {
+        let mut taker = Taker::new(RepositoryId(1), Timestamp(1), Timestamp(2), Nanos(3));
+        taker.note(Timestamp(4), vec![(muesli_core::SpaceId(0), "key".into(), None)]);
+        taker.assert_invariants();
+        taker
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes of changes for RepositoryId(1)")]
+    fn bytes_of_changes_that_are_not_there_are_noticed() {
+        Taker { bytes: 5, ..taker() }.assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "a change of nothing")]
+    fn a_change_of_nothing_is_noticed() {
+        let mut taker = taker();
+        taker.changes.push_back((Timestamp(5), Vec::new()));
+        taker.assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "a change that was not counted")]
+    fn a_change_that_was_not_counted_is_noticed() {
+        Taker { bytes: 0, ..taker() }.forget(1);
+    }
+
+    #[test]
+    #[should_panic(expected = "a piece after the last one")]
+    fn a_piece_after_the_last_one_is_noticed() {
+        let last = vec![(muesli_core::SpaceId(0), "key".into(), Timestamp(1), None)];
+        Taker { cursor: None, last, ..taker() }.assert_invariants();
+    }
 }

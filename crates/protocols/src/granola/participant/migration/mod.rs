@@ -38,6 +38,7 @@
 
 pub mod loading;
 
+use crate::granola::rules::Rule;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::parts::locator::{Directory, Holdings};
@@ -134,7 +135,7 @@ impl Participant {
         cx: &Context<'_>,
     ) -> Option<Timestamp> {
         let plain = request.parts.iter().all(|part| part.owners.is_none());
-        if plain && self.moves.no_partition_ever_moved() || !self.rules.epochs_checked {
+        if plain && self.moves.no_partition_ever_moved() || !self.rules.keeps(Rule::EpochsChecked) {
             return None;
         }
         let active = &self.active;
@@ -147,7 +148,7 @@ impl Participant {
             if let Some(at) = self.moves.held.refuses(sent_by, self.id, cx.catalog) {
                 return Some(at);
             }
-            let goes = self.is_moving(part.partition) && self.rules.moves_hold_still;
+            let goes = self.is_moving(part.partition) && self.rules.keeps(Rule::MovesHoldStill);
             if goes || self.moves.still.contains_key(&part.partition) {
                 let known = self.moves.held.of(&part.partition);
                 return Some(known.map_or(Timestamp::ZERO, |held| held.at));
@@ -176,11 +177,11 @@ impl Participant {
     fn can_go(&mut self, order: &Move, cx: &Context<'_>) -> bool {
         let Move { partition, epoch, to, has, .. } = *order;
         let known = self.moves.held.epoch(&partition);
-        let waits = self.is_touched(partition) && self.rules.moves_wait;
+        let waits = self.is_touched(partition) && self.rules.keeps(Rule::MovesWait);
         let is_here = known < epoch && self.holds(partition, cx.catalog);
         let taker = self.moves.takers.get_mut(&partition).filter(|taker| taker.is(to, has));
         let Some(taker) = taker.filter(|_| is_here) else { return false };
-        let is_whole = taker.is_whole(has) || !self.rules.moves_whole;
+        let is_whole = taker.is_whole(has) || !self.rules.keeps(Rule::MovesWhole);
         if is_whole && !waits {
             return true;
         }
@@ -237,7 +238,7 @@ impl Participant {
     /// nobody is answered about it.
     pub(super) fn held_at(&self, upto: Timestamp) -> Vec<(u16, Held)> {
         let all = self.moves.held.all();
-        let told = all.filter(|_| self.rules.copies_know);
+        let told = all.filter(|_| self.rules.keeps(Rule::CopiesKnow));
         told.map(|(partition, held)| {
             (*partition, Held { holds: held.holds && held.at <= upto, ..*held })
         })

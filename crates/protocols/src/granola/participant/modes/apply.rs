@@ -6,6 +6,7 @@
 //! for them, and then do the same to this one: repositories take turns. Nobody comes before who is
 //! ready in the meantime, for proposals lie above all known places.
 
+use crate::granola::rules::Rule;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Timestamp, TxnId};
 
@@ -70,7 +71,7 @@ impl Participant {
     }
 
     pub(in super::super) fn next_ready(&self) -> Option<(Timestamp, TxnId)> {
-        match self.rules.in_order {
+        match self.rules.keeps(Rule::InOrder) {
             true => self.queue.first_ready(|voter| self.vote_sequences.bound(voter)),
             false => self.queue.last_placed(),
         }
@@ -152,9 +153,13 @@ impl Participant {
         cx.effects.modes.transactions += 1;
         cx.effects.modes.locked += u64::from(self.locking);
         self.cover(at, cx);
-        let raises = request.is_update() || self.rules.reads_raise;
+        let raises = request.is_update() || self.rules.keeps(Rule::ReadsRaise);
         if raises && self.rules.raised_by(request, self.id) {
-            if self.rules.raises_last { self.clock.raise(at) } else { self.clock.done = at }
+            if self.rules.keeps(Rule::RaisesLast) {
+                self.clock.raise(at)
+            } else {
+                self.clock.done = at
+            }
         }
         let (txn, mut noted) = (request.txn, Noted::default());
         assert!(!self.active.contains_key(&txn), "{txn} is done, and under way");

@@ -23,6 +23,7 @@
 //! what their place will be: none of those touched the same keys. [`LockingExit`] has two other
 //! ways.
 
+use crate::granola::rules::Rule;
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claim;
@@ -145,7 +146,7 @@ impl Participant {
     /// was.
     pub(in super::super) fn enter_locking(&mut self, cx: &mut Context<'_>) -> bool {
         let queued = self.queue.all();
-        if !self.rules.locks_queued {
+        if !self.rules.keeps(Rule::LocksQueued) {
             self.locking = true;
             return true;
         }
@@ -221,7 +222,7 @@ impl Participant {
     /// Goes back to timestamp mode if nothing keeps the repository from it.
     fn leave_locking(&mut self) {
         let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
-        let stays = self.rules.always_locks || self.is_blocked();
+        let stays = self.rules.always_locks() || self.is_blocked();
         if stays || self.active.values().any(coordinated) {
             return;
         }

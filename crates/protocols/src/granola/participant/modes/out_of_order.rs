@@ -25,6 +25,7 @@
 //! With this nobody need go into locking mode because a participant [stays
 //! away](super::unresponsive).
 
+use crate::granola::rules::Rule;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::parts::standing::Standing;
@@ -131,7 +132,8 @@ impl Participant {
             }
             self.get_to_know(cx);
             let in_the_way = self.in_the_way_of(stand);
-            let counts = |other: &QueueKey| self.rules.parallel_apart || !batch.contains(other);
+            let counts =
+                |other: &QueueKey| self.rules.keeps(Rule::ParallelApart) || !batch.contains(other);
             let Some(other) = in_the_way.filter(counts) else { return Some(stand) };
             self.queue.out_of_order()?.waiting.entry(other).or_default().push(stand);
         }
@@ -160,7 +162,8 @@ impl Participant {
             WaitQueue::Placed | WaitQueue::Behind(None) => true,
         };
         let found = standing.in_the_way(claim, stand, counts);
-        found.filter(|_| self.rules.out_of_order_apart)
+        assert!(found.is_none_or(|it| it < stand), "{} is in the way of who is before", stand.1);
+        found.filter(|_| self.rules.keeps(Rule::OutOfOrderApart))
     }
 
     /// Whether a reader that lies right behind what was done last misses nothing that somebody in
@@ -170,7 +173,7 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> bool {
-        if !self.rules.readers_look {
+        if !self.rules.keeps(Rule::ReadersLook) {
             return true;
         }
         let above = self.clock.done.0 + 1;

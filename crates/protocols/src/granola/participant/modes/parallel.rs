@@ -30,6 +30,7 @@
 //! in the queue for the next step, so that those that come together are run together; if it is all
 //! procedures that declare what they touch.
 
+use crate::granola::rules::Rule;
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claims;
@@ -62,7 +63,7 @@ impl Participant {
 
     /// Whether what is ready is done in the order of the queue, and by nothing else.
     fn batches(&self) -> bool {
-        !self.locking && self.claims.is_empty() && self.rules.in_order
+        !self.locking && self.claims.is_empty() && self.rules.keeps(Rule::InOrder)
     }
 
     /// Those that can be run together with one that is to be done now, and that one.
@@ -91,6 +92,7 @@ impl Participant {
         let ready = self.queue.ready(|voter| self.vote_sequences.bound(voter));
         let most = cx.settings.together.at_most();
         let ready: Vec<_> = ready.skip_while(|it| *it != first).take(most).collect();
+        assert_eq!(ready.first(), Some(&first), "who is run first of several");
         if ready.len() < 2 {
             return; // Nobody need know what it may touch.
         }
@@ -98,7 +100,7 @@ impl Participant {
         for stand in ready {
             let request = self.active[&stand.1].request.clone();
             let claim = self.all_it_may_touch(&request, cx);
-            let conflicts = self.rules.parallel_apart && claims.conflict(&claim);
+            let conflicts = self.rules.keeps(Rule::ParallelApart) && claims.conflict(&claim);
             let is_untold = request.exchanges_data() && !self.is_complete(&request);
             if conflicts || is_untold || request.moving().is_some() {
                 return;

@@ -255,4 +255,27 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    #[should_panic(expected = "waits for something else, and stands nowhere")]
+    fn who_waits_without_standing_somewhere_is_noticed() {
+        let (was, now) = (WaitQueue::Behind(None), WaitQueue::Placed);
+        Queue::default().change_wait_queue(was, now, stand(1, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "somebody stands in two wait queues")]
+    fn who_stands_twice_is_noticed() {
+        let mut queue = Queue::new(false);
+        queue.insert(WaitQueue::Placed, stand(1, 1));
+        queue.assert_invariants();
+        queue.insert(WaitQueue::Behind(None), stand(1, 1));
+        queue.assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "rises, and stands nowhere")]
+    fn who_rises_from_nowhere_is_noticed() {
+        Queue::default().rise(WaitQueue::Placed, stand(1, 1), stand(2, 1));
+    }
 }

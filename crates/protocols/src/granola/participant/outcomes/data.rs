@@ -17,7 +17,9 @@ impl Memory {
         for (part, values) in told {
             heard.entry(part).or_insert(values);
         }
-        let added = data_bytes(heard) - before;
+        let now = data_bytes(heard);
+        assert!(now >= before, "what was told in {txn} before is gone");
+        let added = now - before;
         self.change(txn, |known| known.bytes += added);
     }
 

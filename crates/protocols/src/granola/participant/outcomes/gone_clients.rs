@@ -76,9 +76,11 @@ impl Memory {
         let before = known.weight();
         let end = TxnId { node, incarnation: until, sequence: 0 };
         let told = self.data.extract_if(TxnId { incarnation: 0, ..end }..end, |_, _| true);
-        known.bytes -= told.map(|(_, heard)| data_bytes(&heard)).sum::<usize>();
+        let told = told.map(|(_, heard)| data_bytes(&heard)).sum::<usize>();
         let earlier = known.earlier.extract_if(..(until, 0), |_, _| true);
-        known.bytes -= earlier.map(|(_, over)| over.end.bytes()).sum::<usize>();
+        let freed = told + earlier.map(|(_, over)| over.end.bytes()).sum::<usize>();
+        assert!(freed <= known.bytes, "{freed} bytes of {node:?} were not counted");
+        known.bytes -= freed;
         self.of_clients = self.of_clients + known.weight() - before;
         if is_whole {
             self.coordinators.remove(&node); // A silent one counts towards nobody's room.

@@ -41,3 +41,50 @@ impl Known {
         assert!(!self.is_silent || self.heard != Nanos(0), "{node:?} is a member, and silent");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(1);
+
+    fn memory(change: impl FnOnce(&mut Known)) -> Memory {
+        let txn = |incarnation, sequence| TxnId { node: NODE, incarnation, sequence };
+        let over = Over {
+            ballot: Some(Ballot::Commit(Timestamp(7))),
+            about: 0,
+            end: End::Conflict,
+            noted: Noted::default(),
+        };
+        let mut memory = Memory::default();
+        memory.remember(txn(1, 4), over.clone());
+        memory.remember(txn(2, 9), over);
+        memory.assert_invariants();
+        change(memory.coordinators.get_mut(&NODE).expect("just heard of"));
+        memory
+    }
+
+    #[test]
+    #[should_panic(expected = "life 1 of NodeId(1) is over")]
+    fn a_life_that_is_over_and_is_not_is_noticed() {
+        memory(|known| known.life = 1).assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "9 of NodeId(1) is settled, and remembered")]
+    fn what_is_settled_and_remembered_is_noticed() {
+        memory(|known| known.settled_below = 10).assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes that are kept of NodeId(1)")]
+    fn bytes_that_are_not_kept_are_noticed() {
+        memory(|known| known.bytes += 1).assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "NodeId(1) is a member, and silent")]
+    fn a_member_that_is_silent_is_noticed() {
+        memory(|known| known.is_silent = true).assert_invariants();
+    }
+}

@@ -242,13 +242,16 @@ impl Memory {
         known.settled_below = if is_news { settled_below } else { known.settled_below };
         while let Some(sequence) = known.over.first().filter(|it| is_news && *it < settled_below) {
             let Some(over) = known.over.remove(sequence) else { break };
+            assert!(over.end.bytes() <= known.bytes, "the end {sequence} was not counted");
             known.bytes -= over.end.bytes();
             retire(&mut self.retired[0], TxnId { sequence, ..txn }, &over);
         }
         self.of_clients = self.of_clients + known.weight() - before;
         if is_news && !self.data.is_empty() {
             let told = self.data.extract_if(below(txn, settled_below), |_, _| true);
-            known.bytes -= told.map(|(_, heard)| data_bytes(&heard)).sum::<usize>();
+            let freed = told.map(|(_, heard)| data_bytes(&heard)).sum::<usize>();
+            assert!(freed <= known.bytes, "data of {freed} bytes were not counted");
+            known.bytes -= freed;
         }
     }
 
@@ -291,7 +294,9 @@ impl Memory {
                 Age::EarlierLife => known.earlier.insert((txn.incarnation, txn.sequence), over),
             };
             known.bytes += added;
-            known.bytes -= replaced.map_or(0, |over| over.end.bytes());
+            let freed = replaced.map_or(0, |over| over.end.bytes());
+            assert!(freed <= known.bytes, "an end of {txn} was not counted");
+            known.bytes -= freed;
             None
         });
         if let Some(over) = settled {

@@ -32,6 +32,7 @@
 //!
 //! A *coordinated* transaction tells nothing: whoever has the data has a vote.
 
+use crate::granola::rules::Rule;
 use muesli_core::parts::execution::told_keys;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::Handle;
@@ -85,7 +86,7 @@ impl Participant {
         if told.is_empty() {
             return;
         }
-        if self.rules.data_sent_in_order {
+        if self.rules.keeps(Rule::DataSentInOrder) {
             self.cover(place, cx);
             self.clock.raise(place);
         }

@@ -25,6 +25,7 @@
 //! The thesis has sequence numbers in the log and waits for all votes that were missed. Here the
 //! place is asked for, and whatever was voted on before it goes without.
 
+use crate::granola::rules::Rule;
 use std::collections::BTreeMap;
 
 use muesli_core::{Nanos, NodeId, RepositoryId, Timestamp, TxnId};
@@ -76,6 +77,7 @@ impl Voter {
         }
         self.in_order = known && order.number == self.last.number + 1;
         if self.in_order {
+            assert!(order.number > self.last.number, "vote {} comes again", order.number);
             self.last = order;
         }
         self.in_order.then_some(true)
@@ -157,7 +159,7 @@ impl Participant {
         ballot: &Ballot,
         cx: &mut Context<'_>,
     ) -> Option<Order> {
-        if !self.rules.implicit_votes {
+        if !self.rules.implies_votes() {
             return None;
         }
         let stream = match (self.vote_sequences.stream, ballot) {
@@ -182,11 +184,11 @@ impl Participant {
         order: Option<Order>,
         cx: &mut Context<'_>,
     ) {
-        let Some(order) = order.filter(|_| self.rules.implicit_votes) else { return };
+        let Some(order) = order.filter(|_| self.rules.implies_votes()) else { return };
         let voter = self.vote_sequences.voters.entry(repository).or_insert_with(Voter::new);
         let next = voter.advance(order);
         match ballot {
-            Ballot::Commit(at) if next == Some(true) || !self.rules.bounds_in_order => {
+            Ballot::Commit(at) if next == Some(true) || !self.rules.keeps(Rule::BoundsInOrder) => {
                 voter.bound = voter.bound.max(at.after(1, repository));
             }
             Ballot::Commit(_) | Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => {}
@@ -200,7 +202,7 @@ impl Participant {
 
     /// A repository has lost its place among this one's votes.
     pub(in super::super) fn on_which_position(&mut self, asks: RepositoryId, cx: &mut Context<'_>) {
-        if !self.rules.implicit_votes {
+        if !self.rules.implies_votes() {
             return;
         }
         // The next vote lies above this.
@@ -227,7 +229,7 @@ impl Participant {
     ) {
         let voter = self.vote_sequences.voters.entry(repository).or_insert_with(Voter::new);
         let voted = voted.into_iter().map(|txn| (txn.node, (txn.incarnation, txn.sequence)));
-        if !self.rules.implicit_votes || !voter.take_place(order, voted.collect()) {
+        if !self.rules.implies_votes() || !voter.take_place(order, voted.collect()) {
             return;
         }
         voter.bound = voter.bound.max(at.after(1, repository));

@@ -1,5 +1,6 @@
 //! Requests as they come, and the votes on them (sections 4.3.3 and 4.3.4).
 
+use crate::granola::rules::Rule;
 use std::sync::Arc;
 
 use muesli_core::parts::execution::unknown;
@@ -126,7 +127,8 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> Timestamp {
-        let floor = if self.rules.carries_floor { request.floor } else { Timestamp::ZERO };
+        let floor =
+            if self.rules.keeps(Rule::CarriesFloor) { request.floor } else { Timestamp::ZERO };
         self.propose_above(floor, cx)
     }
 
@@ -144,7 +146,7 @@ impl Participant {
     /// Sees to it that a next life of this repository proposes above `at`.
     pub(in super::super) fn cover(&mut self, at: Timestamp, cx: &mut Context<'_>) {
         if cx.settings.logging
-            && self.rules.ceiling
+            && self.rules.keeps(Rule::Ceiling)
             && let Some(ceiling) = self.clock.ceiling_for(at, cx.settings.pace.ceiling_steps / 2)
         {
             cx.log(|| Record::Ceiling { at: ceiling });
@@ -177,7 +179,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> bool {
         let done = self.clock.done;
-        if !self.rules.readers_check {
+        if !self.rules.keeps(Rule::ReadersCheck) {
             return done > Timestamp::ZERO;
         }
         let is_seen = done > self.clock.earlier && request.floor <= done;
@@ -195,7 +197,7 @@ impl Participant {
         let voted = self.log_vote(is_logged, &request, at, cx);
         let about = evidence::about(&request, cx.settings, cx.catalog);
         self.send_vote(&request, Ballot::Commit(at), about, cx);
-        if !self.rules.data_sent_in_order {
+        if !self.rules.keeps(Rule::DataSentInOrder) {
             self.send_data(&request, at, cx);
         }
         let votes = Votes::from_voters(self.others(&request));
@@ -246,7 +248,7 @@ impl Participant {
     /// A transaction is about to be done, or what it does is told: nothing may be said of that
     /// before its vote is stable. Without it, its place would be another one after a crash.
     pub(in super::super) fn rest_on_vote(&self, active: &Active, cx: &mut Context<'_>) {
-        if self.rules.answers_rest_on_votes {
+        if self.rules.keeps(Rule::AnswersRestOnVotes) {
             cx.wait_for_log_up_to(active.voted);
         }
     }
@@ -258,7 +260,7 @@ impl Participant {
         about: u64,
         cx: &mut Context<'_>,
     ) {
-        if self.rules.master {
+        if self.rules.has_master() {
             return self.vote_to_master(request, ballot, about, cx);
         }
         assert_ne!(request.agreement, Agreement::Alone, "whom a vote on {} is for", request.txn);
@@ -286,7 +288,7 @@ impl Participant {
             // Done again or not, it changes nothing.
             return self.tell_end(request, end, Noted::default(), cx);
         }
-        if self.rules.stable_conflicts {
+        if self.rules.keeps(Rule::StableConflicts) {
             cx.log(|| Record::Against { txn, ballot: ballot.clone() });
         }
         if !alone {
@@ -360,12 +362,15 @@ impl Participant {
         let active = self.active.get_mut(&txn).expect("an active transaction");
         assert!(active.votes.is_complete(), "{txn} has its place before all have voted");
         assert!(active.place.is_none(), "{txn} is decided twice");
+        assert_eq!(active.bound, active.proposed, "what binds {txn} until all have voted");
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
-        let place = if self.rules.highest_is_final { highest } else { active.proposed };
-        assert!(place >= active.proposed, "{txn} lies at {place}, below its proposal");
+        let place = if self.rules.keeps(Rule::HighestIsFinal) { highest } else { active.proposed };
         let (was, from) = (active.wait_queue, active.bound);
-        let raises = active.request.is_update() || self.rules.reads_raise;
-        if self.rules.raises_last && raises && self.rules.raised_by(&active.request, self.id) {
+        let raises = active.request.is_update() || self.rules.keeps(Rule::ReadsRaise);
+        if self.rules.keeps(Rule::RaisesLast)
+            && raises
+            && self.rules.raised_by(&active.request, self.id)
+        {
             self.clock.place(place);
         }
         (active.place, active.wait_queue) = (Some(place), WaitQueue::Placed);
@@ -451,7 +456,7 @@ impl Participant {
             Some(active) => Some((Ballot::Commit(active.proposed), active.about)),
             None => self.memory.get(txn).map(|over| (over.vote(), over.about)),
         };
-        if let Some(vote) = vote.filter(|_| known || self.rules.master) {
+        if let Some(vote) = vote.filter(|_| known || self.rules.has_master()) {
             self.tell_vote(repository, txn, vote, cx);
         }
     }

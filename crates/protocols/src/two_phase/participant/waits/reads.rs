@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use muesli_core::limits::{range_bytes, read_bytes};
 use muesli_core::{Address, Limits, Nanos, SmallBytes, SpaceId};
 
-use super::Participant;
 use crate::two_phase::message::{ReadRequest, ScanRequest};
+use crate::two_phase::participant::Participant;
 use crate::two_phase::{Context, Variant};
 
 /// So many reads wait at a repository.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use muesli_core::{Abort, Address, Nanos, TxnId};
 
-use super::waits::Check;
-use super::{Participant, ParticipantTimer};
+use super::Check;
 use crate::two_phase::message::Prepare;
+use crate::two_phase::participant::{Participant, ParticipantTimer};
 use crate::two_phase::{Context, Variant};
 
 /// A prepare that waits for locks, until its deadline.
@@ -159,5 +159,44 @@ impl<V: Variant> Participant<V> {
             all.retain(|_, waiting| waiting.prepare.txn != txn);
         }
         all.len() < before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::score::Snapshots;
+    use muesli_core::{NodeId, Timestamp};
+
+    fn waiting(arrival: u64, bytes: usize) -> WaitingPrepares<Snapshots> {
+        let prepare = Arc::new(Prepare {
+            txn: TxnId { node: NodeId(1), incarnation: 1, sequence: 1 },
+            settled_below: 1,
+            participants: [].into_iter().collect(),
+            snapshot: Timestamp(1),
+            reader: (),
+            strict: false,
+            reads: [].into_iter().collect(),
+            writes: [].into_iter().collect(),
+            scans: Vec::new(),
+            delayed: Vec::new(),
+            extra: None,
+        });
+        let (from, deadline) = (Address::coordinator(NodeId(1)), Nanos(5));
+        let one = WaitingPrepare { from, prepare, deadline, bytes };
+        WaitingPrepares { waiting: BTreeMap::from([(arrival, one)]), arrivals: 1 }
+    }
+
+    #[test]
+    #[should_panic(expected = "number 2 of 1")]
+    fn a_number_that_was_not_given_out_is_noticed() {
+        waiting(1, 0).assert_invariants();
+        waiting(2, 0).assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "what n1.1-1 counts")]
+    fn what_counts_more_than_it_does_is_noticed() {
+        waiting(1, 9).assert_invariants();
     }
 }

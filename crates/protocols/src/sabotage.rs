@@ -66,6 +66,7 @@ impl<R: Breakable> Broken<R> {
     }
 
     pub(crate) fn set(&mut self, rule: R, holds: bool) {
+        assert!(R::ALL.len() <= u32::BITS as usize, "more rules than a set has room for");
         if holds {
             self.bits &= !rule.bit();
         } else {
@@ -91,7 +92,7 @@ macro_rules! breakable {
             $($(#[$what])* $rule,)+
         }
 
-        impl crate::two_phase::policy::sabotage::Breakable for Rule {
+        impl crate::sabotage::Breakable for Rule {
             const ALL: &'static [(Rule, &'static str)] = &[$((Rule::$rule, $name)),+];
 
             #[inline]

@@ -23,6 +23,11 @@
 //!
 //! With [`LockWaits::ForAll`] prepares wait in any order, and only `lock_wait` ends the circles;
 //! the data grid behind Bumper's evaluation does that.
+//!
+//! [`prepares`] keeps prepares that wait for locks, [`reads`] reads that cannot be served yet.
+
+pub(in crate::two_phase) mod prepares;
+pub(in crate::two_phase) mod reads;
 
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;

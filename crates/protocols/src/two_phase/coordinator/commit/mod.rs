@@ -1,0 +1,309 @@
+//! The coordinator's commit: one step where one repository here is enough, else two phases.
+//!
+//! [`committing`] is a commit under way, `divide` says which repository is asked for what,
+//! `awaited` collects the answers of deferred actions, and `unanswered` is what is told and
+//! remembered of commits that were not answered in time.
+
+use std::sync::Arc;
+
+use muesli_core::parts::votes::{Counted, Votes};
+use muesli_core::recorder::Status;
+use muesli_core::{
+    Abort, Answer, Committed, Decision, Failure, Here, OpId, RepositoryId, Role, Step, Timestamp,
+    Txn, TxnId,
+};
+
+use super::Coordinator;
+use crate::two_phase::message::{Ballot, Few, Message, Prepare, Repositories, Vote};
+use crate::two_phase::participant::one_phase::Alone;
+use crate::two_phase::policy::{Rule, validation::Validation};
+use crate::two_phase::time::{Snapshot, Time};
+use crate::two_phase::{Context, Standing, TwoPhase, Variant, shown_votes};
+use awaited::{Awaited, strayed};
+pub(in crate::two_phase) use committing::{Committing, Phase};
+use divide::{Parts, divide};
+use muesli_core::parts::watermark::Bound;
+pub(super) use unanswered::UNANSWERED_MAX;
+
+mod awaited;
+pub(in crate::two_phase) mod committing;
+mod divide;
+mod unanswered;
+
+impl<V: Variant> Coordinator<V> {
+    #[inline(always)]
+    pub(in crate::two_phase) fn on_commit(
+        &mut self,
+        txn: Txn,
+        mut here: Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Committed> {
+        if !self.operations.is_empty() {
+            // Reads that are under way as their transaction is to end have come too late.
+            self.fail_operations(txn, &Failure::Ended, cx);
+        }
+        let slot = match self.open(txn) {
+            Ok(slot) => slot,
+            Err(failure) => return Step::Done(Err(failure)),
+        };
+        let snapshot = slot.reads_at().clone();
+        if !V::Validation::READS {
+            slot.sets.reads.clear();
+            slot.sets.scans.clear();
+        }
+        let has_read = !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
+        let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
+        let delays = !slot.delays.is_empty();
+        let counts =
+            V::Validation::READERS || strict && V::rules(&self.rules).keeps(Rule::ValidatesStrict);
+        if writes_nothing && !delays && !(has_read && counts) {
+            self.remember(&snapshot);
+            return self.finish_at_once(txn, Ok(snapshot.at()), cx);
+        }
+        let only = if delays { None } else { self.only_repository(txn, &here, cx) };
+        if let Some(participant) = only.and_then(|only| here.repository(only)) {
+            let role = Role::Repository(only.expect("there is one"));
+            let reader = V::reader(self.id, self.incarnation, txn);
+            let on_the_node = self.runs_alone(cx);
+            let slot = self.slot(txn).expect("an open transaction");
+            let standing = Standing::new(snapshot.clone(), slot.options.strict);
+            let alone = Alone { since: slot.undisturbed_since, on_the_node };
+            let at = &mut cx.at(role);
+            let done = participant.commit_here(&mut slot.sets, standing, alone, reader, at);
+            if let Some(result) = done {
+                if cx.settings.logging {
+                    slot.gate = slot.gate.max(cx.gate_of(role));
+                }
+                // A snapshot that is too old teaches nothing here: what reads at one repository
+                // alone reads at what that has come to, also when it is tried again.
+                if let Ok(place) = &result {
+                    self.remember(&V::Time::known_by(place));
+                }
+                let result = result.map(|place| V::Time::version_of(&place));
+                return self.finish_at_once(txn, result, cx);
+            }
+        }
+        if let Err(failure) = self.slot(txn).map_or(Ok(()), |it| it.check_size(&cx.settings.limits))
+        {
+            self.abort(txn, &failure, cx);
+            return Step::Done(Err(failure));
+        }
+        Step::Wait(self.start_commit(txn, snapshot, cx))
+    }
+
+    /// A transaction of this node has committed that saw this.
+    #[inline]
+    fn remember(&mut self, seen: &V::Snapshot) {
+        if V::NODES_REMEMBER {
+            self.seen.join(seen);
+        }
+    }
+
+    /// The repository on this node that is all of the transaction's footprint, if there is one.
+    #[inline(always)]
+    fn only_repository(
+        &mut self,
+        txn: Txn,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
+    ) -> Option<RepositoryId> {
+        let catalog = cx.catalog;
+        if catalog.repositories() == 1 {
+            return Some(RepositoryId(0)).filter(|&only| here.holds(only));
+        }
+        let sets = &self.slot(txn)?.sets;
+        if catalog.replicas > 1 || V::EVERYBODY_TAKES_PART || !sets.scans.is_empty() {
+            return None;
+        }
+        let written = |at: usize| {
+            let partition = catalog.partition(sets.writes[at].space, &sets.writes[at].key);
+            catalog.replicas_of(partition).next()
+        };
+        let first = match sets.writes.first() {
+            Some(_) => written(0)?,
+            None => sets.reads.first()?.repository,
+        };
+        let reads = sets.reads.iter().all(|read| read.repository == first);
+        let writes = (1..sets.writes.len()).all(|at| written(at) == Some(first));
+        (reads && writes && here.holds(first)).then_some(first)
+    }
+
+    /// Ends a transaction without a second phase. Where what it read or wrote here is not stable
+    /// yet, its client hears of it only when it is.
+    #[inline(always)]
+    fn finish_at_once(
+        &mut self,
+        txn: Txn,
+        result: Result<Timestamp, Abort>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<Committed> {
+        let gate = self.slot(txn).map(|slot| slot.gate).unwrap_or_default();
+        let answer = match result {
+            Ok(at) => {
+                self.end(txn, None, Status::Committed, Some(at), cx);
+                Ok(Committed { at })
+            }
+            Err(reason) => {
+                self.end(txn, None, Status::Aborted, None, cx);
+                Err(Failure::Aborted(reason))
+            }
+        };
+        if !cx.settings.logging {
+            return Step::Done(answer);
+        }
+        let op = self.next_op();
+        cx.complete_after(op, answer.map(Answer::Committed), gate);
+        Step::Wait(op)
+    }
+
+    /// Sends each participant its part of the transaction.
+    fn start_commit(&mut self, txn: Txn, snapshot: V::Snapshot, cx: &mut Context<'_, V>) -> OpId {
+        let settled_below = self.settled_below();
+        let id = self.next_txn_id();
+        let (op, now) = (self.next_op(), cx.now());
+        let (node, incarnation) = (self.id, self.incarnation);
+        let slot = self.slot(txn).expect("an open transaction");
+        assert!(slot.held.is_empty(), "{id} commits, and has requests that are held back");
+        slot.committing = Some(id.sequence);
+        let whole = Prepare {
+            txn: id,
+            settled_below,
+            participants: Repositories::new(),
+            snapshot,
+            reader: V::reader(node, incarnation, txn),
+            strict: slot.options.strict,
+            reads: Few::new(),
+            writes: Few::new(),
+            scans: vec![],
+            delayed: vec![],
+            extra: None,
+        };
+        let parts = divide(&slot.sets, &slot.delays, &whole, cx.catalog);
+        let asked = parts.iter().map(|(repository, part)| (*repository, part));
+        let awaited = Awaited::new(slot.delays.answers, asked);
+        let participants: Repositories = parts.iter().map(|(id, _)| *id).collect();
+        assert!(!participants.is_empty(), "{id} asks nobody to commit");
+        assert!(participants.windows(2).all(|pair| pair[0] < pair[1]), "participants ascend");
+        let prepares: Parts<_> = parts
+            .into_iter()
+            .map(|(repository, mut part)| {
+                part.participants = participants.clone();
+                (repository, Arc::new(part))
+            })
+            .collect();
+        for (repository, prepare) in &prepares {
+            cx.send_to_repository(*repository, Message::Prepare(prepare.clone()));
+        }
+        if self.is_client(cx) {
+            self.took_part.extend(participants.iter().copied());
+        }
+        let phase = Phase::Preparing(Votes::from_voters(participants.iter().copied()));
+        let commit = Committing {
+            txn,
+            id,
+            op: Some(op),
+            prepares,
+            phase,
+            ballots: Few::new(),
+            awaited,
+            sent: now,
+            repeated: false,
+            quiet: now,
+            since: now,
+        };
+        let before = self.committing.insert(id.sequence, commit);
+        assert!(before.is_none(), "{id} commits twice");
+        self.set_sweep_timer(cx);
+        op
+    }
+
+    pub(in crate::two_phase) fn on_vote(
+        &mut self,
+        txn: TxnId,
+        ballot: Ballot<V>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let is_client = self.is_client(cx);
+        let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
+        let (is_late, rules) = (is_client && commit.is_late(cx), V::rules(&self.rules));
+        let is_unsure = is_late || is_client && commit.repeated;
+        let Phase::Preparing(votes) = &mut commit.phase else { return };
+        if is_late && rules.keeps(Rule::DecidesInTime) && matches!(ballot.vote, Vote::Yes(_)) {
+            return; // They end it among themselves, and say how when they are asked again.
+        }
+        let is_not_known = matches!(ballot.vote, Vote::No(Abort::Forgotten | Abort::Superseded));
+        if is_unsure && is_not_known && rules.keeps(Rule::DoubtsForgotten) {
+            return self.give_up_for_good(txn.sequence, cx);
+        }
+        if is_client {
+            shown_votes::keep(&mut commit.ballots, &ballot);
+        }
+        let Ballot { repository, vote, .. } = ballot;
+        let decision = match vote {
+            Vote::No(reason) => Decision::Abort(reason),
+            Vote::Decided(decision) => decision,
+            Vote::Yes(at) => match votes.count(repository, at) {
+                Counted::Complete => V::Time::decide(&self.rules, votes),
+                Counted::Waiting | Counted::Ignored => return,
+            },
+        };
+        self.decide(txn.sequence, decision, cx);
+    }
+
+    /// The votes force a decision: the client hears it, and every participant.
+    fn decide(&mut self, sequence: u64, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
+        let commit = self.committing.get_mut(sequence).expect("a known commit");
+        assert!(matches!(commit.phase, Phase::Preparing(_)), "{} is decided twice", commit.id);
+        let unacknowledged: Repositories = commit.prepares.iter().map(|(id, _)| *id).collect();
+        for &repository in &unacknowledged {
+            cx.send_to_repository(repository, commit.told(&decision));
+        }
+        commit.phase = Phase::Deciding { decision: decision.clone(), unacknowledged };
+        commit.prepares.clear();
+        (commit.sent, commit.quiet) = (cx.now(), cx.now());
+        let (txn, id) = (commit.txn, commit.id);
+        let waits = matches!(decision, Decision::Commit(_)) && !commit.awaited.are_all_there();
+        let op = if waits { None } else { commit.op.take() };
+        let late = op.is_none() && !waits;
+        let reason = commit.awaited.strayed.take();
+        let (status, at, result) = match decision {
+            Decision::Commit(place) => {
+                let known = V::Time::known_by(&place);
+                self.heard.join(&known);
+                self.remember(&known);
+                let at = V::Time::version_of(&place);
+                let result = match late || waits {
+                    true => Ok(Answer::Committed(Committed { at })),
+                    false => self.awaited_by(sequence, Committed { at }),
+                };
+                (Status::Committed, Some(at), result)
+            }
+            Decision::Abort(why) => {
+                self.learn_from(why);
+                let said = reason.filter(|_| why == Abort::Strayed && !late).map(|it| strayed(&it));
+                let result = said.unwrap_or(Err(Failure::Aborted(why)));
+                self.abandon_answers(sequence);
+                (Status::Aborted, None, result)
+            }
+        };
+        if waits {
+            return; // Its turn comes, and what it was asked.
+        }
+        if let Some(op) = op {
+            self.end(txn, Some(id), status, at, cx);
+            cx.complete(op, result);
+        } else {
+            self.learn_late(id, result, at, cx);
+        }
+    }
+
+    pub(in crate::two_phase) fn on_acknowledge(&mut self, txn: TxnId, repository: RepositoryId) {
+        let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
+        if commit.id != txn {
+            return; // Of an earlier life.
+        }
+        let Phase::Deciding { unacknowledged, .. } = &mut commit.phase else { return };
+        unacknowledged.retain(|other| *other != repository);
+        self.settle_if_over(txn.sequence);
+    }
+}
