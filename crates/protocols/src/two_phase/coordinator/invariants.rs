@@ -163,6 +163,12 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_sent_has_no_answer() {
+        assert!(coordinator(true).take_answered(1).is_none());
+        assert!(coordinator(false).take_answered(1).is_some());
+    }
+
+    #[test]
     #[should_panic(expected = "whether request 1 is held")]
     fn a_request_that_nobody_holds_is_noticed() {
         coordinator(true).check_invariants();

@@ -108,6 +108,13 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
+    /// The request that an answer is to. One that is held back was not sent, or is to be sent
+    /// again: what comes of that is its answer.
+    pub(in crate::two_phase) fn take_answered(&mut self, id: u64) -> Option<Request> {
+        let is_sent = self.requests.get(id).is_some_and(|request| !request.held);
+        if is_sent { self.requests.remove(id) } else { None }
+    }
+
     /// The replica of a partition to ask: one on this node, else in turn.
     pub(in crate::two_phase) fn choose(
         &self,
@@ -225,7 +232,7 @@ impl<V: Variant> Coordinator<V> {
         if reply.snapshot.is_some() && reply.found.is_empty() {
             return; // Of no key: no answer at all, and the request goes out again.
         }
-        let Some(request) = self.requests.remove(reply.request) else { return };
+        let Some(request) = self.take_answered(reply.request) else { return };
         let Some(operation) = self.operations.get(request.op.0) else { return };
         let txn = operation.txn;
         self.heard.join(&reply.committed);

@@ -74,7 +74,7 @@ impl<V: Variant> Coordinator<V> {
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
-        let Some(request) = self.requests.remove(reply.request) else { return };
+        let Some(request) = self.take_answered(reply.request) else { return };
         let Some(operation) = self.operations.get(request.op.0) else { return };
         let txn = operation.txn;
         self.heard.join(&reply.committed);
