@@ -12,6 +12,8 @@ use hashbrown::HashTable;
 use super::locks::KeyRange;
 use super::versions::Handle;
 use crate::bytes::SmallBytes;
+use crate::catalog::{Catalog, Index};
+use crate::contract::Scan;
 use crate::effects::Row;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::limits::{ENTRY_BYTES, Limit, Limits, check_size, range_bytes, read_bytes, write_bytes};
@@ -257,6 +259,23 @@ impl TransactionSets {
         } else {
             merged.into_iter().take(limit).collect()
         }
+    }
+}
+
+/// Whether a client's scan can be done.
+///
+/// # Errors
+/// A bound is too long, or the space is not there, or has no order.
+pub fn check_scan(scan: &Scan, catalog: &Catalog, limits: &Limits) -> Result<(), Failure> {
+    let longest = scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len));
+    check_size(Limit::Key, longest, limits.key_bytes)?;
+    match catalog.space(scan.space) {
+        Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
+            "space `{}` has a hash index and cannot be scanned; an ordered index can",
+            space.name
+        ))),
+        Some(_) => Ok(()),
+        None => Err(Failure::Space(format!("there is no space {}", scan.space.0))),
     }
 }
 

@@ -164,8 +164,9 @@ mod tests {
 
     #[test]
     fn what_was_not_sent_has_no_answer() {
-        assert!(coordinator(true).take_answered(1).is_none());
-        assert!(coordinator(false).take_answered(1).is_some());
+        let at = muesli_core::Timestamp(1);
+        run(|cx| assert!(coordinator(true).take_answer((1, Some(at), &at), cx).is_none()));
+        run(|cx| assert!(coordinator(false).take_answer((1, Some(at), &at), cx).is_some()));
     }
 
     #[test]
