@@ -35,6 +35,8 @@ impl<V: Variant> Coordinator<V> {
             let is_free = free.contains(&(place as u32));
             assert_eq!(slot.running, !is_free, "whether the transaction of slot {place} runs");
             slot.assert_invariants();
+            let may_delay = V::delays_actions(&self.rules);
+            assert!(may_delay || slot.delays.is_empty(), "slot {place} delays, and may not");
             let Some(sequence) = slot.committing.filter(|_| slot.running) else { continue };
             let commit = self.committing.get(sequence).expect("a commit that a slot knows");
             let txn = Txn { slot: place as u32, generation: slot.generation };
