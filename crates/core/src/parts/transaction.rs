@@ -11,12 +11,14 @@ use hashbrown::HashTable;
 
 use super::versions::Handle;
 use crate::bytes::SmallBytes;
+use crate::catalog::{Catalog, Index};
 use crate::exceeded::Limit;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::limits::{ENTRY_BYTES, Limits, check_size, range_bytes, read_bytes, write_bytes};
 use crate::outcome::Failure;
 use crate::ranges::KeyRange;
 use crate::ranges::Row;
+use crate::ranges::Scan;
 use crate::recorder::Operations;
 
 /// A key that was read, and what a validation needs to know of it.
@@ -258,6 +260,23 @@ impl TransactionSets {
         } else {
             merged.into_iter().take(limit).collect()
         }
+    }
+}
+
+/// Whether a client's scan can be done.
+///
+/// # Errors
+/// A bound is too long, or the space is not there, or has no order.
+pub fn check_scan(scan: &Scan, catalog: &Catalog, limits: &Limits) -> Result<(), Failure> {
+    let longest = scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len));
+    check_size(Limit::Key, longest, limits.key_bytes)?;
+    match catalog.space(scan.space) {
+        Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
+            "space `{}` has a hash index and cannot be scanned; an ordered index can",
+            space.name
+        ))),
+        Some(_) => Ok(()),
+        None => Err(Failure::Space(format!("there is no space {}", scan.space.0))),
     }
 }
 

@@ -35,6 +35,8 @@ impl<V: Variant> Coordinator<V> {
             let is_free = free.contains(&(place as u32));
             assert_eq!(slot.running, !is_free, "whether the transaction of slot {place} runs");
             slot.assert_invariants();
+            let may_delay = V::delays_actions(&self.rules);
+            assert!(may_delay || slot.delays.is_empty(), "slot {place} delays, and may not");
             let Some(sequence) = slot.committing.filter(|_| slot.running) else { continue };
             let commit = self.committing.get(sequence).expect("a commit that a slot knows");
             let txn = Txn { slot: place as u32, generation: slot.generation };
@@ -160,6 +162,13 @@ mod tests {
         all.check_invariants();
         all.pages.push_back(1);
         run(|cx| all.ask_for_page(cx));
+    }
+
+    #[test]
+    fn what_was_not_sent_has_no_answer() {
+        let at = muesli_core::Timestamp(1);
+        run(|cx| assert!(coordinator(true).take_answer((1, Some(at), &at), cx).is_none()));
+        run(|cx| assert!(coordinator(false).take_answer((1, Some(at), &at), cx).is_some()));
     }
 
     #[test]

@@ -218,11 +218,12 @@ impl<V: Variant> Coordinator<V> {
     #[inline(always)]
     fn buffer(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Result<(), Failure> {
         let Put { space, key, value, may_wait: _ } = write;
+        let may_delay = V::delays_actions(&self.rules);
         let slot = self.open(txn)?;
         if slot.options.read_only {
             return Err(Failure::ReadOnly);
         }
-        if !slot.delays.is_empty() && slot.delays.sees(space, &key) {
+        if may_delay && !slot.delays.is_empty() && slot.delays.sees(space, &key) {
             return Err(self.stray(txn, cx));
         }
         let limits = &cx.settings.limits;

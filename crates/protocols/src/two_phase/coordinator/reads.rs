@@ -126,8 +126,10 @@ impl<V: Variant> Coordinator<V> {
         out: &mut [Option<SmallBytes>],
     ) -> bool {
         let reader = V::reader(self.id, self.incarnation, txn);
+        let may_delay = V::delays_actions(&self.rules);
         let Ok(slot) = self.open(txn) else { return false };
-        let plain = V::SNAPSHOTS && slot.sets.writes.is_empty() && slot.delays.is_empty();
+        let delays = may_delay && !slot.delays.is_empty();
+        let plain = V::SNAPSHOTS && slot.sets.writes.is_empty() && !delays;
         let recording = cx.effects.recorder.is_some();
         let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
         if !plain || !one_repository || keys.len() > cx.settings.limits.page_rows {
@@ -182,8 +184,9 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Result<Option<Local>, Failure> {
         check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes)?;
+        let may_delay = V::delays_actions(&self.rules);
         let slot = self.open(txn)?;
-        if !slot.delays.is_empty() && slot.delays.changes(space, key) {
+        if may_delay && !slot.delays.is_empty() && slot.delays.changes(space, key) {
             return Ok(Some(Local::Failed(Abort::Strayed)));
         }
         if let Some(own) = slot.sets.own(space, key) {

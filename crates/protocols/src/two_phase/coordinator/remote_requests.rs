@@ -108,6 +108,29 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
+    /// The request that an answer is to, and its transaction, which reads at the answer's snapshot
+    /// from now on; `None`: nothing more is to be done about it. What is held back was not sent, or
+    /// is to be sent again: what comes of that is its answer.
+    pub(in crate::two_phase) fn take_answer(
+        &mut self,
+        (id, snapshot, committed): (u64, Option<V::Snapshot>, &V::Snapshot),
+        cx: &mut Context<'_, V>,
+    ) -> Option<(Txn, Request)> {
+        if self.requests.get(id)?.held {
+            return None;
+        }
+        let request = self.requests.remove(id)?;
+        let txn = self.operations.get(request.op.0)?.txn;
+        self.heard.join(committed);
+        match snapshot {
+            Some(at) => self.fix_snapshot(txn, (id, request), at, cx).map(|it| (txn, it)),
+            None => {
+                self.on_too_old(txn, (id, request), cx);
+                None
+            }
+        }
+    }
+
     /// The replica of a partition to ask: one on this node, else in turn.
     pub(in crate::two_phase) fn choose(
         &self,
@@ -225,15 +248,8 @@ impl<V: Variant> Coordinator<V> {
         if reply.snapshot.is_some() && reply.found.is_empty() {
             return; // Of no key: no answer at all, and the request goes out again.
         }
-        let Some(request) = self.requests.remove(reply.request) else { return };
-        let Some(operation) = self.operations.get(request.op.0) else { return };
-        let txn = operation.txn;
-        self.heard.join(&reply.committed);
-        let Some(snapshot) = reply.snapshot else {
-            return self.on_too_old(txn, (reply.request, request), cx);
-        };
-        let asked = (reply.request, request);
-        let Some(request) = self.fix_snapshot(txn, asked, snapshot, cx) else { return };
+        let answer = (reply.request, reply.snapshot, &reply.committed);
+        let Some((txn, request)) = self.take_answer(answer, cx) else { return };
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
         let Asked::Keys(mut keys) = request.asked else { return };
         let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));

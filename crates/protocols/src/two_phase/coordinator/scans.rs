@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::exceeded::Limit;
-use muesli_core::limits::check_size;
-use muesli_core::parts::transaction::ReadEntry;
+use muesli_core::parts::transaction::{ReadEntry, check_scan};
 use muesli_core::parts::versions::Handle;
 use muesli_core::ranges::KeyRange;
 use muesli_core::recorder::value_hash;
-use muesli_core::{Abort, Failure, Here, Index, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
+use muesli_core::{Abort, Failure, Here, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
 
 use super::Coordinator;
 use super::asked::{Asked, AskedPage, Gathered, Kind, Queued};
@@ -16,7 +14,6 @@ use super::slot::Slot;
 use crate::two_phase::message::{Found, ScanReply};
 use crate::two_phase::policy::validation::Validation;
 use crate::two_phase::{Context, TwoPhase, Variant};
-use muesli_core::parts::watermark::Bound;
 
 impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn on_client_scan(
@@ -26,7 +23,8 @@ impl<V: Variant> Coordinator<V> {
         here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> Step<Vec<Row>> {
-        if let Err(failure) = self.check_scan(txn, &scan, cx) {
+        let checked = check_scan(&scan, cx.catalog, &cx.settings.limits);
+        if let Err(failure) = self.open(txn).map(|_| ()).and(checked) {
             return Step::Done(Err(failure));
         }
         let range = KeyRange { space: scan.space, lo: scan.lo.clone(), hi: scan.hi.clone() };
@@ -51,39 +49,14 @@ impl<V: Variant> Coordinator<V> {
         Step::Wait(self.ask(txn, (kind, Queued::new()), groups, cx))
     }
 
-    fn check_scan(&mut self, txn: Txn, scan: &Scan, cx: &Context<'_, V>) -> Result<(), Failure> {
-        self.open(txn)?;
-        let limit = cx.settings.limits.key_bytes;
-        check_size(
-            Limit::Key,
-            scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len)),
-            limit,
-        )?;
-        match cx.catalog.space(scan.space) {
-            Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
-                "space `{}` has a hash index and cannot be scanned; an ordered index can",
-                space.name
-            ))),
-            Some(_) => Ok(()),
-            None => Err(Failure::Space(format!("there is no space {}", scan.space.0))),
-        }
-    }
-
     pub(in crate::two_phase) fn on_scan_reply(
         &mut self,
         mut reply: ScanReply<V>,
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
-        let Some(request) = self.requests.remove(reply.request) else { return };
-        let Some(operation) = self.operations.get(request.op.0) else { return };
-        let txn = operation.txn;
-        self.heard.join(&reply.committed);
-        let Some(snapshot) = reply.snapshot else {
-            return self.on_too_old(txn, (reply.request, request), cx);
-        };
-        let asked = (reply.request, request);
-        let Some(request) = self.fix_snapshot(txn, asked, snapshot, cx) else { return };
+        let answer = (reply.request, reply.snapshot, &reply.committed);
+        let Some((txn, request)) = self.take_answer(answer, cx) else { return };
         let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
         let updates = !suffered && self.slot(txn).is_some_and(|slot| !slot.sets.writes.is_empty());
         if updates && reply.rows.iter().any(|(_, found)| !found.newest) {

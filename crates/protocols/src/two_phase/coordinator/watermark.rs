@@ -73,8 +73,9 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         self.ended_since_told += 1;
-        let tell_after = cx.settings.pace.tell_bound_after;
-        if u64::from(self.ended_since_told) >= tell_after * stretch(cx.catalog.coordinators.len()) {
+        let (ended, tell_after) =
+            (u64::from(self.ended_since_told), cx.settings.pace.tell_bound_after);
+        if ended >= tell_after && ended >= tell_after * stretch(cx.catalog.coordinators.len()) {
             self.tell_bound(here, cx);
         }
     }

@@ -1,5 +1,6 @@
 //! The rules of this house, over the sources of all its crates.
 
+mod assertions;
 mod circles;
 mod modules;
 mod references;

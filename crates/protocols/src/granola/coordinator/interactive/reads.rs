@@ -8,13 +8,12 @@ use std::collections::BTreeMap;
 
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
-use muesli_core::parts::transaction::ReadEntry;
+use muesli_core::parts::transaction::{ReadEntry, check_scan};
 use muesli_core::parts::versions::Handle;
 use muesli_core::ranges::KeyRange;
 use muesli_core::recorder::value_hash;
 use muesli_core::{
-    Answer, Failure, Index, OpId, RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Timestamp,
-    Txn,
+    Answer, Failure, OpId, RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn,
 };
 
 use super::pages::{Look, PARTS_MAX, Queued, each_once, reads_of};
@@ -135,7 +134,8 @@ impl Coordinator {
         scan: Scan,
         cx: &mut Context<'_>,
     ) -> Step<Vec<Row>> {
-        if let Err(failure) = self.check_scan(txn, &scan, cx) {
+        let checked = check_scan(&scan, cx.catalog, &cx.settings.limits);
+        if let Err(failure) = self.open(txn).map(|_| ()).and(checked) {
             return Step::Done(Err(failure));
         }
         if scan.limit == 0 || scan.hi.as_ref().is_some_and(|hi| *hi <= scan.lo) {
@@ -152,20 +152,6 @@ impl Coordinator {
         let looks = looks.flat_map(chunked).collect();
         let gathered = Gathered { scan, rows: BTreeMap::new(), seen: Vec::new(), edge: None };
         Step::Wait(self.look(txn, Kind::Scan(gathered), looks, cx))
-    }
-
-    fn check_scan(&mut self, txn: Txn, scan: &Scan, cx: &Context<'_>) -> Result<(), Failure> {
-        self.open(txn)?;
-        let longest = scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len));
-        check_size(Limit::Key, longest, cx.settings.limits.key_bytes)?;
-        match cx.catalog.space(scan.space) {
-            Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
-                "space `{}` has a hash index and cannot be scanned; an ordered index can",
-                space.name
-            ))),
-            Some(_) => Ok(()),
-            None => Err(Failure::Space(format!("there is no space {}", scan.space.0))),
-        }
     }
 
     /// A repository has answered a read.

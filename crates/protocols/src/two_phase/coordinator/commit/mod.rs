@@ -9,8 +9,8 @@ use std::sync::Arc;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Answer, Committed, Decision, Failure, Here, OpId, RepositoryId, Role, Step, Timestamp,
-    Txn, TxnId,
+    Abort, Answer, Committed, Decision, Failure, Here, LogPosition, OpId, RepositoryId, Role, Step,
+    Timestamp, Txn, TxnId,
 };
 
 use super::Coordinator;
@@ -42,6 +42,7 @@ impl<V: Variant> Coordinator<V> {
             // Reads that are under way as their transaction is to end have come too late.
             self.fail_operations(txn, &Failure::Ended, cx);
         }
+        let may_delay = V::delays_actions(&self.rules);
         let slot = match self.open(txn) {
             Ok(slot) => slot,
             Err(failure) => return Step::Done(Err(failure)),
@@ -53,7 +54,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let has_read = !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
         let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
-        let delays = !slot.delays.is_empty();
+        let delays = may_delay && !slot.delays.is_empty();
         let counts =
             V::Validation::READERS || strict && V::rules(&self.rules).keeps(Rule::ValidatesStrict);
         if writes_nothing && !delays && !(has_read && counts) {
@@ -65,7 +66,7 @@ impl<V: Variant> Coordinator<V> {
             let role = Role::Repository(only.expect("there is one"));
             let reader = V::reader(self.id, self.incarnation, txn);
             let on_the_node = self.runs_alone(cx);
-            let slot = self.slot(txn).expect("an open transaction");
+            let slot = &mut self.slots[txn.slot as usize]; // It is open, as was seen above.
             let standing = Standing::new(snapshot.clone(), slot.options.strict);
             let alone = Alone { since: slot.undisturbed_since, on_the_node };
             let at = &mut cx.at(role);
@@ -137,7 +138,10 @@ impl<V: Variant> Coordinator<V> {
         result: Result<Timestamp, Abort>,
         cx: &mut Context<'_, V>,
     ) -> Step<Committed> {
-        let gate = self.slot(txn).map(|slot| slot.gate).unwrap_or_default();
+        let gate = match cx.settings.logging {
+            true => self.slot(txn).map(|slot| slot.gate).unwrap_or_default(),
+            false => LogPosition(0),
+        };
         let answer = match result {
             Ok(at) => {
                 self.end(txn, None, Status::Committed, Some(at), cx);
