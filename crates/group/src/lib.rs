@@ -18,21 +18,22 @@
 //! A replica says nothing before everything that it wrote down is stable on its disk: the gate of
 //! the contract, which holds each message of a participant until its records are stable. So to the
 //! others it is as if it had written at once, which is what the consensus library asks for. A
-//! leader's entries alone leave early, and count as the leader's once it has them (`agreement::written`). What
-//! the participant says leaves the group only when all that it depends on is decided: then a
-//! majority holds it, and every later leader has it.
+//! leader's entries alone leave early, and count as the leader's once it has them
+//! (`agreement::written`). What the participant says leaves the group only when all that it depends
+//! on is decided: then a majority holds it, and every later leader has it.
 //!
 //! A replica without memory, because its disk was lost or it is new, votes for nothing until all
-//! other members have told it theirs ([`join`](agreement::join)). So it never takes back a vote. Where so many have
-//! lost their memory that the others may not know everything, they say so and wait.
+//! other members have told it theirs ([`join`](agreement::join)). So it never takes back a vote.
+//! Where so many have lost their memory that the others may not know everything, they say so and
+//! wait.
 //!
 //! # Why no deposed leader answers
 //! What it answers from was complete when it took over, and stays so as long as nobody else leads.
 //! So each answer waits for a *round*: begun after the request was served, and confirmed by a
 //! majority none of whom has promised to follow another leader. At that moment no other leader had
-//! a majority, and the answer was right. One round serves all answers that wait ([`lead`](agreement::lead)). No
-//! clock is asked. An answer that waits for a record of its own needs no round: the majority that
-//! accepts the record says the same.
+//! a majority, and the answer was right. One round serves all answers that wait
+//! ([`lead`](agreement::lead)). No clock is asked. An answer that waits for a record of its own
+//! needs no round: the majority that accepts the record says the same.
 //!
 //! # What it costs
 //! A write of the log at the leader and at a follower, at the same time; a round trip for reads.

@@ -4,8 +4,8 @@
 //! * [`migrating`]: single objects that move, with a directory of owners.
 //! * [`ordered`]: data kept whole at several sites, by a broadcast and a certification of choice.
 //!
-//! Each is registered by its tests (`muesli_registry::register`), and judged by the same searches as
-//! the protocols of the product.
+//! Each is registered by its tests (`muesli_registry::register`), and judged by the same searches
+//! as the protocols of the product.
 
 pub mod central;
 pub mod client;

@@ -5,9 +5,9 @@
 //! on, round the ring. A protocol may move partitions elsewhere; it alone knows then where they
 //! are.
 //! Repositories have a home node each. Nodes may be at [sites](Sites), and repositories the leaves
-//! of a [tree](Hierarchy), for protocols that go by these. All of it is one immutable value, shared by the nodes that
-//! agree on it. Spaces and homes are decided in different places: each has an epoch of its own,
-//! and of two catalogs the newer of either is [taken](Catalog::newest).
+//! of a [tree](Hierarchy), for protocols that go by these. All of it is one immutable value, shared
+//! by the nodes that agree on it. Spaces and homes are decided in different places: each has an
+//! epoch of its own, and of two catalogs the newer of either is [taken](Catalog::newest).
 
 mod hierarchy;
 mod sites;

@@ -149,8 +149,8 @@ macro_rules! service_without_records {
 }
 
 /// Inside an `impl Protocol`: its timestamps follow no clock, it keeps no old versions and no
-/// copies of repositories that live elsewhere, has no masters, nothing that strangers are to say, and no messages for all or any of the nodes that
-/// keep a copy.
+/// copies of repositories that live elsewhere, has no masters, nothing that strangers are to say,
+/// and no messages for all or any of the nodes that keep a copy.
 #[macro_export]
 macro_rules! protocol_without_extras {
     () => {

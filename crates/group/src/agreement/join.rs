@@ -10,13 +10,13 @@
 //! adopts the largest promise of all, and the entries of whoever has the newest.
 //!
 //! The answers are short ([`Summary`]). The entries, and the state of the participant, come from
-//! the chosen member afterwards, piece by piece ([`transfer`](crate::agreement::transfer)). That one goes on
-//! meanwhile; so what the member adopts in the end may be newer than the answer was: the entries of
-//! a later ballot, or of a later configuration. It is as if the leader of that ballot had sent them
-//! to the member itself, which has promised nobody else since it came back; and the entries of a
-//! later ballot have all that may have been decided under earlier ones. The promise that it adopts
-//! is the largest of the answers, or a larger one that the chosen member has made since. As long as
-//! not all entries are there it has no memory, and a crash has it ask again.
+//! the chosen member afterwards, piece by piece ([`transfer`](crate::agreement::transfer)). That
+//! one goes on meanwhile; so what the member adopts in the end may be newer than the answer was:
+//! the entries of a later ballot, or of a later configuration. It is as if the leader of that
+//! ballot had sent them to the member itself, which has promised nobody else since it came back;
+//! and the entries of a later ballot have all that may have been decided under earlier ones. The
+//! promise that it adopts is the largest of the answers, or a larger one that the chosen member has
+//! made since. As long as not all entries are there it has no memory, and a crash has it ask again.
 //!
 //! Whatever it had promised, it had promised to one of the others, who had promised the same to
 //! itself, stably, before asking; so the largest promise of all is no smaller than its own was.
@@ -29,9 +29,9 @@
 //! it is a case for a change of membership.
 //!
 //! # Which others
-//! Those of the newest [configuration](crate::agreement::configuration) that any of them knows to have begun;
-//! and those of them that have not got so far must first. What the member did in earlier ones is no
-//! matter, for these have ended, and it never votes in them again.
+//! Those of the newest [configuration](crate::agreement::configuration) that any of them knows to
+//! have begun; and those of them that have not got so far must first. What the member did in
+//! earlier ones is no matter, for these have ended, and it never votes in them again.
 //!
 //! And in later ones? If the next one had begun, a majority would have the entry that ends this
 //! one, and one of those who answered; where a majority forgot it is lost anyway. Then all others

@@ -1,4 +1,5 @@
-//! A group gets more members, or fewer: from one [configuration](crate::agreement::configuration) to the next.
+//! A group gets more members, or fewer: from one [configuration](crate::agreement::configuration)
+//! to the next.
 //!
 //! Where the placement wants other members than vote, and the new ones are ready, whoever leads
 //! appends the entry that ends the configuration, and nothing after it. Whoever finds that

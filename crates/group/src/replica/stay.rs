@@ -8,7 +8,8 @@
 //! The catalog says where each member lives, and since which epoch. Members listen to a member only
 //! from where it lives by their own catalog, which their nodes keep, so that none goes back to an
 //! older one. One that lives here since another epoch than its memory is of has no memory: it joins
-//! as one that lost it ([`join`](crate::agreement::join)), and all other members must have answered.
+//! as one that lost it ([`join`](crate::agreement::join)), and all other members must have
+//! answered.
 //!
 //! # Why that is safe
 //! Each of the others answered when it went by a catalog that has the member here, and listens to

@@ -17,6 +17,7 @@
 
 pub mod broadcast;
 pub mod certify;
+mod names;
 mod orderer;
 mod site;
 
@@ -26,12 +27,13 @@ use std::marker::PhantomData;
 use muesli_core::judgement::ensure;
 use muesli_core::{
     Address, Catalog, Decision, Isolation, NodeId, Protocol, Rejection, RepositoryId, Role, Sender,
-    ServiceId, ServiceKind, Timestamp, TxnId, View, Wire, wire_enum, wire_struct,
+    ServiceId, TxnId, View, Wire, wire_enum, wire_struct,
 };
 
 use crate::client::{Ask, AsksOne, Client, Reads, Tell, Writes};
 use broadcast::Broadcast;
 use certify::Certify;
+use names::orderer;
 pub use orderer::Orderer;
 pub use site::Site;
 
@@ -95,16 +97,6 @@ wire_enum!(Record<R: Wire>, "record of an ordered protocol" {
     0 => Applied { position: u64, txn: TxnId, decision: Option<Decision>, writes: Writes },
     1 => Broadcast { record: R },
 });
-
-/// The orderer beside a repository.
-pub(crate) fn orderer(site: u16) -> ServiceId {
-    ServiceId::new(ServiceKind::Orderer, site)
-}
-
-/// The timestamp of what commits at a position of the order.
-pub(crate) fn timestamp(position: u64) -> Timestamp {
-    Timestamp::new(position, RepositoryId(0))
-}
 
 impl<B: Broadcast, C: Certify> Protocol for Ordered<B, C> {
     const NAME: &'static str = "ordered";

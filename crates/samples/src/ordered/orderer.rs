@@ -9,7 +9,8 @@ use muesli_core::{
 
 use super::broadcast::{Broadcast, Out};
 use super::certify::Certify;
-use super::{Message, Ordered, Record, orderer};
+use super::names::orderer;
+use super::{Message, Ordered, Record};
 
 /// So many commands are given to a site at a time.
 const DELIVERED_MAX: usize = 64;

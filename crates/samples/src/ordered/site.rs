@@ -10,7 +10,8 @@ use muesli_core::{
 
 use super::broadcast::Broadcast;
 use super::certify::Certify;
-use super::{Command, Message, Ordered, Record, orderer, timestamp};
+use super::names::{orderer, timestamp};
+use super::{Command, Message, Ordered, Record};
 use crate::client::{Ask, Asked, Outcomes, Tell, Writes};
 
 /// A site.

@@ -26,7 +26,8 @@ pub fn search(trial: &Trial, seeds: std::ops::Range<u64>) -> Vec<String> {
     problems
 }
 
-/// Whether a history that the checker judged is among what was wrong: no run that could not be made.
+/// Whether a history that the checker judged is among what was wrong: no run that could not be
+/// made.
 pub fn breaks(problems: &[String]) -> bool {
     assert!(problems.iter().all(|it| !it.contains("not scanned")), "{problems:?}");
     problems.iter().any(|it| it.contains("serializable"))

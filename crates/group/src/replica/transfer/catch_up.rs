@@ -6,9 +6,9 @@
 //! after them, for the member may have been one of the majority that accepted them. When it has
 //! all that is decided, it takes part again, and the consensus brings it the short rest.
 //!
-//! A member without memory ([`join`](crate::agreement::join)) fetches what is not decided, too: all that the
-//! chosen member has under one ballot. Only then does it know what its promise and its entries are,
-//! and keep that.
+//! A member without memory ([`join`](crate::agreement::join)) fetches what is not decided, too: all
+//! that the chosen member has under one ballot. Only then does it know what its promise and its
+//! entries are, and keep that.
 
 use muesli_core::Protocol;
 

@@ -2,9 +2,9 @@
 //! each piece.
 //!
 //! It may vote meanwhile, for what it promised and accepted is in its log; but it does not stand
-//! for election ([`Consensus::restrain`](crate::agreement::consensus::Consensus::restrain)). So whoever is
-//! elected has the state. A member loses it only by being deposed, by somebody who has been
-//! elected; so there is always one that has it, or whose disk does.
+//! for election ([`Consensus::restrain`](crate::agreement::consensus::Consensus::restrain)). So
+//! whoever is elected has the state. A member loses it only by being deposed, by somebody who has
+//! been elected; so there is always one that has it, or whose disk does.
 //!
 //! The pieces are of a moment after which other entries were applied, and may hold effects of
 //! these. The state is of use once this member has replayed so many itself. Its own log holds them:

@@ -18,7 +18,7 @@
 //! What never moved is where the catalog puts it. A repository has [hints](Hints) of where others
 //! are, which may be stale: whoever gave an object away knows to whom, and passes a request on.
 //! What comes by this way has later epochs at each step, so it ends. A repository that got an
-//! object tells the [directory](Directory), a service beside repository 0, and whoever waits for
+//! object tells the [directory](OwnersOfAll), a service beside repository 0, and whoever waits for
 //! long asks there. The directory keeps nothing on a disk: if it has forgotten, requests go the
 //! long way.
 //!
@@ -26,23 +26,26 @@
 //! Two repositories may each have what the other one needs. An object that a transaction waits for
 //! others with is kept for a while, but not from a repository of a smaller number.
 
+mod directory;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::judgement::ensure;
-use muesli_core::parts::locator::{Directory, Held, Hints, Holdings, Locator, Owners};
+use muesli_core::parts::locator::{Held, Hints, Holdings, Locator, Owners};
 use muesli_core::{
     Abort, Address, Catalog, Context, Decision, Isolation, Nanos, NodeId, Participant, Protocol,
-    Rejection, RepositoryId, Role, Sender, Service, ServiceId, ServiceKind, Settings, SmallBytes,
+    Rejection, RepositoryId, Role, Sender, ServiceId, ServiceKind, Settings, SmallBytes,
     SpaceId, Timestamp, TxnId, View, timers, wire_enum, wire_struct,
 };
 
 use crate::client::{Ask, Asked, AsksOne, Client, Outcomes, Tell, Writes};
+pub use directory::OwnersOfAll;
 
 /// The protocol.
 #[derive(Clone, Copy, Debug)]
 pub enum Migrating {}
 
-/// An object's name.
+/// An object's name: its key.
 pub type Key = (SpaceId, SmallBytes);
 
 /// So many hints are kept.
@@ -552,53 +555,5 @@ impl Participant<Migrating> for Owner {
     fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         let newest = self.objects.iter();
         newest.map(|((space, key), it)| (*space, key.clone(), vec![it.version])).collect()
-    }
-}
-
-/// The directory: who owns what, as far as owners have told it in this life.
-#[derive(Clone, Debug, Default)]
-pub struct OwnersOfAll {
-    owners: Directory<Key>,
-}
-
-impl Service<Migrating> for OwnersOfAll {
-    type Timer = muesli_core::NoTimer;
-
-    muesli_core::role_without_links!(Migrating);
-    muesli_core::role_without_judgement!(Migrating);
-    muesli_core::service_without_records!(Migrating);
-
-    fn new(_: ServiceId, _: NodeId, _: u32, _: &Settings, _: &Rules) -> OwnersOfAll {
-        OwnersOfAll::default()
-    }
-
-    fn start(&mut self, _: &mut Context<'_, Migrating>) {}
-
-    fn placed(&mut self, _: &mut Context<'_, Migrating>) {}
-
-    fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_, Migrating>) {
-        match message {
-            Message::Owns { key, owners } => self.owners.learn([(key, owners)]),
-            Message::WhereIs { key } => {
-                let Role::Repository(asker) = from.role else { return };
-                if let Some(owners) = self.owners.moved(&key) {
-                    let owners = (**owners).clone();
-                    cx.send_to_repository(asker, Message::Owns { key, owners });
-                }
-            }
-            _ => {} // For repositories.
-        }
-    }
-
-    fn timer(&mut self, timer: muesli_core::NoTimer, _: &mut Context<'_, Migrating>) {
-        match timer {}
-    }
-
-    fn unfinished(&self) -> usize {
-        0
-    }
-
-    fn assert_invariants(&self) {
-        self.owners.assert_invariants();
     }
 }

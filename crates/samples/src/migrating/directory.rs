@@ -1,0 +1,54 @@
+//! The directory of owners, a service beside repository 0.
+
+use muesli_core::parts::locator::{Directory, Locator};
+use muesli_core::{Address, Context, NoTimer, NodeId, Role, Service, ServiceId, Settings};
+
+use super::{Key, Message, Migrating, Rules};
+
+/// The directory: who owns what, as far as owners have told it in this life.
+#[derive(Clone, Debug, Default)]
+pub struct OwnersOfAll {
+    owners: Directory<Key>,
+}
+
+impl Service<Migrating> for OwnersOfAll {
+    type Timer = NoTimer;
+
+    muesli_core::role_without_links!(Migrating);
+    muesli_core::role_without_judgement!(Migrating);
+    muesli_core::service_without_records!(Migrating);
+
+    fn new(_: ServiceId, _: NodeId, _: u32, _: &Settings, _: &Rules) -> OwnersOfAll {
+        OwnersOfAll::default()
+    }
+
+    fn start(&mut self, _: &mut Context<'_, Migrating>) {}
+
+    fn placed(&mut self, _: &mut Context<'_, Migrating>) {}
+
+    fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_, Migrating>) {
+        match message {
+            Message::Owns { key, owners } => self.owners.learn([(key, owners)]),
+            Message::WhereIs { key } => {
+                let Role::Repository(asker) = from.role else { return };
+                if let Some(owners) = self.owners.moved(&key) {
+                    let owners = (**owners).clone();
+                    cx.send_to_repository(asker, Message::Owns { key, owners });
+                }
+            }
+            _ => {} // For repositories.
+        }
+    }
+
+    fn timer(&mut self, timer: NoTimer, _: &mut Context<'_, Migrating>) {
+        match timer {}
+    }
+
+    fn unfinished(&self) -> usize {
+        0
+    }
+
+    fn assert_invariants(&self) {
+        self.owners.assert_invariants();
+    }
+}
