@@ -55,6 +55,7 @@ pub use policy::{Breakable, LockWaits, Rule, Rules, Sabotage};
 pub use scalar::{Scalar, ScalarTime};
 pub use time::{NotServed, Reading, Snapshot, Time};
 pub use variant::{DelayedInThePast, Key, ReaderBounds, Standing, Variant};
+pub(crate) use variant::{goes_by_timestamps, keeps_nothing};
 
 /// What the machines of the family are given with each input.
 type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;

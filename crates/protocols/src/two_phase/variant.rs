@@ -253,3 +253,26 @@ impl<S> Standing<S> {
         Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO, below_proposal: false }
     }
 }
+
+/// Inside an `impl Variant`: a repository keeps nothing beside versions, locks and queue.
+macro_rules! keeps_nothing {
+    () => {
+        type Keeper = ();
+
+        fn keeper(_: &Self::Rules, _: u64) {}
+
+        fn assert_keeper((): &()) {}
+    };
+}
+
+/// Inside an `impl Variant`: a snapshot, a vote and a place are a timestamp each.
+macro_rules! goes_by_timestamps {
+    () => {
+        type Snapshot = muesli_core::Timestamp;
+        type Yes = muesli_core::Timestamp;
+        type Place = muesli_core::Timestamp;
+        type Time = crate::two_phase::ScalarTime;
+    };
+}
+
+pub(crate) use {goes_by_timestamps, keeps_nothing};
