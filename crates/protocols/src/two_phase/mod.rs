@@ -52,10 +52,11 @@ pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
 pub use policy::{Breakable, LockWaits, Rule, Rules, Sabotage};
+pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
 pub use time::{NotServed, Reading, Snapshot, Time};
+pub(crate) use variant::keeps_nothing;
 pub use variant::{DelayedInThePast, Key, ReaderBounds, Standing, Variant};
-pub(crate) use variant::{goes_by_timestamps, keeps_nothing};
 
 /// What the machines of the family are given with each input.
 type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;

@@ -265,14 +265,4 @@ macro_rules! keeps_nothing {
     };
 }
 
-/// Inside an `impl Variant`: a snapshot, a vote and a place are a timestamp each.
-macro_rules! goes_by_timestamps {
-    () => {
-        type Snapshot = muesli_core::Timestamp;
-        type Yes = muesli_core::Timestamp;
-        type Place = muesli_core::Timestamp;
-        type Time = crate::two_phase::ScalarTime;
-    };
-}
-
-pub(crate) use {goes_by_timestamps, keeps_nothing};
+pub(crate) use keeps_nothing;

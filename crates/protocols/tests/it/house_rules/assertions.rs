@@ -1,8 +1,8 @@
 //! Protocols say what they rely on: so many assertions for each thousand lines of code, and those
 //! that are drawn at random are shown to fire by a test that breaks what they say.
 //!
-//! An assertion is an `assert!`, `assert_eq!` or `assert_ne!` outside of tests: it holds in release,
-//! too. A line of code is one that is no comment, not empty, and outside of tests.
+//! An assertion is an `assert!`, `assert_eq!` or `assert_ne!` outside of tests: it holds in
+//! release, too. A line of code is one that is no comment, not empty, and outside of tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
