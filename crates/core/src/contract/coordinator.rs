@@ -90,8 +90,8 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// that never says so need not offer it.
     fn outcome(&self, txn: TxnId) -> Outcome;
     /// Checks what this role says of its own state: that counts match, that what is sorted is, that
-    /// nothing is both open and over. It may look at all that there is; searches, transcripts and
-    /// explorations call it after each step, and nothing else does.
+    /// nothing is both open and over. It may look at all that there is; transcripts and
+    /// explorations call it after each step, searches now and then, and nothing else does.
     ///
     /// # Panics
     /// Something of that does not hold: a fault of the protocol's code.

@@ -113,8 +113,8 @@ pub trait Participant<P: Protocol>: Debug {
     /// histories.
     fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;
     /// Checks what this role says of its own state: that counts match, that what is sorted is, that
-    /// nothing is both open and over. It may look at all that there is; searches, transcripts and
-    /// explorations call it after each step, and nothing else does.
+    /// nothing is both open and over. It may look at all that there is; transcripts and
+    /// explorations call it after each step, searches now and then, and nothing else does.
     ///
     /// # Panics
     /// Something of that does not hold: a fault of the protocol's code.

@@ -70,7 +70,6 @@ impl Variant for Vectors {
     const NAME: &'static str = "gmu";
     const ISOLATION: Isolation = Isolation::ExtendedUpdateSerializable;
     type Rules = Rules;
-    type Keeper = ();
     type Reader = ();
     type Snapshot = Reads;
     type Yes = Ballot;
@@ -78,6 +77,8 @@ impl Variant for Vectors {
     type Time = VectorTime;
     type Validation = validation::UpdatesAndRows;
     type Order = order::ByTimestamp;
+
+    two_phase::keeps_nothing!();
 
     const READS_SIDE_BY_SIDE: bool = true;
     const NODES_REMEMBER: bool = true;
@@ -89,9 +90,4 @@ impl Variant for Vectors {
     fn fits(rules: &Rules, known: &Reads, at: &Reads) -> bool {
         !rules.keeps(Rule::FitsSideBySide) || known.fits(at)
     }
-
-    fn keeper(_rules: &Rules, _hash_seed: u64) {}
-
-    /// It keeps nothing.
-    fn assert_keeper((): &()) {}
 }

@@ -14,10 +14,10 @@
 //! * The clock is not a service of its own: it is what the repositories agree on for each update,
 //!   by the largest proposal.
 
-use muesli_core::{Isolation, Timestamp};
+use muesli_core::Isolation;
 
 use crate::two_phase::policy::{order, validation};
-use crate::two_phase::{Rules, Scalar, ScalarTime, TwoPhase, Variant};
+use crate::two_phase::{self, Rules, Scalar, TwoPhase, Variant};
 
 /// The protocol.
 pub type NonGenuineMultiversioning = TwoPhase<Everybody>;
@@ -30,25 +30,18 @@ impl Variant for Everybody {
     const NAME: &'static str = "non-genuine-multiversioning";
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
-    type Keeper = ();
     type Reader = ();
-    type Snapshot = Timestamp;
-    type Yes = Timestamp;
-    type Place = Timestamp;
-    type Time = ScalarTime;
     type Validation = validation::Updates;
     type Order = order::ByTimestamp;
+
+    two_phase::keeps_nothing!();
+    two_phase::goes_by_timestamps!();
 
     const EVERYBODY_TAKES_PART: bool = true;
 
     fn rules(rules: &Rules) -> Rules {
         *rules
     }
-
-    fn keeper(_rules: &Rules, _hash_seed: u64) {}
-
-    /// It keeps nothing.
-    fn assert_keeper((): &()) {}
 }
 
 impl Scalar for Everybody {}

@@ -22,11 +22,11 @@
 //! `--protocol repeatable-read-at-commit` takes locks when the commit prepares, as this protocol
 //! did before: then a client is not held up by its writes, and locks are held for a shorter time.
 
-use muesli_core::{Isolation, NodeId, Timestamp, Txn};
+use muesli_core::{Isolation, NodeId, Txn};
 
 use crate::bumper::Reader;
 use crate::two_phase::policy::{order, validation};
-use crate::two_phase::{self, Sabotage, Scalar, ScalarTime, TwoPhase, Variant};
+use crate::two_phase::{self, Sabotage, Scalar, TwoPhase, Variant};
 
 /// The protocol.
 pub type RepeatableRead = TwoPhase<NewestVersions>;
@@ -71,14 +71,12 @@ impl Variant for NewestVersions {
     const NAME: &'static str = "repeatable-read";
     const ISOLATION: Isolation = Isolation::RepeatableRead;
     type Rules = Rules;
-    type Keeper = ();
     type Reader = Reader;
-    type Snapshot = Timestamp;
-    type Yes = Timestamp;
-    type Place = Timestamp;
-    type Time = ScalarTime;
     type Validation = validation::Nobody;
     type Order = order::ByTimestamp;
+
+    two_phase::keeps_nothing!();
+    two_phase::goes_by_timestamps!();
 
     const SNAPSHOTS: bool = false;
     const MAY_LOCK_AT_WRITES: bool = true;
@@ -95,11 +93,6 @@ impl Variant for NewestVersions {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         (pair(node.0, incarnation), pair(txn.slot, txn.generation))
     }
-
-    fn keeper(_rules: &Rules, _hash_seed: u64) {}
-
-    /// It keeps nothing.
-    fn assert_keeper((): &()) {}
 }
 
 impl Scalar for NewestVersions {}

@@ -43,10 +43,10 @@
 //! Most of SCORe is what it shares with its family, in [`two_phase`](crate::two_phase); here stands
 //! what is its own: a vote is a timestamp, the largest is final.
 
-use muesli_core::{Isolation, Timestamp};
+use muesli_core::Isolation;
 
 use crate::two_phase::policy::{order, validation};
-use crate::two_phase::{self, Scalar, ScalarTime, TwoPhase, Variant};
+use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 pub use two_phase::{Rule, Rules};
 
@@ -79,23 +79,16 @@ impl Variant for Snapshots {
     const NAME: &'static str = "score";
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
-    type Keeper = ();
     type Reader = ();
-    type Snapshot = Timestamp;
-    type Yes = Timestamp;
-    type Place = Timestamp;
-    type Time = ScalarTime;
     type Validation = validation::Updates;
     type Order = order::ByTimestamp;
+
+    two_phase::keeps_nothing!();
+    two_phase::goes_by_timestamps!();
 
     fn rules(rules: &Rules) -> Rules {
         *rules
     }
-
-    fn keeper(_rules: &Rules, _hash_seed: u64) {}
-
-    /// It keeps nothing.
-    fn assert_keeper((): &()) {}
 }
 
 impl Scalar for Snapshots {}

@@ -52,8 +52,10 @@ pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
 pub use policy::{Breakable, LockWaits, Rule, Rules, Sabotage};
+pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
 pub use time::{NotServed, Reading, Snapshot, Time};
+pub(crate) use variant::keeps_nothing;
 pub use variant::{DelayedInThePast, Key, ReaderBounds, Standing, Variant};
 
 /// What the machines of the family are given with each input.

@@ -466,3 +466,15 @@ impl<V: Scalar> Time<V> for ScalarTime {
         at >= proposed && !self.queue.is_taken(at)
     }
 }
+
+/// Inside an `impl Variant`: a snapshot, a vote and a place are a timestamp each.
+macro_rules! goes_by_timestamps {
+    () => {
+        type Snapshot = muesli_core::Timestamp;
+        type Yes = muesli_core::Timestamp;
+        type Place = muesli_core::Timestamp;
+        type Time = $crate::two_phase::ScalarTime;
+    };
+}
+
+pub(crate) use goes_by_timestamps;

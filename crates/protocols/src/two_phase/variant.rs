@@ -253,3 +253,16 @@ impl<S> Standing<S> {
         Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO, below_proposal: false }
     }
 }
+
+/// Inside an `impl Variant`: a repository keeps nothing beside versions, locks and queue.
+macro_rules! keeps_nothing {
+    () => {
+        type Keeper = ();
+
+        fn keeper(_: &Self::Rules, _: u64) {}
+
+        fn assert_keeper((): &()) {}
+    };
+}
+
+pub(crate) use keeps_nothing;

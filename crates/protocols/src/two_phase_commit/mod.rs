@@ -35,10 +35,10 @@
 //! `lock_wait`. A key that was read and is locked by a writer is refused all the same: it could
 //! succeed only if the writer aborts.
 
-use muesli_core::{Isolation, Timestamp};
+use muesli_core::Isolation;
 
 use crate::two_phase::policy::{order, validation};
-use crate::two_phase::{self, Sabotage, Scalar, ScalarTime, TwoPhase, Variant};
+use crate::two_phase::{self, Sabotage, Scalar, TwoPhase, Variant};
 
 /// The protocol.
 pub type TwoPhaseCommit = TwoPhase<TryLocks>;
@@ -83,14 +83,12 @@ impl Variant for TryLocks {
     const NAME: &'static str = "two-phase-commit";
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
-    type Keeper = ();
     type Reader = ();
-    type Snapshot = Timestamp;
-    type Yes = Timestamp;
-    type Place = Timestamp;
-    type Time = ScalarTime;
     type Validation = validation::Everybody;
     type Order = order::AsDecided;
+
+    two_phase::keeps_nothing!();
+    two_phase::goes_by_timestamps!();
 
     fn rules(rules: &Rules) -> two_phase::Rules {
         rules.family
@@ -99,11 +97,6 @@ impl Variant for TryLocks {
     fn waits_for_locks(rules: &Rules) -> bool {
         rules.write_locks == WriteLocks::WaitedFor
     }
-
-    fn keeper(_rules: &Rules, _hash_seed: u64) {}
-
-    /// It keeps nothing.
-    fn assert_keeper((): &()) {}
 }
 
 impl Scalar for TryLocks {}
