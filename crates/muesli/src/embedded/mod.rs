@@ -25,7 +25,7 @@ use closing::Closing;
 use crossbeam_queue::ArrayQueue;
 use muesli_core::{Catalog, NodeId, Protocol, Recorder, Settings, Together};
 use muesli_protocols::Choice;
-use protocols::start_named;
+use protocols::{start_named, with_masters};
 
 use crate::database::handle::{Away, Db, Job, next_database};
 use crate::dispatch::report::Report;
@@ -121,7 +121,8 @@ impl Choice for Start<'_> {
 
     fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Db, Error> {
         if self.options.masters > 0 && !P::has_masters(&rules) {
-            let error = format!("protocol `{}` has no masters", self.options.protocol);
+            let (name, having) = (&self.options.protocol, with_masters().join(", "));
+            let error = format!("protocol `{name}` has no masters; these have: {having}");
             return Err(Error::Options(error));
         }
         Ok(start::<P>(self.options, self.together, self.catalog, &rules))

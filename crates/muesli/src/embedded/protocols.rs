@@ -25,6 +25,19 @@ pub fn protocol_names() -> Vec<&'static str> {
     NAMES.iter().copied().chain(registered.iter().map(|(name, _)| *name)).collect()
 }
 
+/// The protocols of the product whose masters may be on loops of their own.
+pub(super) fn with_masters() -> Vec<&'static str> {
+    struct Asked;
+    impl Choice for Asked {
+        type Output = bool;
+
+        fn chosen<P: Protocol>(self, rules: P::Rules) -> bool {
+            P::has_masters(&rules)
+        }
+    }
+    NAMES.iter().copied().filter(|name| choose(name, Asked).is_ok_and(|has| has)).collect()
+}
+
 /// Registers a protocol under a name of its own, with its switches as `rules` say, for as long as
 /// the process runs: databases of this process can have it, embedded and served, and so can
 /// simulations, searches and benchmarks.

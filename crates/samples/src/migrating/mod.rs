@@ -34,8 +34,8 @@ use muesli_core::judgement::ensure;
 use muesli_core::parts::locator::{Held, Hints, Holdings, Locator, Owners};
 use muesli_core::{
     Abort, Address, Catalog, Context, Decision, Isolation, Nanos, NodeId, Participant, Protocol,
-    Rejection, RepositoryId, Role, Sender, ServiceId, ServiceKind, Settings, SmallBytes,
-    SpaceId, Timestamp, TxnId, View, timers, wire_enum, wire_struct,
+    Rejection, RepositoryId, Role, Sender, ServiceId, ServiceKind, Settings, SmallBytes, SpaceId,
+    Timestamp, TxnId, View, timers, wire_enum, wire_struct,
 };
 
 use crate::client::{Ask, Asked, AsksOne, Client, Outcomes, Tell, Writes};
