@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_meant_and_a_far_one_is_not() {
-        let of = |name| nearest(name, protocol_names().into_iter());
+        let of = |name| nearest(name, protocol_names());
         assert_eq!(of("scor"), Some("score"));
         assert_eq!(of("bmuper"), Some("bumper"));
         assert_eq!(of("repeatable"), Some("repeatable-read"));

@@ -9,7 +9,7 @@ use crate::judge;
 use crate::layout;
 use crate::protocol::{Grouped, Message, Record, Rules};
 use crate::replica::Replica;
-use crate::service::Alone;
+use crate::service::NodeService;
 
 /// About how many bytes a summary has.
 const SUMMARY_BYTES: usize = 120;
@@ -26,7 +26,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
     type Rules = Rules<P::Rules>;
     type Coordinator = Front<P>;
     type Participant = Replica<P>;
-    type Service = Alone<P>;
+    type Service = NodeService<P>;
 
     fn services(rules: &Rules<P::Rules>, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
         P::services(&rules.inner, node, &layout::inner(catalog))

@@ -16,13 +16,13 @@ use crate::timers;
 
 /// A service.
 #[derive(Clone, Debug)]
-pub struct Alone<P: Protocol> {
+pub struct NodeService<P: Protocol> {
     inner: P::Service,
     role: Role,
     inside: Inside<P>,
 }
 
-impl<P: Protocol> Alone<P> {
+impl<P: Protocol> NodeService<P> {
     fn run<T>(
         &mut self,
         cx: &mut Context<'_, P>,
@@ -64,7 +64,7 @@ impl<P: Protocol> Alone<P> {
     }
 }
 
-impl<P: Protocol> Service<Grouped<P>> for Alone<P> {
+impl<P: Protocol> Service<Grouped<P>> for NodeService<P> {
     type Timer = <P::Service as Service<P>>::Timer;
 
     fn new(
@@ -73,9 +73,9 @@ impl<P: Protocol> Service<Grouped<P>> for Alone<P> {
         incarnation: u32,
         settings: &Settings,
         rules: &Rules<P::Rules>,
-    ) -> Alone<P> {
+    ) -> NodeService<P> {
         let inner = P::Service::new(id, node, incarnation, settings, &rules.inner);
-        Alone { inner, role: Role::Service(id), inside: Inside::new() }
+        NodeService { inner, role: Role::Service(id), inside: Inside::new() }
     }
 
     fn start(&mut self, cx: &mut Context<'_, P>) {

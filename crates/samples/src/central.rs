@@ -21,7 +21,7 @@ use muesli_core::{
     wire_enum, wire_struct,
 };
 
-use crate::client::{Ask, Asked, AsksOne, Client, Outcomes, Reads, Tell, Writes};
+use crate::client::{AskingClient, AsksOne, KnownEnd, Outcomes, Question, Reads, Tell, Writes};
 
 /// The protocol.
 #[derive(Clone, Copy, Debug)]
@@ -35,13 +35,13 @@ const CENTRE: RepositoryId = RepositoryId(0);
 #[expect(missing_docs, reason = "the fields are what their names say")]
 pub enum Message {
     /// Coordinator to repository.
-    Ask { ask: Ask },
+    Ask { ask: Question },
     /// Repository to coordinator.
     Tell { tell: Tell },
 }
 
 wire_enum!(Message, "message of the central protocol" {
-    0 => Ask { ask: Ask },
+    0 => Ask { ask: Question },
     1 => Tell { tell: Tell },
 });
 
@@ -69,7 +69,7 @@ impl Protocol for Central {
     type Message = Message;
     type Record = Record;
     type Rules = Rules;
-    type Coordinator = Client<Central>;
+    type Coordinator = AskingClient<Central>;
     type Participant = Centre;
 
     muesli_core::protocol_without_services!();
@@ -102,7 +102,7 @@ impl AsksOne for Central {
         CENTRE
     }
 
-    fn ask(ask: Ask) -> Message {
+    fn ask(ask: Question) -> Message {
         Message::Ask { ask }
     }
 
@@ -182,15 +182,15 @@ impl Participant<Central> for Centre {
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_, Central>) {
         let tell = match message {
-            Message::Ask { ask: Ask::Read { op, space, key } } => {
+            Message::Ask { ask: Question::Read { op, space, key } } => {
                 let (version, value) = self.read(space, key);
                 Tell::Value { op, version, value }
             }
-            Message::Ask { ask: Ask::Commit { txn, settled_below, reads, writes } } => {
+            Message::Ask { ask: Question::Commit { txn, settled_below, reads, writes } } => {
                 let decision = match self.outcomes.ask(txn, settled_below) {
-                    Asked::New => self.commit(txn, reads, writes, cx),
-                    Asked::Decided(decision) => decision,
-                    Asked::Gone => return,
+                    KnownEnd::New => self.commit(txn, reads, writes, cx),
+                    KnownEnd::Decided(decision) => decision,
+                    KnownEnd::Gone => return,
                 };
                 Tell::Ended { txn, decision }
             }

@@ -26,7 +26,7 @@ pub type Writes = Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>;
 /// What a coordinator asks of its repository.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are what their names say")]
-pub enum Ask {
+pub enum Question {
     /// What is there?
     Read { op: u64, space: SpaceId, key: SmallBytes },
     /// Commit this, and forget transactions of mine that are below.
@@ -43,7 +43,7 @@ pub enum Tell {
     Ended { txn: TxnId, decision: Decision },
 }
 
-wire_enum!(Ask, "question of a coordinator" {
+wire_enum!(Question, "question of a coordinator" {
     0 => Read { op: u64, space: SpaceId, key: SmallBytes },
     1 => Commit { txn: TxnId, settled_below: u64, reads: Reads, writes: Writes },
 });
@@ -53,7 +53,7 @@ wire_enum!(Tell, "answer to a coordinator" {
     1 => Ended { txn: TxnId, decision: Decision },
 });
 
-impl Ask {
+impl Question {
     /// Whether it can be asked by whoever sent it.
     ///
     /// # Errors
@@ -61,8 +61,8 @@ impl Ask {
     pub fn judge(&self, from: Address, view: View<'_>) -> Result<(), Rejection> {
         ensure(view.repository().is_some(), Rejection::Role)?;
         match self {
-            Ask::Read { .. } => ensure(from.role == Role::Coordinator, Rejection::Sender),
-            Ask::Commit { txn, settled_below, reads, .. } => {
+            Question::Read { .. } => ensure(from.role == Role::Coordinator, Rejection::Sender),
+            Question::Commit { txn, settled_below, reads, .. } => {
                 ensure(*settled_below <= txn.sequence, Rejection::Range)?;
                 reads.iter().try_for_each(|(_, _, version)| in_range(*version))?;
                 view.owner(from, *txn)
@@ -84,18 +84,18 @@ impl Tell {
 }
 
 /// A protocol whose transactions ask one repository each.
-pub trait AsksOne: Protocol<Coordinator = Client<Self>> {
+pub trait AsksOne: Protocol<Coordinator = AskingClient<Self>> {
     /// The repository that transactions begun at `node` ask.
     fn base(node: NodeId, catalog: &Catalog) -> RepositoryId;
     /// The message that asks.
-    fn ask(ask: Ask) -> Self::Message;
+    fn ask(ask: Question) -> Self::Message;
     /// What a message tells a coordinator, if it does.
     fn told(message: Self::Message) -> Option<Tell>;
 }
 
 /// The coordinator.
 #[derive(Clone, Debug)]
-pub struct Client<P> {
+pub struct AskingClient<P> {
     node: NodeId,
     incarnation: u32,
     ops: u64,
@@ -104,7 +104,7 @@ pub struct Client<P> {
     /// Keys that were asked for, by the number of the question.
     reads: BTreeMap<u64, Read>,
     /// Operations that wait for such.
-    gets: BTreeMap<OpId, Get>,
+    gets: BTreeMap<OpId, ReadOperation>,
     commits: BTreeMap<u64, (OpId, OpenTransaction)>,
     protocol: PhantomData<P>,
 }
@@ -122,16 +122,16 @@ struct Read {
 
 /// An operation that reads.
 #[derive(Clone, Debug)]
-struct Get {
+struct ReadOperation {
     /// Whether it asked for one key by itself.
     single: bool,
     values: Vec<Option<SmallBytes>>,
     missing: usize,
 }
 
-impl Get {
+impl ReadOperation {
     fn answer(self) -> Answer {
-        let Get { single, mut values, .. } = self;
+        let ReadOperation { single, mut values, .. } = self;
         if single { Answer::Value(values.swap_remove(0)) } else { Answer::Values(values) }
     }
 }
@@ -144,7 +144,7 @@ timers! {
     }
 }
 
-impl<P: AsksOne> Client<P> {
+impl<P: AsksOne> AskingClient<P> {
     fn next_op(&mut self) -> OpId {
         self.ops += 1;
         OpId(self.ops)
@@ -154,7 +154,7 @@ impl<P: AsksOne> Client<P> {
         TxnId { node: self.node, incarnation: self.incarnation, sequence }
     }
 
-    fn ask(&self, ask: Ask, cx: &mut Context<'_, P>) {
+    fn ask(&self, ask: Question, cx: &mut Context<'_, P>) {
         cx.send_to_repository(P::base(self.node, cx.catalog), P::ask(ask));
     }
 
@@ -166,7 +166,7 @@ impl<P: AsksOne> Client<P> {
         cx: &mut Context<'_, P>,
     ) -> Result<Step, Failure> {
         let op = self.next_op();
-        let mut get = Get { single, values: vec![None; keys.len()], missing: 0 };
+        let mut get = ReadOperation { single, values: vec![None; keys.len()], missing: 0 };
         for (at, key) in keys.into_iter().enumerate() {
             if let Some(own) = self.open.get(txn)?.read_own(space, &key) {
                 get.values[at] = own;
@@ -175,7 +175,7 @@ impl<P: AsksOne> Client<P> {
             get.missing += 1;
             let OpId(number) = self.next_op();
             self.reads.insert(number, Read { op, at, txn, space, key: key.clone() });
-            self.ask(Ask::Read { op: number, space, key }, cx);
+            self.ask(Question::Read { op: number, space, key }, cx);
         }
         if get.missing == 0 {
             self.open.get(txn)?;
@@ -218,7 +218,7 @@ impl<P: AsksOne> Client<P> {
         let settled_below = *self.commits.keys().next().expect("one at least");
         let ((_, open), txn) = (&self.commits[&sequence], self.id(sequence));
         let (reads, writes) = (open.reads(), open.writes());
-        self.ask(Ask::Commit { txn, settled_below, reads, writes }, cx);
+        self.ask(Question::Commit { txn, settled_below, reads, writes }, cx);
     }
 
     fn on_ended(&mut self, txn: TxnId, decision: Decision, cx: &mut Context<'_, P>) {
@@ -237,7 +237,7 @@ impl<P: AsksOne> Client<P> {
     }
 }
 
-impl<P: AsksOne> Coordinator<P> for Client<P> {
+impl<P: AsksOne> Coordinator<P> for AskingClient<P> {
     type Timer = ClientTimer;
 
     muesli_core::coordinator_without_peeks!(P);
@@ -245,10 +245,20 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
     muesli_core::coordinator_without_memory!();
     muesli_core::role_without_judgement!(P);
 
-    fn new(node: NodeId, incarnation: u32, _: &P::Rules) -> Client<P> {
+    fn new(node: NodeId, incarnation: u32, _: &P::Rules) -> AskingClient<P> {
         let (open, reads, gets, commits) = Default::default();
         let protocol = PhantomData;
-        Client { node, incarnation, ops: 0, sequence: 0, open, reads, gets, commits, protocol }
+        AskingClient {
+            node,
+            incarnation,
+            ops: 0,
+            sequence: 0,
+            open,
+            reads,
+            gets,
+            commits,
+            protocol,
+        }
     }
 
     fn start(&mut self, _: Here<'_, P>, cx: &mut Context<'_, P>) {
@@ -314,7 +324,7 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
 
     fn timer(&mut self, _: ClientTimer, _: Here<'_, P>, cx: &mut Context<'_, P>) {
         for (op, Read { space, key, .. }) in &self.reads {
-            self.ask(Ask::Read { op: *op, space: *space, key: key.clone() }, cx);
+            self.ask(Question::Read { op: *op, space: *space, key: key.clone() }, cx);
         }
         self.commits.keys().for_each(|sequence| self.send_commit(*sequence, cx));
         cx.set_timer(ClientTimer::Repeat, cx.settings.retry_after);
@@ -350,12 +360,12 @@ impl<P: AsksOne> Coordinator<P> for Client<P> {
 #[derive(Clone, Debug, Default)]
 pub struct Outcomes {
     /// By coordinator: its newest incarnation that was heard of, and the ends of that.
-    lives: BTreeMap<NodeId, Life>,
+    lives: BTreeMap<NodeId, CoordinatorLife>,
 }
 
 /// A coordinator's incarnation.
 #[derive(Clone, Debug, Default)]
-struct Life {
+struct CoordinatorLife {
     incarnation: u32,
     /// It knows how transactions below ended.
     settled_below: u64,
@@ -364,7 +374,7 @@ struct Life {
 
 /// What is known of a transaction that asks to commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum KnownEnd {
     /// Nothing: it is to be decided.
     New,
     /// It was decided.
@@ -375,29 +385,29 @@ pub enum Asked {
 
 impl Outcomes {
     /// A transaction asks to commit, and its coordinator knows of all that are below.
-    pub fn ask(&mut self, txn: TxnId, settled_below: u64) -> Asked {
+    pub fn ask(&mut self, txn: TxnId, settled_below: u64) -> KnownEnd {
         let life = self.lives.entry(txn.node).or_default();
         if life.incarnation < txn.incarnation {
-            *life = Life { incarnation: txn.incarnation, ..Life::default() };
+            *life = CoordinatorLife { incarnation: txn.incarnation, ..CoordinatorLife::default() };
         }
         life.settled_below = life.settled_below.max(settled_below);
         if life.incarnation > txn.incarnation || txn.sequence < life.settled_below {
-            return Asked::Gone;
+            return KnownEnd::Gone;
         }
         life.ended.retain(|sequence, _| *sequence >= settled_below);
-        life.ended.get(&txn.sequence).map_or(Asked::New, |decision| Asked::Decided(*decision))
+        life.ended.get(&txn.sequence).map_or(KnownEnd::New, |decision| KnownEnd::Decided(*decision))
     }
 
     /// What is known of a transaction; nothing is learnt.
-    pub fn known(&self, txn: TxnId) -> Asked {
-        let Some(life) = self.lives.get(&txn.node) else { return Asked::New };
+    pub fn known(&self, txn: TxnId) -> KnownEnd {
+        let Some(life) = self.lives.get(&txn.node) else { return KnownEnd::New };
         if life.incarnation < txn.incarnation {
-            return Asked::New;
+            return KnownEnd::New;
         }
         if life.incarnation > txn.incarnation || txn.sequence < life.settled_below {
-            return Asked::Gone;
+            return KnownEnd::Gone;
         }
-        life.ended.get(&txn.sequence).map_or(Asked::New, |decision| Asked::Decided(*decision))
+        life.ended.get(&txn.sequence).map_or(KnownEnd::New, |decision| KnownEnd::Decided(*decision))
     }
 
     /// A transaction was decided.
@@ -405,7 +415,7 @@ impl Outcomes {
     /// # Panics
     /// If it was decided otherwise before.
     pub fn decide(&mut self, txn: TxnId, decision: Decision) {
-        if self.ask(txn, 0) == Asked::Gone {
+        if self.ask(txn, 0) == KnownEnd::Gone {
             return;
         }
         let life = self.lives.get_mut(&txn.node).expect("just asked for");
@@ -427,13 +437,13 @@ mod tests {
     fn ends_are_remembered_until_their_coordinator_knows_or_lives_again() {
         let mut outcomes = Outcomes::default();
         let commit = Decision::Commit(Timestamp(5));
-        assert_eq!(outcomes.ask(txn(1, 1), 1), Asked::New);
+        assert_eq!(outcomes.ask(txn(1, 1), 1), KnownEnd::New);
         outcomes.decide(txn(1, 1), commit);
-        assert_eq!(outcomes.ask(txn(1, 1), 1), Asked::Decided(commit));
-        assert_eq!(outcomes.ask(txn(1, 2), 2), Asked::New);
-        assert_eq!(outcomes.ask(txn(1, 1), 1), Asked::Gone, "it was settled");
-        assert_eq!(outcomes.ask(txn(2, 1), 1), Asked::New);
-        assert_eq!(outcomes.ask(txn(1, 3), 3), Asked::Gone);
+        assert_eq!(outcomes.ask(txn(1, 1), 1), KnownEnd::Decided(commit));
+        assert_eq!(outcomes.ask(txn(1, 2), 2), KnownEnd::New);
+        assert_eq!(outcomes.ask(txn(1, 1), 1), KnownEnd::Gone, "it was settled");
+        assert_eq!(outcomes.ask(txn(2, 1), 1), KnownEnd::New);
+        assert_eq!(outcomes.ask(txn(1, 3), 3), KnownEnd::Gone);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) fn protocol(text: &str) -> Result<String, String> {
     if is_known(text) {
         return Ok(text.to_owned());
     }
-    Err(match names::nearest(text, protocol_names().into_iter()) {
+    Err(match names::nearest(text, protocol_names()) {
         None => format!("there is no such protocol; there are: {}", protocol_names().join(", ")),
         meant => format!("there is no such protocol{}", names::question(meant)),
     })

@@ -77,7 +77,7 @@ pub fn command() -> Command {
         .after_help(
             "`muesli reproduce list` says what there is. Each figure is written to the folder as \
              a table (NAME.csv) and a plot (NAME.svg, NAME.png). Runs take place in virtual time \
-             on models of the papers' clusters; docs/reproduce.md says what they stand on. \
+             on models of the papers' clusters; docs/inside/reproduce.md says what they stand on. \
              Exit status: 0 all targets are met, 1 some are not, or a check of a run does not \
              hold.",
         );

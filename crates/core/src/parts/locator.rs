@@ -2,7 +2,7 @@
 //!
 //! What never moved is where the catalog puts it ([`Movable::first_holders`]). What moved has
 //! [`Owners`]: who holds it since its latest move, whose number is their *epoch*. Whoever moves
-//! things keeps a [`Directory`] of owners; who only asks keeps [`Hints`], which may be stale and
+//! things keeps a [`OwnerDirectory`] of owners; who only asks keeps [`Hints`], which may be stale and
 //! are bounded. Each request says by which epoch it was sent, and a repository that came to hold a
 //! thing or gave it away knows since which epoch ([`Holdings`]): it refuses a request that was sent
 //! by an earlier one, and says where to look. So a stale hint costs a round, and never a wrong
@@ -116,23 +116,23 @@ impl<K: Movable> Locator<K> for Static {
 ///
 /// Invariant: an epoch here is at least 1, and that of a thing only grows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Directory<K: Movable> {
+pub struct OwnerDirectory<K: Movable> {
     moved: BTreeMap<K, Arc<Owners>>,
 }
 
-impl<K: Movable> Default for Directory<K> {
-    fn default() -> Directory<K> {
-        Directory { moved: BTreeMap::new() }
+impl<K: Movable> Default for OwnerDirectory<K> {
+    fn default() -> OwnerDirectory<K> {
+        OwnerDirectory { moved: BTreeMap::new() }
     }
 }
 
-impl<K: Movable> Locator<K> for Directory<K> {
+impl<K: Movable> Locator<K> for OwnerDirectory<K> {
     fn moved(&self, thing: &K) -> Option<&Arc<Owners>> {
         self.moved.get(thing)
     }
 }
 
-impl<K: Movable> Directory<K> {
+impl<K: Movable> OwnerDirectory<K> {
     /// What others know; of each thing the later epoch counts.
     pub fn learn(&mut self, all: impl IntoIterator<Item = (K, Owners)>) {
         for (thing, owners) in all {
@@ -177,7 +177,7 @@ impl<K: Movable> Directory<K> {
 /// Invariant: the order lists each thing that is kept, once, and there are no more than allowed.
 #[derive(Clone, Debug)]
 pub struct Hints<K: Movable> {
-    directory: Directory<K>,
+    directory: OwnerDirectory<K>,
     /// The longest known first.
     order: VecDeque<K>,
     most: usize,
@@ -190,7 +190,7 @@ impl<K: Movable> Hints<K> {
     /// If there is room for none.
     pub fn new(most: usize) -> Hints<K> {
         assert!(most > 0, "room for one hint at least");
-        Hints { directory: Directory::default(), order: VecDeque::new(), most }
+        Hints { directory: OwnerDirectory::default(), order: VecDeque::new(), most }
     }
 
     /// Takes a hint; the thing longest known is forgotten where there is no room.
@@ -322,8 +322,8 @@ mod tests {
 
     #[test]
     fn moves_follow_one_another() {
-        let (catalog, mut directory) = (catalog(2), Directory::default());
-        let after = |directory: &Directory<u16>, epoch, from, to| {
+        let (catalog, mut directory) = (catalog(2), OwnerDirectory::default());
+        let after = |directory: &OwnerDirectory<u16>, epoch, from, to| {
             directory.after((&1, epoch), R(from), R(to), &catalog)
         };
         let first = after(&directory, 1, 1, 3).expect("it can be");

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::parts::locator::Directory;
+use muesli_core::parts::locator::OwnerDirectory;
 use muesli_core::{Catalog, RepositoryId};
 
 use super::message::{Move, Owners, Part, Repositories, Request, Task};
@@ -35,7 +35,11 @@ pub(super) fn holders(
 }
 
 /// Who holds a partition after a move; `None`: it cannot be.
-pub(super) fn after(names: &Directory<u16>, order: &Move, catalog: &Catalog) -> Option<Owners> {
+pub(super) fn after(
+    names: &OwnerDirectory<u16>,
+    order: &Move,
+    catalog: &Catalog,
+) -> Option<Owners> {
     names.after((&order.partition, order.epoch), order.from, order.to, catalog)
 }
 

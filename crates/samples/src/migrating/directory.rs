@@ -1,6 +1,6 @@
 //! The directory of owners, a service beside repository 0.
 
-use muesli_core::parts::locator::{Directory, Locator};
+use muesli_core::parts::locator::{Locator, OwnerDirectory};
 use muesli_core::{Address, Context, NoTimer, NodeId, Role, Service, ServiceId, Settings};
 
 use super::{Key, Message, Migrating, Rules};
@@ -8,7 +8,7 @@ use super::{Key, Message, Migrating, Rules};
 /// The directory: who owns what, as far as owners have told it in this life.
 #[derive(Clone, Debug, Default)]
 pub struct OwnersOfAll {
-    owners: Directory<Key>,
+    owners: OwnerDirectory<Key>,
 }
 
 impl Service<Migrating> for OwnersOfAll {

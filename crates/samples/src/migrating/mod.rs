@@ -38,7 +38,7 @@ use muesli_core::{
     Timestamp, TxnId, View, timers, wire_enum, wire_struct,
 };
 
-use crate::client::{Ask, Asked, AsksOne, Client, Outcomes, Tell, Writes};
+use crate::client::{AskingClient, AsksOne, KnownEnd, Outcomes, Question, Tell, Writes};
 pub use directory::OwnersOfAll;
 
 /// The protocol.
@@ -67,7 +67,7 @@ wire_struct!(Object { version: Timestamp, value: Option<SmallBytes> });
 #[expect(missing_docs, reason = "the fields are what their names say")]
 pub enum Message {
     /// Coordinator to repository.
-    Ask { ask: Ask },
+    Ask { ask: Question },
     /// Repository to coordinator.
     Tell { tell: Tell },
     /// Repository to whoever has an object, perhaps passed on: `to` needs it.
@@ -83,7 +83,7 @@ pub enum Message {
 }
 
 wire_enum!(Message, "message about objects that move" {
-    0 => Ask { ask: Ask },
+    0 => Ask { ask: Question },
     1 => Tell { tell: Tell },
     2 => Want { key: Key, to: RepositoryId, hops: u8 },
     3 => Give { key: Key, epoch: u64, object: Object, latest: Timestamp },
@@ -138,7 +138,7 @@ impl Protocol for Migrating {
     type Message = Message;
     type Record = Record;
     type Rules = Rules;
-    type Coordinator = Client<Migrating>;
+    type Coordinator = AskingClient<Migrating>;
     type Participant = Owner;
     type Service = OwnersOfAll;
 
@@ -199,7 +199,7 @@ impl AsksOne for Migrating {
         here.unwrap_or(RepositoryId((node.0 as usize % count) as u16))
     }
 
-    fn ask(ask: Ask) -> Message {
+    fn ask(ask: Question) -> Message {
         Message::Ask { ask }
     }
 
@@ -236,7 +236,7 @@ pub struct Owner {
     latest: Timestamp,
     outcomes: Outcomes,
     /// What waits for objects, since when.
-    waiting: BTreeMap<Asker, (Ask, Nanos)>,
+    waiting: BTreeMap<Asker, (Question, Nanos)>,
     is_armed: bool,
 }
 
@@ -249,10 +249,10 @@ timers! {
 }
 
 /// The objects that an ask needs.
-fn needed(ask: &Ask) -> BTreeSet<Key> {
+fn needed(ask: &Question) -> BTreeSet<Key> {
     match ask {
-        Ask::Read { space, key, .. } => BTreeSet::from([(*space, key.clone())]),
-        Ask::Commit { reads, writes, .. } => {
+        Question::Read { space, key, .. } => BTreeSet::from([(*space, key.clone())]),
+        Question::Commit { reads, writes, .. } => {
             let reads = reads.iter().map(|(space, key, _)| (*space, key.clone()));
             reads.chain(writes.iter().map(|(space, key, _)| (*space, key.clone()))).collect()
         }
@@ -276,10 +276,10 @@ impl Owner {
     }
 
     /// Serves an ask if all that it needs is here, and asks for the rest.
-    fn serve(&mut self, from: Address, ask: Ask, cx: &mut Context<'_, Migrating>) {
+    fn serve(&mut self, from: Address, ask: Question, cx: &mut Context<'_, Migrating>) {
         let asker = match &ask {
-            Ask::Read { op, .. } => (from, 0, *op),
-            Ask::Commit { txn, .. } => (from, 1, txn.sequence),
+            Question::Read { op, .. } => (from, 0, *op),
+            Question::Commit { txn, .. } => (from, 1, txn.sequence),
         };
         let missing: Vec<Key> =
             needed(&ask).into_iter().filter(|key| !self.owns(key, cx.catalog)).collect();
@@ -302,17 +302,17 @@ impl Owner {
         }
     }
 
-    fn answer(&mut self, from: Address, ask: Ask, cx: &mut Context<'_, Migrating>) {
+    fn answer(&mut self, from: Address, ask: Question, cx: &mut Context<'_, Migrating>) {
         let tell = match ask {
-            Ask::Read { op, space, key } => {
+            Question::Read { op, space, key } => {
                 let object = self.objects.get(&(space, key)).cloned().unwrap_or_default();
                 Tell::Value { op, version: object.version, value: object.value }
             }
-            Ask::Commit { txn, settled_below, reads, writes } => {
+            Question::Commit { txn, settled_below, reads, writes } => {
                 let decision = match self.outcomes.ask(txn, settled_below) {
-                    Asked::Decided(decision) => decision,
-                    Asked::Gone => return,
-                    Asked::New => {
+                    KnownEnd::Decided(decision) => decision,
+                    KnownEnd::Gone => return,
+                    KnownEnd::New => {
                         let is_new = |(space, key, version)| {
                             let found = self.objects.get(&(space, key));
                             found.map_or(Timestamp::ZERO, |it| it.version) == version
@@ -385,7 +385,7 @@ impl Owner {
 
     /// Whether an object that somebody else needs is kept for what waits here.
     fn is_kept(&self, key: &Key, to: RepositoryId, cx: &Context<'_, Migrating>) -> bool {
-        let waits = |(ask, since): &(Ask, Nanos)| {
+        let waits = |(ask, since): &(Question, Nanos)| {
             *since + cx.settings.lock_wait > cx.now() && needed(ask).contains(key)
         };
         to > self.id && self.waiting.values().any(waits)
@@ -433,7 +433,7 @@ impl Owner {
     }
 
     fn serve_waiting(&mut self, cx: &mut Context<'_, Migrating>) {
-        let asks: Vec<(Address, Ask)> =
+        let asks: Vec<(Address, Question)> =
             self.waiting.iter().map(|((from, ..), (ask, _))| (*from, ask.clone())).collect();
         for (from, ask) in asks {
             if needed(&ask).iter().all(|key| self.owns(key, cx.catalog)) {

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use muesli_core::{Wire, wire_enum};
 
-use super::Command;
+use super::OrderedCommit;
 
 /// What a broadcast asks to have done.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub trait Broadcast: Clone + Debug + Send + Sync + 'static {
     /// At a site, of so many.
     fn new(site: u16, sites: u16) -> Self;
     /// A command is to be ordered; perhaps it is already.
-    fn submit(&mut self, command: Command, out: &mut Out<Self>);
+    fn submit(&mut self, command: OrderedCommit, out: &mut Out<Self>);
     /// A message of another site's orderer.
     fn receive(&mut self, from: u16, message: Self::Message, out: &mut Out<Self>);
     /// This site has applied all commands up to there, stably.
@@ -41,7 +41,7 @@ pub trait Broadcast: Clone + Debug + Send + Sync + 'static {
     /// A record of an earlier life.
     fn replay(&mut self, record: Self::Record);
     /// The commands from a position on whose order is known here, without gaps.
-    fn ordered_from(&self, position: u64) -> impl Iterator<Item = (u64, &Command)>;
+    fn ordered_from(&self, position: u64) -> impl Iterator<Item = (u64, &OrderedCommit)>;
     /// How much of what is known here is not done everywhere, as far as is known here.
     fn unfinished(&self) -> usize;
     /// Panics where an invariant does not hold.
@@ -57,11 +57,11 @@ const REPEATED_MAX: usize = 64;
 pub struct Sequencer {
     site: u16,
     /// The order, as far as it is known here and not forgotten.
-    ordered: BTreeMap<u64, Command>,
+    ordered: BTreeMap<u64, OrderedCommit>,
     /// Up to here all of the order is known, or was.
     known: u64,
     /// What was submitted here.
-    submitted: VecDeque<Command>,
+    submitted: VecDeque<OrderedCommit>,
     /// Of each site, at site 0: up to where its orderer knows the order, and its site has applied
     /// it.
     sites: Vec<(u64, u64)>,
@@ -74,9 +74,9 @@ pub struct Sequencer {
 #[expect(missing_docs, reason = "the fields are what their names say")]
 pub enum Said {
     /// To site 0: order this.
-    Order { command: Command },
+    Order { command: OrderedCommit },
     /// From site 0.
-    At { position: u64, command: Command },
+    At { position: u64, command: OrderedCommit },
     /// To site 0: so far the order is known, and applied.
     Reached { known: u64, applied: u64 },
     /// From site 0: all have applied it up to here.
@@ -84,8 +84,8 @@ pub enum Said {
 }
 
 wire_enum!(Said, "message of the sequencer" {
-    0 => Order { command: Command },
-    1 => At { position: u64, command: Command },
+    0 => Order { command: OrderedCommit },
+    1 => At { position: u64, command: OrderedCommit },
     2 => Reached { known: u64, applied: u64 },
     3 => Settled { upto: u64 },
 });
@@ -95,18 +95,18 @@ wire_enum!(Said, "message of the sequencer" {
 #[expect(missing_docs, reason = "the fields are what their names say")]
 pub enum Remembered {
     /// A command has a position.
-    At { position: u64, command: Command },
+    At { position: u64, command: OrderedCommit },
     /// All have applied it up to here.
     Settled { upto: u64 },
 }
 
 wire_enum!(Remembered, "record of the sequencer" {
-    0 => At { position: u64, command: Command },
+    0 => At { position: u64, command: OrderedCommit },
     1 => Settled { upto: u64 },
 });
 
 impl Sequencer {
-    fn order(&mut self, command: Command, out: &mut Out<Sequencer>) {
+    fn order(&mut self, command: OrderedCommit, out: &mut Out<Sequencer>) {
         assert_eq!(self.site, 0, "site 0 gives the positions");
         let position = self.known + 1;
         out.records.push(Remembered::At { position, command: command.clone() });
@@ -116,7 +116,7 @@ impl Sequencer {
         }
     }
 
-    fn learn(&mut self, position: u64, command: Command) {
+    fn learn(&mut self, position: u64, command: OrderedCommit) {
         if position == self.known + 1 {
             self.known = position;
             self.submitted.retain(|it| it.txn != command.txn);
@@ -155,7 +155,7 @@ impl Broadcast for Sequencer {
         Sequencer { site, ordered, known: 0, submitted, sites, settled: 0 }
     }
 
-    fn submit(&mut self, command: Command, out: &mut Out<Sequencer>) {
+    fn submit(&mut self, command: OrderedCommit, out: &mut Out<Sequencer>) {
         if self.site == 0 {
             // It may be ordered twice: sites apply it once.
             return self.order(command, out);
@@ -216,7 +216,7 @@ impl Broadcast for Sequencer {
         }
     }
 
-    fn ordered_from(&self, position: u64) -> impl Iterator<Item = (u64, &Command)> {
+    fn ordered_from(&self, position: u64) -> impl Iterator<Item = (u64, &OrderedCommit)> {
         let numbered = self.ordered.range(position..).zip(position..);
         let in_a_row = numbered.take_while(|((at, _), wanted)| *at == wanted);
         in_a_row.map(|((at, command), _)| (*at, command))

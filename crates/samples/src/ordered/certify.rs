@@ -4,13 +4,14 @@ use std::fmt::Debug;
 
 use muesli_core::{SmallBytes, SpaceId, Timestamp};
 
-use super::Command;
+use super::OrderedCommit;
 
 /// A certification: all sites come to the same answer, as they ask it of the same commands in the
 /// same order.
 pub trait Certify: Clone + Copy + Debug + Send + Sync + 'static {
     /// Whether a command commits, where `newest` tells the newest version of each key.
-    fn certify(command: &Command, newest: impl Fn(SpaceId, &SmallBytes) -> Timestamp) -> bool;
+    fn certify(command: &OrderedCommit, newest: impl Fn(SpaceId, &SmallBytes) -> Timestamp)
+    -> bool;
 }
 
 /// Everything that was read is still the newest: transactions are serializable in the order of the
@@ -19,7 +20,10 @@ pub trait Certify: Clone + Copy + Debug + Send + Sync + 'static {
 pub enum ReadsAreNewest {}
 
 impl Certify for ReadsAreNewest {
-    fn certify(command: &Command, newest: impl Fn(SpaceId, &SmallBytes) -> Timestamp) -> bool {
+    fn certify(
+        command: &OrderedCommit,
+        newest: impl Fn(SpaceId, &SmallBytes) -> Timestamp,
+    ) -> bool {
         command.reads.iter().all(|(space, key, version)| newest(*space, key) == *version)
     }
 }
@@ -29,7 +33,7 @@ impl Certify for ReadsAreNewest {
 pub enum Nothing {}
 
 impl Certify for Nothing {
-    fn certify(_: &Command, _: impl Fn(SpaceId, &SmallBytes) -> Timestamp) -> bool {
+    fn certify(_: &OrderedCommit, _: impl Fn(SpaceId, &SmallBytes) -> Timestamp) -> bool {
         true
     }
 }

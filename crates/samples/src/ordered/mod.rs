@@ -2,7 +2,7 @@
 //!
 //! # The idea
 //! Each repository is a *site* with all keys. A transaction reads at the site nearest to its
-//! coordinator. Its commit, with the versions that it read and its writes, is a [`Command`] that is
+//! coordinator. Its commit, with the versions that it read and its writes, is a [`OrderedCommit`] that is
 //! broadcast: every site gets all commands in the same order ([`Broadcast`]), and each decides by
 //! itself whether a command commits ([`Certify`]), from nothing but the commands before it. So all
 //! decide alike, and the site that was asked tells the coordinator.
@@ -30,7 +30,7 @@ use muesli_core::{
     ServiceId, TxnId, View, Wire, wire_enum, wire_struct,
 };
 
-use crate::client::{Ask, AsksOne, Client, Reads, Tell, Writes};
+use crate::client::{AskingClient, AsksOne, Question, Reads, Tell, Writes};
 use broadcast::Broadcast;
 use certify::Certify;
 use names::orderer;
@@ -43,7 +43,7 @@ pub struct Ordered<B, C>(PhantomData<(B, C)>);
 
 /// A commit, as it is broadcast.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct OrderedCommit {
     /// The transaction.
     pub txn: TxnId,
     /// Its coordinator knows how transactions below ended.
@@ -54,20 +54,20 @@ pub struct Command {
     pub writes: Writes,
 }
 
-wire_struct!(Command { txn: TxnId, settled_below: u64, reads: Reads, writes: Writes });
+wire_struct!(OrderedCommit { txn: TxnId, settled_below: u64, reads: Reads, writes: Writes });
 
 /// What the roles say to each other; `M` is the broadcast's.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are what their names say")]
 pub enum Message<M> {
     /// Coordinator to site.
-    Ask { ask: Ask },
+    Ask { ask: Question },
     /// Site to coordinator.
     Tell { tell: Tell },
     /// Site to its orderer.
-    Submit { command: Command },
+    Submit { command: OrderedCommit },
     /// Orderer to its site: the command at this position.
-    Deliver { position: u64, command: Command },
+    Deliver { position: u64, command: OrderedCommit },
     /// Site to its orderer: all up to there is applied, stably.
     Applied { upto: u64 },
     /// Orderer to orderer.
@@ -75,10 +75,10 @@ pub enum Message<M> {
 }
 
 wire_enum!(Message<M: Wire>, "message of an ordered protocol" {
-    0 => Ask { ask: Ask },
+    0 => Ask { ask: Question },
     1 => Tell { tell: Tell },
-    2 => Submit { command: Command },
-    3 => Deliver { position: u64, command: Command },
+    2 => Submit { command: OrderedCommit },
+    3 => Deliver { position: u64, command: OrderedCommit },
     4 => Applied { upto: u64 },
     5 => Broadcast { message: M },
 });
@@ -105,7 +105,7 @@ impl<B: Broadcast, C: Certify> Protocol for Ordered<B, C> {
     type Message = Message<B::Message>;
     type Record = Record<B::Record>;
     type Rules = ();
-    type Coordinator = Client<Ordered<B, C>>;
+    type Coordinator = AskingClient<Ordered<B, C>>;
     type Participant = Site<B, C>;
     type Service = Orderer<B, C>;
 
@@ -156,7 +156,7 @@ impl<B: Broadcast, C: Certify> AsksOne for Ordered<B, C> {
         here.unwrap_or(RepositoryId((node.0 as usize % count) as u16))
     }
 
-    fn ask(ask: Ask) -> Self::Message {
+    fn ask(ask: Question) -> Self::Message {
         Message::Ask { ask }
     }
 

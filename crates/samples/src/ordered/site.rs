@@ -11,8 +11,8 @@ use muesli_core::{
 use super::broadcast::Broadcast;
 use super::certify::Certify;
 use super::names::{orderer, timestamp};
-use super::{Command, Message, Ordered, Record};
-use crate::client::{Ask, Asked, Outcomes, Tell, Writes};
+use super::{Message, Ordered, OrderedCommit, Record};
+use crate::client::{KnownEnd, Outcomes, Question, Tell, Writes};
 
 /// A site.
 #[derive(Clone, Debug)]
@@ -32,33 +32,40 @@ impl<B: Broadcast, C: Certify> Site<B, C> {
         cx.send(Address::service(cx.me.node, orderer(self.id.0)), message);
     }
 
-    fn on_ask(&mut self, from: Address, ask: Ask, cx: &mut Context<'_, Ordered<B, C>>) {
+    fn on_ask(&mut self, from: Address, ask: Question, cx: &mut Context<'_, Ordered<B, C>>) {
         let tell = match ask {
-            Ask::Read { op, space, key } => {
+            Question::Read { op, space, key } => {
                 let found = self.keys.get(&(space, key)).cloned();
                 let (version, value) = found.unwrap_or((Timestamp::ZERO, None));
                 Tell::Value { op, version, value }
             }
-            Ask::Commit { txn, settled_below, reads, writes } => match self.outcomes.known(txn) {
-                Asked::Decided(decision) => Tell::Ended { txn, decision },
-                Asked::Gone => return,
-                Asked::New => {
-                    self.waiting.insert(txn, from);
-                    let command = Command { txn, settled_below, reads, writes };
-                    return self.say(Message::Submit { command }, cx);
+            Question::Commit { txn, settled_below, reads, writes } => {
+                match self.outcomes.known(txn) {
+                    KnownEnd::Decided(decision) => Tell::Ended { txn, decision },
+                    KnownEnd::Gone => return,
+                    KnownEnd::New => {
+                        self.waiting.insert(txn, from);
+                        let command = OrderedCommit { txn, settled_below, reads, writes };
+                        return self.say(Message::Submit { command }, cx);
+                    }
                 }
-            },
+            }
         };
         cx.send(from, Message::Tell { tell });
     }
 
-    fn on_deliver(&mut self, position: u64, command: Command, cx: &mut Context<'_, Ordered<B, C>>) {
+    fn on_deliver(
+        &mut self,
+        position: u64,
+        command: OrderedCommit,
+        cx: &mut Context<'_, Ordered<B, C>>,
+    ) {
         if position == self.applied + 1 {
-            let Command { txn, settled_below, .. } = command;
+            let OrderedCommit { txn, settled_below, .. } = command;
             // A command that was ordered twice is applied once.
             let decision = match self.outcomes.ask(txn, settled_below) {
-                Asked::New => Some(self.decide(position, &command)),
-                Asked::Decided(_) | Asked::Gone => None,
+                KnownEnd::New => Some(self.decide(position, &command)),
+                KnownEnd::Decided(_) | KnownEnd::Gone => None,
             };
             let writes = command.writes;
             cx.log(|| Record::Applied { position, txn, decision, writes: writes.clone() });
@@ -75,7 +82,7 @@ impl<B: Broadcast, C: Certify> Site<B, C> {
         self.say(Message::Applied { upto: self.applied }, cx);
     }
 
-    fn decide(&self, position: u64, command: &Command) -> Decision {
+    fn decide(&self, position: u64, command: &OrderedCommit) -> Decision {
         let newest = |space, key: &SmallBytes| {
             self.keys.get(&(space, key.clone())).map_or(Timestamp::ZERO, |(version, _)| *version)
         };

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use muesli_core::wire::WireError;
 use muesli_core::{Nanos, Participant as _, RepositoryId, Timestamp};
 
-use super::{Context, Coordinator, CoordinatorTimer};
+use super::{Context, Coordinator, GranolaCoordinatorTimer};
 use crate::granola::message::{End, Followed, Message, News, Noted, Request};
 use crate::granola::participant::Participant;
 
@@ -98,7 +98,7 @@ impl Coordinator {
     fn set_copies_timer(&mut self, cx: &mut Context<'_>) {
         if !self.copies.timer_set {
             self.copies.timer_set = true;
-            cx.set_timer(CoordinatorTimer::Copies, cx.settings.retry_after);
+            cx.set_timer(GranolaCoordinatorTimer::Copies, cx.settings.retry_after);
         }
     }
 

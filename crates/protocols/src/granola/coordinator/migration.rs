@@ -13,7 +13,7 @@
 
 use muesli_core::issuance::ISSUE;
 use muesli_core::moving::{MOVE_PARTITION, MoveOrder, PARTITIONS, PlacedPartition};
-use muesli_core::parts::locator::{Directory, Locator};
+use muesli_core::parts::locator::{Locator, OwnerDirectory};
 use muesli_core::procedure::{Call, Invoked, Place};
 use muesli_core::{
     Answer, Catalog, Failure, Nanos, OpId, RepositoryId, SmallBytes, Timestamp, TxnOptions, Wire,
@@ -349,7 +349,7 @@ pub(super) fn issued(verdict: Verdict) -> Result<Answer, Failure> {
 const TAKES: u32 = 4;
 
 /// Where partitions are, as whoever asked is told.
-fn told(names: &Directory<u16>, catalog: &Catalog) -> SmallBytes {
+fn told(names: &OwnerDirectory<u16>, catalog: &Catalog) -> SmallBytes {
     let placed = |partition: u16| {
         let owners = names.moved(&partition).cloned();
         let holders = holders(partition, owners.as_ref(), catalog).to_vec();

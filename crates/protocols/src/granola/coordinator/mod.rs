@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use muesli_core::contract::at_once;
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
-use muesli_core::parts::locator::Directory;
+use muesli_core::parts::locator::OwnerDirectory;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::{Operations, Status, TxnRecord};
@@ -39,7 +39,7 @@ pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
 
 timers! {
     /// The timers of a coordinator.
-    pub enum CoordinatorTimer {
+    pub enum GranolaCoordinatorTimer {
         /// Looks after requests that were not answered.
         Sweep = 1,
         /// Begins another attempt of transactions that met a conflict.
@@ -83,7 +83,7 @@ pub struct Coordinator {
     /// Transactions whose clients were told that nobody knows, and what came of them since.
     unanswered: BTreeMap<u64, Option<Outcome>>,
     /// Where partitions are, as far as this coordinator has heard.
-    names: Directory<u16>,
+    names: OwnerDirectory<u16>,
     /// It has asked, and was not answered.
     learning: bool,
     /// What it decides for other coordinators.
@@ -260,7 +260,7 @@ impl Coordinator {
     pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_>) {
         if !self.sweep_timer_set {
             self.sweep_timer_set = true;
-            cx.set_timer(CoordinatorTimer::Sweep, Nanos(cx.settings.retry_after.0 / 2));
+            cx.set_timer(GranolaCoordinatorTimer::Sweep, Nanos(cx.settings.retry_after.0 / 2));
         }
     }
 
@@ -308,7 +308,7 @@ impl Coordinator {
 }
 
 impl muesli_core::Coordinator<Granola> for Coordinator {
-    type Timer = CoordinatorTimer;
+    type Timer = GranolaCoordinatorTimer;
 
     fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Coordinator {
         Coordinator {
@@ -324,7 +324,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             pending: Window::default(),
             again: BTreeMap::new(),
             unanswered: BTreeMap::new(),
-            names: Directory::default(),
+            names: OwnerDirectory::default(),
             learning: false,
             cases: Cases::default(),
             copies: Copies::default(),
@@ -415,13 +415,18 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
 
     fn start(&mut self, _here: Here<'_, Granola>, _cx: &mut Context<'_>) {}
 
-    fn timer(&mut self, timer: CoordinatorTimer, _: Here<'_, Granola>, cx: &mut Context<'_>) {
+    fn timer(
+        &mut self,
+        timer: GranolaCoordinatorTimer,
+        _: Here<'_, Granola>,
+        cx: &mut Context<'_>,
+    ) {
         match timer {
-            CoordinatorTimer::Sweep => self.on_sweep_timeout(cx),
-            CoordinatorTimer::Retry => self.on_again_timeout(cx),
-            CoordinatorTimer::Copies => self.on_copies_timeout(cx),
-            CoordinatorTimer::Cases => self.on_cases_timeout(cx),
-            CoordinatorTimer::Pages => self.ask_for_page(cx),
+            GranolaCoordinatorTimer::Sweep => self.on_sweep_timeout(cx),
+            GranolaCoordinatorTimer::Retry => self.on_again_timeout(cx),
+            GranolaCoordinatorTimer::Copies => self.on_copies_timeout(cx),
+            GranolaCoordinatorTimer::Cases => self.on_cases_timeout(cx),
+            GranolaCoordinatorTimer::Pages => self.ask_for_page(cx),
         }
     }
 

@@ -41,7 +41,7 @@ pub(super) type Context<'a> = muesli_core::Context<'a, Granola>;
 
 timers! {
     /// The timers of a participant.
-    pub enum ParticipantTimer {
+    pub enum GranolaParticipantTimer {
         /// Looks after votes that do not come and sends acknowledgements that wait for company.
         Sweep = 1,
         /// Looks after coordinated transactions that wait for locking mode.
@@ -170,14 +170,14 @@ impl Participant {
     pub(super) fn set_sweep_timer(&mut self, cx: &mut Context<'_>) {
         if !self.sweep_timer_set {
             self.sweep_timer_set = true;
-            cx.set_timer(ParticipantTimer::Sweep, Nanos(cx.settings.retry_after.0 / 4));
+            cx.set_timer(GranolaParticipantTimer::Sweep, Nanos(cx.settings.retry_after.0 / 4));
         }
     }
 
     pub(super) fn set_lock_timer(&mut self, cx: &mut Context<'_>) {
         if !self.lock_timer_set {
             self.lock_timer_set = true;
-            cx.set_timer(ParticipantTimer::Lock, Nanos(cx.settings.lock_wait.0 / 2 + 1));
+            cx.set_timer(GranolaParticipantTimer::Lock, Nanos(cx.settings.lock_wait.0 / 2 + 1));
         }
     }
 
@@ -185,7 +185,7 @@ impl Participant {
     pub(super) fn set_ready_timer(&mut self, cx: &mut Context<'_>) {
         if !self.ready_timer_set {
             self.ready_timer_set = true;
-            cx.go_on_later(ParticipantTimer::Ready);
+            cx.go_on_later(GranolaParticipantTimer::Ready);
         }
     }
 
@@ -213,7 +213,7 @@ impl Participant {
 }
 
 impl muesli_core::Participant<Granola> for Participant {
-    type Timer = ParticipantTimer;
+    type Timer = GranolaParticipantTimer;
 
     fn new(id: RepositoryId, settings: &Settings, rules: &Rules) -> Participant {
         Participant {
@@ -318,16 +318,16 @@ impl muesli_core::Participant<Granola> for Participant {
         }
     }
 
-    fn timer(&mut self, timer: ParticipantTimer, cx: &mut Context<'_>) {
+    fn timer(&mut self, timer: GranolaParticipantTimer, cx: &mut Context<'_>) {
         self.set_time(cx);
         match timer {
-            ParticipantTimer::Sweep => self.on_sweep_timeout(cx),
-            ParticipantTimer::Lock => self.on_lock_timeout(cx),
-            ParticipantTimer::Feed => self.on_feed_timeout(cx),
-            ParticipantTimer::Ready => self.on_ready(cx),
-            ParticipantTimer::Loose => self.on_loose_timeout(cx),
-            ParticipantTimer::Staged => self.on_staged_timeout(cx),
-            ParticipantTimer::Silent => self.on_silent_timeout(cx),
+            GranolaParticipantTimer::Sweep => self.on_sweep_timeout(cx),
+            GranolaParticipantTimer::Lock => self.on_lock_timeout(cx),
+            GranolaParticipantTimer::Feed => self.on_feed_timeout(cx),
+            GranolaParticipantTimer::Ready => self.on_ready(cx),
+            GranolaParticipantTimer::Loose => self.on_loose_timeout(cx),
+            GranolaParticipantTimer::Staged => self.on_staged_timeout(cx),
+            GranolaParticipantTimer::Silent => self.on_silent_timeout(cx),
         }
     }
 

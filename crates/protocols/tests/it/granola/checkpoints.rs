@@ -9,7 +9,7 @@ use muesli_core::{
 use muesli_protocols::granola::message::{
     Agreement, Ballot, Install, Message, Record, Request, Task,
 };
-use muesli_protocols::granola::participant::ParticipantTimer;
+use muesli_protocols::granola::participant::GranolaParticipantTimer;
 use muesli_protocols::granola::{Ordering, Rules};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -119,7 +119,7 @@ impl Working {
             }
             Happening::Wait => {
                 self.stage.now = self.stage.now + Nanos::from_millis(40);
-                for timer in [ParticipantTimer::Sweep, ParticipantTimer::Lock] {
+                for timer in [GranolaParticipantTimer::Sweep, GranolaParticipantTimer::Lock] {
                     self.stage.step(|participant, cx| participant.timer(timer, cx));
                 }
             }

@@ -6,7 +6,7 @@ use muesli_core::{Address, NodeId, Participant as _, Timestamp};
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Followed, Message, News, Record, Request,
 };
-use muesli_protocols::granola::participant::ParticipantTimer;
+use muesli_protocols::granola::participant::GranolaParticipantTimer;
 use muesli_protocols::granola::{Rule, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
@@ -129,7 +129,7 @@ fn follow(stage: &mut Stage, pieces: u32, upto: Timestamp) -> Vec<Message> {
 
 /// What the repository tells its follower from time to time.
 fn changes(stage: &mut Stage) -> Option<(Timestamp, Vec<Timestamp>)> {
-    let said = stage.step(|participant, cx| participant.timer(ParticipantTimer::Feed, cx));
+    let said = stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Feed, cx));
     said.into_iter().find_map(|message| match message {
         Message::News { news: News::Changes { upto, changes, .. }, .. } => {
             Some((upto, changes.into_iter().map(|(at, _)| at).collect()))

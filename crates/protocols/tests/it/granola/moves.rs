@@ -9,7 +9,7 @@ use muesli_protocols::granola::message::{
 };
 use muesli_protocols::granola::message::{Fetched, Load};
 use muesli_protocols::granola::message::{Move, Owners};
-use muesli_protocols::granola::participant::ParticipantTimer;
+use muesli_protocols::granola::participant::GranolaParticipantTimer;
 use muesli_protocols::granola::{Participant, Rule, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
@@ -304,6 +304,6 @@ fn a_move_that_is_off_leaves_nothing_at_its_destination() {
     let (mut stage, _) = loaded(Rules::default(), true);
     stage.receive(vote(3, Ballot::Moved(Timestamp::ZERO)));
     stage.now = stage.settings.snapshot_lease;
-    stage.step(|participant, cx| participant.timer(ParticipantTimer::Staged, cx));
+    stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Staged, cx));
     assert_eq!(keys_in(&stage), 0);
 }

@@ -10,7 +10,7 @@ use muesli_core::{
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Install, Message, Part, Record, Request, Task,
 };
-use muesli_protocols::granola::participant::ParticipantTimer;
+use muesli_protocols::granola::participant::GranolaParticipantTimer;
 use muesli_protocols::granola::{Granola, Participant, Rule, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
@@ -32,7 +32,7 @@ pub struct Stage {
     positions: Positions,
 }
 
-fn timer_of(number: u32) -> ParticipantTimer {
+fn timer_of(number: u32) -> GranolaParticipantTimer {
     Timer::numbered(number).expect("a timer that it has set")
 }
 
@@ -350,7 +350,7 @@ fn beside_what_is_blocked(rules: Rules) -> (Stage, Vec<Message>) {
     stage.receive(stage.call(3, "chase", &keys[..2], false));
     assert_eq!(done_at(&stage.receive(stage.call(4, "bump", &keys[2..], true))), None, "it waits");
     stage.now = stage.settings.in_doubt_after;
-    let said = stage.step(|participant, cx| participant.timer(ParticipantTimer::Sweep, cx));
+    let said = stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Sweep, cx));
     let conflict = |message: &Message| matches!(message, Message::Reply { end: End::Conflict, .. });
     assert!(said.iter().any(conflict), "what waited for its turn alone is to try again: {said:?}");
     let other = stage.receive(stage.call(5, "bump", &keys[2..], true));

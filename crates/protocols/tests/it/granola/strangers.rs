@@ -12,7 +12,7 @@ use muesli_protocols::granola::message::Move;
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Found, Message, Order, Refusal, Request, Task,
 };
-use muesli_protocols::granola::participant::ParticipantTimer;
+use muesli_protocols::granola::participant::GranolaParticipantTimer;
 use muesli_protocols::granola::{Granola, Rule, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
@@ -195,7 +195,7 @@ fn a_silent_client_leaves_nothing_where_all_is_settled() {
     stage.now = Nanos(3 * Settings::default().client_lease.0);
     let other = Request { txn: TxnId { node: NodeId(78), ..txn(1) }, ..of_client(&stage, 1) };
     stage.receive(Message::Request(Arc::new(other)));
-    stage.step(|participant, cx| participant.timer(ParticipantTimer::Silent, cx));
+    stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Silent, cx));
     assert_eq!(stage.participant.known_coordinators(), 1, "the other one");
 }
 
@@ -224,7 +224,8 @@ fn told_to_one_that_is_gone() -> (Stage, u64, Vec<Message>) {
     let told = vec![(1, vec![(space, stage.key_in(1), found)])];
     assert!(is_done(&stage.receive(Message::Tell { txn, told })));
     stage.now = Nanos(2 * Settings::default().client_lease.0);
-    let asked = stage.step(|participant, cx| participant.timer(ParticipantTimer::Silent, cx));
+    let asked =
+        stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Silent, cx));
     let held = stage.settings.memory.held().all;
     (stage, held, asked)
 }
@@ -238,7 +239,7 @@ fn what_a_client_that_is_gone_was_told_goes_when_nobody_waits_for_it() {
         let clients = if waits { Vec::new() } else { clients.clone() };
         let (repository, asked) = (RepositoryId(1), *asked);
         stage.receive(Message::NoDoubts { repository, asked, clients });
-        stage.step(|participant, cx| participant.timer(ParticipantTimer::Silent, cx));
+        stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Silent, cx));
         let freed = before - stage.settings.memory.held().all;
         assert_eq!(freed > 500, !waits, "{freed} bytes are free");
         let kept = (stage.participant.remembered(), stage.participant.known_coordinators());
@@ -254,7 +255,8 @@ fn copy_of_one_that_is_forgotten(rules: Rules) -> (Stage, Vec<Message>) {
     let request = of_client(&stage, 1);
     assert!(is_done(&hear(&mut stage, request.clone()).unwrap()));
     stage.now = Nanos(2 * Settings::default().client_lease.0);
-    let asked = stage.step(|participant, cx| participant.timer(ParticipantTimer::Silent, cx));
+    let asked =
+        stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Silent, cx));
     let [Message::AskDoubts { asked, clients }] = &asked[..] else { panic!("{asked:?}") };
     let (repository, asked, clients) = (RepositoryId(1), *asked, clients.clone());
     stage.receive(Message::NoDoubts { repository, asked, clients });
@@ -452,11 +454,11 @@ fn what_waits_for_votes_keeps_further_writes_out_at_the_limit_of_memory() {
         reads.parts[0].task = Task::Read(Vec::new());
         assert_eq!(refused(&hear(&mut stage, reads).unwrap()), None);
         // It counts once more, in builds that do.
-        stage.step(|participant, cx| participant.timer(ParticipantTimer::Silent, cx));
+        stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Silent, cx));
         for sequence in 1..first {
             stage.receive(vote(sequence, Ballot::Conflict));
         }
-        stage.step(|participant, cx| participant.timer(ParticipantTimer::Silent, cx));
+        stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Silent, cx));
         let held = stage.settings.memory.held().all;
         assert!(held < MIB as u64, "{held} when they are over");
         assert!(is_voted_for(&take(&mut stage, 71, Some(MIB))));

@@ -20,7 +20,7 @@ use muesli_core::parts::locator::Locator;
 use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
 use crate::granola::coordinator::calls::participants_of;
-use crate::granola::coordinator::{Context, Coordinator, CoordinatorTimer, Purpose};
+use crate::granola::coordinator::{Context, Coordinator, GranolaCoordinatorTimer, Purpose};
 use crate::granola::message::{Agreement, Few, Found, Part, Repositories, Request, Task};
 use crate::granola::naming::holders;
 
@@ -134,7 +134,7 @@ impl Coordinator {
     pub(in super::super) fn look_on(&mut self, op: OpId, look: Look, cx: &mut Context<'_>) {
         self.pages.push_back((op, look));
         if self.pages.len() == 1 {
-            cx.go_on_later(CoordinatorTimer::Pages);
+            cx.go_on_later(GranolaCoordinatorTimer::Pages);
         }
     }
 
@@ -142,7 +142,7 @@ impl Coordinator {
     pub(in super::super) fn ask_for_page(&mut self, cx: &mut Context<'_>) {
         let Some((op, look)) = self.pages.pop_front() else { return };
         if !self.pages.is_empty() {
-            cx.go_on_later(CoordinatorTimer::Pages);
+            cx.go_on_later(GranolaCoordinatorTimer::Pages);
         }
         let Some(operation) = self.operations.get(op.0) else { return }; // It has failed.
         let txn = operation.txn;

@@ -23,7 +23,7 @@ use muesli_core::parts::window::Window;
 use muesli_core::{Nanos, NodeId, TxnId};
 
 use super::Ruling;
-use crate::granola::coordinator::{Context, Coordinator, CoordinatorTimer};
+use crate::granola::coordinator::{Context, Coordinator, GranolaCoordinatorTimer};
 use crate::granola::message::{Agreement, Message, Repositories, Request, evidence};
 
 /// A transaction of another node's coordinator.
@@ -146,7 +146,7 @@ impl Coordinator {
     fn set_cases_timer(&mut self, cx: &mut Context<'_>) {
         if !self.cases.timer_set {
             self.cases.timer_set = true;
-            cx.set_timer(CoordinatorTimer::Cases, cx.settings.give_up_after);
+            cx.set_timer(GranolaCoordinatorTimer::Cases, cx.settings.give_up_after);
         }
     }
 

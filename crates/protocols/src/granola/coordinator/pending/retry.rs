@@ -3,7 +3,7 @@
 use muesli_core::recorder::TxnRecord;
 use muesli_core::{Failure, Nanos, TxnId};
 
-use super::super::{Context, Coordinator, CoordinatorTimer, Purpose, Verdict};
+use super::super::{Context, Coordinator, GranolaCoordinatorTimer, Purpose, Verdict};
 use super::Pending;
 use crate::granola::message::{Refusal, Repositories, Request};
 
@@ -44,7 +44,7 @@ impl Coordinator {
         let again = Again { request: request.clone(), purpose, since, attempt: attempt + 1 };
         let before = self.again.insert((cx.now() + pause, request.txn.sequence), again);
         assert!(before.is_none(), "{} is tried again twice", request.txn);
-        cx.set_timer(CoordinatorTimer::Retry, pause);
+        cx.set_timer(GranolaCoordinatorTimer::Retry, pause);
     }
 
     /// Begins the attempts whose time has come, each as a new transaction.
@@ -53,7 +53,7 @@ impl Coordinator {
             let (due, _) = *entry.key();
             if due > cx.now() {
                 let wait = due - cx.now();
-                return cx.set_timer(CoordinatorTimer::Retry, wait);
+                return cx.set_timer(GranolaCoordinatorTimer::Retry, wait);
             }
             let Again { mut request, purpose, since, attempt } = entry.remove();
             let purpose = match purpose {

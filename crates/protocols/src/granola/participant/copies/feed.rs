@@ -24,7 +24,7 @@ use muesli_core::{Address, Cursor, Nanos, NodeId, SmallBytes, Timestamp};
 use super::PIECES;
 use crate::granola::message::sizes::writes_bytes;
 use crate::granola::message::{Followed, Message, News, Write};
-use crate::granola::participant::{Context, Participant, ParticipantTimer};
+use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
 
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 64 << 10;
@@ -188,7 +188,7 @@ impl Participant {
     fn set_feed_timer(&mut self, cx: &mut Context<'_>) {
         if !self.feeds.timer_set {
             self.feeds.timer_set = true;
-            cx.set_timer(ParticipantTimer::Feed, cx.settings.gossip_every);
+            cx.set_timer(GranolaParticipantTimer::Feed, cx.settings.gossip_every);
         }
     }
 

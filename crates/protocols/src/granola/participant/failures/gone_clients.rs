@@ -28,14 +28,17 @@ use muesli_core::{Address, Nanos, RepositoryId, Timestamp, TxnId};
 
 use crate::doubts::{Asking, CLIENTS_ASKED_MAX, ClientsUntil};
 use crate::granola::message::{Message, Request};
-use crate::granola::participant::{Context, Participant, ParticipantTimer};
+use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
 
 impl Participant {
     /// Where clients are known, they are looked for until none is.
     pub(in super::super) fn set_silent_timer(&mut self, cx: &mut Context<'_>) {
         if !self.silent_timer_set && self.memory.knows_clients() {
             self.silent_timer_set = true;
-            cx.set_timer(ParticipantTimer::Silent, Nanos(cx.settings.client_lease.0 / 8 + 1));
+            cx.set_timer(
+                GranolaParticipantTimer::Silent,
+                Nanos(cx.settings.client_lease.0 / 8 + 1),
+            );
         }
     }
 

@@ -24,7 +24,7 @@ use crate::granola::message::{
     End, Fetched, Few, Load, Message, Noted, PartAnswer, Record, Request, Task, Write,
 };
 use crate::granola::participant::execution::install::install;
-use crate::granola::participant::{Context, Participant, ParticipantTimer};
+use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
 
 /// Bytes of a piece, and of changes that are told at once, about.
 const PIECE_BYTES: usize = 64 << 10;
@@ -178,7 +178,7 @@ impl Participant {
         let has = Fetched { stream, ..Fetched::default() };
         let staged = Staged { from, has, asked: None, heard: cx.now() };
         self.moves.staged.insert(partition, staged);
-        cx.set_timer(ParticipantTimer::Staged, cx.settings.snapshot_lease);
+        cx.set_timer(GranolaParticipantTimer::Staged, cx.settings.snapshot_lease);
     }
 
     /// What nobody asks for any more is forgotten.
@@ -189,7 +189,7 @@ impl Participant {
         self.moves.staged = kept.collect();
         self.set_loose_timer(cx);
         if !self.moves.staged.is_empty() {
-            cx.set_timer(ParticipantTimer::Staged, lease);
+            cx.set_timer(GranolaParticipantTimer::Staged, lease);
         }
     }
 

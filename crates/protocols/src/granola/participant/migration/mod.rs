@@ -41,12 +41,12 @@ pub mod loading;
 use crate::granola::rules::Rule;
 use std::collections::{BTreeMap, BTreeSet};
 
-use muesli_core::parts::locator::{Directory, Holdings};
+use muesli_core::parts::locator::{Holdings, OwnerDirectory};
 use muesli_core::{Catalog, Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use crate::granola::message::{Held, Move, Owners, Request, Write};
 use crate::granola::naming::{after, name_service};
-use crate::granola::participant::{Context, Participant, ParticipantTimer};
+use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
 use loading::{Staged, Taker};
 
 /// So many slots are looked at in a step that removes loose keys.
@@ -61,7 +61,7 @@ pub(super) struct Moves {
     /// Partitions that came or went.
     pub held: Holdings<u16>,
     /// Where partitions are: at repositories that keep names.
-    pub names: Directory<u16>,
+    pub names: OwnerDirectory<u16>,
     /// Partitions of which keys may be here though they are not.
     pub loose: BTreeSet<u16>,
     /// Moves that were voted on, and perhaps are over.
@@ -265,7 +265,7 @@ impl Participant {
             all.retain(|it| !self.moves.staged.contains_key(it) && !self.is_moving(*it));
             if !all.is_empty() {
                 self.moves.sweep = Some((Cursor::default(), all));
-                cx.go_on_later(ParticipantTimer::Loose);
+                cx.go_on_later(GranolaParticipantTimer::Loose);
             }
         }
     }
@@ -277,7 +277,7 @@ impl Participant {
             |space: SpaceId, key: &SmallBytes| all.contains(&cx.catalog.partition(space, key));
         if self.spaces.remove_some(&mut cursor, LOOSE_STEP, goes) {
             self.moves.sweep = Some((cursor, all));
-            return cx.go_on_later(ParticipantTimer::Loose);
+            return cx.go_on_later(GranolaParticipantTimer::Loose);
         }
         for partition in all {
             self.moves.loose.remove(&partition);
