@@ -7,10 +7,8 @@ use super::searches::{breaks, register, search, trial};
 #[test]
 fn histories_under_faults_are_serializable() {
     register::<Migrating>("migrating", Rules::default());
-    for (group, seeds) in [(1, 1..41), (3, 1..7)] {
-        let problems = search(&trial("migrating", "append", group), seeds);
-        assert_eq!(problems, Vec::<String>::new(), "groups of {group}");
-    }
+    let problems = search(&trial("migrating", "append"), 1..41);
+    assert_eq!(problems, Vec::<String>::new());
 }
 
 #[test]
@@ -19,7 +17,9 @@ fn an_object_that_was_given_away_and_kept_is_noticed() {
         "migrating-keeping",
         Rules { keeps_what_it_gave: true, ..Rules::default() },
     );
-    assert!(breaks(&search(&trial("migrating-keeping", "append", 1), 1..21)));
+    // What is lost shows in what clients read, before any history is judged.
+    let problems = search(&trial("migrating-keeping", "append"), 1..21);
+    assert!(problems.iter().any(|it| !it.contains("not scanned")), "{problems:?}");
 }
 
 #[test]
@@ -28,5 +28,5 @@ fn without_validation_the_checker_notices() {
         "migrating-trusting",
         Rules { skips_validation: true, ..Rules::default() },
     );
-    assert!(breaks(&search(&trial("migrating-trusting", "append", 1), 1..21)));
+    assert!(breaks(&search(&trial("migrating-trusting", "append"), 1..21)));
 }

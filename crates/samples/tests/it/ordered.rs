@@ -10,14 +10,14 @@ use super::searches::{breaks, register, search, trial};
 #[test]
 fn histories_under_faults_are_serializable() {
     register::<Ordered<Sequencer, ReadsAreNewest>>("ordered", ());
-    let problems = search(&trial("ordered", "append", 1), 1..41);
+    let problems = search(&trial("ordered", "append"), 1..41);
     assert_eq!(problems, Vec::<String>::new());
 }
 
 #[test]
 fn without_certification_the_checker_notices() {
     register::<Ordered<Sequencer, Nothing>>("ordered-broken", ());
-    assert!(breaks(&search(&trial("ordered-broken", "append", 1), 1..21)));
+    assert!(breaks(&search(&trial("ordered-broken", "append"), 1..21)));
 }
 
 #[test]

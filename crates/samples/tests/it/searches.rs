@@ -1,19 +1,15 @@
 //! Searches of a protocol that this program has registered.
 
 use muesli_core::Protocol;
-use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_workloads::available;
 use muesli_workloads::trial::Trial;
 
-/// The trials of a protocol with a workload, its repositories kept by groups of so many nodes. No
-/// marks are used: they are scanned, which the samples do not offer.
-pub fn trial(protocol: &str, workload: &str, group: u16) -> Trial {
+/// The trials of a protocol with a workload. No marks are used: they are scanned, which the samples
+/// do not offer.
+pub fn trial(protocol: &str, workload: &str) -> Trial {
     let workload = available::find(workload).expect("a workload of the product");
     let parameters = vec!["marks=0".to_owned()];
-    // A member that has lost its disk gets the state of others by their checkpoints, which the
-    // samples have none of.
-    let faults = FaultKinds::all().without(FaultKind::Loss);
-    Trial { protocol: protocol.to_owned(), group, parameters, faults, ..Trial::of(workload) }
+    Trial { protocol: protocol.to_owned(), parameters, ..Trial::of(workload) }
 }
 
 /// Runs seeds, each with its faults, and gives what was wrong, each with its seed.
