@@ -2,10 +2,11 @@
 //!
 //! # The idea
 //! Each repository is a *site* with all keys. A transaction reads at the site nearest to its
-//! coordinator. Its commit, with the versions that it read and its writes, is a [`OrderedCommit`] that is
-//! broadcast: every site gets all commands in the same order ([`Broadcast`]), and each decides by
-//! itself whether a command commits ([`Certify`]), from nothing but the commands before it. So all
-//! decide alike, and the site that was asked tells the coordinator.
+//! coordinator. Its commit, with the versions that it read and its writes, is an
+//! [`OrderedCommit`] that is broadcast: every site gets all commits in the same order
+//! ([`Broadcast`]), and each decides by itself whether one takes effect ([`Certify`]), from nothing
+//! but the commits before it. So all decide alike, and the site that was asked tells the
+//! coordinator.
 //!
 //! # The layers
 //! [`Ordered<B, C>`](Ordered) is a protocol for every broadcast and every certification. The
