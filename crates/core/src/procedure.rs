@@ -19,8 +19,7 @@ use hashbrown::HashMap;
 
 use crate::bytes::SmallBytes;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
-use crate::ranges::Row;
-use crate::ranges::Scan;
+use crate::ranges::{Row, Scan};
 use crate::wire_struct;
 
 /// Which procedure: a change of what it does is a new version, so that callers and nodes that are

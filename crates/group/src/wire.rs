@@ -7,8 +7,7 @@ use crate::agreement::ballot::Ballot;
 use crate::agreement::configuration::Configuration;
 use crate::agreement::entry::Entry;
 use crate::agreement::ledger::Change;
-use crate::agreement::summary::Formed;
-use crate::agreement::summary::Summary;
+use crate::agreement::summary::{Formed, Summary};
 use crate::protocol::{Message, Record};
 
 wire_struct!(Ballot { configuration: u32, number: u32, member: u64 });

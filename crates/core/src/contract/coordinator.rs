@@ -2,8 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::Context;
-use super::{Here, Operation, Protocol, Step};
+use super::{Context, Here, Operation, Protocol, Step};
 use crate::bytes::SmallBytes;
 use crate::ids::{NodeId, SpaceId, Timestamp, Txn, TxnId};
 use crate::judgement::{Rejection, Sender, View};

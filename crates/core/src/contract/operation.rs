@@ -7,8 +7,7 @@ use crate::ids::{OpId, SpaceId, Txn};
 use crate::options::TxnOptions;
 use crate::outcome::{Abort, Committed, Failure};
 use crate::procedure::{Call, Invoked};
-use crate::ranges::Row;
-use crate::ranges::Scan;
+use crate::ranges::{Row, Scan};
 
 /// What is asked of a coordinator. Each variant names the [`Answer`] that it gets where it does not
 /// fail.

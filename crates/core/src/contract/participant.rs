@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
-use super::Context;
-use super::Protocol;
+use super::{Context, Protocol};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Cursor, Readiness};

@@ -2,8 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::Context;
-use super::Protocol;
+use super::{Context, Protocol};
 use crate::checkpoint::{Cursor, Readiness};
 use crate::ids::{NodeId, Timestamp};
 use crate::judgement::{Rejection, Sender, View};

@@ -1,8 +1,7 @@
 //! What a driver does for a machine of whatever protocol.
 
 use super::Outside;
-use crate::contract::{Answer, Protocol};
-use crate::contract::{Effects, Envelope, Environment};
+use crate::contract::{Answer, Effects, Envelope, Environment, Protocol};
 use crate::ids::{OpId, Timestamp};
 use crate::node::Node;
 use crate::outcome::Failure;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::{AnyMachine, Machine};
 use crate::catalog::Catalog;
-use crate::contract::{Effects, Environment};
-use crate::contract::{Isolation, Protocol};
+use crate::contract::{Effects, Environment, Isolation, Protocol};
 use crate::ids::NodeId;
 use crate::node::Node;
 use crate::options::Settings;

@@ -26,8 +26,7 @@ pub use records::{Decoding, Records};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
-use crate::contract::{Answer, Operation, Protocol};
-use crate::contract::{Effect, Effects, Envelope};
+use crate::contract::{Answer, Effect, Effects, Envelope, Operation, Protocol};
 use crate::deadlines::Due;
 use crate::ids::OpId;
 use crate::judgement::{Rejection, Sender};

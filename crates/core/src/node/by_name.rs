@@ -2,15 +2,13 @@
 
 use super::Node;
 use crate::bytes::SmallBytes;
-use crate::contract::Effects;
-use crate::contract::{Answer, Later, Operation, Protocol, Put, Step};
+use crate::contract::{Answer, Effects, Later, Operation, Protocol, Put, Step};
 use crate::delay::Delay;
 use crate::ids::{SpaceId, Txn};
 use crate::options::TxnOptions;
 use crate::outcome::{Committed, Failure};
 use crate::procedure::{Call, Invoked};
-use crate::ranges::Row;
-use crate::ranges::Scan;
+use crate::ranges::{Row, Scan};
 
 impl<P: Protocol> Node<P> {
     /// [`Operation::Begin`].

@@ -2,8 +2,7 @@
 
 use super::{Node, context};
 use crate::checkpoint::{Checkpoint, Cursor, Readiness};
-use crate::contract::{Context, Effects};
-use crate::contract::{Participant, Protocol, Service};
+use crate::contract::{Context, Effects, Participant, Protocol, Service};
 use crate::roles::{Address, Role};
 use crate::wire::{Reader, Wire, WireError};
 

@@ -14,8 +14,10 @@ use std::sync::Arc;
 
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::contract::{Context, Effect, Effects, Envelope};
-use crate::contract::{Coordinator, Here, Operation, Participant, Protocol, Service, Step};
+use crate::contract::{
+    Context, Coordinator, Effect, Effects, Envelope, Here, Operation, Participant, Protocol,
+    Service, Step,
+};
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn};
 use crate::judgement::{Rejection, Rejections, Sender, View, ensure};
 use crate::memory::Held;

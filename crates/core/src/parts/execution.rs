@@ -27,9 +27,7 @@ use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::limits::{check_size, write_bytes};
 use crate::options::Settings;
 use crate::procedure::{Footprint, Procedure, ProcedureId, Stop, Store, Touched};
-use crate::ranges::KeyRange;
-use crate::ranges::Row;
-use crate::ranges::Scan;
+use crate::ranges::{KeyRange, Row, Scan};
 use crate::recorder::value_hash;
 
 /// A run of one or several procedures at a repository, as one transaction.

@@ -16,9 +16,7 @@ use crate::exceeded::Limit;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::limits::{ENTRY_BYTES, Limits, check_size, range_bytes, read_bytes, write_bytes};
 use crate::outcome::Failure;
-use crate::ranges::KeyRange;
-use crate::ranges::Row;
-use crate::ranges::Scan;
+use crate::ranges::{KeyRange, Row, Scan};
 use crate::recorder::Operations;
 
 /// A key that was read, and what a validation needs to know of it.

@@ -16,8 +16,7 @@ use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timest
 use super::reads::{judge_vector, reach_of};
 use super::{Ballot, CommitVector, Reads, Rule, Rules, Vectors};
 use crate::two_phase::message::Prepare;
-use crate::two_phase::{self, Key, Standing, Time, TwoPhase};
-use crate::two_phase::{NotServed, Reading};
+use crate::two_phase::{self, Key, NotServed, Reading, Standing, Time, TwoPhase};
 
 type Context<'a> = muesli_core::Context<'a, TwoPhase<Vectors>>;
 

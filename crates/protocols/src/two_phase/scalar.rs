@@ -9,12 +9,11 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::Context;
 use super::message::{Prepare, Record};
 use super::policy::Rule;
 use super::policy::order::Order;
 use super::time::{NotServed, Reading, Time};
-use super::{Key, Rules, Standing, Variant};
+use super::{Context, Key, Rules, Standing, Variant};
 
 /// A protocol of the family whose snapshots are timestamps, by where it departs from SCORe.
 pub trait Scalar:

@@ -26,11 +26,10 @@ use muesli_core::judgement::ensure;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Catalog, Decision, Rejection, RepositoryId, TxnId, View, Wire};
 
-use super::Context;
-use super::Variant;
 use super::message::{About, Ballot, Few, Prepare, Vote};
 use super::table::Prepared;
 use super::time::Time;
+use super::{Context, Variant};
 
 /// What is vouched for of a vote without copies takes no more bytes than this.
 const VOUCHED_BYTES: usize = 64;

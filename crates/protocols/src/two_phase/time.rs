@@ -15,9 +15,8 @@ use muesli_core::parts::watermark::Bound;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::Context;
 use super::message::Prepare;
-use super::{Key, Standing, Variant};
+use super::{Context, Key, Standing, Variant};
 
 /// What every value must be that messages state of time: votes, commit places, snapshots.
 pub trait StatedBounds: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static {}

@@ -6,12 +6,11 @@ use futures_util::future::{try_join, try_join5};
 use muesli::{Error, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::Tpcc;
-use super::draws;
 use super::ids::{CustomerId, CustomerOrder, DistrictId, ItemId, LineId, StockId};
 use super::ledger::Update;
 use super::rows::{Order, OrderLine, Stock};
 use super::terminal::{Terminal, there};
+use super::{Tpcc, draws};
 use crate::chance::Chance;
 use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};

@@ -2,8 +2,7 @@
 
 use muesli_core::{SmallBytes, Timestamp};
 
-use super::Held;
-use super::Write;
+use super::{Held, Write};
 
 /// What a coordinator that follows a repository has of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use muesli_core::recorder::Operations;
 use muesli_core::{Abort, Failure, SmallBytes, SpaceId, Stop, Timestamp};
 
-use super::Few;
-use super::Owners;
 use super::moves::Fetched;
+use super::{Few, Owners};
 
 /// How a transaction ended at a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]

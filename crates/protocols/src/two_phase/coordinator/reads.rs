@@ -15,8 +15,7 @@ use super::slot::Slot;
 use crate::two_phase::message::Found;
 use crate::two_phase::policy::validation::Validation;
 use crate::two_phase::time::Snapshot;
-use crate::two_phase::{Context, NotServed, Reading};
-use crate::two_phase::{TwoPhase, Variant};
+use crate::two_phase::{Context, NotServed, Reading, TwoPhase, Variant};
 
 impl<V: Variant> Slot<V> {
     /// Whether what is read is kept, to be validated at the commit.

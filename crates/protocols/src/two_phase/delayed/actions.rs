@@ -12,14 +12,13 @@ use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, Action, Gave, SmallBytes, SpaceId, Timestamp};
 
-use crate::two_phase::Context;
 use crate::two_phase::message::{Answers, Prepare, Writes};
 use crate::two_phase::participant::Participant;
 use crate::two_phase::participant::prepare::NO_HANDLE;
 use crate::two_phase::participant::waits::WaitState;
 use crate::two_phase::policy::Rule;
 use crate::two_phase::table::{DelayedWrite, Prepared};
-use crate::two_phase::{DelayedInThePast, Standing, Time, Variant};
+use crate::two_phase::{Context, DelayedInThePast, Standing, Time, Variant};
 
 impl<V: Variant> Participant<V> {
     /// Whether a lock keeps readers and those who validate away.

@@ -20,13 +20,12 @@ use muesli_core::limits::writes_bytes;
 use muesli_core::recorder::Status;
 use muesli_core::{Address, Answer, Committed, Decision, Failure, SmallBytes, Timestamp, TxnId};
 
-use crate::two_phase::Context;
-use crate::two_phase::Variant;
 use crate::two_phase::coordinator::Coordinator;
 use crate::two_phase::coordinator::commit::{Committing, Phase};
 use crate::two_phase::message::{Answers, Message, Prepare, Record, Writes};
 use crate::two_phase::participant::Participant;
 use crate::two_phase::time::Time;
+use crate::two_phase::{Context, Variant};
 
 impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn on_ran(

@@ -12,11 +12,10 @@ use muesli_core::{
     SmallBytes, SpaceId, Stop, Touched, Txn,
 };
 
-use crate::two_phase::Context;
-use crate::two_phase::Variant;
 use crate::two_phase::coordinator::Coordinator;
 use crate::two_phase::coordinator::slot::Slot;
 use crate::two_phase::table::sizes::action_bytes;
+use crate::two_phase::{Context, Variant};
 
 impl<V: Variant> Slot<V> {
     /// Whether it has read, scanned or written a key.

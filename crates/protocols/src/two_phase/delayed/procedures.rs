@@ -45,13 +45,12 @@ use muesli_core::procedure::ProcedureId;
 use muesli_core::{Abort, DelayedCall, Gave, SmallBytes, SpaceId, Stop, Timestamp};
 
 use super::actions::is_open;
-use crate::two_phase::Context;
 use crate::two_phase::message::{Answers, Prepare, Writes};
 use crate::two_phase::participant::Participant;
 use crate::two_phase::participant::prepare::NO_HANDLE;
 use crate::two_phase::participant::waits::WaitState;
 use crate::two_phase::table::{LockedCall, Prepared};
-use crate::two_phase::{Standing, Variant};
+use crate::two_phase::{Context, Standing, Variant};
 
 impl<V: Variant> Participant<V> {
     /// Whether delayed procedures may have their locks; who has them is met.

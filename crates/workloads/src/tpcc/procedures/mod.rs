@@ -30,9 +30,8 @@ use muesli::{Db, Error, Index, Procedures, SpaceOptions};
 
 use super::ledger::TpccLedger;
 use super::mix::Profile;
-use super::tables;
 use super::terminal::Terminal;
-use super::{Placement, Settings, Tpcc, load};
+use super::{Placement, Settings, Tpcc, load, tables};
 use crate::parameters::{Kind, Parameter, ParameterError, Values};
 use crate::tally::Ended;
 use crate::workload::{Check, Seat, Workload};
