@@ -188,11 +188,13 @@ impl LoopState {
     /// The connection at `place` is gone.
     pub fn unlink(&mut self, place: usize, node: Option<NodeId>) {
         let LoopState { machine, outside, .. } = self;
-        if let Some(node) = node.filter(|node| outside.outbox.place_of(*node) == Some(place)) {
+        let was_reached = node.filter(|node| outside.outbox.place_of(*node) == Some(place));
+        // First, so that what a role says to it now goes to a new connection.
+        outside.outbox.close(place, node);
+        if let Some(node) = was_reached {
             machine.environment_mut().links.clear(node);
             machine.unlinked(node, outside);
         }
-        outside.outbox.close(place, node);
     }
 
     /// What was sent to `node` up to now, at `place`, has been counted.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, RwLock};
 
-use muesli_core::{AnyProtocol, Nanos, Protocol, Typed};
+use muesli_core::{AnyProtocol, Nanos, Participant, Protocol, RepositoryId, Settings, Typed};
 use muesli_group::{Grouped, Limits, Rules};
 use muesli_protocols::{Choice, NAMES, canonical_name, choose};
 use thiserror::Error;
@@ -39,6 +39,12 @@ pub enum NoProtocol {
     /// It replicates its data itself.
     #[error("protocol `{name}` keeps its data at several nodes by itself: it has no groups")]
     InGroups {
+        /// Its name.
+        name: &'static str,
+    },
+    /// A member of a group that is behind gets the state by a checkpoint.
+    #[error("protocol `{name}` has no checkpoints, which members of groups need: it has no groups")]
+    WithoutCheckpoints {
         /// Its name.
         name: &'static str,
     },
@@ -143,6 +149,10 @@ fn make<P: Protocol>(
     };
     if P::REPLICATES_ITSELF {
         return Err(NoProtocol::InGroups { name });
+    }
+    let empty = P::Participant::new(RepositoryId(0), &Settings::default(), &rules);
+    if empty.begin_checkpoint().is_none() {
+        return Err(NoProtocol::WithoutCheckpoints { name });
     }
     let rules = Rules { inner: rules, tick, accepts_loss, limits, ..Rules::default() };
     Ok(Arc::new(Typed::<Grouped<P>>(rules)))

@@ -15,5 +15,5 @@ pub fn run() -> Done {
     if program("c++").arg("--version").output().is_ok() {
         run_all(&[&["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"]])?;
     }
-    run_all(&[&["test", "--workspace", "--locked"]])
+    run_all(&[&["test", "--workspace", "--locked", "--no-fail-fast"]])
 }

@@ -91,14 +91,18 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "EPOCHS_AHEAD_MAX: u64 = 1 << 16;",
         "| at most 65,536 ahead of the one known |",
     ),
-    ("group/src/replica/load.rs", "ALONE_TICKS: u64 = 150;", "| 150 ticks of 20 ms, 3 s |"),
+    (
+        "group/src/replica/transfer/load.rs",
+        "ALONE_TICKS: u64 = 150;",
+        "| 150 ticks of 20 ms, 3 s |",
+    ),
     (
         "group/src/replica/long.rs",
         "LONG_BYTES: usize = 1 << 20;",
         "takes in a message of 1 MiB and more",
     ),
     (
-        "group/src/replica/serve.rs",
+        "group/src/replica/transfer/serve.rs",
         "FORGET_TICKS: u64 = 500;",
         "| forgotten after 500 ticks, 10 s |",
     ),
@@ -151,7 +155,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "waits for an answer | 10 s,",
     ),
     (
-        "protocols/src/two_phase/coordinator/commit.rs",
+        "protocols/src/two_phase/coordinator/commit/unanswered.rs",
         "UNANSWERED_MAX: usize = 10_000;",
         "`Db::outcome` | 10,000 of a coordinator |",
     ),
@@ -171,7 +175,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "their end | 256 of a coordinator, under every",
     ),
     (
-        "protocols/src/two_phase/participant/waiting_reads.rs",
+        "protocols/src/two_phase/participant/waits/reads.rs",
         "READS_MAX: usize = 65_536;",
         "for their snapshot | 65,536 at a repository, and",
     ),
@@ -286,7 +290,8 @@ fn the_page_of_limits_names_all_keys_of_numbers_with_their_defaults() {
 fn the_page_of_limits_says_what_the_code_declares() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (file, declared, said) in DECLARED {
-        let code = std::fs::read_to_string(crates.join(file)).unwrap();
+        let code = std::fs::read_to_string(crates.join(file));
+        let code = code.unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(code.contains(declared), "{file} has no `{declared}`: change {said:?}, too");
         assert!(rows().any(|row| row.contains(said)), "limits.md has no row with {said:?}");
     }

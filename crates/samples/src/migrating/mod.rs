@@ -27,6 +27,7 @@
 //! others with is kept for a while, but not from a repository of a smaller number.
 
 mod directory;
+mod message;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,11 +36,12 @@ use muesli_core::parts::locator::{Held, Hints, Holdings, Locator, Owners};
 use muesli_core::{
     Abort, Address, Catalog, Context, Decision, Isolation, Nanos, NodeId, Participant, Protocol,
     Rejection, RepositoryId, Role, Sender, ServiceId, ServiceKind, Settings, SmallBytes, SpaceId,
-    Timestamp, TxnId, View, timers, wire_enum, wire_struct,
+    Timestamp, View, timers,
 };
 
-use crate::client::{AskingClient, AsksOne, KnownEnd, Outcomes, Question, Tell, Writes};
+use crate::client::{AskingClient, AsksOne, KnownEnd, Outcomes, Question, Tell};
 pub use directory::OwnersOfAll;
+pub use message::{Message, Object, Record};
 
 /// The protocol.
 #[derive(Clone, Copy, Debug)]
@@ -52,66 +54,6 @@ pub type Key = (SpaceId, SmallBytes);
 const HINTS_MAX: usize = 4_096;
 /// A request is passed on so often at most: what is longer is on a stale way, and is repeated.
 const HOPS_MAX: u8 = 16;
-
-/// An object: its newest version.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Object {
-    version: Timestamp,
-    value: Option<SmallBytes>,
-}
-
-wire_struct!(Object { version: Timestamp, value: Option<SmallBytes> });
-
-/// What the roles say to each other.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the fields are what their names say")]
-pub enum Message {
-    /// Coordinator to repository.
-    Ask { ask: Question },
-    /// Repository to coordinator.
-    Tell { tell: Tell },
-    /// Repository to whoever has an object, perhaps passed on: `to` needs it.
-    Want { key: Key, to: RepositoryId, hops: u8 },
-    /// Repository to repository: you have it from this epoch on; and my latest timestamp.
-    Give { key: Key, epoch: u64, object: Object, latest: Timestamp },
-    /// Repository to repository: it is stable here.
-    Got { key: Key, epoch: u64 },
-    /// Repository to directory.
-    WhereIs { key: Key },
-    /// Repository to directory, and directory to repository.
-    Owns { key: Key, owners: Owners },
-}
-
-wire_enum!(Message, "message about objects that move" {
-    0 => Ask { ask: Question },
-    1 => Tell { tell: Tell },
-    2 => Want { key: Key, to: RepositoryId, hops: u8 },
-    3 => Give { key: Key, epoch: u64, object: Object, latest: Timestamp },
-    4 => Got { key: Key, epoch: u64 },
-    5 => WhereIs { key: Key },
-    6 => Owns { key: Key, owners: Owners },
-});
-
-/// What must survive.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the fields are what their names say")]
-pub enum Record {
-    /// A transaction has ended.
-    Ended { txn: TxnId, decision: Decision, writes: Writes },
-    /// An object goes.
-    Gave { key: Key, epoch: u64, to: RepositoryId },
-    /// An object came.
-    Came { key: Key, epoch: u64, object: Object, latest: Timestamp },
-    /// The receiver has it.
-    Arrived { key: Key, epoch: u64 },
-}
-
-wire_enum!(Record, "record about objects that move" {
-    0 => Ended { txn: TxnId, decision: Decision, writes: Writes },
-    1 => Gave { key: Key, epoch: u64, to: RepositoryId },
-    2 => Came { key: Key, epoch: u64, object: Object, latest: Timestamp },
-    3 => Arrived { key: Key, epoch: u64 },
-});
 
 /// Switches that break a rule, to see that the checker notices.
 #[derive(Clone, Copy, Debug, Default)]

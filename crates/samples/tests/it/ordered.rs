@@ -1,6 +1,7 @@
 //! Broadcast and certification as layers.
 
 use muesli_registry::{Grouping, NoProtocol, protocol};
+use muesli_samples::central::{Central, Rules};
 use muesli_samples::ordered::Ordered;
 use muesli_samples::ordered::broadcast::Sequencer;
 use muesli_samples::ordered::certify::{Nothing, ReadsAreNewest};
@@ -21,8 +22,11 @@ fn without_certification_the_checker_notices() {
 }
 
 #[test]
-fn groups_refuse_what_replicates_itself() {
+fn groups_refuse_what_replicates_itself_or_has_no_checkpoints() {
     register::<Ordered<Sequencer, ReadsAreNewest>>("ordered-alone", ());
-    let refused = protocol("ordered-alone", Some(Grouping::default()));
-    assert_eq!(refused.err(), Some(NoProtocol::InGroups { name: "ordered-alone" }));
+    register::<Central>("central-alone", Rules::default());
+    let refused = |name| protocol(name, Some(Grouping::default())).err();
+    assert_eq!(refused("ordered-alone"), Some(NoProtocol::InGroups { name: "ordered-alone" }));
+    let name = "central-alone";
+    assert_eq!(refused(name), Some(NoProtocol::WithoutCheckpoints { name }));
 }

@@ -292,7 +292,7 @@ fn every_kind_of_message_is_said() {
     let kinds = [
         (
             "two-phase",
-            names(include_str!("../../../protocols/src/two_phase/message.rs")),
+            names(include_str!("../../../protocols/src/two_phase/sizes.rs")),
             said(&two_phase, 3),
         ),
         (
@@ -300,7 +300,7 @@ fn every_kind_of_message_is_said() {
             names(include_str!("../../../protocols/src/granola/message/mod.rs")),
             said(&granola, 3),
         ),
-        ("groups", names(include_str!("../../../group/src/protocol.rs")), said(&groups, 3)),
+        ("groups", names(include_str!("../../../group/src/grouped.rs")), said(&groups, 3)),
     ];
     let mut never = Vec::new();
     for (family, names, said) in kinds {

@@ -1,0 +1,146 @@
+//! Placement, and what is taken of two catalogs.
+
+use super::*;
+use proptest::prelude::*;
+
+fn catalog(repositories: usize, replicas: usize) -> Catalog {
+    let homes: Vec<_> = (0..repositories as u32).map(NodeId).collect();
+    Catalog::new(&homes, replicas, &homes).unwrap()
+}
+
+#[test]
+fn impossible_numbers_are_refused() {
+    assert_eq!(Catalog::new(&[], 1, &[]), Err(CatalogError::Repositories(0)));
+    let error = Catalog::new(&[NodeId(0)], 2, &[]).unwrap_err();
+    assert_eq!(error, CatalogError::Replicas { replicas: 2, repositories: 1 });
+    let splits = Rule::Range(vec!["b".into(), "a".into()]);
+    let options = SpaceOptions { rule: splits, ..SpaceOptions::default() };
+    assert!(catalog(4, 1).with_space("s", options).is_err());
+    assert!(catalog(4, 1).with_spread(0).is_err() && catalog(2, 1).with_spread(40_000).is_err());
+}
+
+#[test]
+fn each_coordinator_has_one_master_while_that_stays() {
+    let nodes: Vec<_> = (0..8).map(NodeId).collect();
+    let masters = [NodeId(6), NodeId(7)];
+    let plain = catalog(3, 1);
+    assert!(nodes.iter().all(|node| plain.master_of(*node).is_none()));
+    let with = plain.with_masters(&masters);
+    let of = |catalog: &Catalog| nodes.iter().map(|it| catalog.master_of(*it)).collect();
+    let all: Vec<_> = of(&with);
+    let in_turn = masters.iter().copied().map(Some).cycle().take(6);
+    assert_eq!(all, in_turn.chain([None, None]).collect::<Vec<_>>());
+    let fewer: Vec<_> = of(&with.without(&masters[..1]));
+    assert!(fewer[..6].iter().all(|master| *master == Some(NodeId(7))));
+    assert!(with.without(&masters).master_of(NodeId(0)).is_none());
+    let behind = Catalog { placement: 0, ..catalog(3, 1) };
+    assert_eq!(behind.newest(&with).map(|it| it.masters), Some(with.masters));
+}
+
+#[test]
+fn sites_and_the_tree_come_with_the_placement() {
+    let homes: Vec<_> = (0..3).map(NodeId).collect();
+    let sites = Sites::new(&[("here", &homes[..2])]).unwrap();
+    let tree = Hierarchy::balanced(3, 2, &homes).unwrap();
+    let with = catalog(3, 1).with_sites(sites.clone()).with_hierarchy(tree.clone()).unwrap();
+    let behind = Catalog { placement: 0, ..catalog(3, 1) };
+    let newest = behind.newest(&with).unwrap();
+    assert_eq!((newest.sites, newest.hierarchy.as_deref()), (sites, Some(&tree)));
+    let refused = catalog(4, 1).with_hierarchy(tree).err();
+    assert_eq!(refused, Some(NotATree::Leaves { leaves: 3, repositories: 4 }));
+}
+
+#[test]
+fn whoever_is_told_of_a_move_has_the_same_catalog() {
+    let before = catalog(3, 1);
+    let after = before.moved(RepositoryId(1), NodeId(7));
+    assert_eq!((after.home(RepositoryId(1)), after.since[1]), (NodeId(7), after.placement));
+    assert_eq!(after.home(RepositoryId(2)), NodeId(2));
+    let stays = after.stays();
+    assert_eq!(before.placed(after.placement, &stays, &[]), Some(after.clone()));
+    assert_eq!(after.placed(after.placement, &stays, &[]), None);
+    assert_eq!(before.placed(after.placement, &stays[1..], &[]), None);
+}
+
+#[test]
+fn of_two_catalogs_the_newer_spaces_and_the_newer_homes_are_taken() {
+    let first = catalog(3, 1);
+    let moved = first.moved(RepositoryId(0), NodeId(2));
+    let wider = first.with_space("s", SpaceOptions::default()).unwrap();
+    let both = moved.with_space("s", SpaceOptions::default()).unwrap();
+    assert_eq!(moved.newest(&wider), Some(both.clone()));
+    assert_eq!(wider.newest(&moved), Some(both.clone()));
+    assert_eq!(both.newest(&moved).or(both.newest(&wider)).or(both.newest(&first)), None);
+    let begun = first.with_begun(&[3, 1]).newest(&first.with_begun(&[2, 1])).unwrap();
+    assert_eq!(*begun.begun, [1, 2, 3]);
+    assert_eq!(begun.newest(&first), None);
+    let spread = Catalog { placement: 2, ..catalog(4, 1).with_spread(3).unwrap() };
+    assert_eq!(first.newest(&spread).map(|it| it.partitions()), Some(12));
+}
+
+#[test]
+fn who_has_left_stays_away_whoever_is_heard_of_last() {
+    let nodes: Vec<_> = (0..4).map(NodeId).collect();
+    let first = Catalog::new(&nodes[..3], 1, &nodes[..3]).unwrap();
+    let grown = Catalog { coordinators: nodes[..].into(), ..first.clone() };
+    let left = first.without(&[NodeId(1)]);
+    let both = first.newest(&grown).unwrap().newest(&left).unwrap();
+    assert_eq!(*both.coordinators, [NodeId(0), NodeId(2), NodeId(3)]);
+    assert_eq!(left.newest(&grown), Some(both.clone()));
+    assert_eq!(both.newest(&grown).or(both.newest(&left)).or(both.newest(&first)), None);
+}
+
+#[test]
+fn a_space_can_be_asked_for_twice_but_not_changed() {
+    let first = catalog(2, 1).with_space("s", SpaceOptions::default()).unwrap();
+    assert_eq!(first.with_space("s", SpaceOptions::default()).unwrap(), first);
+    let other = SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
+    assert_eq!(first.with_space("s", other), Err(CatalogError::Exists("s".into())));
+}
+
+proptest! {
+    #[test]
+    fn every_partition_is_on_as_many_repositories_as_asked(
+        n in 1usize..9, r in 1usize..9, spread in 1usize..4,
+    ) {
+        prop_assume!(r <= n);
+        let catalog = catalog(n, r).with_spread(spread).unwrap();
+        prop_assert_eq!(catalog.partitions(), n * spread);
+        for partition in 0..catalog.partitions() as u16 {
+            let listed: Vec<_> = catalog.replicas_of(partition).collect();
+            let all = (0..n as u16).map(RepositoryId);
+            let held: Vec<_> = all.filter(|&id| catalog.holds(id, partition)).collect();
+            prop_assert_eq!(listed.len(), r);
+            let mut sorted = listed.clone();
+            sorted.sort();
+            prop_assert_eq!(&sorted, &held);
+            for other in 0..catalog.partitions() as u16 {
+                let mut others: Vec<_> = catalog.replicas_of(other).collect();
+                others.sort();
+                prop_assert_eq!(catalog.are_together(partition, other), others == sorted);
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_touches_the_partition_of_each_of_its_keys(
+        key in "[a-f]{0,3}", lo in "[a-f]{0,3}", hi in "[a-f]{0,3}", by_hash: bool,
+    ) {
+        let splits = vec!["b".into(), "cc".into(), "e".into()];
+        let rule = if by_hash { Rule::Hash } else { Rule::Range(splits) };
+        let options = SpaceOptions { rule, ..SpaceOptions::default() };
+        let catalog = catalog(4, 2).with_space("s", options).unwrap();
+        let (key, lo, hi): (SmallBytes, SmallBytes, SmallBytes) =
+            (key.as_str().into(), lo.as_str().into(), hi.as_str().into());
+        let partition = catalog.partition(SpaceId(0), &key);
+        prop_assert!(partition < 4);
+        if key >= lo && key < hi {
+            let touched = catalog.partitions_of_range(SpaceId(0), &lo, Some(&hi));
+            prop_assert!(touched.contains(&partition));
+        }
+        if key >= lo {
+            let touched = catalog.partitions_of_range(SpaceId(0), &lo, None);
+            prop_assert!(touched.contains(&partition));
+        }
+    }
+}
