@@ -138,9 +138,9 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "CLOSE_WITHIN: Duration = Duration::from_secs(1);",
         "when the database is closed | 1 s |",
     ),
-    ("muesli/src/options.rs", "attempts: 100,", "| attempts of `transact` at a transaction | 100;"),
+    ("muesli/src/retry.rs", "attempts: 100,", "| attempts of `transact` at a transaction | 100;"),
     (
-        "muesli/src/options.rs",
+        "muesli/src/retry.rs",
         "pause_max: Duration::from_millis(10),",
         "as long each time, and 10 ms at most |",
     ),

@@ -30,7 +30,7 @@ impl Timeout {
     /// When it is over; counted from the first call.
     fn until(&self, now: Nanos) -> Nanos {
         let known = Nanos(self.until.load(Ordering::Relaxed));
-        let until = if known == Nanos(0) { now + nanos(self.after) } else { known };
+        let until = if known == Nanos(0) { now + Nanos::from(self.after) } else { known };
         self.until.store(until.0.max(1), Ordering::Relaxed);
         until
     }
@@ -47,11 +47,6 @@ impl Timeout {
     fn error(&self) -> Error {
         Error::TransactionTimeout { after_ms: self.after.as_millis() as u64 }
     }
-}
-
-/// As nanoseconds; a time that is too long for them stands for ever.
-pub(crate) fn nanos(duration: Duration) -> Nanos {
-    Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX >> 1))
 }
 
 /// A body that is given up when its time is over.

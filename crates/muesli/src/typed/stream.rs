@@ -11,13 +11,14 @@ use muesli_core::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::data::byte_range::Range;
 use crate::data::codec::{Postcard, RowCodec};
 use crate::data::key::Key;
 use crate::data::range::KeyRange;
 use crate::data::space::TypedSpace;
 use crate::error::Error;
 use crate::transaction::operation::{RangeScan, Reply};
-use crate::transaction::tx::{Range, Tx};
+use crate::transaction::tx::Tx;
 
 /// So many rows are read at once.
 const PAGE: usize = 256;

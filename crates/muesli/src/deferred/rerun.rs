@@ -17,9 +17,10 @@ use muesli_core::procedure::ProcedureFn;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Catalog, Limits, Row, Scan, SmallBytes, SpaceId, Stop, Store};
 
+use crate::data::byte_range::Range;
 use crate::data::space::Space;
 use crate::error::Error;
-use crate::transaction::tx::{Range, Tx};
+use crate::transaction::tx::Tx;
 
 /// Runs a procedure in a transaction of this loop; what it answers.
 ///

@@ -12,10 +12,12 @@ use muesli_core::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::bodies::attempts::yield_now;
+use super::encoding;
+use super::stored::StoredProcedure;
 use crate::database::handle::Db;
+use crate::dispatch::block_on::block_on;
+use crate::dispatch::yield_now::yield_now;
 use crate::error::Error;
-use crate::procedures::{self, StoredProcedure};
 use crate::transaction::commit::{Caller, Committing, Fate};
 
 /// A one-round transaction that is being put together; awaited (or [`wait`](Self::wait)ed for),
@@ -66,7 +68,7 @@ impl Answers {
         let count = self.invoked.results.len();
         let missing = || Error::Codec(format!("there is no fragment {fragment} of {count}"));
         let result = self.invoked.results.get(fragment).ok_or_else(missing)?;
-        procedures::decode_answer(result)
+        encoding::decode_answer(result)
     }
 
     /// What all fragments answered, as it came.
@@ -84,7 +86,7 @@ impl Invocation {
     /// A further fragment of the procedure that was named last. Fragments at one repository run
     /// there one after the other, and each sees what those before it wrote.
     pub fn at<A: Serialize + ?Sized>(mut self, place: Place, arguments: &A) -> Invocation {
-        match procedures::encode(arguments) {
+        match encoding::encode(arguments) {
             Ok(arguments) => self.at_raw(place, arguments),
             Err(error) => {
                 self.broken.get_or_insert(error);
@@ -134,7 +136,7 @@ impl Invocation {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn wait(self) -> Result<Answers, Error> {
-        crate::blocking::block_on(self.run())
+        block_on(self.run())
     }
 }
 
@@ -191,9 +193,9 @@ impl Db {
         place: Place,
         arguments: &P::Arguments,
     ) -> Result<P::Answer, Error> {
-        let fragments = vec![procedures::fragment::<P>(place, arguments)?];
+        let fragments = vec![encoding::fragment::<P>(place, arguments)?];
         let done = self.invoke(Class::Auto, fragments).await?;
-        procedures::answer::<P>(done.results.first().unwrap_or(&SmallBytes::EMPTY))
+        encoding::answer::<P>(done.results.first().unwrap_or(&SmallBytes::EMPTY))
     }
 
     /// Runs a one-round transaction: all of its fragments, at one point of the serial order, or

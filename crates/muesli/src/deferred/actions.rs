@@ -1,37 +1,4 @@
-//! What a transaction leaves to its turn: actions on keys, procedures on several, and what they
-//! give.
-//!
-//! Where the protocol can (`bumper`, `bumper-delaying`, `bumper-reconciled`), a delayed action is
-//! done as its transaction commits, on whatever is there then, and actions on one key do not
-//! conflict with each other. Elsewhere it is done at once, as reads and writes; the program is the
-//! same.
-//!
-//! An action may be asked what it gave. It tells when the transaction has committed, so the body
-//! has a [`Promised`] answer only, which the [`Results`] of the commit redeem:
-//!
-//! ```
-//! use muesli::{Action, Db, Error, Options, SpaceOptions};
-//!
-//! # fn main() -> Result<(), Error> {
-//! let options = Options { protocol: "bumper".to_owned(), ..Options::default() };
-//! let db = Db::open(options.space("stock", SpaceOptions::default()))?;
-//! let stock = db.space("stock")?;
-//! let (left, results) = db.blocking().transact_answering(async move |tx| {
-//!     let pens = tx.later_returning(stock, "pens", Action::add(5)).await?;
-//!     let inks = tx.later_returning(stock, "inks", Action::add(7)).await?;
-//!     Ok::<_, Error>([pens, inks])
-//! })?;
-//! let number = |value: Option<muesli::SmallBytes>| {
-//!     value.map_or(0, |it| i64::from_le_bytes(it.as_slice().try_into().unwrap_or_default()))
-//! };
-//! assert_eq!(number(results.of(&left[0])?), 5);
-//! // Several are reduced to one.
-//! assert_eq!(results.reduce(&left, 0, |sum, it| sum + number(it))?, 12);
-//! # Ok(())
-//! # }
-//! ```
-
-use std::marker::PhantomData;
+//! How a transaction leaves an action or a procedure to its turn.
 
 use muesli_core::actions::run_action;
 use muesli_core::exceeded::Limit;
@@ -39,71 +6,12 @@ use muesli_core::procedure::ProcedureFn;
 use muesli_core::{Action, Answer, Delay, Gave, Later, Operation, Place, SmallBytes};
 
 use crate::data::space::Space;
+use crate::deferred::rerun;
 use crate::error::Error;
-use crate::procedures::{self, StoredProcedure};
+use crate::procedures::encoding;
+use crate::procedures::stored::StoredProcedure;
+use crate::transaction::results::{Promised, Where};
 use crate::transaction::tx::Tx;
-
-/// Reads what was given as what was promised.
-type Read<T> = fn(&Gave) -> Result<T, Error>;
-
-/// What a delayed action will give; the [`Results`] of its transaction's commit tell it.
-#[derive(Clone, Debug)]
-pub struct Promised<T> {
-    place: Where,
-    read: Read<T>,
-    type_: PhantomData<fn() -> T>,
-}
-
-#[derive(Clone, Debug)]
-enum Where {
-    /// The answer of this number.
-    Number(u32),
-    /// It was done at once, and gave this.
-    Here(Gave),
-}
-
-impl<T> Promised<T> {
-    fn new(place: Where, read: Read<T>) -> Promised<T> {
-        Promised { place, read, type_: PhantomData }
-    }
-}
-
-/// What the delayed actions of a transaction that committed gave.
-#[derive(Clone, Debug, Default)]
-pub struct Results(pub(crate) Vec<Gave>);
-
-impl Results {
-    /// What one of them gave.
-    ///
-    /// # Errors
-    /// [`Error::Procedure`] where it failed in its turn, and changed nothing there.
-    /// [`Error::AnswerLost`] where it was done, and nobody told in time what it gave.
-    /// [`Error::TooLarge`] where it was done, and what it gave, with what else the transaction is
-    /// told, is over the limit of a transaction.
-    /// [`Error::Codec`] where the answer is of another type or another transaction.
-    pub fn of<T>(&self, promised: &Promised<T>) -> Result<T, Error> {
-        match &promised.place {
-            Where::Here(gave) => (promised.read)(gave),
-            Where::Number(number) => {
-                let missing = || Error::Codec(format!("there is no delayed action {number} here"));
-                (promised.read)(self.0.get(*number as usize).ok_or_else(missing)?)
-            }
-        }
-    }
-
-    /// What several of them gave, put together: the paper's reduction at the coordinator.
-    ///
-    /// # Errors
-    /// As [`of`](Self::of), of the first that has one.
-    pub fn reduce<'p, T: 'p, A>(
-        &self,
-        promised: impl IntoIterator<Item = &'p Promised<T>>,
-        start: A,
-        mut with: impl FnMut(A, T) -> A,
-    ) -> Result<A, Error> {
-        promised.into_iter().try_fold(start, |all, one| Ok(with(all, self.of(one)?)))
-    }
-}
 
 fn value(gave: &Gave) -> Result<Option<SmallBytes>, Error> {
     match gave {
@@ -120,7 +28,7 @@ fn value(gave: &Gave) -> Result<Option<SmallBytes>, Error> {
 }
 
 fn answer<P: StoredProcedure>(gave: &Gave) -> Result<P::Answer, Error> {
-    procedures::answer::<P>(&value(gave)?.unwrap_or(SmallBytes::EMPTY))
+    encoding::answer::<P>(&value(gave)?.unwrap_or(SmallBytes::EMPTY))
 }
 
 impl Tx {
@@ -227,7 +135,7 @@ impl Tx {
         arguments: &P::Arguments,
         answered: bool,
     ) -> Result<Where, Error> {
-        let fragment = procedures::fragment::<P>(place, arguments)?;
+        let fragment = encoding::fragment::<P>(place, arguments)?;
         let arguments = fragment.arguments.clone();
         let delay = Delay::Call(fragment.procedure, fragment.place, fragment.arguments);
         let run: ProcedureFn = match self.delay(&delay, answered).await? {
@@ -235,11 +143,10 @@ impl Tx {
             other => return Ok(deferred(&other)),
         };
         let gave = match self.away.as_deref() {
-            None => crate::transaction::rerun::run(self, run, &arguments).await?,
+            None => rerun::run(self, run, &arguments).await?,
             Some((db, home)) => {
                 let tx = self.at_home();
-                let there =
-                    async move || crate::transaction::rerun::run(&tx, run, &arguments).await;
+                let there = async move || rerun::run(&tx, run, &arguments).await;
                 db.run_on(*home, there).await?.map_err(|error| self.failed(error))?
             }
         };
