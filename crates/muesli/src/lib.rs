@@ -36,6 +36,7 @@ mod retry;
 pub mod server;
 mod session;
 pub mod structures;
+mod time;
 mod transaction;
 mod typed;
 

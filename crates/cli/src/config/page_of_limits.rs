@@ -77,14 +77,26 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "PIECE_BYTES: usize = 32 << 10;",
         "| piece of a checkpoint | 32 KiB,",
     ),
-    ("core/src/ids.rs", "REPOSITORY_BITS: u32 = 12;", "| repositories | 4,096; 455 with `group`"),
     (
-        "core/src/options.rs",
+        "core/src/data/ids.rs",
+        "REPOSITORY_BITS: u32 = 12;",
+        "| repositories | 4,096; 455 with `group`",
+    ),
+    (
+        "core/src/settings/options.rs",
         "GIVE_UP_MOST: Nanos = Nanos::from_millis(120_000);",
         "10 s, 2 minutes at most |",
     ),
-    ("core/src/options.rs", "lock_waiters_max: 10_000,", "| 10,000 (`lock_waiters_max`), and"),
-    ("core/src/secret.rs", "SECRET_BYTES_MAX: usize = 4096;", "| secret | 16 to 4,096 bytes |"),
+    (
+        "core/src/settings/options.rs",
+        "lock_waiters_max: 10_000,",
+        "| 10,000 (`lock_waiters_max`), and",
+    ),
+    (
+        "core/src/settings/secret.rs",
+        "SECRET_BYTES_MAX: usize = 4096;",
+        "| secret | 16 to 4,096 bytes |",
+    ),
     ("group/src/layout.rs", "PLACES: u16 = 9;", "| members of a group | 9 |"),
     (
         "group/src/placement.rs",

@@ -13,6 +13,7 @@ use muesli_core::client;
 use muesli_core::deadlines::{DeadlineId, Due};
 
 use crate::error::Error;
+use crate::time::nanos;
 
 /// The time that a transaction has, with all its attempts.
 pub(crate) struct Timeout {
@@ -30,7 +31,7 @@ impl Timeout {
     /// When it is over; counted from the first call.
     fn until(&self, now: Nanos) -> Nanos {
         let known = Nanos(self.until.load(Ordering::Relaxed));
-        let until = if known == Nanos(0) { now + Nanos::from(self.after) } else { known };
+        let until = if known == Nanos(0) { now + nanos(self.after) } else { known };
         self.until.store(until.0.max(1), Ordering::Relaxed);
         until
     }

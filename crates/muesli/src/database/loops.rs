@@ -4,13 +4,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use muesli_core::client::{self, Waiting};
-use muesli_core::{Doubt, Nanos, Outcome, Traffic, TxnId};
+use muesli_core::{Doubt, Outcome, Traffic, TxnId};
 
 use crate::database::handle::{Db, Job};
 use crate::dispatch::oneshot;
 use crate::dispatch::report::Report;
 use crate::dispatch::shipped::Shipped;
 use crate::error::Error;
+use crate::time::nanos;
 
 impl Db {
     /// Runs a task on one of the database's loops, there where its transactions cost function
@@ -75,7 +76,7 @@ impl Db {
     /// [`Error::Closed`], also where the task is on no loop of the database.
     pub async fn sleep(&self, duration: Duration) -> Result<(), Error> {
         let database = self.inner.database;
-        let op = client::with(database, |engine| engine.sleep(Nanos::from(duration)));
+        let op = client::with(database, |engine| engine.sleep(nanos(duration)));
         Ok(Waiting::new(database, op.ok_or(Error::Closed)?).await.map(drop)?)
     }
 

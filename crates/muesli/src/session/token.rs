@@ -17,7 +17,8 @@ use muesli_core::{SmallBytes, client};
 use serde::{Deserialize, Serialize};
 
 /// What a session has seen, to be carried to another handle or another process of the same cluster:
-/// [`Db::token`](crate::Db::token) tells it, [`Db::after`](crate::Db::after) begins a session with it.
+/// [`Db::token`](crate::Db::token) tells it, [`Db::after`](crate::Db::after) begins a session with
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionToken {
     /// The largest timestamp that it was told of.

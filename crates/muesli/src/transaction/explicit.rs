@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use muesli_core::client::{self, Answered};
 use muesli_core::deadlines::{DeadlineId, Due};
-use muesli_core::{Answer, Gave, Nanos, Operation};
+use muesli_core::{Answer, Gave, Operation};
 
 use crate::database::handle::{Db, Job};
 use crate::error::Error;
+use crate::time::nanos;
 use crate::transaction::commit::{Caller, Fate};
 use crate::transaction::open::Open;
 use crate::transaction::results::Results;
@@ -49,7 +50,7 @@ impl Db {
         let txn = begun.map(Answer::begun).at_once()?;
         let after_ms = self.timeout.as_millis() as u64;
         let deadline = client::with(database, |engine| {
-            engine.deadline(engine.now() + Nanos::from(self.timeout), Due::Abort(txn, after_ms))
+            engine.deadline(engine.now() + nanos(self.timeout), Due::Abort(txn, after_ms))
         });
         let tx = Tx::away(self, txn, home);
         let deadline = deadline.flatten();

@@ -137,8 +137,8 @@ impl<K: Copy + Ord> Standing<K> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::claims::tests::claim;
     use super::*;
+    use crate::parts::claims::tests::claim;
     use proptest::prelude::*;
 
     proptest! {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::transaction::{ReadEntry, TransactionSets};
-use super::versions::Handle;
 use crate::bytes::SmallBytes;
 use crate::ids::{RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::limits::Limits;
 use crate::options::TxnOptions;
 use crate::outcome::Failure;
+use crate::parts::versions::Handle;
 use crate::recorder::{Recorder, Status, TxnRecord};
 use crate::time::Nanos;
 

@@ -9,13 +9,13 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use super::versions::Handle;
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
 use crate::exceeded::Limit;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::limits::{ENTRY_BYTES, Limits, check_size, range_bytes, read_bytes, write_bytes};
 use crate::outcome::Failure;
+use crate::parts::versions::Handle;
 use crate::ranges::{KeyRange, Row, Scan};
 use crate::recorder::Operations;
 

@@ -8,10 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use super::listed::FEW;
-use super::transaction::TransactionSets;
 use crate::bytes::SmallBytes;
 use crate::ids::SpaceId;
+use crate::parts::listed::FEW;
+use crate::parts::transaction::TransactionSets;
 use crate::procedure::{Footprint, Touched};
 use crate::ranges::KeyRange;
 

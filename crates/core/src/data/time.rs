@@ -1,7 +1,5 @@
 //! Times and lengths of time.
 
-use std::time::Duration;
-
 /// Virtual or real time, in nanoseconds from a start of the driver's choosing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
@@ -20,14 +18,6 @@ impl Nanos {
     /// This time, rounded down to milliseconds.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
-    }
-}
-
-/// A time that is too long for nanoseconds stands for ever: it is half of the longest one, so that it
-/// can be added to a time.
-impl From<Duration> for Nanos {
-    fn from(duration: Duration) -> Nanos {
-        Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX >> 1))
     }
 }
 

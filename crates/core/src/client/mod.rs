@@ -4,6 +4,10 @@
 //! *here*, in a thread-local: an operation on data of this loop is then a function call whose
 //! answer is ready inside the poll. What must wait is named by an [`OpId`] and asked for again.
 
+pub mod deadlines;
+pub mod operations;
+pub mod traffic;
+
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;

@@ -6,6 +6,7 @@ use super::*;
 use crate::catalog::Rule;
 use crate::limits::Limits;
 use crate::procedure::Procedures;
+use crate::procedure::Touched;
 use crate::{NodeId, SpaceOptions};
 
 const SPACE: SpaceId = SpaceId(0);

@@ -5,6 +5,13 @@
 //! a broadcast, directories of owners, or what a protocol adds of its own. Messages, records,
 //! timers and pieces of checkpoints name the role that they are for.
 
+pub mod checkpoint;
+pub mod lag;
+pub mod links;
+pub mod positions;
+pub mod post;
+pub mod timers;
+
 use std::fmt;
 
 use crate::ids::{NodeId, REPOSITORIES_MAX, RepositoryId};

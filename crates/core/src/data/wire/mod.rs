@@ -18,6 +18,8 @@ use thiserror::Error;
 use crate::bytes::SmallBytes;
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, TxnId};
 
+pub use containers::{encode_count, encode_list};
+
 /// Why bytes are not what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
@@ -203,24 +205,6 @@ impl WireError {
 pub fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     encode_count(bytes.len(), out);
     out.extend_from_slice(bytes);
-}
-
-/// Appends the number of a list's elements.
-///
-/// # Panics
-/// If there are more than four bytes can say.
-#[inline]
-pub fn encode_count(count: usize, out: &mut Vec<u8>) {
-    u32::try_from(count).expect("limits are far below").encode(out);
-}
-
-/// Appends a list.
-#[inline]
-pub fn encode_list<T: Wire>(list: &[T], out: &mut Vec<u8>) {
-    encode_count(list.len(), out);
-    for element in list {
-        element.encode(out);
-    }
 }
 
 macro_rules! numbers {

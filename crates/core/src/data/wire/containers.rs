@@ -4,7 +4,25 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Reader, Wire, WireError, encode_list};
+use super::{Reader, Wire, WireError};
+
+/// Appends the number of a list's elements.
+///
+/// # Panics
+/// If there are more than four bytes can say.
+#[inline]
+pub fn encode_count(count: usize, out: &mut Vec<u8>) {
+    u32::try_from(count).expect("limits are far below").encode(out);
+}
+
+/// Appends a list.
+#[inline]
+pub fn encode_list<T: Wire>(list: &[T], out: &mut Vec<u8>) {
+    encode_count(list.len(), out);
+    for element in list {
+        element.encode(out);
+    }
+}
 
 impl<T: Wire> Wire for Option<T> {
     const LEAST_BYTES: usize = 1;
