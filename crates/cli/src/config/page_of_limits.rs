@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::keys::{KEYS, Key};
+use super::keys::{self, Key};
 
 /// The page.
 const PAGE: &str = include_str!("../../../../docs/running/limits.md");
@@ -282,7 +282,7 @@ fn says(text: &str, number: &str) -> bool {
 #[test]
 fn the_page_of_limits_names_all_keys_of_numbers_with_their_defaults() {
     let is_number = |key: &&Key| ["N", "BYTES", "MS", "US"].contains(&key.value);
-    let limits = KEYS.iter().filter(is_number).filter(|key| !NO_LIMITS.contains(&key.name));
+    let limits = keys::all().filter(is_number).filter(|key| !NO_LIMITS.contains(&key.name));
     let limits: Vec<_> = limits.collect();
     assert!(limits.len() > 40, "{}", limits.len());
     let is_said = |key: &&&Key| {
