@@ -307,9 +307,23 @@ impl Coordinator {
     }
 }
 
-impl muesli_core::Coordinator<Granola> for Coordinator {
+impl muesli_core::StateMachine<Granola> for Coordinator {
     type Timer = GranolaCoordinatorTimer;
 
+    muesli_core::role_without_judgement!(Granola);
+    muesli_core::role_without_links!(Granola);
+
+    fn unfinished(&self) -> usize {
+        let running = self.slots.len() - self.free.len();
+        running + self.pending.len() + self.again.len()
+    }
+
+    fn assert_invariants(&self) {
+        self.check_invariants();
+    }
+}
+
+impl muesli_core::Coordinator<Granola> for Coordinator {
     fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Coordinator {
         Coordinator {
             id: node,
@@ -367,7 +381,6 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
     }
 
     muesli_core::coordinator_without_peeks!(Granola);
-    muesli_core::role_without_judgement!(Granola);
 
     fn open_transactions(&self) -> Vec<Txn> {
         let is_open = |slot: &Slot| slot.running && slot.ending.is_none();
@@ -434,8 +447,6 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         None
     }
 
-    muesli_core::role_without_links!(Granola);
-
     fn past(&self) -> Option<SmallBytes> {
         None
     }
@@ -462,16 +473,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         }
     }
 
-    fn unfinished(&self) -> usize {
-        let running = self.slots.len() - self.free.len();
-        running + self.pending.len() + self.again.len()
-    }
-
     fn outcome(&self, txn: TxnId) -> Outcome {
         self.outcome_of(txn)
-    }
-
-    fn assert_invariants(&self) {
-        self.check_invariants();
     }
 }

@@ -212,38 +212,36 @@ impl Participant {
     }
 }
 
-impl muesli_core::Participant<Granola> for Participant {
+impl muesli_core::StateMachine<Granola> for Participant {
     type Timer = GranolaParticipantTimer;
 
-    fn new(id: RepositoryId, settings: &Settings, rules: &Rules) -> Participant {
-        Participant {
-            id,
-            rules: *rules,
-            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
-            clock: Clock::new(id),
-            active: Actives::default(),
-            queue: Queue::new(rules.is_out_of_order()),
-            vote_sequences: VoteSequences::default(),
-            early_votes: EarlyVotes::default(),
-            memory: Memory::default(),
-            locking: rules.always_locks(),
-            claims: Claims::default(),
-            deferred: Vec::new(),
-            lock_timer_set: false,
-            blocked: BTreeSet::new(),
-            sets: TransactionSets::default(),
-            feeds: Feeds::default(),
-            moves: Moves::default(),
-            reached: None,
-            reported: Reported::default(),
-            asking: None,
-            silent_timer_set: false,
-            acknowledgements: BTreeMap::new(),
-            sweep_timer_set: false,
-            ready_timer_set: false,
-        }
+    muesli_core::role_without_links!(Granola);
+
+    fn judge(
+        &self,
+        _from: Address,
+        sender: Sender,
+        message: &Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_room(sender, message, view)?;
+        self.judge_state(sender, message, view)
     }
 
+    fn issued(&self) -> Timestamp {
+        self.issued_here()
+    }
+
+    fn unfinished(&self) -> usize {
+        self.active.len()
+    }
+
+    fn assert_invariants(&self) {
+        self.check_invariants();
+    }
+}
+
+impl muesli_core::LoggedRole<Granola> for Participant {
     fn start(&mut self, cx: &mut Context<'_>) {
         let catalog = cx.catalog;
         self.memory.hear_all(cx.now(), |node| catalog.is_client(node));
@@ -263,22 +261,7 @@ impl muesli_core::Participant<Granola> for Participant {
         self.set_loose_timer(cx);
     }
 
-    muesli_core::participant_kept_by_one_node!(Granola);
-
-    fn judge(
-        &self,
-        _from: Address,
-        sender: Sender,
-        message: &Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        self.judge_room(sender, message, view)?;
-        self.judge_state(sender, message, view)
-    }
-
-    fn issued(&self) -> Timestamp {
-        self.issued_here()
-    }
+    muesli_core::role_that_stays!(Granola);
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {
         self.set_time(cx);
@@ -331,10 +314,6 @@ impl muesli_core::Participant<Granola> for Participant {
         }
     }
 
-    fn judge_record(&self, record: &Record, catalog: &Catalog) -> Result<(), Rejection> {
-        self.judge_logged(record, catalog)
-    }
-
     fn replay(&mut self, record: Record, cx: &mut Context<'_>) {
         self.replay_record(record, cx);
     }
@@ -353,6 +332,43 @@ impl muesli_core::Participant<Granola> for Participant {
 
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_>) -> Result<(), WireError> {
         self.restore_piece(piece, cx)
+    }
+}
+
+impl muesli_core::Participant<Granola> for Participant {
+    fn new(id: RepositoryId, settings: &Settings, rules: &Rules) -> Participant {
+        Participant {
+            id,
+            rules: *rules,
+            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
+            clock: Clock::new(id),
+            active: Actives::default(),
+            queue: Queue::new(rules.is_out_of_order()),
+            vote_sequences: VoteSequences::default(),
+            early_votes: EarlyVotes::default(),
+            memory: Memory::default(),
+            locking: rules.always_locks(),
+            claims: Claims::default(),
+            deferred: Vec::new(),
+            lock_timer_set: false,
+            blocked: BTreeSet::new(),
+            sets: TransactionSets::default(),
+            feeds: Feeds::default(),
+            moves: Moves::default(),
+            reached: None,
+            reported: Reported::default(),
+            asking: None,
+            silent_timer_set: false,
+            acknowledgements: BTreeMap::new(),
+            sweep_timer_set: false,
+            ready_timer_set: false,
+        }
+    }
+
+    muesli_core::participant_kept_by_one_node!();
+
+    fn judge_record(&self, record: &Record, catalog: &Catalog) -> Result<(), Rejection> {
+        self.judge_logged(record, catalog)
     }
 
     fn mark(&mut self) -> Option<VecDeque<Vec<u8>>> {
@@ -380,10 +396,6 @@ impl muesli_core::Participant<Granola> for Participant {
         self.take_back_report(settings);
     }
 
-    fn in_doubt(&self) -> usize {
-        self.active.len()
-    }
-
     fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         let mut chains = Vec::new();
         for (space, versions) in self.spaces.iter() {
@@ -395,9 +407,5 @@ impl muesli_core::Participant<Granola> for Participant {
         }
         chains.sort();
         chains
-    }
-
-    fn assert_invariants(&self) {
-        self.check_invariants();
     }
 }
