@@ -72,8 +72,17 @@ macro_rules! role_without_judgement {
 #[macro_export]
 macro_rules! role_without_checkpoints {
     ($protocol:ty) => {
+        $crate::role_with_empty_checkpoints!($protocol, None, $crate::Readiness::Void);
+    };
+}
+
+/// Inside an `impl LoggedRole<$protocol>`: how its checkpoints begin and end; they have no pieces.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! role_with_empty_checkpoints {
+    ($protocol:ty, $begun:expr, $readiness:expr) => {
         fn begin_checkpoint(&self) -> Option<$crate::Cursor> {
-            None
+            $begun
         }
 
         fn checkpoint_piece(&self, _: &mut $crate::Cursor, _: usize, _: &mut Vec<u8>) -> bool {
@@ -81,7 +90,7 @@ macro_rules! role_without_checkpoints {
         }
 
         fn checkpoint_readiness(&self, _: &$crate::Cursor) -> $crate::Readiness {
-            $crate::Readiness::Void
+            $readiness
         }
 
         fn restore(
@@ -127,25 +136,11 @@ macro_rules! role_without_records {
         ) {
         }
 
-        fn begin_checkpoint(&self) -> Option<$crate::Cursor> {
-            Some($crate::Cursor::default())
-        }
-
-        fn checkpoint_piece(&self, _: &mut $crate::Cursor, _: usize, _: &mut Vec<u8>) -> bool {
-            false
-        }
-
-        fn checkpoint_readiness(&self, _: &$crate::Cursor) -> $crate::Readiness {
+        $crate::role_with_empty_checkpoints!(
+            $protocol,
+            Some($crate::Cursor::default()),
             $crate::Readiness::Ready
-        }
-
-        fn restore(
-            &mut self,
-            _: &[u8],
-            _: &mut $crate::Context<'_, $protocol>,
-        ) -> Result<(), $crate::WireError> {
-            Err($crate::WireError::Variant { what: "piece: the role has none", at: 0, found: 0 })
-        }
+        );
     };
 }
 

@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 
 use muesli_core::{
-    Address, Context, Cursor, LoggedRole, NodeId, Readiness, RepositoryId, Role, Service,
-    ServiceId, Settings, StateMachine, WireError, timers,
+    Address, Context, LoggedRole, NodeId, RepositoryId, Role, Service, ServiceId, Settings,
+    StateMachine, timers,
 };
 
 use super::broadcast::{Broadcast, Out};
@@ -83,6 +83,8 @@ impl<B: Broadcast, C: Certify> StateMachine<Ordered<B, C>> for Orderer<B, C> {
 }
 
 impl<B: Broadcast, C: Certify> LoggedRole<Ordered<B, C>> for Orderer<B, C> {
+    muesli_core::role_without_checkpoints!(Ordered<B, C>);
+
     fn start(&mut self, cx: &mut Context<'_, Ordered<B, C>>) {
         cx.set_timer(OrdererTimer::Repeat, cx.settings.retry_after);
     }
@@ -128,22 +130,6 @@ impl<B: Broadcast, C: Certify> LoggedRole<Ordered<B, C>> for Orderer<B, C> {
             unreachable!("an orderer logs what the broadcast says")
         };
         self.broadcast(cx).replay(record);
-    }
-
-    fn begin_checkpoint(&self) -> Option<Cursor> {
-        None
-    }
-
-    fn checkpoint_piece(&self, _: &mut Cursor, _: usize, _: &mut Vec<u8>) -> bool {
-        false
-    }
-
-    fn checkpoint_readiness(&self, _: &Cursor) -> Readiness {
-        Readiness::Void
-    }
-
-    fn restore(&mut self, _: &[u8], _: &mut Context<'_, Ordered<B, C>>) -> Result<(), WireError> {
-        Err(WireError::Variant { what: "piece: orderers have none", at: 0, found: 0 })
     }
 }
 

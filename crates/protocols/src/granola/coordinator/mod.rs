@@ -27,6 +27,7 @@ use muesli_core::{
 
 use crate::granola::message::{Few, Found, Message, PartAnswer, Refusal, Seen, Shown};
 use crate::granola::{Granola, Rules};
+use crate::unknown_outcomes::UnknownOutcomes;
 use calls::{Holders, Invocation};
 use copies::Copies;
 use interactive::pages::Look;
@@ -81,7 +82,7 @@ pub struct Coordinator {
     /// When to try again, and what.
     again: BTreeMap<(Nanos, u64), Again>,
     /// Transactions whose clients were told that nobody knows, and what came of them since.
-    unanswered: BTreeMap<u64, Option<Outcome>>,
+    unknown: UnknownOutcomes,
     /// Where partitions are, as far as this coordinator has heard.
     names: OwnerDirectory<u16>,
     /// It has asked, and was not answered.
@@ -337,7 +338,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             operations: Window::default(),
             pending: Window::default(),
             again: BTreeMap::new(),
-            unanswered: BTreeMap::new(),
+            unknown: UnknownOutcomes::default(),
             names: OwnerDirectory::default(),
             learning: false,
             cases: Cases::default(),

@@ -12,7 +12,7 @@ pub mod modes;
 mod outcomes;
 pub mod votes;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::parts::claims::Claims;
 use muesli_core::parts::spaces::Spaces;
@@ -23,6 +23,7 @@ use muesli_core::{
     SmallBytes, SpaceId, Timestamp, TxnId, View, timers,
 };
 
+use crate::acknowledgements::Acknowledgements;
 use crate::doubts::Asking;
 use crate::granola::message::{Agreement, Message, Record, Request};
 use crate::granola::{Granola, Rules};
@@ -58,9 +59,6 @@ timers! {
         Silent = 7,
     }
 }
-
-/// So many acknowledgements to one coordinator leave without waiting for more.
-const ACKNOWLEDGE_AT: usize = 32;
 
 /// The participant.
 ///
@@ -106,7 +104,7 @@ pub struct Participant {
     /// About whom the others were asked.
     asking: Option<Asking>,
     silent_timer_set: bool,
-    acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
+    acknowledgements: Acknowledgements,
     sweep_timer_set: bool,
     ready_timer_set: bool,
 }
@@ -150,19 +148,13 @@ impl Participant {
 
     /// The end of a transaction is stable soon: its coordinator is to hear of it.
     pub(super) fn acknowledge(&mut self, txn: TxnId, cx: &mut Context<'_>) {
-        let waiting = self.acknowledgements.entry(txn.node).or_default();
-        waiting.push(txn);
-        if waiting.len() >= ACKNOWLEDGE_AT {
-            let txns = std::mem::take(waiting);
-            self.send_acknowledgement(txn.node, txns, cx);
-        } else {
-            self.set_sweep_timer(cx);
+        match self.acknowledgements.add(txn) {
+            Some(txns) => self.send_acknowledgement(txn.node, txns, cx),
+            None => self.set_sweep_timer(cx),
         }
     }
 
     fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_>) {
-        assert!(!txns.is_empty() && txns.len() <= ACKNOWLEDGE_AT, "{} at once", txns.len());
-        assert!(txns.iter().all(|txn| txn.node == node), "an acknowledgement for somebody else");
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
@@ -197,10 +189,8 @@ impl Participant {
 
     fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
         self.sweep_timer_set = false;
-        for (node, txns) in std::mem::take(&mut self.acknowledgements) {
-            if !txns.is_empty() {
-                self.send_acknowledgement(node, txns, cx);
-            }
+        for (node, txns) in self.acknowledgements.take_all() {
+            self.send_acknowledgement(node, txns, cx);
         }
         self.drop_early(cx);
         self.ask_for_votes(cx);
@@ -359,7 +349,7 @@ impl muesli_core::Participant<Granola> for Participant {
             reported: Reported::default(),
             asking: None,
             silent_timer_set: false,
-            acknowledgements: BTreeMap::new(),
+            acknowledgements: Acknowledgements::default(),
             sweep_timer_set: false,
             ready_timer_set: false,
         }

@@ -7,7 +7,7 @@
 //! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
 //! use; [`failed`] remembers why transactions failed before their commit.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
@@ -22,6 +22,7 @@ use crate::two_phase::message::{Ballot, Message};
 use crate::two_phase::policy::Rule;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, TwoPhase, Variant};
+use crate::unknown_outcomes::UnknownOutcomes;
 use asked::{Request, WaitingOperation};
 use commit::Committing;
 use failed::Failed;
@@ -88,7 +89,7 @@ pub struct Coordinator<V: Variant> {
     pub(in crate::two_phase) committing: Window<Committing<V>>,
     /// Commits whose clients were told that nobody knows, by sequence number, and what came of
     /// them since.
-    pub(in crate::two_phase) unanswered: BTreeMap<u64, Option<Outcome>>,
+    pub(in crate::two_phase) unknown: UnknownOutcomes,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(in crate::two_phase) heard: V::Snapshot,
@@ -299,7 +300,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             next_request: u64::from(incarnation) << 40,
             pages: VecDeque::new(),
             committing: Window::default(),
-            unanswered: BTreeMap::new(),
+            unknown: UnknownOutcomes::default(),
             sweep_timer_set: false,
             heard: V::Snapshot::default(),
             fresh: V::Snapshot::default(),

@@ -20,6 +20,7 @@ use muesli_core::{
     RepositoryId, Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
+use crate::acknowledgements::Acknowledgements;
 use crate::doubts::Asking;
 use crate::two_phase::message::{Message, Record, Vote};
 use crate::two_phase::policy::Rule;
@@ -53,8 +54,6 @@ timers! {
     }
 }
 
-/// So many acknowledgements to one coordinator leave without waiting for more.
-const ACKNOWLEDGE_AT: usize = 32;
 /// At most so many replaced versions are looked at in one go.
 pub(in crate::two_phase) const COLLECT_BUDGET: usize = 1024;
 
@@ -95,7 +94,7 @@ pub struct Participant<V: Variant> {
     pub(in crate::two_phase) replaying: bool,
     /// Whose turn has come in a replay, which has not come to what its procedures did.
     stalled: Option<Owner>,
-    acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
+    acknowledgements: Acknowledgements,
     sweep_timer_set: bool,
     steps_since_collect: u32,
     steps_since_low: u32,
@@ -237,19 +236,13 @@ impl<V: Variant> Participant<V> {
     }
 
     fn acknowledge(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
-        let waiting = self.acknowledgements.entry(txn.node).or_default();
-        waiting.push(txn);
-        if waiting.len() >= ACKNOWLEDGE_AT {
-            let txns = std::mem::take(waiting);
-            self.send_acknowledgement(txn.node, txns, cx);
-        } else {
-            self.set_sweep_timer(cx);
+        match self.acknowledgements.add(txn) {
+            Some(txns) => self.send_acknowledgement(txn.node, txns, cx),
+            None => self.set_sweep_timer(cx),
         }
     }
 
     fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_, V>) {
-        assert!(!txns.is_empty() && txns.len() <= ACKNOWLEDGE_AT, "{} at once", txns.len());
-        assert!(txns.iter().all(|txn| txn.node == node), "an acknowledgement for somebody else");
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
@@ -263,10 +256,8 @@ impl<V: Variant> Participant<V> {
 
     fn on_sweep_timeout(&mut self, cx: &mut Context<'_, V>) {
         self.sweep_timer_set = false;
-        for (node, txns) in std::mem::take(&mut self.acknowledgements) {
-            if !txns.is_empty() {
-                self.send_acknowledgement(node, txns, cx);
-            }
+        for (node, txns) in self.acknowledgements.take_all() {
+            self.send_acknowledgement(node, txns, cx);
         }
         self.ask_about_doubtful(cx);
         self.drop_waiting_reads(cx);
@@ -437,7 +428,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             finishing: BTreeMap::new(),
             replaying: false,
             stalled: None,
-            acknowledgements: BTreeMap::new(),
+            acknowledgements: Acknowledgements::default(),
             sweep_timer_set: false,
             steps_since_collect: 0,
             steps_since_low: 0,
