@@ -1,7 +1,7 @@
 //! The numbers that servers say of themselves, beside each other.
 
 use anyhow::bail;
-use muesli_cluster::visit::{self, Visited};
+use muesli_cluster::lifecycle::visit::{self, Visited};
 
 use crate::reach::{self, WITHIN};
 use crate::table;

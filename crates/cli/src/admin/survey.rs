@@ -1,9 +1,9 @@
 //! What the servers of a cluster say of themselves.
 
 use anyhow::{Context, bail};
-use muesli_cluster::control::Control;
-use muesli_cluster::map::MapParts;
-use muesli_cluster::visit::{Visit, VisitError};
+use muesli_cluster::lifecycle::visit::{Visit, VisitError};
+use muesli_cluster::spaces::map::MapParts;
+use muesli_cluster::wire::control::Control;
 use muesli_core::{Lag, NodeId, Post, RepositoryId, Secret};
 use muesli_group::placement::{Row, Shape};
 

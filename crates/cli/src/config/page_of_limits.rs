@@ -16,64 +16,68 @@ const NO_LIMITS: [&str; 3] = ["node", "cluster", "watch_for_us"];
 /// says so.
 const DECLARED: &[(&str, &str, &str)] = &[
     (
-        "cluster/src/space_limits.rs",
+        "cluster/src/spaces/limits.rs",
         "NAME_BYTES_MAX: usize = 255;",
         "| name of a space | 255 bytes |",
     ),
     (
-        "cluster/src/space_limits.rs",
+        "cluster/src/spaces/limits.rs",
         "SPLIT_BYTES_MAX: usize = 1 << 20;",
         "| 1 MiB together, and fewer",
     ),
     (
-        "cluster/src/space_limits.rs",
+        "cluster/src/spaces/limits.rs",
         "SPACES_MAX: usize = 4_096;",
         "| spaces of a cluster | 4,096 |",
     ),
-    ("cluster/src/space_limits.rs", "MAP_BYTES_MAX: usize = 8 << 20;", "as encoded | 8 MiB |"),
+    ("cluster/src/spaces/limits.rs", "MAP_BYTES_MAX: usize = 8 << 20;", "as encoded | 8 MiB |"),
     (
-        "cluster/src/hello.rs",
+        "cluster/src/wire/hello.rs",
         "HELLO_BYTES_MAX: usize = 64 << 10;",
         "| frame of a handshake | 64 KiB:",
     ),
     (
-        "cluster/src/connection.rs",
+        "cluster/src/connections/connection.rs",
         "VISITOR_BYTES_MAX: usize = 16 << 10;",
         "| frame of a visitor | 16 KiB |",
     ),
     (
-        "cluster/src/connection.rs",
+        "cluster/src/connections/connection.rs",
         "VISITOR_OUTGOING_BYTES_HIGH: usize = 64 << 10;",
         "sent to a visitor | 64 KiB, or an answer |",
     ),
     (
-        "cluster/src/connection.rs",
+        "cluster/src/connections/connection.rs",
         "ADMIN_BYTES_MAX: usize = 16 << 20;",
         "| frame of an administrator | 16 MiB |",
     ),
     (
-        "cluster/src/connection.rs",
+        "cluster/src/connections/connection.rs",
         "PROGRESS_BYTES: usize = 1 << 20;",
         "who is let in | 10 s for each 1 MiB of it",
     ),
     (
-        "cluster/src/visit.rs",
+        "cluster/src/lifecycle/visit.rs",
         "ANSWER_BYTES_MAX: usize = 16 << 20;",
         "| answer to a visitor or an administrator | 16 MiB |",
     ),
-    ("cluster/src/budget.rs", "SHORT_BYTES: usize = 64 << 10;", "and strangers, over 64 KiB |"),
     (
-        "cluster/src/heights.rs",
+        "cluster/src/admission/budget.rs",
+        "SHORT_BYTES: usize = 64 << 10;",
+        "and strangers, over 64 KiB |",
+    ),
+    (
+        "cluster/src/admission/heights.rs",
         "TOLD_MAX: usize = 256;",
         "logs of servers told in a handshake | 256 |",
     ),
     (
-        "cluster/src/door.rs",
+        "cluster/src/mailbox/door.rs",
         "JOBS_MAX: usize = 1 << 16;",
         "a client or a server | 65,536 at a loop |",
     ),
     (
-        "cluster/src/checkpoints.rs",
+        "cluster/src/node/checkpoints.rs",
         "PIECE_BYTES: usize = 32 << 10;",
         "| piece of a checkpoint | 32 KiB,",
     ),
@@ -118,7 +122,11 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "FORGET_TICKS: u64 = 500;",
         "| forgotten after 500 ticks, 10 s |",
     ),
-    ("log/src/format/frame.rs", "PAYLOAD_MAX: usize = 128 << 20;", "| record of the log | 128 MiB |"),
+    (
+        "log/src/format/frame.rs",
+        "PAYLOAD_MAX: usize = 128 << 20;",
+        "| record of the log | 128 MiB |",
+    ),
     (
         "muesli/src/embedded/mod.rs",
         "JOBS_MAX: usize = 1 << 16;",

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use muesli_cluster::visit::{self, Visited};
+use muesli_cluster::lifecycle::visit::{self, Visited};
 use muesli_core::Secret;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -419,7 +419,7 @@ fn make_secret(path: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
 
     match File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => Ok(writeln!(file, "{}", muesli_cluster::proof::new_secret())?),
+        Ok(mut file) => Ok(writeln!(file, "{}", muesli_cluster::wire::proof::new_secret())?),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error).with_context(|| format!("cannot make {}", path.display())),
     }

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use muesli::{Connect, Db, Doubt, Error, Outcome, SpaceOptions};
-use muesli_cluster::visit;
+use muesli_cluster::lifecycle::visit;
 use muesli_workloads::available::find;
 use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::history::by_versions;

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use muesli::{Connect, Db, SpaceOptions};
-use muesli_cluster::visit::Visit;
+use muesli_cluster::lifecycle::visit::Visit;
 
 const WITHIN: Duration = Duration::from_secs(20);
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use muesli::{Error, SpaceOptions};
-use muesli_cluster::control::Control;
-use muesli_cluster::visit::Visit;
+use muesli_cluster::lifecycle::visit::Visit;
+use muesli_cluster::wire::control::Control;
 use muesli_core::NodeId;
 
 use crate::cluster::{Cluster, muesli, said};

@@ -18,9 +18,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli::{Connect, Db};
-use muesli_cluster::control::Control;
-use muesli_cluster::hello::Station;
-use muesli_cluster::visit::{self, Visit};
+use muesli_cluster::lifecycle::visit::{self, Visit};
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::hello::Station;
 use muesli_cluster::{Durability, Failed, Server, ServerOptions, StopServer};
 use muesli_core::{NodeId, Secret, Settings};
 use muesli_workloads::available::{self, find};

@@ -4,12 +4,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind};
-use muesli_cluster::heights::{Alive, Reached};
-use muesli_cluster::hello::{Hello, Station, Welcome};
-use muesli_cluster::map::MapParts;
-use muesli_cluster::proof::{self, Challenge, Proof};
+use muesli_cluster::admission::heights::{Alive, Reached};
+use muesli_cluster::spaces::map::MapParts;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, Kind};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::proof::{self, Challenge, Proof};
 use muesli_cluster::{ClusterId, Life};
 use muesli_core::{NodeId, Wire};
 
@@ -112,7 +112,8 @@ impl Speaker {
 
     /// As servers and clients of this cluster name it, which a visit tells.
     fn protocol(&self) -> String {
-        let visit = muesli_cluster::visit::Visit::begin(&self.address, PATIENCE).unwrap();
+        let visit =
+            muesli_cluster::lifecycle::visit::Visit::begin(&self.address, PATIENCE).unwrap();
         match visit.welcome.map.group {
             0 | 1 => "score".to_owned(),
             group => format!("score in groups of {group}"),

@@ -1,0 +1,10 @@
+//! Who may connect, and what they may take of this process.
+//!
+//! `handshake` has how connections begin and end, and `judging` who is let in. `heights` notices
+//! that somebody's data, or this server's own, are an older copy. `budget` bounds what clients and
+//! strangers take of a server's memory.
+
+pub(crate) mod budget;
+pub(crate) mod handshake;
+pub mod heights;
+pub(crate) mod judging;
