@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::{self, Kind};
-use muesli_cluster::wire::hello::{Hello, Refusal, Welcome};
-use muesli_cluster::spaces::map::{Map, MapParts};
+use muesli_cluster::wire::hello::{Hello, Welcome};
+use muesli_cluster::wire::refusal::Refusal;
+use muesli_cluster::spaces::map::Map;
+use muesli_cluster::spaces::parts::MapParts;
 use muesli_core::{Catalog, NodeId, Protocol, SpaceOptions, Wire};
 use muesli_group::agreement::configuration::Configuration;
 use muesli_group::agreement::consensus::Consensus;

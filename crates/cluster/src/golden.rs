@@ -10,16 +10,19 @@ use std::path::Path;
 use muesli_core::issuance::{self, Issuer};
 use muesli_core::{Lag, NodeId, Post, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
 
-use crate::admission::heights::{Alive, Reached};
 use crate::formats;
 use crate::mailbox::outgoing::{Outgoing, Proves};
-use crate::spaces::map::{MapParts, SpaceParts};
+use crate::spaces::parts::{MapParts, SpaceParts};
 use crate::spaces::register::Register;
 use crate::storage::folder::{Identity, Owner};
+use crate::wire::challenge::Challenge;
 use crate::wire::control::Control;
 use crate::wire::frame::{self, Kind};
-use crate::wire::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
-use crate::wire::proof::{Challenge, Proof};
+use crate::wire::hello::{Hello, Station, Welcome};
+use crate::wire::ids::{ClusterId, Life};
+use crate::wire::progress::{Alive, Reached};
+use crate::wire::proof::Proof;
+use crate::wire::refusal::{Reason, Refusal};
 
 fn map() -> MapParts {
     MapParts {

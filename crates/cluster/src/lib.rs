@@ -45,12 +45,14 @@ pub mod wire;
 
 pub use dispatch::turn::Failed;
 pub use lifecycle::client::{Client, ClientOptions, ConnectError, SpaceError};
+pub use lifecycle::options::{Durability, ServerOptions};
 pub use lifecycle::process::{Process, StopAll};
-pub use lifecycle::server::{Durability, Server, ServerOptions, StartError, StopServer};
+pub use lifecycle::server::{Server, StopServer};
+pub use lifecycle::start_error::StartError;
 pub use mailbox::door::Job;
 pub use network::Network;
 pub use node::loop_state::Counts;
 pub use spaces::map::{Deal, Map};
 pub use storage::timestamp_lease::LeaseError;
-pub use wire::hello::{ClusterId, Life};
+pub use wire::ids::{ClusterId, Life};
 pub use wire::proof::read_secret;

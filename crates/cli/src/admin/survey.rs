@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use muesli_cluster::lifecycle::visit::{Visit, VisitError};
-use muesli_cluster::spaces::map::MapParts;
+use muesli_cluster::spaces::parts::MapParts;
 use muesli_cluster::wire::control::Control;
 use muesli_core::{Lag, NodeId, Post, RepositoryId, Secret};
 use muesli_group::placement::{Row, Shape};

@@ -67,7 +67,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "and strangers, over 64 KiB |",
     ),
     (
-        "cluster/src/admission/heights.rs",
+        "cluster/src/wire/progress.rs",
         "TOLD_MAX: usize = 256;",
         "logs of servers told in a handshake | 256 |",
     ),
@@ -77,7 +77,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "a client or a server | 65,536 at a loop |",
     ),
     (
-        "cluster/src/node/checkpoints.rs",
+        "cluster/src/node/checkpoint.rs",
         "PIECE_BYTES: usize = 32 << 10;",
         "| piece of a checkpoint | 32 KiB,",
     ),

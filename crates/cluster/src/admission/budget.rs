@@ -18,7 +18,8 @@ use muesli_core::Nanos;
 use crate::admission::handshake::passed;
 use crate::connections::connection::{Connection, PROGRESS_BYTES, VISITOR_BYTES_MAX};
 use crate::dispatch::turn::Loop;
-use crate::wire::hello::{Reason, Station};
+use crate::wire::hello::Station;
+use crate::wire::refusal::Reason;
 
 /// A frame up to this is held without room being given for it.
 const SHORT_BYTES: usize = 64 << 10;
@@ -257,9 +258,9 @@ fn goes_as_client(it: &Connection, waiting: usize, hurry: Duration, now: Nanos) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::heights::Reached;
     use crate::connections::connection::Stage;
-    use crate::wire::hello::Life;
+    use crate::wire::ids::Life;
+    use crate::wire::progress::Reached;
     use muesli_core::NodeId;
 
     #[test]

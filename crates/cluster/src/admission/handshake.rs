@@ -9,7 +9,6 @@ use muesli_core::judgement::in_range;
 use muesli_core::wire::{Reader, Wire};
 use muesli_core::{Nanos, NodeId, Rejection, Role, Sender};
 
-use crate::admission::heights::{Alive, own_of};
 use crate::connections::connection::{Claim, Connection, Stage};
 use crate::connections::targets::{begin_look_up, look_up};
 use crate::dispatch::turn::{Failed, Loop};
@@ -17,9 +16,13 @@ use crate::mailbox::door::Door;
 use crate::mailbox::outgoing::Outgoing;
 use crate::spaces::map::Map;
 use crate::storage::timestamp_lease::LeaseError;
+use crate::wire::challenge::Challenge;
 use crate::wire::frame::{Frame, Kind};
-use crate::wire::hello::{ClusterId, Hello, Reason, Refusal, Station, Welcome};
-use crate::wire::proof::{Challenge, Proof};
+use crate::wire::hello::{Hello, Station, Welcome};
+use crate::wire::ids::ClusterId;
+use crate::wire::progress::{Alive, own_of};
+use crate::wire::proof::Proof;
+use crate::wire::refusal::{Reason, Refusal};
 
 /// So many connections are accepted in one turn.
 const ACCEPTS_PER_TURN: usize = 256;
@@ -466,24 +469,6 @@ fn lose_lease(door: &Door, failed: &mut Option<Failed>, error: &LeaseError) {
     );
     door.change(|standing| standing.lost_lease = Some(text.clone()));
     failed.get_or_insert(Failed::Lease(text));
-}
-
-pub(crate) fn lost(node: NodeId) -> String {
-    format!(
-        "node {} has lost its data: it was started anew without what it held in memory; \
-         start the whole cluster anew, or use a durable log",
-        node.0
-    )
-}
-
-/// What a server is told that was taken off the list.
-pub(crate) fn left(node: NodeId) -> String {
-    format!(
-        "node {} was taken off its cluster's list for good (`muesli admin leave`), and its number \
-         is not used again; to come back, a server needs an empty folder and a new number from \
-         `muesli admin join`",
-        node.0
-    )
 }
 
 pub(crate) fn passed(since: Nanos, most: std::time::Duration, now: Nanos) -> bool {

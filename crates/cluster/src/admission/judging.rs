@@ -2,17 +2,17 @@
 
 use muesli_core::{Nanos, NodeId};
 
-use crate::admission::handshake::{left, lost};
-use crate::admission::heights::own_of;
 use crate::connections::connection::{Claim, Stage};
 use crate::dispatch::turn::{Failed, Loop};
-use crate::lifecycle::server::is_same_protocol;
-use crate::spaces::map::MapParts;
+use crate::spaces::parts::MapParts;
+use crate::wire::challenge::Challenge;
 use crate::wire::frame::Kind;
-use crate::wire::hello::{
-    CLIENT_NUMBERS, ClusterId, Hello, Life, Reason, Refusal, Station, Welcome,
-};
-use crate::wire::proof::{self, Challenge, Proof};
+use crate::wire::hello::{CLIENT_NUMBERS, Hello, Station, Welcome};
+use crate::wire::ids::{ClusterId, Life};
+use crate::wire::progress::own_of;
+use crate::wire::proof::{self, Proof};
+use crate::wire::protocol_name::is_same_protocol;
+use crate::wire::refusal::{Reason, Refusal, left, lost};
 
 impl Loop {
     /// Somebody has said who it is: it is asked for a proof, welcomed or refused.

@@ -6,5 +6,5 @@
 
 pub(crate) mod budget;
 pub(crate) mod handshake;
-pub mod heights;
 pub(crate) mod judging;
+pub(crate) mod older_copies;

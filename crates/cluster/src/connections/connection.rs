@@ -5,10 +5,11 @@ use std::io::{self, Read, Write};
 use mio::net::TcpStream;
 use muesli_core::{Nanos, NodeId};
 
-use crate::admission::heights::Reached;
+use crate::wire::challenge::Challenge;
 use crate::wire::frame;
-use crate::wire::hello::{HELLO_BYTES_MAX, Hello, Life, Station};
-use crate::wire::proof::Challenge;
+use crate::wire::hello::{HELLO_BYTES_MAX, Hello, Station};
+use crate::wire::ids::Life;
+use crate::wire::progress::Reached;
 
 /// The longest body of a frame of a visitor, who has but questions.
 pub(crate) const VISITOR_BYTES_MAX: usize = 16 << 10;

@@ -4,5 +4,6 @@
 //! `peers` has all of them, with what a process knows about itself and the others.
 
 pub(crate) mod connection;
+pub(crate) mod heights;
 pub(crate) mod peers;
 pub(crate) mod targets;

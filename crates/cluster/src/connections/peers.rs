@@ -6,13 +6,14 @@ use std::sync::{Arc, mpsc};
 use mio::net::TcpListener;
 use muesli_core::{Nanos, NodeId, Secret};
 
-use crate::admission::heights::{Heights, Keeping};
 use crate::connections::connection::Connection;
+use crate::connections::heights::{Heights, Keeping};
 use crate::connections::targets::Targets;
 use crate::spaces::map::Map;
 use crate::spaces::row_reader::Readings;
 use crate::storage::folder::Folder;
-use crate::wire::hello::{ClusterId, Life, Station};
+use crate::wire::hello::Station;
+use crate::wire::ids::{ClusterId, Life};
 use crate::wire::judgement::Judged;
 
 /// Who this process is.

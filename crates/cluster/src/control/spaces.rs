@@ -17,13 +17,15 @@ use crate::connections::connection::Stage;
 use crate::dispatch::turn::Loop;
 use crate::mailbox::door::Command;
 use crate::spaces::limits;
-use crate::spaces::map::{Map, MapParts, SpaceParts};
+use crate::spaces::map::Map;
+use crate::spaces::parts::{MapParts, SpaceParts};
 use crate::spaces::register::Register;
 use crate::spaces::row_reader::{self, Read, Reader};
 use crate::wire::control::Control;
 use crate::wire::frame::Kind;
-use crate::wire::hello::{Reason, Station};
+use crate::wire::hello::Station;
 use crate::wire::judgement::{NoSuccessor, judge_map, judge_sender};
+use crate::wire::refusal::Reason;
 
 impl Loop {
     /// A message from another driver: it is judged, and counted.
@@ -280,7 +282,7 @@ impl Loop {
         }
         let next = map.with_space(space).map_err(|error| error.to_string())?;
         if next != *map {
-            let fits = limits::judge_frame(&next, self.network.frame_bytes_max);
+            let fits = limits::judge_frame(&MapParts::from(&next), self.network.frame_bytes_max);
             fits.map_err(|error| error.to_string())?;
         }
         self.on_map(next);

@@ -15,7 +15,6 @@ use muesli_core::client::{self, Engine};
 use muesli_core::operations::SLICE;
 use muesli_core::{Nanos, Recorder, RepositoryId};
 
-use crate::admission::handshake::left;
 use crate::connections::connection::{Arrived, Connection, Stage};
 use crate::connections::peers::Peers;
 use crate::mailbox::door::{Command, Door};
@@ -23,9 +22,9 @@ use crate::mailbox::tasks::Tasks;
 use crate::network::Network;
 use crate::node::engine::LoopEngine;
 use crate::storage::log::LogFailure;
-use crate::wire::frame;
-use crate::wire::hello::{Reason, Station as Kind};
-use crate::wire::proof;
+use crate::wire::hello::Station as Kind;
+use crate::wire::refusal::{Reason, left};
+use crate::wire::{frame, proof};
 
 /// The token of the listener; connections have the numbers of their places.
 pub(crate) const LISTENER: Token = Token(usize::MAX - 1);

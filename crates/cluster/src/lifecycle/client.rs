@@ -24,7 +24,6 @@ use crate::connections::peers::{Identity, Peers};
 use crate::connections::targets::Targets;
 use crate::dispatch::turn::{Loop, WAKER};
 use crate::lifecycle::rules;
-use crate::lifecycle::server::spoken;
 use crate::lifecycle::visit::Visit;
 use crate::mailbox::door::{Command, Door, Job, LoopThreadAlive};
 use crate::mailbox::signal::Signal;
@@ -32,11 +31,14 @@ use crate::network::Network;
 use crate::node::clock::Clock;
 use crate::node::engine::LoopEngine;
 use crate::node::loop_state::LoopState;
-use crate::spaces::map::{Map, SpaceParts};
+use crate::spaces::map::Map;
+use crate::spaces::parts::SpaceParts;
 use crate::spaces::register::Register;
 use crate::storage::log::Memory;
 use crate::storage::timestamp_lease::{LeaseError, TimestampLease};
-use crate::wire::hello::{CLIENT_NUMBERS, ClusterId, Life, Station as Kind};
+use crate::wire::hello::{CLIENT_NUMBERS, Station as Kind};
+use crate::wire::ids::{ClusterId, Life};
+use crate::wire::protocol_name::spoken;
 
 /// How long one server may take to say what kind of cluster it belongs to, before the next one is
 /// asked.

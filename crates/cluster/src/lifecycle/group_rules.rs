@@ -9,7 +9,7 @@ use std::time::Duration;
 use muesli_core::limits::ENVELOPE_BYTES;
 use muesli_log::format::frame::PAYLOAD_MAX;
 
-use crate::lifecycle::server::ServerOptions;
+use crate::lifecycle::options::ServerOptions;
 
 /// A disk that needs fewer ticks is not slow.
 const DISK_TICKS_LEAST: u32 = 3;

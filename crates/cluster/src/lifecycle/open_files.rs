@@ -2,7 +2,8 @@
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::lifecycle::server::{ServerOptions, StartError};
+use crate::lifecycle::options::ServerOptions;
+use crate::lifecycle::start_error::StartError;
 use crate::network::Network;
 
 /// So many descriptors of each loop are kept for its log, its checkpoints, and its own small files.

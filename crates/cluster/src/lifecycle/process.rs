@@ -15,7 +15,9 @@ use std::thread::{self, JoinHandle};
 use muesli_core::NodeId;
 
 use crate::dispatch::turn::Failed;
-use crate::lifecycle::server::{Durability, Server, ServerOptions, StartError, StopServer};
+use crate::lifecycle::options::{Durability, ServerOptions};
+use crate::lifecycle::server::{Server, StopServer};
+use crate::lifecycle::start_error::StartError;
 
 /// A process that is set up; [`run`](Process::run) serves.
 pub struct Process {

@@ -11,7 +11,7 @@ use muesli_core::options::GIVE_UP_MOST;
 use muesli_log::format::frame::PAYLOAD_MAX;
 
 use crate::lifecycle::group_rules;
-use crate::lifecycle::server::ServerOptions;
+use crate::lifecycle::options::ServerOptions;
 use crate::network::Network;
 
 /// The longest time of connections that makes sense.

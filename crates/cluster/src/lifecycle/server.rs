@@ -1,242 +1,40 @@
 //! A server: a process that holds repositories. One loop, which is one node.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mio::Interest;
-use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, NodeId, Secret, Settings};
+use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, Settings};
 use muesli_group::Limits;
 use muesli_log::{Cut, Opened, Sequence};
-use muesli_registry::{Grouping, NoMasters, NoProtocol, canonical_name, stored_name};
+use muesli_registry::{Grouping, NoMasters};
 use muesli_threads::ThreadsError;
-use thiserror::Error;
 
-use crate::admission::handshake::left;
-use crate::admission::heights::Heights;
+use crate::connections::heights::Heights;
 use crate::connections::peers::{Identity, Peers};
 use crate::connections::targets::Targets;
 use crate::dispatch::turn::{Failed, LISTENER, Loop, WAKER};
 use crate::lifecycle::lookout::look_out;
-use crate::lifecycle::open_files;
-use crate::lifecycle::rules;
+use crate::lifecycle::options::{Durability, ServerOptions};
+use crate::lifecycle::start_error::StartError;
+use crate::lifecycle::{open_files, rules};
 use crate::mailbox::door::Door;
 use crate::mailbox::signal::Signal;
-use crate::network::Network;
 use crate::node::clock::Clock;
 use crate::node::engine::LoopEngine;
 use crate::node::loop_state::LoopState;
+use crate::spaces::error::MapError;
 use crate::spaces::limits;
-use crate::spaces::map::{Deal, Map, MapError};
-use crate::storage::folder::{Folder, FolderError, Owner};
+use crate::spaces::map::{Deal, Map};
+use crate::spaces::parts::MapParts;
+use crate::storage::folder::{Folder, Owner};
 use crate::storage::log::Memory;
 use crate::storage::write_ahead::LogFiles;
-use crate::wire::hello::{ClusterId, Life, Station as Kind};
+use crate::wire::hello::Station as Kind;
+use crate::wire::ids::{ClusterId, Life};
 use crate::wire::proof;
-
-/// How a server is started.
-#[derive(Clone, Debug)]
-pub struct ServerOptions {
-    /// The cluster it belongs to; every server is given the same number, and not zero.
-    pub cluster: ClusterId,
-    /// Its name, one of those of `servers`.
-    pub node: NodeId,
-    /// Where it listens, as `host:port`; port 0 takes any that is free.
-    pub listen: String,
-    /// All servers of the cluster with the addresses at which others reach them. Empty: this one
-    /// is alone, and reached where it listens.
-    pub servers: Vec<(NodeId, String)>,
-    /// Servers that this one reaches at another address than others do, as behind a proxy.
-    pub dial: Vec<(NodeId, String)>,
-    /// How many repositories hold the keys, dealt to the servers in turn.
-    pub repositories: usize,
-    /// How many repositories hold each key.
-    pub replicas: usize,
-    /// How many partitions there are for each repository.
-    pub spread: usize,
-    /// How many servers keep each repository; 1 is no group.
-    pub group: u16,
-    /// The time between two ticks of a group's consensus: a leader that is silent for about ten is
-    /// followed by another.
-    pub group_tick: Duration,
-    /// A member of a group whose disk makes nothing stable for so long leaves leading to others.
-    pub group_disk: Duration,
-    /// How much members of groups keep and send at a time.
-    pub group_limits: Limits,
-    /// How many loops each process of the cluster runs.
-    pub loops: usize,
-    /// How many threads of each loop run procedures that have nothing to do with each other, its
-    /// own included, under protocols that can; with 1 they are run one after the other.
-    pub procedure_threads: usize,
-    /// Whether it comes into a cluster of groups that runs already: it holds no members at first.
-    pub joins: bool,
-    /// Whether members that lost their memory go on with what the others know where a majority of
-    /// their group has lost it: what only those knew is lost then.
-    pub accepts_loss: bool,
-    /// Which of the servers decide for the clients instead of each for itself, under protocols that
-    /// have masters: `sinfonia`. They hold no repositories.
-    pub masters: Vec<NodeId>,
-    /// The protocol, by name; `muesli_registry::names` lists them.
-    pub protocol: String,
-    /// Size limits and times of the protocol; its seed, whether it logs and who runs its
-    /// procedures are set at the start.
-    pub settings: Settings,
-    /// What survives the process.
-    pub durability: Durability,
-    /// A file of the log that has grown to so many bytes is followed by another one.
-    pub log_segment_bytes: u64,
-    /// When the log has grown by so many bytes of records, a checkpoint begins; 0: never.
-    pub checkpoint_bytes: u64,
-    /// With more bytes than this waiting for the disk, nothing is read from clients.
-    pub log_backlog_bytes: usize,
-    /// A file that says how the log's disk is to misbehave, for tests; see [`crate::storage::trouble`].
-    pub trouble: Option<PathBuf>,
-    /// The cluster's secret, the same on all its servers: servers and administrators prove that
-    /// they know it. Without one everybody is believed who can reach this server.
-    pub secret: Option<Secret>,
-    /// Whether clients have to prove the secret, too.
-    pub clients_prove: bool,
-    /// Without a secret: whether to listen where other machines can connect to, all the same.
-    pub trusts_network: bool,
-    /// Where what those who look after it should know is told, a line each.
-    pub notice: fn(&str),
-    /// Limits and times of connections.
-    pub network: Network,
-}
-
-/// What survives a server's process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// Nothing.
-    #[default]
-    Memory,
-    /// Everything that was promised, in a log in this folder.
-    Log(PathBuf),
-}
-
-impl Default for ServerOptions {
-    /// A lone server that listens on the loopback interface.
-    fn default() -> ServerOptions {
-        ServerOptions {
-            cluster: ClusterId(1),
-            node: NodeId(0),
-            listen: "127.0.0.1:7400".to_owned(),
-            servers: Vec::new(),
-            dial: Vec::new(),
-            repositories: 1,
-            replicas: 1,
-            spread: 1,
-            group: 1,
-            group_tick: Duration::from_millis(20),
-            group_disk: Duration::from_millis(400),
-            group_limits: Limits::default(),
-            loops: 1,
-            procedure_threads: 1,
-            joins: false,
-            accepts_loss: false,
-            masters: Vec::new(),
-            protocol: "score".to_owned(),
-            settings: Settings::default(),
-            durability: Durability::Memory,
-            log_segment_bytes: 64 << 20,
-            checkpoint_bytes: 256 << 20,
-            log_backlog_bytes: 64 << 20,
-            trouble: None,
-            secret: None,
-            clients_prove: false,
-            trusts_network: false,
-            notice: |_| {},
-            network: Network::default(),
-        }
-    }
-}
-
-/// Why a server cannot be started.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// The address.
-        address: String,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// Everybody who can reach the server could pass for a server or an administrator.
-    #[error(
-        "{address} can be reached from other machines, and there is no secret: whoever connects \
-         could pass for a server of the cluster or for its administrator. Give all servers the \
-         same `secret_file` (as made by `openssl rand -hex 32`), listen on a loopback address, or, \
-         on a network that you trust, set `trust_network = true`"
-    )]
-    Unprotected {
-        /// Where it would listen.
-        address: SocketAddr,
-    },
-    /// Rules that the options break, all of them.
-    #[error("this configuration cannot be: {}", .0.join("; "))]
-    Rules(Vec<String>),
-    /// Servers, repositories or replicas that cannot be.
-    #[error(transparent)]
-    Map(#[from] MapError),
-    /// It is none of its own cluster's servers.
-    #[error("node {0} is none of the servers of its cluster")]
-    NotListed(u32),
-    /// A number that means something else.
-    #[error("cluster 0 stands for any cluster; give another number")]
-    Cluster,
-    /// Nobody can join where repositories stay where they are.
-    #[error("a server can join a cluster of groups only: `group` is 1")]
-    Joins,
-    /// No such protocol.
-    #[error(transparent)]
-    Protocol(#[from] NoProtocol),
-    /// Masters that the protocol does not have.
-    #[error(transparent)]
-    Masters(#[from] NoMasters),
-    /// The server's files.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// The map that was kept is another one than the one configured.
-    #[error("the data in this folder belong to another cluster, which cannot be changed here: {0}")]
-    OtherMap(String),
-    /// It was taken off the cluster's list.
-    #[error("{0}")]
-    Left(String),
-    /// Several loops need ports that can be counted up.
-    #[error("{0}: with several loops, an address must end in a port above 0, counted up by loop")]
-    Ports(String),
-    /// The folder was written by another number of loops.
-    #[error("the data in this folder are those of {before} loops, not of {loops}")]
-    OtherLoops {
-        /// As many wrote it.
-        before: usize,
-        /// As many are to run now.
-        loops: usize,
-    },
-    /// Threads that there cannot be.
-    #[error(transparent)]
-    Threads(#[from] ThreadsError),
-    /// The system lets the process open too few files.
-    #[error(
-        "the limit of open files (`ulimit -n`) is {limit}, and {used} are open: {room} are left \
-         for connections beside those that the log needs; at least {least} are wanted"
-    )]
-    Files {
-        /// The limit.
-        limit: u64,
-        /// How many are open already.
-        used: u64,
-        /// How many are left for connections.
-        room: u64,
-        /// How many there must be.
-        least: u64,
-    },
-    /// The system has no poller.
-    #[error("the system refused to wait for connections: {0}")]
-    Poll(std::io::Error),
-}
+use crate::wire::protocol_name::spoken;
+use crate::wire::refusal::left;
 
 /// A server that is set up; [`run`](Server::run) serves.
 pub struct Server {
@@ -363,22 +161,7 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
 
 /// Whether the map fits into a frame of this server.
 fn judge_frame(map: &Map, options: &ServerOptions) -> Result<(), MapError> {
-    Ok(limits::judge_frame(map, options.network.frame_bytes_max)?)
-}
-
-/// What servers and clients of a cluster speak: the protocol, and that of groups around it.
-pub(crate) fn spoken(protocol: &str, group: u16) -> String {
-    let name = stored_name(protocol);
-    if group > 1 { format!("{name} in groups of {group}") } else { name.to_owned() }
-}
-
-/// Whether two say the same protocol, under whichever of its names.
-pub(crate) fn is_same_protocol(one: &str, other: &str) -> bool {
-    fn parts(spoken: &str) -> (&str, &str) {
-        let (name, groups) = spoken.split_at(spoken.find(' ').unwrap_or(spoken.len()));
-        (canonical_name(name), groups)
-    }
-    parts(one) == parts(other)
+    Ok(limits::judge_frame(&MapParts::from(map), options.network.frame_bytes_max)?)
 }
 
 /// A server's node with what it held before, and who it is.

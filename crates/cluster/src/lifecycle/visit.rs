@@ -9,10 +9,13 @@ use muesli_core::wire::{Wire, WireError};
 use muesli_core::{NodeId, Secret};
 use thiserror::Error;
 
+use crate::wire::challenge::Challenge;
 use crate::wire::control::Control;
 use crate::wire::frame::{self, FrameError, Kind};
-use crate::wire::hello::{ClusterId, Hello, Refusal, Station, Welcome};
-use crate::wire::proof::{self, Challenge, Proof};
+use crate::wire::hello::{Hello, Station, Welcome};
+use crate::wire::ids::ClusterId;
+use crate::wire::proof::{self, Proof};
+use crate::wire::refusal::Refusal;
 
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;

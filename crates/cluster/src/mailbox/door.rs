@@ -12,7 +12,8 @@ use muesli_core::client::Task;
 use muesli_core::{NodeId, Traffic};
 
 use crate::mailbox::signal::Signal;
-use crate::spaces::map::{Map, SpaceParts};
+use crate::spaces::map::Map;
+use crate::spaces::parts::SpaceParts;
 use crate::spaces::register::Register;
 use crate::spaces::row_reader::Read;
 

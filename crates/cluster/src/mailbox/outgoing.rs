@@ -9,9 +9,9 @@ use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::wire::Wire;
 use muesli_core::{Encode, NodeId, Role, Timestamp};
 
-use crate::admission::heights::Alive;
 use crate::mailbox::flow::Flow;
 use crate::wire::frame::{self, HEADER_BYTES, Kind};
+use crate::wire::progress::Alive;
 
 /// A frame that has grown to so many bytes is ended and another one begun.
 const FRAME_BYTES_AIM: usize = 64 << 10;

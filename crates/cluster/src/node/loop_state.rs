@@ -10,7 +10,7 @@ use muesli_core::{
 };
 
 use crate::mailbox::outgoing::{Outbox, Proves};
-use crate::node::checkpoints::CheckpointUnderWay;
+use crate::node::checkpoint::CheckpointUnderWay;
 use crate::storage::log::{Log, LogFailure};
 use crate::storage::timestamp_lease::{LeaseError, TimestampLease};
 

@@ -4,6 +4,7 @@
 //! while it works. `engine` is how client code that runs on the loop reaches it. `clock` is the time
 //! that the node is given.
 
+pub(crate) mod checkpoint;
 pub(crate) mod checkpoints;
 pub(crate) mod clock;
 pub(crate) mod engine;

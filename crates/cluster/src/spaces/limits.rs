@@ -11,7 +11,7 @@ use muesli_core::Wire;
 use muesli_core::limits::ENVELOPE_BYTES;
 use thiserror::Error;
 
-use crate::spaces::map::{Map, MapParts, SpaceParts};
+use crate::spaces::parts::{MapParts, SpaceParts};
 
 /// The longest name of a space, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -82,7 +82,7 @@ pub(crate) fn judge_new(count: usize, new: &[SpaceParts]) -> Result<(), SpaceLim
 ///
 /// # Errors
 /// It may not.
-pub(crate) fn judge_map(map: &Map) -> Result<(), SpaceLimit> {
+pub(crate) fn judge_map(map: &MapParts) -> Result<(), SpaceLimit> {
     let bytes = encoded_bytes(map);
     if bytes > MAP_BYTES_MAX { Err(SpaceLimit::Map(bytes)) } else { Ok(()) }
 }
@@ -92,22 +92,23 @@ pub(crate) fn judge_map(map: &Map) -> Result<(), SpaceLimit> {
 ///
 /// # Errors
 /// It does not.
-pub fn judge_frame(map: &Map, most: usize) -> Result<(), SpaceLimit> {
+pub fn judge_frame(map: &MapParts, most: usize) -> Result<(), SpaceLimit> {
     let bytes = encoded_bytes(map);
     let fits = bytes.saturating_add(ENVELOPE_BYTES) <= most;
     if fits { Ok(()) } else { Err(SpaceLimit::Frame { bytes, most }) }
 }
 
-fn encoded_bytes(map: &Map) -> usize {
+fn encoded_bytes(map: &MapParts) -> usize {
     let mut bytes = Vec::new();
-    MapParts::from(map).encode(&mut bytes);
+    map.encode(&mut bytes);
     bytes.len()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spaces::map::{Deal, MapError};
+    use crate::spaces::error::MapError;
+    use crate::spaces::map::{Deal, Map};
     use crate::spaces::register::Register;
     use muesli_core::{NodeId, SmallBytes, SpaceOptions};
 
@@ -170,10 +171,10 @@ mod tests {
     #[test]
     fn a_map_fits_into_a_frame_with_what_a_handshake_says() {
         let known = map(1).with_space(&split("s", 1_000, 1_000)).unwrap();
-        let bytes = encoded_bytes(&known);
-        assert_eq!(judge_frame(&known, bytes + ENVELOPE_BYTES), Ok(()));
+        let bytes = encoded_bytes(&MapParts::from(&known));
+        assert_eq!(judge_frame(&MapParts::from(&known), bytes + ENVELOPE_BYTES), Ok(()));
         let most = bytes + ENVELOPE_BYTES - 1;
-        let refused = judge_frame(&known, most).unwrap_err();
+        let refused = judge_frame(&MapParts::from(&known), most).unwrap_err();
         assert_eq!(refused, SpaceLimit::Frame { bytes, most });
         let text = refused.to_string();
         let rule = format!("`frame_bytes_max` is {most} and must be at least {}", most + 1);

@@ -10,75 +10,13 @@
 
 use std::sync::Arc;
 
-use muesli_core::catalog::CatalogError;
-use muesli_core::{
-    Catalog, Index, NodeId, RepositoryId, Rule, SmallBytes, SpaceOptions, wire_struct,
-};
-use muesli_group::layout::{self, Unfit};
+use muesli_core::{Catalog, NodeId, SpaceOptions};
+use muesli_group::layout::{self};
 use muesli_group::placement::SPACE;
-use thiserror::Error;
 
-use crate::spaces::limits::{self, SpaceLimit};
-
-/// A map as it goes over the wire.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MapParts {
-    /// The servers, and where they listen.
-    pub servers: Vec<(NodeId, String)>,
-    /// How many servers kept each repository at first; the catalog's repositories are places of
-    /// members where that is more than one.
-    pub group: u16,
-    /// How many servers, one after the other, are loops of one process, and end together.
-    pub loops: u16,
-    /// Those of the servers that have left for good, in the order of their names.
-    pub left: Vec<NodeId>,
-    /// The epoch of the spaces.
-    pub epoch: u64,
-    /// The epoch of the placement.
-    pub placement: u64,
-    /// The home of each repository, and since which epoch of the placement.
-    pub homes: Vec<(NodeId, u64)>,
-    /// Those of them that are to go.
-    pub leaving: Vec<RepositoryId>,
-    /// Groups that are known to have begun.
-    pub begun: Vec<u16>,
-    /// How many repositories hold each key.
-    pub replicas: u16,
-    /// How many partitions there are for each repository.
-    pub spread: u16,
-    /// Which of the servers decide for the clients, under protocols that have masters.
-    pub masters: Vec<NodeId>,
-    /// The spaces, in the order of their numbers.
-    pub spaces: Vec<SpaceParts>,
-}
-
-/// A space as it goes over the wire.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SpaceParts {
-    /// Its name.
-    pub name: String,
-    /// Whether it has an ordered index.
-    pub ordered: bool,
-    /// Where its partitions are split; `None` is by hash.
-    pub splits: Option<Vec<SmallBytes>>,
-}
-
-wire_struct!(SpaceParts { name: String, ordered: bool, splits: Option<Vec<SmallBytes>> });
-wire_struct!(MapParts {
-    servers: Vec<(NodeId, String)>,
-    group: u16,
-    loops: u16,
-    left: Vec<NodeId>,
-    epoch: u64,
-    placement: u64,
-    homes: Vec<(NodeId, u64)>,
-    leaving: Vec<RepositoryId>,
-    begun: Vec<u16>,
-    replicas: u16,
-    spread: u16,
-    masters: Vec<NodeId>,
-    spaces: Vec<SpaceParts>,
-});
+use crate::spaces::error::MapError;
+use crate::spaces::limits::{self};
+use crate::spaces::parts::{MapParts, SpaceParts};
 
 /// A map that makes sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,74 +51,6 @@ impl Default for Deal {
     fn default() -> Deal {
         Deal { repositories: 1, replicas: 1, spread: 1, group: 1, loops: 1 }
     }
-}
-
-/// Why a map makes no sense.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum MapError {
-    /// The catalog cannot be.
-    #[error(transparent)]
-    Catalog(#[from] CatalogError),
-    /// A repository lives on a server that there is not.
-    #[error("repository {repository} lives on node {home}, which is not a server of the cluster")]
-    Home {
-        /// The repository.
-        repository: usize,
-        /// Its home.
-        home: u32,
-    },
-    /// A new space is over a limit.
-    #[error(transparent)]
-    Space(#[from] SpaceLimit),
-    /// Groups do not fit on the servers.
-    #[error(transparent)]
-    Nodes(#[from] Unfit),
-    /// Members that are no groups, or too few of a group.
-    #[error(
-        "{places} places of members are no groups with at least {} members each",
-        layout::LEAST
-    )]
-    Group {
-        /// How many places there are.
-        places: usize,
-    },
-    /// Two servers of one name, or out of order.
-    #[error("the servers are not told in the order of their names")]
-    Order,
-    /// Nobody to ask.
-    #[error("a cluster without servers")]
-    NoServers,
-    /// A master that there is not.
-    #[error("node {0} is to be a master, which is no server of the cluster")]
-    Master(u32),
-    /// Nobody to hold keys.
-    #[error("all {0} servers are to be masters: somebody must hold the keys")]
-    OnlyMasters(usize),
-    /// A register that did not grow out of the spaces that are known.
-    #[error(
-        "the register of spaces, of epoch {found}, does not go on from those known here, of epoch \
-         {known}: its row was written by somebody who makes no spaces"
-    )]
-    Register {
-        /// The epoch of the spaces known.
-        known: u64,
-        /// That of the register.
-        found: u64,
-    },
-    /// A server has left that there never was.
-    #[error("node {0} has left, which was no server of the cluster")]
-    Left(u32),
-    /// An epoch that does not count the spaces.
-    #[error(
-        "spaces of epoch {epoch}, and there are {spaces}: the epoch is one more than there are \
-         spaces, or 0 where nothing is known of them"
-    )]
-    Epoch {
-        /// The epoch.
-        epoch: u64,
-        /// How many spaces there are.
-        spaces: usize,
-    },
 }
 
 impl Map {
@@ -249,7 +119,7 @@ impl Map {
         let catalog = self.catalog.with_space(&space.name, space.options())?;
         let map = self.with_catalog(Arc::new(catalog)).checked()?;
         if is_new {
-            limits::judge_map(&map)?;
+            limits::judge_map(&MapParts::from(&map))?;
         }
         Ok(map)
     }
@@ -404,24 +274,6 @@ fn homes(names: &[NodeId], deal: Deal) -> Result<Vec<NodeId>, MapError> {
     Ok(processes.iter().enumerate().map(node).collect())
 }
 
-impl SpaceParts {
-    /// As a space's name and options.
-    pub fn of(name: &str, options: &SpaceOptions) -> SpaceParts {
-        let splits = match &options.rule {
-            Rule::Hash => None,
-            Rule::Range(splits) => Some(splits.clone()),
-        };
-        SpaceParts { name: name.to_owned(), ordered: options.index == Index::Ordered, splits }
-    }
-
-    /// The options.
-    pub fn options(&self) -> SpaceOptions {
-        let index = if self.ordered { Index::Ordered } else { Index::Hash };
-        let rule = self.splits.clone().map_or(Rule::Hash, Rule::Range);
-        SpaceOptions { index, rule }
-    }
-}
-
 impl From<&Map> for MapParts {
     fn from(map: &Map) -> MapParts {
         let catalog = &map.catalog;
@@ -467,6 +319,7 @@ impl TryFrom<MapParts> for Map {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use muesli_core::{Index, Rule, SmallBytes};
     use muesli_core::{RepositoryId, Wire};
     use proptest::prelude::*;
 

@@ -5,7 +5,9 @@
 //! [`register`] is that row, and `row_reader` how a server reads it. Nothing here talks to
 //! anybody: maps are values.
 
+pub mod error;
 pub mod limits;
 pub mod map;
+pub mod parts;
 pub mod register;
 pub(crate) mod row_reader;

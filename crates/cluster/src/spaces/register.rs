@@ -14,8 +14,10 @@
 use muesli_core::wire::Wire;
 use muesli_core::{SmallBytes, SpaceOptions, wire_struct};
 
+use crate::spaces::error::MapError;
 use crate::spaces::limits;
-use crate::spaces::map::{Map, MapError, MapParts, SpaceParts};
+use crate::spaces::map::Map;
+use crate::spaces::parts::{MapParts, SpaceParts};
 
 pub use muesli_group::placement::SPACE;
 
@@ -64,7 +66,7 @@ impl Register {
         limits::judge_new(self.spaces.len(), &self.spaces[known..])?;
         let Register { epoch, spaces } = self.clone();
         let next = Map::try_from(MapParts { epoch, spaces, ..MapParts::from(map) })?;
-        limits::judge_map(&next)?;
+        limits::judge_map(&MapParts::from(&next))?;
         Ok(next)
     }
 

@@ -7,11 +7,12 @@
 
 use muesli_core::client::{self, Engine, Waiting, operate};
 use muesli_core::{Failure, Nanos, Operation, Put, SmallBytes, SpaceId, Txn, TxnOptions};
+use muesli_group::placement::EPOCHS_AHEAD_MAX;
 
 use crate::spaces::limits;
 use crate::spaces::map::Map;
+use crate::spaces::parts::MapParts;
 use crate::spaces::register::{KEY, Register};
-use crate::wire::judgement::AHEAD_MAX;
 
 /// So often is the register read before it is given up: a group may be without a leader.
 const ATTEMPTS: u32 = 50;
@@ -51,7 +52,7 @@ impl Reader {
         let register = Register::of_row(row)?;
         let grown = register.grown_from(&self.map).map_err(|error| error.to_string())?;
         if grown.catalog.epoch > self.map.catalog.epoch {
-            let fits = limits::judge_frame(&grown, self.frame_bytes_max);
+            let fits = limits::judge_frame(&MapParts::from(&grown), self.frame_bytes_max);
             fits.map_err(|error| error.to_string())?;
         }
         Ok(register)
@@ -73,7 +74,7 @@ impl Readings {
     /// Somebody says that the spaces are of this epoch by now, where `known` is known here; false:
     /// there is no such epoch.
     pub fn hear(&mut self, epoch: u64, known: u64) -> bool {
-        let can_be = epoch.saturating_sub(known) <= AHEAD_MAX;
+        let can_be = epoch.saturating_sub(known) <= EPOCHS_AHEAD_MAX;
         if can_be {
             self.said = self.said.max(epoch);
         }

@@ -17,12 +17,14 @@ use muesli_core::wire::Wire;
 use muesli_core::{NodeId, wire_struct};
 use thiserror::Error;
 
-use crate::admission::heights::Reached;
 use crate::formats;
-use crate::lifecycle::server::is_same_protocol;
-use crate::spaces::map::{Map, MapError, MapParts};
+use crate::spaces::error::MapError;
+use crate::spaces::map::Map;
+use crate::spaces::parts::MapParts;
 use crate::storage::small_files::{self, Format, UnfitFile};
-use crate::wire::hello::ClusterId;
+use crate::wire::ids::ClusterId;
+use crate::wire::progress::Reached;
+use crate::wire::protocol_name::is_same_protocol;
 
 /// The file that is locked while a process uses the folder; it holds nothing.
 const LOCK_FILE: &str = "lock";

@@ -14,7 +14,8 @@ use muesli_protocols::score::{Rules, Score};
 use muesli_protocols::two_phase::Message;
 
 use super::*;
-use crate::spaces::map::{Deal, Map, SpaceParts};
+use crate::spaces::map::{Deal, Map};
+use crate::spaces::parts::SpaceParts;
 
 const SPACE: SpaceId = SpaceId(0);
 const ACCOUNTS: u64 = 6;

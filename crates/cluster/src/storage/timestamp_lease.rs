@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use crate::formats;
 use crate::storage::small_files::{self, Format, UnfitFile};
-use crate::wire::hello::ClusterId;
+use crate::wire::ids::ClusterId;
 
 const FORMAT: Format = Format { magic: b"MuesTsLe", version: formats::LEASE };
 

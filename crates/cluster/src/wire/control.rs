@@ -4,7 +4,7 @@ use muesli_core::wire::{Reader, Wire, WireError};
 
 use muesli_core::{Lag, Post, RepositoryId};
 
-use crate::spaces::map::{MapParts, SpaceParts};
+use crate::spaces::parts::{MapParts, SpaceParts};
 
 /// A message between drivers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,16 +10,15 @@
 //! lost: a node that comes back empty among others that hold its transactions would answer reads
 //! as if nothing had been written. So lives are told along, and a node of a new life is refused.
 
-use std::fmt;
-use std::mem::discriminant;
 use std::ops::Range;
 
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{NodeId, Tag, wire_struct};
 
-use crate::admission::heights::Reached;
-use crate::spaces::map::MapParts;
-use crate::wire::proof::Challenge;
+use crate::spaces::parts::MapParts;
+use crate::wire::challenge::Challenge;
+use crate::wire::ids::{ClusterId, Life};
+use crate::wire::progress::Reached;
 
 /// The longest body of a frame from somebody who has not been welcomed, in bytes: a server says the
 /// lives of all others that it knows, 4,096 at most.
@@ -27,14 +26,6 @@ pub const HELLO_BYTES_MAX: usize = 64 << 10;
 
 /// The numbers of clients: servers have small ones, and the last one is nobody's.
 pub const CLIENT_NUMBERS: Range<u32> = 1 << 31..NodeId::NOWHERE.0;
-
-/// The cluster that a process belongs to; zero asks for whichever answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClusterId(pub u64);
-
-/// A life of a process's data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Life(pub u64);
 
 /// What kind of process speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,75 +101,6 @@ pub struct Welcome {
     pub proof: Option<Tag>,
 }
 
-/// Why a connection is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// What came is no frame, or not what belongs there.
-    Misunderstood,
-    /// Another cluster.
-    Cluster,
-    /// Another protocol.
-    Protocol,
-    /// Somebody else of that name is here.
-    Taken,
-    /// The data of an earlier life are lost.
-    Lost,
-    /// So many connections are open already.
-    Full,
-    /// The node is still looking for the others; try again.
-    NotReady,
-    /// The node is stopping.
-    Stopping,
-    /// The server was taken off the cluster's list.
-    Left,
-    /// It did not prove the cluster's secret, which it must for what it wants.
-    Unproven,
-    /// Its data are an older copy of what it had. Where others have followed them: when those
-    /// began, in milliseconds since 1970.
-    Older(Option<u64>),
-}
-
-/// The last frame of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Why, for programs.
-    pub reason: Reason,
-    /// Why, for people.
-    pub text: String,
-    /// That the server knows the cluster's secret, for who said that it knows it too.
-    pub proof: Option<Tag>,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl Wire for ClusterId {
-    const LEAST_BYTES: usize = 8;
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.0.encode(out);
-    }
-
-    fn decode(input: &mut Reader<'_>) -> Result<ClusterId, WireError> {
-        u64::decode(input).map(ClusterId)
-    }
-}
-
-impl Wire for Life {
-    const LEAST_BYTES: usize = 8;
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.0.encode(out);
-    }
-
-    fn decode(input: &mut Reader<'_>) -> Result<Life, WireError> {
-        u64::decode(input).map(Life)
-    }
-}
-
 const STATIONS: [Station; 4] = [Station::Server, Station::Client, Station::Visitor, Station::Admin];
 
 impl Wire for Station {
@@ -191,41 +113,6 @@ impl Wire for Station {
     fn decode(input: &mut Reader<'_>) -> Result<Station, WireError> {
         let found = input.variant("station", STATIONS.len() as u8)?;
         Ok(STATIONS[usize::from(found)])
-    }
-}
-
-const REASONS: [Reason; 11] = [
-    Reason::Misunderstood,
-    Reason::Cluster,
-    Reason::Protocol,
-    Reason::Taken,
-    Reason::Lost,
-    Reason::Full,
-    Reason::NotReady,
-    Reason::Stopping,
-    Reason::Left,
-    Reason::Unproven,
-    Reason::Older(None),
-];
-
-impl Wire for Reason {
-    const LEAST_BYTES: usize = 1;
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        let is_same = |it: &Reason| discriminant(it) == discriminant(self);
-        let place = REASONS.iter().position(is_same).expect("all are listed");
-        out.push(place as u8);
-        if let Reason::Older(begun) = self {
-            begun.encode(out);
-        }
-    }
-
-    fn decode(input: &mut Reader<'_>) -> Result<Reason, WireError> {
-        let found = input.variant("reason of a refusal", REASONS.len() as u8)?;
-        match REASONS[usize::from(found)] {
-            Reason::Older(_) => Wire::decode(input).map(Reason::Older),
-            other => Ok(other),
-        }
     }
 }
 
@@ -249,8 +136,6 @@ wire_struct!(Welcome {
     map: MapParts,
     proof: Option<Tag>,
 });
-wire_struct!(Refusal { reason: Reason, text: String, proof: Option<Tag> });
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,7 +151,7 @@ mod tests {
             process: u64::MAX,
             record: u64::MAX,
         };
-        let heights = (0..crate::admission::heights::TOLD_MAX as u32).map(reached).collect();
+        let heights = (0..crate::wire::progress::TOLD_MAX as u32).map(reached).collect();
         let protocol = "repeatable-read-and-more".to_owned();
         let mut out = Vec::new();
         Hello { lives, heights, protocol, ..Hello::default() }.encode(&mut out);
@@ -274,18 +159,11 @@ mod tests {
     }
 
     #[test]
-    fn every_station_and_reason_comes_back() {
+    fn every_station_comes_back() {
         for station in STATIONS {
             let mut out = Vec::new();
             station.encode(&mut out);
             assert_eq!(Station::decode_all(&out), Ok(station));
         }
-        for reason in REASONS {
-            let mut out = Vec::new();
-            let refusal = Refusal { reason, text: format!("{reason:?}"), proof: None };
-            refusal.encode(&mut out);
-            assert_eq!(Refusal::decode_all(&out), Ok(refusal));
-        }
-        assert!(Reason::decode_all(&[REASONS.len() as u8]).is_err());
     }
 }

@@ -12,16 +12,13 @@ use std::collections::BTreeMap;
 
 use muesli_core::judgement::{Rejections, ensure};
 use muesli_core::{NodeId, Rejection};
-use muesli_group::{layout, placement};
+use muesli_group::layout;
+use muesli_group::placement::EPOCHS_AHEAD_MAX;
 use thiserror::Error;
 
 use crate::spaces::map::Map;
 use crate::wire::control::Control;
 use crate::wire::hello::Station;
-
-/// A placement, or spaces, of more epochs later than those known here are nobody's: of spaces a
-/// catalog has no more, and each placement is an administrator's work.
-pub(crate) const AHEAD_MAX: u64 = placement::EPOCHS_AHEAD_MAX;
 
 /// Messages between drivers that came, by kind.
 #[derive(Clone, Debug, Default)]
@@ -170,7 +167,7 @@ fn judge_placement(known: &Map, said: &Map) -> Result<(), NoSuccessor> {
     if found <= was {
         return Ok(());
     }
-    if found - was > AHEAD_MAX {
+    if found - was > EPOCHS_AHEAD_MAX {
         return Err(NoSuccessor::Placement { known: was, found });
     }
     if known.group <= 1 {
@@ -193,7 +190,8 @@ fn judge_placement(known: &Map, said: &Map) -> Result<(), NoSuccessor> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spaces::map::{Deal, MapParts, SpaceParts};
+    use crate::spaces::map::Deal;
+    use crate::spaces::parts::{MapParts, SpaceParts};
     use muesli_core::{RepositoryId, SpaceOptions};
 
     fn map(group: u16) -> Map {

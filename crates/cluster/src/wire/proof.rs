@@ -16,46 +16,18 @@ use std::path::Path;
 
 use muesli_core::issuance::Issuer;
 use muesli_core::secret::UnfitSecret;
-use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::wire::Wire;
 use muesli_core::{Secret, Tag, wire_struct};
 use thiserror::Error;
 
-use crate::wire::hello::{ClusterId, Hello, Refusal, Welcome};
-
-/// Bytes of a challenge.
-pub const CHALLENGE_BYTES: usize = 16;
+use crate::wire::challenge::Challenge;
+use crate::wire::hello::{Hello, Welcome};
+use crate::wire::ids::ClusterId;
+use crate::wire::refusal::Refusal;
 
 const BY_DIALLER: &str = "muesli: whoever dials";
 const BY_SERVER: &str = "muesli: a server's welcome";
 const REFUSAL: &str = "muesli: a server's refusal";
-
-/// A number that was never used before and cannot be guessed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Challenge(pub [u8; CHALLENGE_BYTES]);
-
-impl Challenge {
-    /// A new one.
-    ///
-    /// # Panics
-    /// If the system has no random numbers.
-    pub fn draw() -> Challenge {
-        let mut bytes = [0; CHALLENGE_BYTES];
-        getrandom::fill(&mut bytes).expect("the system gives random numbers");
-        Challenge(bytes)
-    }
-}
-
-impl Wire for Challenge {
-    const LEAST_BYTES: usize = CHALLENGE_BYTES;
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-
-    fn decode(input: &mut Reader<'_>) -> Result<Challenge, WireError> {
-        input.array().map(Challenge)
-    }
-}
 
 /// The answer to a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +140,8 @@ pub(crate) fn issuer(cluster: ClusterId, secret: Option<&Secret>) -> Issuer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::hello::{Reason, Station};
+    use crate::wire::hello::Station;
+    use crate::wire::refusal::Reason;
     use muesli_core::NodeId;
 
     #[test]

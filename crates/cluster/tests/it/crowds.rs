@@ -5,10 +5,12 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use muesli_cluster::lifecycle::visit::{self, Visit};
+use muesli_cluster::wire::challenge::Challenge;
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::{self, HEADER_BYTES, Kind};
-use muesli_cluster::wire::hello::{Hello, Reason, Refusal, Station, Welcome};
-use muesli_cluster::wire::proof::{self, Challenge, Proof};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::proof::{self, Proof};
+use muesli_cluster::wire::refusal::{Reason, Refusal};
 use muesli_cluster::{Life, Network, ServerOptions};
 use muesli_core::limits::Limits;
 use muesli_core::{NodeId, Secret, Settings, Wire};

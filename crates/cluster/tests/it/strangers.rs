@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::{self, Kind, VERSION};
-use muesli_cluster::wire::hello::{HELLO_BYTES_MAX, Hello, Reason, Refusal, Station, Welcome};
+use muesli_cluster::wire::hello::{HELLO_BYTES_MAX, Hello, Station, Welcome};
+use muesli_cluster::wire::refusal::{Reason, Refusal};
 use muesli_cluster::{ClusterId, Life, Network, ServerOptions};
 use muesli_core::issuance::Proof;
 use muesli_core::limits::Limits;

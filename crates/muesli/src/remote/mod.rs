@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use muesli_cluster::spaces::limits;
 use muesli_cluster::spaces::map::Map;
+use muesli_cluster::spaces::parts::MapParts;
 use muesli_cluster::spaces::register::{self, Register};
 use muesli_cluster::{Client, ClientOptions, ClusterId, ConnectError, Network, SpaceError};
 use muesli_core::limits::ENVELOPE_BYTES;
@@ -287,7 +288,8 @@ fn next_row(
     let cannot = |error: String| Unwritten::Space(error);
     let next = row.with_space(name, options, map).map_err(|error| cannot(error.to_string()))?;
     let grown = next.grown_from(map).map_err(|error| cannot(error.to_string()))?;
-    limits::judge_frame(&grown, most).map_err(|error| cannot(error.to_string()))?;
+    limits::judge_frame(&MapParts::from(&grown), most)
+        .map_err(|error| cannot(error.to_string()))?;
     Ok(next)
 }
 

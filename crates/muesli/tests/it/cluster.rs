@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use muesli::{Connect, Db, Error, SpaceOptions};
-use muesli_cluster::spaces::map::SpaceParts;
+use muesli_cluster::spaces::parts::SpaceParts;
 use muesli_cluster::spaces::register::{self, Register};
 use muesli_cluster::{Failed, Server, ServerOptions, StopServer};
 use muesli_core::{NodeId, SmallBytes};

@@ -4,12 +4,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use muesli_cluster::admission::heights::{Alive, Reached};
-use muesli_cluster::spaces::map::MapParts;
+use muesli_cluster::spaces::parts::MapParts;
+use muesli_cluster::wire::challenge::Challenge;
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::{self, Kind};
 use muesli_cluster::wire::hello::{Hello, Station, Welcome};
-use muesli_cluster::wire::proof::{self, Challenge, Proof};
+use muesli_cluster::wire::progress::{Alive, Reached};
+use muesli_cluster::wire::proof::{self, Proof};
 use muesli_cluster::{ClusterId, Life};
 use muesli_core::{NodeId, Wire};
 

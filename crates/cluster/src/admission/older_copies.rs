@@ -27,124 +27,23 @@
 //! And an older copy of all servers' folders at once. Memories are kept in a file beside the log,
 //! once in a while.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
-use std::sync::atomic::{self, AtomicBool};
+use std::sync::atomic;
 use std::time::{Duration, Instant};
 
-use muesli_core::{Nanos, NodeId, wire_struct};
+use muesli_core::{Nanos, NodeId};
 
 use crate::connections::connection::Stage;
+use crate::connections::heights::{Heights, OlderCopy};
 use crate::dispatch::turn::{Failed, Loop};
-use crate::wire::hello::{Life, Reason, Station};
+use crate::wire::hello::Station;
+use crate::wire::ids::Life;
+use crate::wire::progress::{Alive, Reached, TOLD_MAX, own_of};
+use crate::wire::refusal::Reason;
 
-/// So many servers are told of in a handshake, whose frames are short.
-pub(crate) const TOLD_MAX: usize = 256;
 /// What was heard is kept so often.
 const KEPT_EVERY: Nanos = Nanos::from_millis(5_000);
 /// As a process stops, a write that is under way is waited for so long.
 const LAST_WITHIN: Duration = Duration::from_secs(1);
-
-/// How far the log of a server has come, in a life of its data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
-    /// The server.
-    pub node: NodeId,
-    /// The life.
-    pub life: Life,
-    /// When that began: milliseconds since 1970, by the server's clock.
-    pub begun: u64,
-    /// The process that said so, by a number that it drew.
-    pub process: u64,
-    /// The last record that is stable; 0 where nothing is kept.
-    pub record: u64,
-}
-
-wire_struct!(Reached { node: NodeId, life: Life, begun: u64, process: u64, record: u64 });
-
-impl Reached {
-    /// Lives of a server's data come in this order.
-    fn order(&self) -> (u64, u64) {
-        (self.begun, self.life.0)
-    }
-}
-
-/// A sign of life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Alive {
-    /// So many bytes of messages were taken over this connection.
-    pub taken: u64,
-    /// The last record of the sender's log that is stable.
-    pub record: u64,
-}
-
-wire_struct!(Alive { taken: u64, record: u64 });
-
-/// Why data are an older copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OlderCopy {
-    /// They had come up to this record.
-    Below(u64),
-    /// Other data have followed them, which began then.
-    Followed(u64),
-}
-
-/// What was heard of all servers: of each, its newest life.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Heights {
-    newest: BTreeMap<NodeId, Reached>,
-    /// There is something that was not kept yet.
-    pub is_new: bool,
-}
-
-impl Heights {
-    /// What was kept, or said by somebody else.
-    pub fn recall(kept: &[Reached]) -> Heights {
-        let mut heights = Heights::default();
-        kept.iter().for_each(|&reached| heights.note(reached));
-        heights.is_new = false;
-        heights
-    }
-
-    /// All that is known.
-    pub fn all(&self) -> Vec<Reached> {
-        self.newest.values().copied().collect()
-    }
-
-    /// Whether data that have come so far are an older copy, by what is known.
-    pub fn judge(&self, now: Reached) -> Result<(), OlderCopy> {
-        let Some(newest) = self.newest.get(&now.node) else { return Ok(()) };
-        let is_below = newest.process != now.process && newest.record > now.record;
-        match newest.order().cmp(&now.order()) {
-            Ordering::Greater => Err(OlderCopy::Followed(newest.begun)),
-            Ordering::Equal if is_below => Err(OlderCopy::Below(newest.record)),
-            Ordering::Equal | Ordering::Less => Ok(()),
-        }
-    }
-
-    /// A server has come so far.
-    pub fn note(&mut self, now: Reached) {
-        if let Some(known) = self.newest.get(&now.node) {
-            let is_older = match known.order().cmp(&now.order()) {
-                Ordering::Greater => true,
-                Ordering::Equal => known.record > now.record || *known == now,
-                Ordering::Less => false,
-            };
-            if is_older {
-                return;
-            }
-        }
-        self.newest.insert(now.node, now);
-        self.is_new = true;
-    }
-
-    /// A process of a server has come so far, which told in its handshake which life it is of.
-    pub fn note_alive(&mut self, now: Reached) {
-        if self.newest.get(&now.node).is_some_and(|known| known.order() == now.order()) {
-            self.note(now);
-        }
-    }
-}
 
 impl Loop {
     /// How far this server's log has come.
@@ -275,31 +174,8 @@ impl Loop {
     }
 }
 
-/// What was heard is being kept, on a thread of its own.
-#[derive(Debug, Default)]
-pub(crate) struct Keeping {
-    is_under_way: AtomicBool,
-    /// The last time it could not be written.
-    has_failed: AtomicBool,
-}
-
-impl OlderCopy {
-    /// When the data began that have followed.
-    pub(crate) fn begun(self) -> Option<u64> {
-        match self {
-            OlderCopy::Followed(begun) => Some(begun),
-            OlderCopy::Below(_) => None,
-        }
-    }
-}
-
-/// What a server tells of itself, in front of the others; nothing, if it is none.
-pub(crate) fn own_of(heights: &[Reached]) -> Reached {
-    heights.first().copied().unwrap_or_default()
-}
-
 /// What the server is told whose data are an older copy.
-pub(crate) fn older(now: Reached, why: OlderCopy) -> String {
+fn older(now: Reached, why: OlderCopy) -> String {
     let Reached { node, record, .. } = now;
     let what = match why {
         OlderCopy::Below(before) => format!(
@@ -317,53 +193,4 @@ pub(crate) fn older(now: Reached, why: OlderCopy) -> String {
          the copy is lost: start it with `accept_loss = true`",
         node.0
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reached(life: u64, process: u64, record: u64) -> Reached {
-        Reached { node: NodeId(1), life: Life(9 - life), begun: life, process, record }
-    }
-
-    #[test]
-    fn data_below_what_an_earlier_process_said_of_them_are_an_older_copy() {
-        let mut heights = Heights::default();
-        assert_eq!(heights.judge(reached(7, 1, 3)), Ok(()));
-        heights.note(reached(7, 1, 5));
-        heights.note(reached(7, 1, 4));
-        assert_eq!(heights.judge(reached(7, 2, 4)), Err(OlderCopy::Below(5)));
-        assert_eq!(heights.judge(reached(7, 2, 5)), Ok(()));
-        assert_eq!(heights.judge(reached(7, 2, 9)), Ok(()));
-        // Said before that, and arriving after it.
-        assert_eq!(heights.judge(reached(7, 1, 4)), Ok(()));
-    }
-
-    /// A server has restarted, and another one still tells what its earlier process said.
-    #[test]
-    fn signs_of_life_count_for_the_process_that_gives_them() {
-        let mut heights = Heights::default();
-        heights.note(reached(7, 2, 5));
-        heights.note(reached(7, 1, 5));
-        heights.note_alive(reached(7, 2, 9));
-        assert_eq!(heights.judge(reached(7, 2, 8)), Ok(()), "said before, and arriving after");
-        assert_eq!(heights.judge(reached(7, 3, 8)), Err(OlderCopy::Below(9)));
-        // Of data that began anew since, and of such that others were told of first.
-        heights.note_alive(Reached { begun: 6, ..reached(7, 2, 20) });
-        heights.note_alive(Reached { begun: 8, ..reached(7, 2, 30) });
-        assert_eq!(heights.judge(reached(7, 3, 9)), Ok(()));
-    }
-
-    #[test]
-    fn data_that_others_have_followed_are_an_older_copy_in_whichever_order_that_is_heard() {
-        for lives in [[1, 2], [2, 1]] {
-            let mut here = Heights::default();
-            lives.iter().for_each(|&life| here.note(reached(life, life, 10 * (3 - life))));
-            assert_eq!(here.judge(reached(1, 3, 60)), Err(OlderCopy::Followed(2)));
-            assert_eq!(here.judge(reached(2, 3, 10)), Ok(()));
-            assert_eq!(here.judge(reached(3, 3, 0)), Ok(()));
-            assert_eq!(Heights::recall(&here.all()).all(), here.all());
-        }
-    }
 }
