@@ -224,9 +224,13 @@ impl Trial {
         let lists = available::find(lists).expect("it is listed");
         trialled.trace = self.one_run(self.workload, workload, &simulated, &mut trialled)?;
         if self.workload.name != lists.name {
-            simulated.trace = false;
+            // The trace is of the run in which the first problem was found.
+            simulated.trace = trace && trialled.problems.is_empty();
             let workload = lists.build(&marks, self.clients)?;
-            self.one_run(lists, workload, &simulated, &mut trialled)?;
+            let text = self.one_run(lists, workload, &simulated, &mut trialled)?;
+            if !trialled.problems.is_empty() {
+                trialled.trace = text.or(trialled.trace);
+            }
         }
         Ok(trialled)
     }
