@@ -9,6 +9,7 @@ use super::{Decoding, Driver, Machine, Note, Records};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Readiness};
+use crate::client::FoundValues;
 use crate::contract::{Envelope, Environment, Operation, Protocol, Step};
 use crate::deadlines::Due;
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
@@ -57,13 +58,8 @@ pub trait AnyMachine {
     /// [`Node::operate`](crate::node::Node::operate).
     fn operate(&mut self, operation: Operation) -> Step;
     /// [`Node::peek`](crate::node::Node::peek).
-    fn peek(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
-    ) -> bool;
+    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: FoundValues<'_>)
+    -> bool;
     /// [`Node::receive`](crate::node::Node::receive), of an encoded message.
     ///
     /// # Errors
@@ -204,7 +200,7 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         txn: Txn,
         space: SpaceId,
         keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
+        out: FoundValues<'_>,
     ) -> bool {
         self.node.peek(txn, space, keys, &mut self.effects, out)
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Answered, Direct, Engine, Task};
+use muesli_core::client::{Answered, Direct, Engine, FoundValues, Task};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
@@ -162,7 +162,7 @@ impl<P: Protocol> Direct for LoopState<P> {
         txn: Txn,
         space: SpaceId,
         keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
+        out: FoundValues<'_>,
     ) -> bool {
         step!(self.broken, self.machine.node.peek(txn, space, keys, &mut self.machine.effects, out))
     }
@@ -300,13 +300,7 @@ impl<P: Protocol> Engine for State<P> {
         })
     }
 
-    fn peek(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
-    ) -> bool {
+    fn peek(&self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: FoundValues<'_>) -> bool {
         let LoopState { machine, .. } = &mut *self.inner.borrow_mut();
         step!(self.broken, machine.node.peek(txn, space, keys, &mut machine.effects, out))
     }

@@ -18,6 +18,7 @@ mod client;
 mod deliveries;
 mod hot;
 mod layout;
+mod lines;
 mod orders;
 mod payments;
 mod reading;
