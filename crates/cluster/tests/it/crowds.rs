@@ -264,17 +264,21 @@ fn those_who_take_nothing_in_keep_no_administrator_out() {
     server.stop();
 }
 
+impl Running {
+    /// A visitor that says hello and takes nothing in.
+    fn deaf(&self) -> TcpStream {
+        let mut visitor = self.stranger();
+        say(&mut visitor, &Hello::default());
+        be_deaf(&mut visitor);
+        visitor
+    }
+}
+
 #[test]
 fn visitors_that_take_nothing_in_go_where_too_much_waits() {
     let (network, settings) = narrow(100 * PATIENCE);
     let server = serve_with(network, settings);
-    let deaf = || {
-        let mut visitor = server.stranger();
-        say(&mut visitor, &Hello::default());
-        be_deaf(&mut visitor);
-        visitor
-    };
-    let visitors: Vec<_> = (0..10).map(|_| deaf()).collect();
+    let visitors: Vec<_> = (0..10).map(|_| server.deaf()).collect();
     // Too few are left for all to be crowded: others are served.
     let status = visit::status(&server.address.to_string(), PATIENCE).unwrap();
     assert!(status.status_of("connections-turned-away").unwrap() > 0, "{status:?}");
@@ -333,13 +337,7 @@ fn handshakes_under_way_are_spared_where_too_much_waits() {
         (stream, proof::of_dialler(&secret(), &hello, asked))
     };
     let handshakes: Vec<_> = (0..10).map(|_| begin()).collect();
-    let deaf = || {
-        let mut visitor = server.stranger();
-        say(&mut visitor, &Hello::default());
-        be_deaf(&mut visitor);
-        visitor
-    };
-    let visitors: Vec<_> = (0..10).map(|_| deaf()).collect();
+    let visitors: Vec<_> = (0..10).map(|_| server.deaf()).collect();
     let status = visit::status(&server.address.to_string(), PATIENCE).unwrap();
     assert!(status.status_of("connections-turned-away").unwrap() > 0, "{status:?}");
     for (mut stream, tag) in handshakes {

@@ -32,7 +32,7 @@ pub type Task = Pin<Box<dyn Future<Output = ()>>>;
 pub type Answered = (Committed, Vec<Gave>);
 
 /// Where the values of keys go that are read, one for each key.
-pub type FoundValues<'a> = &'a mut [Option<SmallBytes>];
+pub type ValuesOut<'a> = &'a mut [Option<SmallBytes>];
 
 /// One node of a driver, as the client code polled on it sees it.
 pub trait Engine {
@@ -56,7 +56,7 @@ pub trait Engine {
     /// Reads keys straight into `out`, which is as long, if that can be done at once; else false,
     /// and [`operate`](Self::operate) is to be asked. A driver that counts every operation answers
     /// false.
-    fn peek(&self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: FoundValues<'_>) -> bool;
+    fn peek(&self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool;
     /// What sessions of the node may have seen, where a timestamp does not tell it.
     fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure>;
     /// A session that comes here has seen this elsewhere.
@@ -97,8 +97,7 @@ pub trait Direct {
     /// Reads a key.
     fn get(&mut self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>>;
     /// Reads keys straight into `out`; see [`Engine::peek`].
-    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: FoundValues<'_>)
-    -> bool;
+    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool;
     /// Buffers a write; `None` deletes.
     fn put(
         &mut self,

@@ -9,7 +9,7 @@ use super::{Decoding, Driver, Machine, Note, Records};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Readiness};
-use crate::client::FoundValues;
+use crate::client::ValuesOut;
 use crate::contract::{Envelope, Environment, Operation, Protocol, Step};
 use crate::deadlines::Due;
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
@@ -58,8 +58,7 @@ pub trait AnyMachine {
     /// [`Node::operate`](crate::node::Node::operate).
     fn operate(&mut self, operation: Operation) -> Step;
     /// [`Node::peek`](crate::node::Node::peek).
-    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: FoundValues<'_>)
-    -> bool;
+    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool;
     /// [`Node::receive`](crate::node::Node::receive), of an encoded message.
     ///
     /// # Errors
@@ -195,13 +194,7 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         self.node.operate(operation, &mut self.effects)
     }
 
-    fn peek(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: FoundValues<'_>,
-    ) -> bool {
+    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool {
         self.node.peek(txn, space, keys, &mut self.effects, out)
     }
 

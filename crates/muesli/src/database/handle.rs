@@ -78,12 +78,7 @@ pub(crate) trait Away: Send + Sync {
         None
     }
     /// Makes a space, where others than this process decide on it.
-    fn create_space(
-        &self,
-        db: &Db,
-        name: &str,
-        options: &SpaceOptions,
-    ) -> Option<Result<(), Error>> {
+    fn make_space(&self, db: &Db, name: &str, options: &SpaceOptions) -> Option<Result<(), Error>> {
         let _ = (db, name, options);
         None
     }

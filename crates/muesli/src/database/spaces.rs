@@ -28,7 +28,7 @@ impl Db {
     /// also [`Error::Timeout`]; and there it must not be called from a task on the loop.
     pub fn create_space(&self, name: &str, options: SpaceOptions) -> Result<Space, Error> {
         let away = self.inner.away.as_ref();
-        let elsewhere = away.and_then(|it| it.create_space(self, name, &options));
+        let elsewhere = away.and_then(|it| it.make_space(self, name, &options));
         if let Some(made) = elsewhere {
             return made.and_then(|()| self.space(name));
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Answered, Direct, Engine, FoundValues, Task};
+use muesli_core::client::{Answered, Direct, Engine, Task, ValuesOut};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::operations::{Alarm, Alarms, Operations};
 use muesli_core::{
@@ -157,13 +157,7 @@ impl<P: Protocol> Direct for LoopState<P> {
         step!(self.broken, self.machine.node.get(txn, space, key, &mut self.machine.effects))
     }
 
-    fn peek(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: FoundValues<'_>,
-    ) -> bool {
+    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool {
         step!(self.broken, self.machine.node.peek(txn, space, keys, &mut self.machine.effects, out))
     }
 
@@ -300,7 +294,7 @@ impl<P: Protocol> Engine for State<P> {
         })
     }
 
-    fn peek(&self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: FoundValues<'_>) -> bool {
+    fn peek(&self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool {
         let LoopState { machine, .. } = &mut *self.inner.borrow_mut();
         step!(self.broken, machine.node.peek(txn, space, keys, &mut machine.effects, out))
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use muesli_core::procedure::NewValue;
 use muesli_core::{Footprint, Row, Scan, SmallBytes, SpaceId, Stop, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -162,12 +163,7 @@ impl Store for Act<'_> {
         Ok(self.stage.rows.get(&(space, key.clone())).cloned())
     }
 
-    fn put(
-        &mut self,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Stop> {
+    fn put(&mut self, space: SpaceId, key: SmallBytes, value: NewValue) -> Result<(), Stop> {
         self.check(!self.read_only, || format!("it wrote {key:?}, and is to read only"))?;
         self.check(self.may(space, &key, true), || {
             format!("it wrote {key:?}, which is undeclared")

@@ -315,12 +315,7 @@ impl Away for Remote {
         Some(self.0.catalog_of_keys())
     }
 
-    fn create_space(
-        &self,
-        db: &Db,
-        name: &str,
-        options: &SpaceOptions,
-    ) -> Option<Result<(), Error>> {
+    fn make_space(&self, db: &Db, name: &str, options: &SpaceOptions) -> Option<Result<(), Error>> {
         Some(match self.0.map().filter(|map| map.group > 1) {
             Some(_) => self.register_space(db, name, options),
             None => self.0.create_space(name, options).map_err(told),

@@ -26,7 +26,7 @@ use crate::options::Settings;
 use crate::parts::spaces::Spaces;
 use crate::parts::transaction::{ReadEntry, TransactionSets};
 use crate::parts::versions::{Handle, Version, Versions};
-use crate::procedure::{Footprint, Procedure, ProcedureId, Stop, Store};
+use crate::procedure::{Footprint, NewValue, Procedure, ProcedureId, Stop, Store};
 use crate::ranges::{KeyRange, Row, Scan};
 use crate::recorder::value_hash;
 
@@ -341,12 +341,7 @@ impl Store for Execution<'_> {
         Ok(value)
     }
 
-    fn put(
-        &mut self,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Stop> {
+    fn put(&mut self, space: SpaceId, key: SmallBytes, value: NewValue) -> Result<(), Stop> {
         self.admit(space, &key, true)?;
         if self.read_only {
             return Err(self.faulty("it was declared to read only, and writes".to_owned()));
