@@ -39,7 +39,9 @@ pub use judgement::{Rejection, Rejections, Sender, View};
 pub use lag::Lag;
 pub use limits::Limits;
 pub use links::Links;
-pub use machine::{AnyMachine, AnyProtocol, Driver, Encode, Machine, Note, Outside, Said, Typed};
+pub use machine::{
+    AnyMachine, AnyProtocol, Driver, Encode, Machine, Note, OutgoingMessage, Outside, Typed,
+};
 pub use node::Node;
 pub use options::{Pace, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};

@@ -64,7 +64,9 @@ pub use remote::Connect;
 pub use retry::Retry;
 pub use session::token::SessionToken;
 pub use transaction::explicit::Transaction;
-pub use transaction::operation::{Ask, Get, GetMany, Put, RangeScan, Reply};
+pub use transaction::operation::{
+    Ask, GetManyOperation, GetOperation, PutOperation, Reply, ScanOperation,
+};
 pub use transaction::results::{Promised, Results};
 pub use transaction::tx::{BodyFuture, Tx};
 pub use typed::stream::RowStream;

@@ -19,7 +19,7 @@ use muesli_workloads::history::by_versions;
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 
-use crate::local::{Plan, Temporary};
+use crate::local::{ClusterPlan, Temporary};
 use crate::table::grouped;
 
 const NODES: usize = 3;
@@ -43,7 +43,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
 /// # Errors
 /// It cannot be run.
 pub fn run() -> anyhow::Result<bool> {
-    let cluster = Temporary::up(&Plan {
+    let cluster = Temporary::up(&ClusterPlan {
         nodes: NODES,
         loops: 1,
         repositories: NODES,

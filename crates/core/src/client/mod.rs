@@ -154,19 +154,19 @@ pub fn with<T>(database: u64, f: impl FnOnce(&dyn Engine) -> T) -> Option<T> {
 /// Waits for the answer to an operation that is to come; dropped before that, it tells the engine
 /// that nobody does.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct AnswerFuture {
     database: u64,
     op: Option<OpId>,
 }
 
-impl Waiting {
+impl AnswerFuture {
     /// For what the engine of `database` called `op`.
-    pub fn new(database: u64, op: OpId) -> Waiting {
-        Waiting { database, op: Some(op) }
+    pub fn new(database: u64, op: OpId) -> AnswerFuture {
+        AnswerFuture { database, op: Some(op) }
     }
 }
 
-impl Future for Waiting {
+impl Future for AnswerFuture {
     type Output = Result<Answer, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -180,7 +180,7 @@ impl Future for Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for AnswerFuture {
     fn drop(&mut self) {
         if let Some(op) = self.op {
             with(self.database, |engine| engine.forget(op));
@@ -195,6 +195,6 @@ impl Drop for Waiting {
 pub async fn operate(database: u64, operation: Operation) -> Result<Answer, Failure> {
     match with(database, |engine| engine.operate(operation)).ok_or(Failure::Closed)? {
         Step::Done(done) => done,
-        Step::Wait(op) => Waiting::new(database, op).await,
+        Step::Wait(op) => AnswerFuture::new(database, op).await,
     }
 }

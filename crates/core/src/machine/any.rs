@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::driver::Through;
-use super::records::Gathered;
+use super::records::DecodedRecords;
 use super::{Decoding, Driver, Machine, Note, Records};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
@@ -167,7 +167,7 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
     }
 
     fn decoding(&self) -> Box<dyn Decoding> {
-        Box::new(Gathered::<P>::new())
+        Box::new(DecodedRecords::<P>::new())
     }
 
     fn replay(&mut self, records: Records) {

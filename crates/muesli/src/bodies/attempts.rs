@@ -13,7 +13,7 @@ use crate::database::handle::Db;
 use crate::dispatch::yield_now::yield_now;
 use crate::error::Error;
 use crate::transaction::commit::Fate;
-use crate::transaction::open::Open;
+use crate::transaction::open::RollbackOnDrop;
 use crate::transaction::tx::Tx;
 
 impl Db {
@@ -82,7 +82,7 @@ impl Db {
             begun = client::with(database, |engine| Some(engine.begin(options())));
         }
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
-        let open = Open { tx: Tx::at(database, self.inner.origin, txn) };
+        let open = RollbackOnDrop { tx: Tx::at(database, self.inner.origin, txn) };
         let ran = {
             let body = pin!(body(&open.tx));
             WithTimeout::new(body, timeout).await

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use muesli_core::client::{self, Waiting};
+use muesli_core::client::{self, AnswerFuture};
 use muesli_core::{Doubt, Outcome, Traffic, TxnId};
 
 use crate::database::handle::{Db, Job};
@@ -77,7 +77,7 @@ impl Db {
     pub async fn sleep(&self, duration: Duration) -> Result<(), Error> {
         let database = self.inner.database;
         let op = client::with(database, |engine| engine.sleep(nanos(duration)));
-        Ok(Waiting::new(database, op.ok_or(Error::Closed)?).await.map(drop)?)
+        Ok(AnswerFuture::new(database, op.ok_or(Error::Closed)?).await.map(drop)?)
     }
 
     /// What has become of a transaction that ended with [`Error::Unknown`]: its commit goes on

@@ -32,7 +32,7 @@ use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::Options;
 use signal::Signal;
-use turn::{Loop, Plan};
+use turn::{Loop, LoopPlan};
 
 /// So many jobs from other threads may wait for a loop; further ones wait to be handed over.
 const JOBS_MAX: usize = 1 << 16;
@@ -166,7 +166,7 @@ fn start<P: Protocol>(
     let origin = clock.raw();
     let mut threads = Vec::new();
     for (at, (links, together)) in links.into_iter().zip(together).enumerate() {
-        let plan = Plan {
+        let plan = LoopPlan {
             database,
             at,
             catalog: catalog.clone(),

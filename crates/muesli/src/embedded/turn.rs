@@ -15,7 +15,7 @@ use super::LoopInbox;
 use super::closing::{Closing, ClosingStage, Undone};
 use super::executor::{Executor, drop_task};
 use super::ring::RingLinks;
-use super::state::{LoopState, State};
+use super::state::{EmbeddedEngine, LoopState};
 use crate::dispatch::report::Report;
 
 /// So many messages from one loop are taken in one turn.
@@ -32,7 +32,7 @@ const CLOSING_PAUSE: Duration = Duration::from_millis(1);
 const PATIENCE: u64 = 10;
 
 /// What a loop is made from.
-pub(super) struct Plan<P: Protocol> {
+pub(super) struct LoopPlan<P: Protocol> {
     pub database: u64,
     pub at: usize,
     pub catalog: Arc<Catalog>,
@@ -51,7 +51,7 @@ pub(super) struct Plan<P: Protocol> {
 
 /// A loop, on its own thread.
 pub(super) struct Loop<P: Protocol> {
-    state: Rc<State<P>>,
+    state: Rc<EmbeddedEngine<P>>,
     executor: Executor,
     links: RingLinks<P>,
     doors: Arc<[LoopInbox]>,
@@ -64,7 +64,7 @@ pub(super) struct Loop<P: Protocol> {
 }
 
 impl<P: Protocol> Loop<P> {
-    pub fn new(plan: Plan<P>) -> Loop<P> {
+    pub fn new(plan: LoopPlan<P>) -> Loop<P> {
         let door = &plan.doors[plan.at];
         door.signal.adopt();
         let executor = Executor::new(door.signal.clone());
@@ -73,10 +73,10 @@ impl<P: Protocol> Loop<P> {
         let (history, recorder) = (plan.recorder.is_some(), plan.recorder.map(Box::new));
         let effects = Effects::new(Environment { recorder, ..Environment::default() });
         let inner = LoopState::new(node, effects, plan.doors.len());
-        let Plan { database, clock, origin, .. } = plan;
+        let LoopPlan { database, clock, origin, .. } = plan;
         let signal = door.signal.clone();
         Loop {
-            state: Rc::new(State::new(database, inner, signal, clock, origin, history)),
+            state: Rc::new(EmbeddedEngine::new(database, inner, signal, clock, origin, history)),
             executor,
             links: plan.links,
             doors: plan.doors,

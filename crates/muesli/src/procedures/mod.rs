@@ -73,7 +73,7 @@ pub(crate) mod stored;
 
 pub use bytes::Bytes;
 pub use encoding::{answer, fragment};
-pub use invocation::{Answers, Invocation};
+pub use invocation::{Answers, CallBuilder};
 pub use keys::Keys;
 pub use registration::with;
 pub use rehearsal::Rehearsal;

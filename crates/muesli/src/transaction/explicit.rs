@@ -11,7 +11,7 @@ use crate::database::handle::{Db, Job};
 use crate::error::Error;
 use crate::time::nanos;
 use crate::transaction::commit::{Caller, Fate};
-use crate::transaction::open::Open;
+use crate::transaction::open::RollbackOnDrop;
 use crate::transaction::results::Results;
 use crate::transaction::tx::Tx;
 
@@ -92,7 +92,10 @@ impl Transaction {
     /// What is to be ended on the transaction's loop.
     fn take_open(&mut self) -> OpenByHand {
         self.ended = true;
-        OpenByHand { open: Open { tx: self.tx.at_home() }, deadline: self.deadline.take() }
+        OpenByHand {
+            open: RollbackOnDrop { tx: self.tx.at_home() },
+            deadline: self.deadline.take(),
+        }
     }
 
     /// Rolls back; the same as dropping it, but waits until it is done.
@@ -111,7 +114,7 @@ impl Transaction {
 
 /// A transaction that is rolled back if it is dropped on its loop before it has ended.
 struct OpenByHand {
-    open: Open,
+    open: RollbackOnDrop,
     deadline: Option<DeadlineId>,
 }
 

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use muesli_core::client::{self, Engine, Waiting};
+use muesli_core::client::{self, AnswerFuture, Engine};
 use muesli_core::{Answer, Operation, Row, Scan, SmallBytes, SpaceId, Step, Txn};
 
 use crate::data::byte_range::Range;
@@ -23,8 +23,8 @@ impl Tx {
     /// [`Error::Conflict`] where the transaction cannot commit any more, [`Error::Timeout`],
     /// [`Error::TooLarge`], [`Error::Ended`], [`Error::Closed`], [`Error::OtherDatabase`].
     #[inline]
-    pub fn get(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, Get> {
-        Reply::new(self, space, Get { space: space.id, key: key.into() })
+    pub fn get(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, GetOperation> {
+        Reply::new(self, space, GetOperation { space: space.id, key: key.into() })
     }
 
     /// Reads several keys at once: those that live elsewhere in parallel.
@@ -35,9 +35,9 @@ impl Tx {
         &self,
         space: Space,
         keys: impl IntoIterator<Item = impl Into<SmallBytes>>,
-    ) -> Reply<'_, GetMany> {
+    ) -> Reply<'_, GetManyOperation> {
         let keys = keys.into_iter().map(Into::into).collect();
-        Reply::new(self, space, GetMany { space: space.id, keys })
+        Reply::new(self, space, GetManyOperation { space: space.id, keys })
     }
 
     /// Writes a key. Nothing is sent before the commit.
@@ -51,9 +51,9 @@ impl Tx {
         space: Space,
         key: impl Into<SmallBytes>,
         value: impl Into<SmallBytes>,
-    ) -> Reply<'_, Put> {
+    ) -> Reply<'_, PutOperation> {
         let value = Some(value.into());
-        Reply::new(self, space, Put { space: space.id, key: key.into(), value })
+        Reply::new(self, space, PutOperation { space: space.id, key: key.into(), value })
     }
 
     /// Deletes a key; nothing happens where it is absent.
@@ -61,8 +61,8 @@ impl Tx {
     /// # Errors
     /// As [`put`](Self::put).
     #[inline]
-    pub fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, Put> {
-        Reply::new(self, space, Put { space: space.id, key: key.into(), value: None })
+    pub fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, PutOperation> {
+        Reply::new(self, space, PutOperation { space: space.id, key: key.into(), value: None })
     }
 
     /// Reads a range of keys in order. In an update transaction the range is protected: nobody
@@ -70,10 +70,10 @@ impl Tx {
     ///
     /// # Errors
     /// As [`get`](Self::get), and [`Error::Space`] where the space has a hash index.
-    pub fn scan(&self, space: Space, range: Range) -> Reply<'_, RangeScan> {
+    pub fn scan(&self, space: Space, range: Range) -> Reply<'_, ScanOperation> {
         let Range { lo, hi, reverse, limit } = range;
         let scan = Scan { space: space.id, lo, hi, reverse, limit };
-        Reply::new(self, space, RangeScan { scan })
+        Reply::new(self, space, ScanOperation { scan })
     }
 }
 
@@ -89,21 +89,21 @@ pub trait Ask: Send + Unpin + 'static {
 
 /// Reads a key.
 #[derive(Debug)]
-pub struct Get {
+pub struct GetOperation {
     pub(crate) space: SpaceId,
     pub(crate) key: SmallBytes,
 }
 
 /// Reads several keys.
 #[derive(Debug)]
-pub struct GetMany {
+pub struct GetManyOperation {
     pub(crate) space: SpaceId,
     pub(crate) keys: Vec<SmallBytes>,
 }
 
 /// Writes or deletes a key.
 #[derive(Debug)]
-pub struct Put {
+pub struct PutOperation {
     pub(crate) space: SpaceId,
     pub(crate) key: SmallBytes,
     pub(crate) value: Option<SmallBytes>,
@@ -111,11 +111,11 @@ pub struct Put {
 
 /// Reads a range.
 #[derive(Debug)]
-pub struct RangeScan {
+pub struct ScanOperation {
     pub(crate) scan: Scan,
 }
 
-impl Ask for Get {
+impl Ask for GetOperation {
     type Answer = Option<SmallBytes>;
 
     #[inline]
@@ -134,7 +134,7 @@ impl Ask for Get {
     }
 }
 
-impl Ask for GetMany {
+impl Ask for GetManyOperation {
     type Answer = Vec<Option<SmallBytes>>;
 
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<Self::Answer> {
@@ -147,7 +147,7 @@ impl Ask for GetMany {
     }
 }
 
-impl Ask for Put {
+impl Ask for PutOperation {
     type Answer = ();
 
     #[inline]
@@ -163,7 +163,7 @@ impl Ask for Put {
     }
 }
 
-impl Ask for RangeScan {
+impl Ask for ScanOperation {
     type Answer = Vec<Row>;
 
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<Vec<Row>> {
@@ -181,7 +181,7 @@ enum ReplyStage<T> {
     New,
     /// Its space is of another database.
     Refused(SpaceId),
-    Waiting(Waiting),
+    Waiting(AnswerFuture),
     /// The transaction lives on a loop that is not here; the operation was shipped to it.
     Away(Shipped<T>),
 }
@@ -227,7 +227,7 @@ impl<A: Ask> Future for Reply<'_, A> {
                 Some(Step::Done(Err(failure))) => return Poll::Ready(Err(tx.failed(failure))),
                 None => return Poll::Ready(Err(Error::Closed)),
                 Some(Step::Wait(op)) => {
-                    this.stage = ReplyStage::Waiting(Waiting::new(tx.database, op))
+                    this.stage = ReplyStage::Waiting(AnswerFuture::new(tx.database, op))
                 }
             }
         }

@@ -64,7 +64,7 @@ fn value(db: &Db, space: Space, key: &'static str) -> Option<Bytes> {
     found.into_iter().next().flatten()
 }
 
-fn adds(db: &Db, space: Space) -> muesli::procedures::Invocation {
+fn adds(db: &Db, space: Space) -> muesli::procedures::CallBuilder {
     let add = |key| Amount::of(space, key, 5);
     db.call("add", 1).at(space.place("a"), &add("a")).at(space.place("z"), &add("z"))
 }
@@ -171,7 +171,7 @@ fn different_procedures_run_in_one_call_and_in_its_order_at_a_place() {
 #[test]
 fn what_cannot_be_called_is_told_with_what_can() {
     let (db, space) = open();
-    let told = |call: muesli::procedures::Invocation| match call.wait() {
+    let told = |call: muesli::procedures::CallBuilder| match call.wait() {
         Err(Error::Procedure(text)) => text,
         other => panic!("{other:?}"),
     };

@@ -3,7 +3,7 @@
 use muesli_workloads::machines::MachineModel;
 
 use crate::reproduce::figure::{
-    Claim, Figure, Line, Measure, NOTHING, Printed, Says, Target, claim, protocol,
+    ClaimTarget, Figure, Measure, NOTHING, PaperClaim, PlottedLine, Printed, Says, claim, protocol,
 };
 
 /// Its TPC-C.
@@ -13,16 +13,16 @@ const CHOSEN: &str =
     "A warehouse for each client; items, which nobody writes, have a copy with each.";
 
 /// What they compare.
-const THREE: &[Line] =
+const THREE: &[PlottedLine] =
     &[protocol("repeatable-read"), protocol("gmu"), protocol("non-genuine-multiversioning")];
-const GMU_SCALES: Claim =
-    claim("gmu, of linear", Measure::Scaling("gmu"), Some(1.0), Some(Target::Least(0.9)));
+const GMU_SCALES: PaperClaim =
+    claim("gmu, of linear", Measure::Scaling("gmu"), Some(1.0), Some(ClaimTarget::Least(0.9)));
 /// The global clock is what all nodes wait for.
-const NGM_SCALES_LESS: Claim = claim(
+const NGM_SCALES_LESS: PaperClaim = claim(
     "ngm, of linear",
     Measure::Scaling("non-genuine-multiversioning"),
     None,
-    Some(Target::Most(0.5)),
+    Some(ClaimTarget::Most(0.5)),
 );
 /// A line that the paper prints as a share of repeatable read's.
 const fn beside_rr(
@@ -71,7 +71,7 @@ pub const FIGURES: &[Figure] = &[
                 "throughput lost, %",
                 Measure::Loss("gmu", "repeatable-read"),
                 Some(8.0),
-                Some(Target::Most(8.0)),
+                Some(ClaimTarget::Most(8.0)),
             ),
             GMU_SCALES,
             NGM_SCALES_LESS,
@@ -96,7 +96,7 @@ pub const FIGURES: &[Figure] = &[
                 "throughput lost, %",
                 Measure::Loss("gmu", "repeatable-read"),
                 Some(-10.0),
-                Some(Target::Most(8.0)),
+                Some(ClaimTarget::Most(8.0)),
             ),
             GMU_SCALES,
         ],

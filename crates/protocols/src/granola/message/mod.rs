@@ -37,7 +37,7 @@ use crate::doubts::ClientsUntil;
 
 pub use copies::{Followed, News};
 pub use moves::{Fetched, Load, Move};
-pub use muesli_core::parts::locator::{Held, Owners, Repositories};
+pub use muesli_core::parts::locator::{Holding, Owners, Repositories};
 pub use outcome::{End, Found, Noted, PartAnswer, Refusal};
 pub use record::Record;
 pub use request::{Agreement, Install, Part, Request, Seen, Task};
