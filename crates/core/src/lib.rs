@@ -30,7 +30,8 @@ pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{
     Answer, Context, Coordinator, Effect, Effects, Envelope, Environment, Here, Isolation, Later,
-    Maintenance, Modes, NoService, Operation, Participant, Protocol, Put, Service, Step, Work,
+    LoggedRole, Maintenance, Modes, NoService, Operation, Participant, Protocol, Put, Service,
+    StateMachine, Step, Work,
 };
 pub use delay::{Delay, DelayedCall, Gave};
 pub use exceeded::Limit;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use muesli_core::{
     Address, Coordinator, Effect, Here, LogPosition, Nanos, NodeId, Operation, Outcome, Protocol,
-    Recorder, Rejection, Role, Sender, SmallBytes, Step, Timestamp, Txn, TxnId, View,
+    Recorder, Rejection, Role, Sender, SmallBytes, StateMachine, Step, Timestamp, Txn, TxnId, View,
 };
 
 use crate::agreement::ballot::Ballot;
@@ -48,7 +48,7 @@ impl<P: Protocol> Front<P> {
                     cx.complete_after(op, result, LogPosition(0));
                 }
                 Effect::SetTimer { timer, after, .. } => {
-                    let timer: <P::Coordinator as Coordinator<P>>::Timer = timers::inner(timer);
+                    let timer: <P::Coordinator as StateMachine<P>>::Timer = timers::inner(timer);
                     cx.set_timer(timer, after);
                 }
                 Effect::Log { .. } => unreachable!("a coordinator logs nothing"),
@@ -93,25 +93,8 @@ impl<P: Protocol> Front<P> {
     }
 }
 
-impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
-    type Timer = <P::Coordinator as Coordinator<P>>::Timer;
-
-    fn new(node: NodeId, incarnation: u32, rules: &Rules<P::Rules>) -> Front<P> {
-        let inner = P::Coordinator::new(node, incarnation, &rules.inner);
-        let (inside, visitors) = (Inside::new(), BTreeSet::new());
-        Front { inner, inside, visitors, told: 0 }
-    }
-
-    fn operate(
-        &mut self,
-        operation: Operation,
-        _: Here<'_, Grouped<P>>,
-        cx: &mut Context<'_, P>,
-    ) -> Step {
-        self.run(cx, |inner, here, cx| inner.operate(operation, here, cx))
-    }
-
-    muesli_core::coordinator_without_peeks!(Grouped<P>);
+impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
+    type Timer = <P::Coordinator as StateMachine<P>>::Timer;
 
     fn judge(
         &self,
@@ -130,6 +113,48 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     fn issued(&self) -> Timestamp {
         self.inner.issued()
     }
+
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
+        if !cx.catalog.is_client(node) || cx.catalog.is_client(cx.me.node) {
+            return;
+        }
+        self.visitors.insert(node);
+        tell_placement(Address::coordinator(node), cx);
+        for leader in self.inside.leaders() {
+            self.tell_leader(&[node], leader, cx);
+        }
+    }
+
+    fn unlinked(&mut self, node: NodeId, _: &mut Context<'_, P>) {
+        self.visitors.remove(&node);
+    }
+
+    fn unfinished(&self) -> usize {
+        self.inner.unfinished()
+    }
+
+    fn assert_invariants(&self) {
+        self.inner.assert_invariants();
+    }
+}
+
+impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
+    fn new(node: NodeId, incarnation: u32, rules: &Rules<P::Rules>) -> Front<P> {
+        let inner = P::Coordinator::new(node, incarnation, &rules.inner);
+        let (inside, visitors) = (Inside::new(), BTreeSet::new());
+        Front { inner, inside, visitors, told: 0 }
+    }
+
+    fn operate(
+        &mut self,
+        operation: Operation,
+        _: Here<'_, Grouped<P>>,
+        cx: &mut Context<'_, P>,
+    ) -> Step {
+        self.run(cx, |inner, here, cx| inner.operate(operation, here, cx))
+    }
+
+    muesli_core::coordinator_without_peeks!(Grouped<P>);
 
     fn open_transactions(&self) -> Vec<Txn> {
         self.inner.open_transactions()
@@ -199,31 +224,12 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         self.run(cx, |inner, here, cx| inner.timer(timer, here, cx));
     }
 
-    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
-        if !cx.catalog.is_client(node) || cx.catalog.is_client(cx.me.node) {
-            return;
-        }
-        self.visitors.insert(node);
-        tell_placement(Address::coordinator(node), cx);
-        for leader in self.inside.leaders() {
-            self.tell_leader(&[node], leader, cx);
-        }
-    }
-
-    fn unlinked(&mut self, node: NodeId, _: &mut Context<'_, P>) {
-        self.visitors.remove(&node);
-    }
-
     fn leave(&mut self, cx: &mut Context<'_, P>) {
         self.run(cx, |inner, _, cx| inner.leave(cx));
     }
 
     fn record_running(&self, recorder: &mut Recorder) {
         self.inner.record_running(recorder);
-    }
-
-    fn unfinished(&self) -> usize {
-        self.inner.unfinished()
     }
 
     fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
@@ -240,10 +246,6 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
 
     fn outcome(&self, txn: TxnId) -> Outcome {
         self.inner.outcome(txn)
-    }
-
-    fn assert_invariants(&self) {
-        self.inner.assert_invariants();
     }
 }
 

@@ -17,8 +17,9 @@ use std::fmt;
 
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, Lag, NodeId, Participant, Post, Protocol, Readiness, Rejection,
-    Rejections, RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, Timestamp, View,
+    Address, Catalog, Cursor, Lag, LoggedRole, NodeId, Participant, Post, Protocol, Readiness,
+    Rejection, Rejections, RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, StateMachine,
+    Timestamp, View,
 };
 
 use self::disk::Pace;
@@ -350,11 +351,113 @@ impl<P: Protocol> Replica<P> {
     }
 }
 
-impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
+impl<P: Protocol> StateMachine<Grouped<P>> for Replica<P> {
     type Timer = MemberTimer<InnerTimer<P>>;
 
     muesli_core::role_without_links!(Grouped<P>);
 
+    fn judge(
+        &self,
+        _from: Address,
+        sender: Sender,
+        message: &Message<P::Message>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
+        let inner = self.inside.known_catalog(view.catalog);
+        let me = inner_address(view.me, &inner);
+        let view = View { me, catalog: &inner, settings: view.settings };
+        if self.leading.is_none() && !P::is_for_all(message) && !P::is_for_any(message) {
+            return Ok(()); // It is passed on, to a leader that judges it.
+        }
+        let sender = judge_inside::<P>(*first, message, sender, self.inner.issued(), view)?;
+        match self.leading {
+            Some(_) => self.inner.judge(*first, sender, message, view),
+            None => Ok(()),
+        }
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.inner.issued()
+    }
+
+    fn unfinished(&self) -> usize {
+        let heard = self.heard.is_some_and(|heard| heard + SILENT_TICKS >= self.ticks);
+        match &self.leading {
+            Some(leading) => {
+                let others = usize::from(!self.is_as_wanted());
+                self.inner.unfinished() + leading.waiting() + others
+            }
+            None if self.away => 0,
+            None if !self.wanted.contains(&self.place) => 0,
+            None => usize::from(!heard || !self.takes_part()),
+        }
+    }
+
+    fn assert_invariants(&self) {
+        // While the state of another member comes in, piece by piece, it is of no moment.
+        if self.loading.is_none() && self.installing.is_none() {
+            self.inner.assert_invariants();
+        }
+    }
+}
+
+impl<P: Protocol> LoggedRole<Grouped<P>> for Replica<P> {
+    fn start(&mut self, cx: &mut Context<'_, P>) {
+        cx.set_timer(MemberTimer::<InnerTimer<P>>::Tick, self.rules.tick);
+        self.wanted = layout::wanted(cx.catalog, self.group);
+        self.end_replay(cx);
+        if self.is_home(cx) {
+            self.take_place(cx);
+        }
+        self.turn(cx);
+    }
+
+    fn placed(&mut self, cx: &mut Context<'_, P>) {
+        self.come_or_go(cx);
+        self.turn(cx);
+    }
+
+    fn receive(&mut self, from: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
+        self.take_in_turn(from, message, cx);
+        self.turn(cx);
+    }
+
+    fn timer(&mut self, timer: Self::Timer, cx: &mut Context<'_, P>) {
+        match timer {
+            MemberTimer::Tick => self.on_tick(cx),
+            MemberTimer::Long => self.take_long(cx),
+            MemberTimer::Inside(timer) if self.leading.is_some() => {
+                self.step(cx, |inner, cx| inner.timer(timer, cx));
+            }
+            MemberTimer::Inside(_) => {}
+        }
+        self.turn(cx);
+    }
+
+    fn replay(&mut self, record: Record<P::Record>, cx: &mut Context<'_, P>) {
+        let Record::Changes(changes) = record else { unreachable!("a member logs changes") };
+        self.replay_changes(changes, cx);
+    }
+
+    fn begin_checkpoint(&self) -> Option<Cursor> {
+        self.checkpoint_of_now()
+    }
+
+    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        self.next_piece(cursor, bytes, out)
+    }
+
+    fn checkpoint_readiness(&self, cursor: &Cursor) -> Readiness {
+        self.readiness(cursor)
+    }
+
+    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, P>) -> Result<(), WireError> {
+        self.restore_piece(piece, cx)
+    }
+}
+
+impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     fn new(id: RepositoryId, settings: &Settings, rules: &Rules<P::Rules>) -> Replica<P> {
         let (group, place) = layout::place(id);
         let inner = P::Participant::new(RepositoryId(group), settings, &rules.inner);
@@ -406,63 +509,6 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         }
     }
 
-    fn start(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(MemberTimer::<InnerTimer<P>>::Tick, self.rules.tick);
-        self.wanted = layout::wanted(cx.catalog, self.group);
-        self.end_replay(cx);
-        if self.is_home(cx) {
-            self.take_place(cx);
-        }
-        self.turn(cx);
-    }
-
-    fn placed(&mut self, cx: &mut Context<'_, P>) {
-        self.come_or_go(cx);
-        self.turn(cx);
-    }
-
-    fn judge(
-        &self,
-        _from: Address,
-        sender: Sender,
-        message: &Message<P::Message>,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
-        let inner = self.inside.known_catalog(view.catalog);
-        let me = inner_address(view.me, &inner);
-        let view = View { me, catalog: &inner, settings: view.settings };
-        if self.leading.is_none() && !P::is_for_all(message) && !P::is_for_any(message) {
-            return Ok(()); // It is passed on, to a leader that judges it.
-        }
-        let sender = judge_inside::<P>(*first, message, sender, self.inner.issued(), view)?;
-        match self.leading {
-            Some(_) => self.inner.judge(*first, sender, message, view),
-            None => Ok(()),
-        }
-    }
-
-    fn issued(&self) -> Timestamp {
-        self.inner.issued()
-    }
-
-    fn receive(&mut self, from: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
-        self.take_in_turn(from, message, cx);
-        self.turn(cx);
-    }
-
-    fn timer(&mut self, timer: Self::Timer, cx: &mut Context<'_, P>) {
-        match timer {
-            MemberTimer::Tick => self.on_tick(cx),
-            MemberTimer::Long => self.take_long(cx),
-            MemberTimer::Inside(timer) if self.leading.is_some() => {
-                self.step(cx, |inner, cx| inner.timer(timer, cx));
-            }
-            MemberTimer::Inside(_) => {}
-        }
-        self.turn(cx);
-    }
-
     /// What a member logs for itself is its own.
     fn judge_record(&self, _: &Record<P::Record>, _: &Catalog) -> Result<(), Rejection> {
         Ok(())
@@ -470,27 +516,6 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
 
     fn rejections(&self) -> Option<&Rejections> {
         Some(&self.rejections)
-    }
-
-    fn replay(&mut self, record: Record<P::Record>, cx: &mut Context<'_, P>) {
-        let Record::Changes(changes) = record else { unreachable!("a member logs changes") };
-        self.replay_changes(changes, cx);
-    }
-
-    fn begin_checkpoint(&self) -> Option<Cursor> {
-        self.checkpoint_of_now()
-    }
-
-    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
-        self.next_piece(cursor, bytes, out)
-    }
-
-    fn checkpoint_readiness(&self, cursor: &Cursor) -> Readiness {
-        self.readiness(cursor)
-    }
-
-    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, P>) -> Result<(), WireError> {
-        self.restore_piece(piece, cx)
     }
 
     // A member is not itself marked, nor read from behind: who keeps it is its node alone.
@@ -518,19 +543,6 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         self.inner.end(settings);
     }
 
-    fn in_doubt(&self) -> usize {
-        let heard = self.heard.is_some_and(|heard| heard + SILENT_TICKS >= self.ticks);
-        match &self.leading {
-            Some(leading) => {
-                let others = usize::from(!self.is_as_wanted());
-                self.inner.in_doubt() + leading.waiting() + others
-            }
-            None if self.away => 0,
-            None if !self.wanted.contains(&self.place) => 0,
-            None => usize::from(!heard || !self.takes_part()),
-        }
-    }
-
     fn lag(&self) -> Option<Lag> {
         self.can_tell_lag().then(|| self.behind())
     }
@@ -552,13 +564,6 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         match self.leading {
             Some(_) => self.inner.chains(&layout::inner(catalog)),
             None => Vec::new(),
-        }
-    }
-
-    fn assert_invariants(&self) {
-        // While the state of another member comes in, piece by piece, it is of no moment.
-        if self.loading.is_none() && self.installing.is_none() {
-            self.inner.assert_invariants();
         }
     }
 }

@@ -4,8 +4,8 @@
 //! the group. What it logs stands in the log of its node, beside those of members.
 
 use muesli_core::{
-    Address, Cursor, Effect, NodeId, Protocol, Readiness, Rejection, Role, Sender, Service,
-    ServiceId, Settings, Timestamp, View, WireError,
+    Address, Cursor, Effect, LoggedRole, NodeId, Protocol, Readiness, Rejection, Role, Sender,
+    Service, ServiceId, Settings, StateMachine, Timestamp, View, WireError,
 };
 
 use crate::inside::{Context, InnerContext, Inside};
@@ -37,7 +37,7 @@ impl<P: Protocol> NodeService<P> {
                 Effect::Send { envelope, after } => self.inside.speak_after(envelope, after, cx),
                 Effect::Complete { op, result, after } => cx.complete_after(op, result, after),
                 Effect::SetTimer { timer, after, .. } => {
-                    let timer: <P::Service as Service<P>>::Timer = timers::inner(timer);
+                    let timer: <P::Service as StateMachine<P>>::Timer = timers::inner(timer);
                     cx.set_timer(timer, after);
                 }
                 Effect::Log { record, .. } => cx.log_lazily(|| Record::Service(record)),
@@ -64,27 +64,8 @@ impl<P: Protocol> NodeService<P> {
     }
 }
 
-impl<P: Protocol> Service<Grouped<P>> for NodeService<P> {
-    type Timer = <P::Service as Service<P>>::Timer;
-
-    fn new(
-        id: ServiceId,
-        node: NodeId,
-        incarnation: u32,
-        settings: &Settings,
-        rules: &Rules<P::Rules>,
-    ) -> NodeService<P> {
-        let inner = P::Service::new(id, node, incarnation, settings, &rules.inner);
-        NodeService { inner, role: Role::Service(id), inside: Inside::new() }
-    }
-
-    fn start(&mut self, cx: &mut Context<'_, P>) {
-        self.run(cx, |inner, cx| inner.start(cx));
-    }
-
-    fn placed(&mut self, cx: &mut Context<'_, P>) {
-        self.run(cx, |inner, cx| inner.placed(cx));
-    }
+impl<P: Protocol> StateMachine<Grouped<P>> for NodeService<P> {
+    type Timer = <P::Service as StateMachine<P>>::Timer;
 
     fn judge(
         &self,
@@ -100,6 +81,32 @@ impl<P: Protocol> Service<Grouped<P>> for NodeService<P> {
         self.inner.issued()
     }
 
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, cx| inner.linked(node, cx));
+    }
+
+    fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, cx| inner.unlinked(node, cx));
+    }
+
+    fn unfinished(&self) -> usize {
+        self.inner.unfinished()
+    }
+
+    fn assert_invariants(&self) {
+        self.inner.assert_invariants();
+    }
+}
+
+impl<P: Protocol> LoggedRole<Grouped<P>> for NodeService<P> {
+    fn start(&mut self, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, cx| inner.start(cx));
+    }
+
+    fn placed(&mut self, cx: &mut Context<'_, P>) {
+        self.run(cx, |inner, cx| inner.placed(cx));
+    }
+
     fn receive(&mut self, _: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
         if let Message::Inside { from, message, .. } = message
             && layout::is_inner(from, cx.catalog)
@@ -110,14 +117,6 @@ impl<P: Protocol> Service<Grouped<P>> for NodeService<P> {
 
     fn timer(&mut self, timer: Self::Timer, cx: &mut Context<'_, P>) {
         self.run(cx, |inner, cx| inner.timer(timer, cx));
-    }
-
-    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
-        self.run(cx, |inner, cx| inner.linked(node, cx));
-    }
-
-    fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
-        self.run(cx, |inner, cx| inner.unlinked(node, cx));
     }
 
     fn replay(&mut self, record: Record<P::Record>, cx: &mut Context<'_, P>) {
@@ -144,12 +143,17 @@ impl<P: Protocol> Service<Grouped<P>> for NodeService<P> {
         let positions = cx.effects.positions.clone();
         self.inside.run_at(self.role, positions, cx, |cx| inner.restore(piece, cx)).0
     }
+}
 
-    fn unfinished(&self) -> usize {
-        self.inner.unfinished()
-    }
-
-    fn assert_invariants(&self) {
-        self.inner.assert_invariants();
+impl<P: Protocol> Service<Grouped<P>> for NodeService<P> {
+    fn new(
+        id: ServiceId,
+        node: NodeId,
+        incarnation: u32,
+        settings: &Settings,
+        rules: &Rules<P::Rules>,
+    ) -> NodeService<P> {
+        let inner = P::Service::new(id, node, incarnation, settings, &rules.inner);
+        NodeService { inner, role: Role::Service(id), inside: Inside::new() }
     }
 }

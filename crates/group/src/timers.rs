@@ -1,6 +1,6 @@
 //! The timers of a member: its own, and those of the participant inside.
 
-use muesli_core::{Participant, Protocol, Timer};
+use muesli_core::{Protocol, StateMachine, Timer};
 
 /// A timer of a member whose participant has timers `T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl<T: Timer> Timer for MemberTimer<T> {
 }
 
 /// The timers of the participant of a protocol inside.
-pub(crate) type InnerTimer<P> = <<P as Protocol>::Participant as Participant<P>>::Timer;
+pub(crate) type InnerTimer<P> = <<P as Protocol>::Participant as StateMachine<P>>::Timer;
 
 /// The timer of this number, which a role of the protocol inside has set.
 pub(crate) fn inner<T: Timer>(number: u32) -> T {

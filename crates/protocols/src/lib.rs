@@ -16,6 +16,7 @@
 
 use muesli_core::Protocol;
 
+mod acknowledgements;
 pub mod bumper;
 pub mod doubts;
 pub mod gmu;
@@ -27,6 +28,7 @@ pub mod score;
 mod sizes;
 pub mod two_phase;
 pub mod two_phase_commit;
+mod unknown_outcomes;
 
 /// What is done with a protocol that was chosen by name, whichever it is.
 pub trait Choice {

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, RwLock};
 
-use muesli_core::{AnyProtocol, Nanos, Participant, Protocol, RepositoryId, Settings, Typed};
+use muesli_core::{
+    AnyProtocol, LoggedRole as _, Nanos, Participant, Protocol, RepositoryId, Settings, Typed,
+};
 use muesli_group::{Grouped, Limits, Rules};
 use muesli_protocols::{Choice, NAMES, canonical_name, choose};
 use thiserror::Error;

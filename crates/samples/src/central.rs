@@ -16,9 +16,9 @@
 use std::collections::BTreeMap;
 
 use muesli_core::{
-    Abort, Address, Catalog, Context, Decision, Isolation, NoTimer, NodeId, Participant, Protocol,
-    Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
-    wire_enum, wire_struct,
+    Abort, Address, Catalog, Context, Decision, Isolation, LoggedRole, NoTimer, NodeId,
+    Participant, Protocol, Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId,
+    StateMachine, Timestamp, TxnId, View, wire_enum, wire_struct,
 };
 
 use crate::client::{AskingClient, AsksOne, KnownEnd, Outcomes, Question, Reads, Tell, Writes};
@@ -165,18 +165,25 @@ impl Centre {
     }
 }
 
-impl Participant<Central> for Centre {
+impl StateMachine<Central> for Centre {
     type Timer = NoTimer;
 
-    muesli_core::participant_without_checkpoints!(Central);
-    muesli_core::participant_without_doubts!(Central);
-    muesli_core::participant_kept_by_one_node!(Central);
+    fn unfinished(&self) -> usize {
+        0
+    }
+
+    muesli_core::role_without_links!(Central);
     muesli_core::role_without_judgement!(Central);
 
-    fn new(_: RepositoryId, _: &Settings, rules: &Rules) -> Centre {
-        let (keys, outcomes) = Default::default();
-        Centre { rules: *rules, keys, last: Timestamp::ZERO, outcomes }
+    fn assert_invariants(&self) {
+        let newest = self.keys.values().map(|(at, _)| *at).max();
+        assert!(newest.is_none_or(|newest| newest <= self.last), "no key is newer than the last");
     }
+}
+
+impl LoggedRole<Central> for Centre {
+    muesli_core::role_without_checkpoints!(Central);
+    muesli_core::role_that_stays!(Central);
 
     fn start(&mut self, _: &mut Context<'_, Central>) {}
 
@@ -206,10 +213,16 @@ impl Participant<Central> for Centre {
     fn replay(&mut self, record: Record, _: &mut Context<'_, Central>) {
         self.apply(record);
     }
+}
 
-    fn assert_invariants(&self) {
-        let newest = self.keys.values().map(|(at, _)| *at).max();
-        assert!(newest.is_none_or(|newest| newest <= self.last), "no key is newer than the last");
+impl Participant<Central> for Centre {
+    muesli_core::participant_without_marks!(Central);
+    muesli_core::participant_without_readers!(Central);
+    muesli_core::participant_kept_by_one_node!();
+
+    fn new(_: RepositoryId, _: &Settings, rules: &Rules) -> Centre {
+        let (keys, outcomes) = Default::default();
+        Centre { rules: *rules, keys, last: Timestamp::ZERO, outcomes }
     }
 
     fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {

@@ -15,7 +15,7 @@ use muesli_core::recorder::{Recorder, Status};
 use muesli_core::{
     Address, Answer, Catalog, Committed, Context, Coordinator, Decision, Failure, Here, NodeId,
     OpId, Operation, Protocol, Put, Rejection, RepositoryId, Role, Sender, SmallBytes, SpaceId,
-    Step, Timestamp, Txn, TxnId, View, timers, wire_enum,
+    StateMachine, Step, Timestamp, Txn, TxnId, View, timers, wire_enum,
 };
 
 /// What a transaction read: each key with its version.
@@ -239,13 +239,32 @@ impl<P: AsksOne> AskingClient<P> {
     }
 }
 
-impl<P: AsksOne> Coordinator<P> for AskingClient<P> {
+impl<P: AsksOne> StateMachine<P> for AskingClient<P> {
     type Timer = ClientTimer;
 
-    muesli_core::coordinator_without_peeks!(P);
-    muesli_core::coordinator_without_neighbours!(P);
-    muesli_core::coordinator_without_memory!();
+    muesli_core::role_without_links!(P);
     muesli_core::role_without_judgement!(P);
+
+    fn unfinished(&self) -> usize {
+        self.open.len() + self.commits.len()
+    }
+
+    fn assert_invariants(&self) {
+        let last = self.commits.keys().next_back();
+        assert!(last.is_none_or(|last| *last <= self.sequence), "a commit has a number given out");
+        let asked = self.reads.keys().next_back();
+        assert!(asked.is_none_or(|op| *op <= self.ops), "a question has a number given out");
+        for AskedRead { op, at, .. } in self.reads.values() {
+            let get = self.gets.get(op).expect("somebody waits for a key that was asked for");
+            assert!(*at < get.values.len() && get.missing > 0, "there is room for its value");
+        }
+    }
+}
+
+impl<P: AsksOne> Coordinator<P> for AskingClient<P> {
+    muesli_core::coordinator_without_peeks!(P);
+    muesli_core::coordinator_without_sessions!(P);
+    muesli_core::coordinator_without_memory!();
 
     fn new(node: NodeId, incarnation: u32, _: &P::Rules) -> AskingClient<P> {
         let (open, reads, gets, commits) = Default::default();
@@ -339,21 +358,6 @@ impl<P: AsksOne> Coordinator<P> for AskingClient<P> {
     fn record_running(&self, recorder: &mut Recorder) {
         for (sequence, (_, open)) in &self.commits {
             open.record(self.id(*sequence), Status::Unknown, (None, None), recorder);
-        }
-    }
-
-    fn unfinished(&self) -> usize {
-        self.open.len() + self.commits.len()
-    }
-
-    fn assert_invariants(&self) {
-        let last = self.commits.keys().next_back();
-        assert!(last.is_none_or(|last| *last <= self.sequence), "a commit has a number given out");
-        let asked = self.reads.keys().next_back();
-        assert!(asked.is_none_or(|op| *op <= self.ops), "a question has a number given out");
-        for AskedRead { op, at, .. } in self.reads.values() {
-            let get = self.gets.get(op).expect("somebody waits for a key that was asked for");
-            assert!(*at < get.values.len() && get.missing > 0, "there is room for its value");
         }
     }
 }

@@ -1,25 +1,19 @@
 //! The state machine that runs transactions.
 
-use std::fmt::Debug;
-
-use super::{Context, Here, Operation, Protocol, Step};
+use super::{Context, Here, Operation, Protocol, StateMachine, Step};
 use crate::bytes::SmallBytes;
-use crate::ids::{NodeId, SpaceId, Timestamp, Txn, TxnId};
-use crate::judgement::{Rejection, Sender, View};
+use crate::ids::{NodeId, SpaceId, Txn, TxnId};
 use crate::outcome::Outcome;
 use crate::recorder::Recorder;
 use crate::roles::Address;
 use crate::time::Nanos;
-use crate::timers::Timer;
 
 /// The state machine that runs transactions on behalf of clients.
 ///
 /// Operations of one transaction may overlap (several gets in flight); commit and abort come last.
 /// An operation on a transaction that has ended answers
 /// [`Failure::Ended`](crate::outcome::Failure::Ended).
-pub trait Coordinator<P: Protocol>: Clone + Debug {
-    /// The timers that it sets.
-    type Timer: Timer;
+pub trait Coordinator<P: Protocol>: StateMachine<P> + Clone {
     /// A coordinator at `node`, in its life number `incarnation`.
     fn new(node: NodeId, incarnation: u32, rules: &P::Rules) -> Self;
     /// Called once, before anything else: sets the timers that the role lives by.
@@ -39,19 +33,6 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
         cx: &mut Context<'_, P>,
         out: &mut [Option<SmallBytes>],
     ) -> bool;
-    /// Whether a message agrees with what is known here.
-    ///
-    /// # Errors
-    /// It does not, and is to be left out.
-    fn judge(
-        &self,
-        from: Address,
-        sender: Sender,
-        message: &P::Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection>;
-    /// The largest timestamp that members are known here to have issued.
-    fn issued(&self) -> Timestamp;
     /// The transactions that take operations: begun, and neither committing nor over.
     fn open_transactions(&self) -> Vec<Txn>;
     /// A message for this coordinator.
@@ -66,15 +47,8 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     fn timer(&mut self, timer: Self::Timer, here: Here<'_, P>, cx: &mut Context<'_, P>);
     /// Writes the transactions that have not ended into the history, when the node stops.
     fn record_running(&self, recorder: &mut Recorder);
-    /// How many transactions have not ended: running, or committed and not yet known to be so
-    /// everywhere.
-    fn unfinished(&self) -> usize;
     /// Who is known to hold old versions back, and since when, as far as that is known.
     fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)>;
-    /// A link to another node is there from now on: whatever was sent to it before may be lost.
-    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>);
-    /// The link to another node is gone.
-    fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_, P>);
     /// The node ends in an orderly way, and nothing is open: says to repositories elsewhere what
     /// they need not keep for it any more.
     fn leave(&mut self, cx: &mut Context<'_, P>);
@@ -88,11 +62,4 @@ pub trait Coordinator<P: Protocol>: Clone + Debug {
     /// [`Failure::Unknown`](crate::outcome::Failure::Unknown). A protocol
     /// that never says so need not offer it.
     fn outcome(&self, txn: TxnId) -> Outcome;
-    /// Checks what this role says of its own state: that counts match, that what is sorted is, that
-    /// nothing is both open and over. It may look at all that there is; transcripts and
-    /// explorations call it after each step, searches now and then, and nothing else does.
-    ///
-    /// # Panics
-    /// Something of that does not hold: a fault of the protocol's code.
-    fn assert_invariants(&self);
 }

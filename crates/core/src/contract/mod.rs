@@ -1,8 +1,9 @@
 //! The contract between protocols and drivers.
 //!
 //! A [`Protocol`] is a set of state machines: a [`Coordinator`] that runs transactions for clients,
-//! a [`Participant`] per repository, and the [services](Service) that it adds. All are functions of
-//! their inputs: [operations](Operation), messages, timers. What they want done they append to the
+//! a [`Participant`] per repository, and the [services](Service) that it adds. What all have is the
+//! [`StateMachine`], and what those have that log is the [`LoggedRole`]. All are functions of their
+//! inputs: [operations](Operation), messages, timers. What they want done they append to the
 //! [`Context`](Context)'s effects.
 //!
 //! What a client asks is a value, an [`Operation`], and so is what it is told, an [`Answer`]: on
@@ -21,6 +22,7 @@ mod here;
 mod operation;
 mod participant;
 mod service;
+mod state_machine;
 mod without;
 
 pub use context::Context;
@@ -31,6 +33,7 @@ pub use here::Here;
 pub use operation::{Answer, Operation, Put, Step};
 pub use participant::Participant;
 pub use service::{NoService, Service};
+pub use state_machine::{LoggedRole, StateMachine};
 
 use std::fmt::Debug;
 

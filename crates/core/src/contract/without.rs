@@ -3,7 +3,7 @@
 //! The contract has no defaults: a role that forgot something would be wrong silently. One that
 //! does without says so by a line of its own.
 
-/// Inside an `impl` of any role: links that come and go change nothing.
+/// Inside an `impl StateMachine<$protocol>`: links that come and go change nothing.
 #[macro_export]
 macro_rules! role_without_links {
     ($protocol:ty) => {
@@ -13,13 +13,11 @@ macro_rules! role_without_links {
     };
 }
 
-/// Inside an `impl Coordinator<$protocol>`: links that come and go change nothing, nothing is to be
-/// told as the node leaves, and no session brings or takes what it has seen elsewhere.
+/// Inside an `impl Coordinator<$protocol>`: nothing is to be told as the node leaves, and no session
+/// brings or takes what it has seen elsewhere.
 #[macro_export]
-macro_rules! coordinator_without_neighbours {
+macro_rules! coordinator_without_sessions {
     ($protocol:ty) => {
-        $crate::role_without_links!($protocol);
-
         fn leave(&mut self, _: &mut $crate::Context<'_, $protocol>) {}
 
         fn past(&self) -> Option<$crate::SmallBytes> {
@@ -48,8 +46,8 @@ macro_rules! coordinator_without_peeks {
     };
 }
 
-/// Inside an `impl` of any role: whatever the protocol's own judgement lets through is taken, and
-/// no timestamps are issued here.
+/// Inside an `impl StateMachine<$protocol>`: whatever the protocol's own judgement lets through is
+/// taken, and no timestamps are issued here.
 #[macro_export]
 macro_rules! role_without_judgement {
     ($protocol:ty) => {
@@ -69,13 +67,22 @@ macro_rules! role_without_judgement {
     };
 }
 
-/// Inside an `impl Participant<$protocol>`: it has no checkpoints, so that a node keeps its whole
-/// log, and returns to no mark.
+/// Inside an `impl LoggedRole<$protocol>`: it has no checkpoints, so that a node keeps its whole
+/// log.
 #[macro_export]
-macro_rules! participant_without_checkpoints {
+macro_rules! role_without_checkpoints {
     ($protocol:ty) => {
+        $crate::role_with_empty_checkpoints!($protocol, None, $crate::Readiness::Void);
+    };
+}
+
+/// Inside an `impl LoggedRole<$protocol>`: how its checkpoints begin and end; they have no pieces.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! role_with_empty_checkpoints {
+    ($protocol:ty, $begun:expr, $readiness:expr) => {
         fn begin_checkpoint(&self) -> Option<$crate::Cursor> {
-            None
+            $begun
         }
 
         fn checkpoint_piece(&self, _: &mut $crate::Cursor, _: usize, _: &mut Vec<u8>) -> bool {
@@ -83,7 +90,7 @@ macro_rules! participant_without_checkpoints {
         }
 
         fn checkpoint_readiness(&self, _: &$crate::Cursor) -> $crate::Readiness {
-            $crate::Readiness::Void
+            $readiness
         }
 
         fn restore(
@@ -91,13 +98,15 @@ macro_rules! participant_without_checkpoints {
             _: &[u8],
             _: &mut $crate::Context<'_, $protocol>,
         ) -> Result<(), $crate::WireError> {
-            Err($crate::WireError::Variant {
-                what: "piece: the protocol has none",
-                at: 0,
-                found: 0,
-            })
+            Err($crate::WireError::Variant { what: "piece: the role has none", at: 0, found: 0 })
         }
+    };
+}
 
+/// Inside an `impl Participant<$protocol>`: it returns to no mark.
+#[macro_export]
+macro_rules! participant_without_marks {
+    ($protocol:ty) => {
         fn mark(&mut self) -> Option<std::collections::VecDeque<Vec<u8>>> {
             None
         }
@@ -115,9 +124,10 @@ macro_rules! participant_without_checkpoints {
     };
 }
 
-/// Inside an `impl Service<$protocol>`: it logs nothing, and begins every life with nothing.
+/// Inside an `impl LoggedRole<$protocol>`: it logs nothing, and begins every incarnation with
+/// nothing.
 #[macro_export]
-macro_rules! service_without_records {
+macro_rules! role_without_records {
     ($protocol:ty) => {
         fn replay(
             &mut self,
@@ -126,25 +136,11 @@ macro_rules! service_without_records {
         ) {
         }
 
-        fn begin_checkpoint(&self) -> Option<$crate::Cursor> {
-            Some($crate::Cursor::default())
-        }
-
-        fn checkpoint_piece(&self, _: &mut $crate::Cursor, _: usize, _: &mut Vec<u8>) -> bool {
-            false
-        }
-
-        fn checkpoint_readiness(&self, _: &$crate::Cursor) -> $crate::Readiness {
+        $crate::role_with_empty_checkpoints!(
+            $protocol,
+            Some($crate::Cursor::default()),
             $crate::Readiness::Ready
-        }
-
-        fn restore(
-            &mut self,
-            _: &[u8],
-            _: &mut $crate::Context<'_, $protocol>,
-        ) -> Result<(), $crate::WireError> {
-            Err($crate::WireError::Variant { what: "piece: the service has none", at: 0, found: 0 })
-        }
+        );
     };
 }
 
@@ -210,10 +206,10 @@ macro_rules! coordinator_without_memory {
     };
 }
 
-/// Inside an `impl Participant<$protocol>`: nothing of it is ever in doubt, it answers nothing from
-/// behind, reports nothing of memory, and takes any record.
+/// Inside an `impl Participant<$protocol>`: it answers no readers from behind, reports nothing of
+/// memory, and takes any record.
 #[macro_export]
-macro_rules! participant_without_doubts {
+macro_rules! participant_without_readers {
     ($protocol:ty) => {
         fn judge_record(
             &self,
@@ -232,10 +228,6 @@ macro_rules! participant_without_doubts {
         }
 
         fn end(&mut self, _: &$crate::Settings) {}
-
-        fn in_doubt(&self) -> usize {
-            0
-        }
     };
 }
 
@@ -255,15 +247,19 @@ macro_rules! protocol_without_services {
     };
 }
 
-/// Inside an `impl Participant<$protocol>`: one node keeps it, whatever moves, and it judges no
-/// records of others. A group may keep it all the same, whose members do this for it.
+/// Inside an `impl LoggedRole<$protocol>`: whatever moves, it stays as it is.
+#[macro_export]
+macro_rules! role_that_stays {
+    ($protocol:ty) => {
+        fn placed(&mut self, _: &mut $crate::Context<'_, $protocol>) {}
+    };
+}
+
+/// Inside an `impl Participant`: one node keeps it, and it judges no records of others. A group may
+/// keep it all the same, whose members do this for it.
 #[macro_export]
 macro_rules! participant_kept_by_one_node {
-    ($protocol:ty) => {
-        $crate::role_without_links!($protocol);
-
-        fn placed(&mut self, _: &mut $crate::Context<'_, $protocol>) {}
-
+    () => {
         fn rejections(&self) -> Option<&$crate::Rejections> {
             None
         }

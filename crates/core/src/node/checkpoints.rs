@@ -1,8 +1,8 @@
 //! Records and checkpoints of a node's roles: what it was in its earlier life.
 
-use super::{Node, context};
+use super::{Node, context, find, find_mut, logged_role};
 use crate::checkpoint::{Checkpoint, Cursor, Readiness};
-use crate::contract::{Context, Effects, Participant, Protocol, Service};
+use crate::contract::{Context, Effects, LoggedRole, Protocol};
 use crate::roles::{Address, Role};
 use crate::wire::{Reader, Wire, WireError};
 
@@ -12,21 +12,7 @@ impl<P: Protocol> Node<P> {
     pub fn replay(&mut self, role: impl Into<Role>, record: P::Record, effects: &mut Effects<P>) {
         let role = role.into();
         let mut cx = context!(self, role, effects);
-        match role {
-            Role::Coordinator => {}
-            Role::Repository(repository) => {
-                let found = self.participants.iter_mut().find(|(id, _)| *id == repository);
-                if let Some((_, participant)) = found {
-                    participant.replay(record, &mut cx);
-                }
-            }
-            Role::Service(service) => {
-                let found = self.services.iter_mut().find(|(id, _)| *id == service);
-                if let Some((_, service)) = found {
-                    service.replay(record, &mut cx);
-                }
-            }
-        }
+        logged_role!(&mut self, role, |it| it.replay(record, &mut cx));
     }
 
     /// Begins a checkpoint of what this node's roles are after everything logged so far. `None`:
@@ -57,27 +43,14 @@ impl<P: Protocol> Node<P> {
         let start = out.len();
         while let Some((role, cursor)) = checkpoint.roles.first_mut() {
             role.encode(out);
-            if self.role_piece(*role, cursor, bytes, out) {
+            let more = logged_role!(&self, *role, |it| it.checkpoint_piece(cursor, bytes, out));
+            if more == Some(true) {
                 return true;
             }
             out.truncate(start);
             checkpoint.complete.push(checkpoint.roles.remove(0));
         }
         false
-    }
-
-    fn role_piece(&self, role: Role, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
-        match role {
-            Role::Coordinator => false,
-            Role::Repository(repository) => {
-                let found = self.participants.iter().find(|(id, _)| *id == repository);
-                found.is_some_and(|(_, it)| it.checkpoint_piece(cursor, bytes, out))
-            }
-            Role::Service(service) => {
-                let found = self.services.iter().find(|(id, _)| *id == service);
-                found.is_some_and(|(_, it)| it.checkpoint_piece(cursor, bytes, out))
-            }
-        }
     }
 
     /// Whether a checkpoint all of whose pieces were taken may be published. Once it is ready,
@@ -91,16 +64,9 @@ impl<P: Protocol> Node<P> {
         if checkpoint.needs.is_some() {
             return Readiness::Ready;
         }
-        let readiness = |(role, cursor): &(Role, Cursor)| match role {
-            Role::Coordinator => Readiness::Void,
-            Role::Repository(repository) => {
-                let found = self.participants.iter().find(|(id, _)| id == repository);
-                found.map_or(Readiness::Void, |(_, it)| it.checkpoint_readiness(cursor))
-            }
-            Role::Service(service) => {
-                let found = self.services.iter().find(|(id, _)| id == service);
-                found.map_or(Readiness::Void, |(_, it)| it.checkpoint_readiness(cursor))
-            }
+        let readiness = |(role, cursor): &(Role, Cursor)| {
+            logged_role!(&self, *role, |it| it.checkpoint_readiness(cursor))
+                .unwrap_or(Readiness::Void)
         };
         let each: Vec<_> = checkpoint.complete.iter().map(readiness).collect();
         if each.contains(&Readiness::Void) {
@@ -122,18 +88,7 @@ impl<P: Protocol> Node<P> {
         let mut input = Reader::new(piece);
         let role = Role::decode(&mut input)?;
         let mut cx = context!(self, role, effects);
-        match role {
-            Role::Coordinator => Ok(()),
-            Role::Repository(repository) => {
-                let found = self.participants.iter_mut().find(|(id, _)| *id == repository);
-                let Some((_, participant)) = found else { return Ok(()) };
-                participant.restore(input.take(input.left())?, &mut cx)
-            }
-            Role::Service(service) => {
-                let found = self.services.iter_mut().find(|(id, _)| *id == service);
-                let Some((_, service)) = found else { return Ok(()) };
-                service.restore(input.take(input.left())?, &mut cx)
-            }
-        }
+        let piece = input.take(input.left())?;
+        logged_role!(&mut self, role, |it| it.restore(piece, &mut cx)).unwrap_or(Ok(()))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Node;
 use crate::bytes::SmallBytes;
-use crate::contract::{Coordinator, Participant, Protocol, Service};
+use crate::contract::{Coordinator, Participant, Protocol, StateMachine};
 use crate::ids::{RepositoryId, SpaceId, Timestamp, TxnId};
 use crate::lag::Lag;
 use crate::outcome::{Doubt, Outcome};
@@ -27,8 +27,8 @@ impl<P: Protocol> Node<P> {
     /// Transactions whose end is not yet known everywhere: at the coordinator, and in doubt at
     /// the participants and services.
     pub fn unfinished(&self) -> (usize, usize) {
-        let in_doubt = self.participants.iter().map(|(_, participant)| participant.in_doubt());
-        let in_services = self.services.iter().map(|(_, service)| service.unfinished());
+        let in_doubt = self.participants.iter().map(|(_, it)| it.unfinished());
+        let in_services = self.services.iter().map(|(_, it)| it.unfinished());
         (self.coordinator.unfinished(), in_doubt.chain(in_services).sum())
     }
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::contract::{
-    Context, Coordinator, Effect, Effects, Envelope, Here, Operation, Participant, Protocol,
-    Service, Step,
+    Context, Coordinator, Effect, Effects, Envelope, Here, LoggedRole, Operation, Participant,
+    Protocol, Service, StateMachine, Step,
 };
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn};
 use crate::judgement::{Rejection, Rejections, Sender, View, ensure};
@@ -68,7 +68,50 @@ macro_rules! context {
     };
 }
 
-use context;
+/// What a logged role does, if it lives here: `$then` with it as `$it`. `None`: it does not, or is
+/// the coordinator, which logs nothing and is given the participants besides.
+macro_rules! logged_role {
+    (&mut $node:ident, $role:expr, |$it:ident| $then:expr) => {
+        match $role {
+            Role::Coordinator => None,
+            Role::Repository(id) => find_mut(&mut $node.participants, id).map(|$it| $then),
+            Role::Service(id) => find_mut(&mut $node.services, id).map(|$it| $then),
+        }
+    };
+    (&$node:ident, $role:expr, |$it:ident| $then:expr) => {
+        match $role {
+            Role::Coordinator => None,
+            Role::Repository(id) => find(&$node.participants, id).map(|$it| $then),
+            Role::Service(id) => find(&$node.services, id).map(|$it| $then),
+        }
+    };
+}
+
+/// What each logged role does: participants in their order, then services.
+macro_rules! each_logged_role {
+    ($node:ident, $effects:ident, |$it:ident, $cx:ident| $then:expr) => {
+        for (id, $it) in &mut $node.participants {
+            let $cx = &mut context!($node, Role::Repository(*id), $effects);
+            $then;
+        }
+        for (id, $it) in &mut $node.services {
+            let $cx = &mut context!($node, Role::Service(*id), $effects);
+            $then;
+        }
+    };
+}
+
+use {context, logged_role};
+
+/// The role of this id in a list, to be looked at.
+fn find<I: PartialEq, R>(roles: &[(I, R)], wanted: I) -> Option<&R> {
+    roles.iter().find(|(id, _)| *id == wanted).map(|(_, found)| found)
+}
+
+/// The role of this id in a list, to be changed.
+fn find_mut<I: PartialEq, R>(roles: &mut [(I, R)], wanted: I) -> Option<&mut R> {
+    roles.iter_mut().find(|(id, _)| *id == wanted).map(|(_, found)| found)
+}
 
 /// The timer of this number, which its role has set.
 fn timer_of<T: Timer>(number: u32) -> T {
@@ -112,8 +155,8 @@ impl<P: Protocol> Node<P> {
     /// Something of that does not hold.
     pub fn assert_invariants(&self) {
         self.coordinator.assert_invariants();
-        self.participants.iter().for_each(|(_, participant)| participant.assert_invariants());
-        self.services.iter().for_each(|(_, service)| service.assert_invariants());
+        self.participants.iter().for_each(|(_, it)| it.assert_invariants());
+        self.services.iter().for_each(|(_, it)| it.assert_invariants());
     }
 
     /// Who this is.
@@ -139,12 +182,7 @@ impl<P: Protocol> Node<P> {
 
     /// Starts the roles: participants, services, and then the coordinator.
     pub fn start(&mut self, effects: &mut Effects<P>) {
-        for (repository, participant) in &mut self.participants {
-            participant.start(&mut context!(self, Role::Repository(*repository), effects));
-        }
-        for (id, service) in &mut self.services {
-            service.start(&mut context!(self, Role::Service(*id), effects));
-        }
+        each_logged_role!(self, effects, |it, cx| it.start(cx));
         let before = effects.list.len();
         let mut cx = context!(self, Role::Coordinator, effects);
         self.coordinator.start(Here::new(&mut self.participants), &mut cx);
@@ -196,12 +234,7 @@ impl<P: Protocol> Node<P> {
     pub fn linked(&mut self, node: NodeId, effects: &mut Effects<P>) {
         let before = effects.list.len();
         self.coordinator.linked(node, &mut context!(self, Role::Coordinator, effects));
-        for (id, participant) in &mut self.participants {
-            participant.linked(node, &mut context!(self, Role::Repository(*id), effects));
-        }
-        for (id, service) in &mut self.services {
-            service.linked(node, &mut context!(self, Role::Service(*id), effects));
-        }
+        each_logged_role!(self, effects, |it, cx| it.linked(node, cx));
         self.deliver_local(effects, before);
     }
 
@@ -209,12 +242,7 @@ impl<P: Protocol> Node<P> {
     pub fn unlinked(&mut self, node: NodeId, effects: &mut Effects<P>) {
         let before = effects.list.len();
         self.coordinator.unlinked(node, &mut context!(self, Role::Coordinator, effects));
-        for (id, participant) in &mut self.participants {
-            participant.unlinked(node, &mut context!(self, Role::Repository(*id), effects));
-        }
-        for (id, service) in &mut self.services {
-            service.unlinked(node, &mut context!(self, Role::Service(*id), effects));
-        }
+        each_logged_role!(self, effects, |it, cx| it.unlinked(node, cx));
         self.deliver_local(effects, before);
     }
 
@@ -313,16 +341,8 @@ impl<P: Protocol> Node<P> {
         P::judge(message, *from, sender, view)?;
         match to.role {
             Role::Coordinator => self.coordinator.judge(*from, sender, message, view),
-            Role::Repository(repository) => {
-                let found = self.participants.iter().find(|(id, _)| *id == repository);
-                let (_, participant) = found.ok_or(Rejection::Role)?;
-                participant.judge(*from, sender, message, view)
-            }
-            Role::Service(service) => {
-                let found = self.services.iter().find(|(id, _)| *id == service);
-                let (_, service) = found.ok_or(Rejection::Role)?;
-                service.judge(*from, sender, message, view)
-            }
+            role => logged_role!(&self, role, |it| it.judge(*from, sender, message, view))
+                .unwrap_or(Err(Rejection::Role)),
         }
     }
 
@@ -368,17 +388,8 @@ impl<P: Protocol> Node<P> {
                 let here = Here::new(&mut self.participants);
                 self.coordinator.timer(timer_of(timer), here, &mut cx);
             }
-            Role::Repository(repository) => {
-                let found = self.participants.iter_mut().find(|(id, _)| *id == repository);
-                if let Some((_, participant)) = found {
-                    participant.timer(timer_of(timer), &mut cx);
-                }
-            }
-            Role::Service(service) => {
-                let found = self.services.iter_mut().find(|(id, _)| *id == service);
-                if let Some((_, service)) = found {
-                    service.timer(timer_of(timer), &mut cx);
-                }
+            role => {
+                logged_role!(&mut self, role, |it| it.timer(timer_of(timer), &mut cx));
             }
         }
         self.deliver_local(effects, before);
@@ -392,17 +403,8 @@ impl<P: Protocol> Node<P> {
                 let here = Here::new(&mut self.participants);
                 self.coordinator.receive(from, message, here, &mut cx);
             }
-            Role::Repository(repository) => {
-                let found = self.participants.iter_mut().find(|(id, _)| *id == repository);
-                if let Some((_, participant)) = found {
-                    participant.receive(from, message, &mut cx);
-                }
-            }
-            Role::Service(service) => {
-                let found = self.services.iter_mut().find(|(id, _)| *id == service);
-                if let Some((_, service)) = found {
-                    service.receive(from, message, &mut cx);
-                }
+            role => {
+                logged_role!(&mut self, role, |it| it.receive(from, message, &mut cx));
             }
         }
     }

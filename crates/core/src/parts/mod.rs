@@ -6,6 +6,7 @@
 //! * [`claims`]: locks on whole footprints, of the few whose fate is not known yet.
 //! * [`standing`]: the same of those who stand in a queue: who may pass whom.
 //! * [`locator`]: where things are: static, by owners with epochs, by hints.
+//! * [`migration`]: a partition on its way from one repository to another.
 //! * [`locks`]: lock words kept inside store entries, range locks, and owners.
 //! * [`commit_queue`]: transactions ordered by timestamp, popped when ready and first.
 //! * [`clock`]: the scalar clock of a repository.
@@ -25,6 +26,7 @@ mod footprints;
 pub mod listed;
 pub mod locator;
 pub mod locks;
+pub mod migration;
 pub mod spaces;
 mod transactions;
 pub mod versions;

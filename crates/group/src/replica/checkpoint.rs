@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use muesli_core::wire::{Wire, WireError};
-use muesli_core::{Cursor, Participant, Protocol, Readiness};
+use muesli_core::{Cursor, LoggedRole, Protocol, Readiness};
 
 use super::Replica;
 use crate::agreement::entry::Entry;

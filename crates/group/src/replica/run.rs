@@ -1,7 +1,7 @@
 //! A member's participant: it works where the member leads, and replays where it follows.
 
 use muesli_core::wire::Wire;
-use muesli_core::{Effect, LogPosition, Participant, Protocol, RolePositions};
+use muesli_core::{Effect, LogPosition, LoggedRole, Participant, Protocol, RolePositions};
 
 use super::{LEFT_OUT, Replica};
 use crate::agreement::configuration::MARK;

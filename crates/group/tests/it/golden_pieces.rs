@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use muesli_core::wire::{Wire, WireError};
 use muesli_core::{
-    Address, Catalog, Context, Effects, NodeId, Participant, Protocol, RepositoryId, Settings,
-    SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId, formats,
+    Address, Catalog, Context, Effects, LoggedRole as _, NodeId, Participant, Protocol,
+    RepositoryId, Settings, SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId, formats,
 };
 use muesli_group::agreement::ballot::Ballot;
 use muesli_group::agreement::configuration::Configuration;

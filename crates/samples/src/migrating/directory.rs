@@ -1,7 +1,9 @@
 //! The directory of owners, a service beside repository 0.
 
 use muesli_core::parts::locator::{Locator, OwnerDirectory};
-use muesli_core::{Address, Context, NoTimer, NodeId, Role, Service, ServiceId, Settings};
+use muesli_core::{
+    Address, Context, LoggedRole, NoTimer, NodeId, Role, Service, ServiceId, Settings, StateMachine,
+};
 
 use super::{Key, Message, Migrating, Rules};
 
@@ -11,16 +13,23 @@ pub struct OwnersOfAll {
     owners: OwnerDirectory<Key>,
 }
 
-impl Service<Migrating> for OwnersOfAll {
+impl StateMachine<Migrating> for OwnersOfAll {
     type Timer = NoTimer;
 
     muesli_core::role_without_links!(Migrating);
     muesli_core::role_without_judgement!(Migrating);
-    muesli_core::service_without_records!(Migrating);
 
-    fn new(_: ServiceId, _: NodeId, _: u32, _: &Settings, _: &Rules) -> OwnersOfAll {
-        OwnersOfAll::default()
+    fn unfinished(&self) -> usize {
+        0
     }
+
+    fn assert_invariants(&self) {
+        self.owners.assert_invariants();
+    }
+}
+
+impl LoggedRole<Migrating> for OwnersOfAll {
+    muesli_core::role_without_records!(Migrating);
 
     fn start(&mut self, _: &mut Context<'_, Migrating>) {}
 
@@ -43,12 +52,10 @@ impl Service<Migrating> for OwnersOfAll {
     fn timer(&mut self, timer: NoTimer, _: &mut Context<'_, Migrating>) {
         match timer {}
     }
+}
 
-    fn unfinished(&self) -> usize {
-        0
-    }
-
-    fn assert_invariants(&self) {
-        self.owners.assert_invariants();
+impl Service<Migrating> for OwnersOfAll {
+    fn new(_: ServiceId, _: NodeId, _: u32, _: &Settings, _: &Rules) -> OwnersOfAll {
+        OwnersOfAll::default()
     }
 }

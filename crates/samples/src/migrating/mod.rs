@@ -34,9 +34,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli_core::judgement::ensure;
 use muesli_core::parts::locator::{Hints, Holding, Holdings, Locator, Owners};
 use muesli_core::{
-    Abort, Address, Catalog, Context, Decision, Isolation, Nanos, NodeId, Participant, Protocol,
-    Rejection, RepositoryId, Role, Sender, ServiceId, ServiceKind, Settings, SmallBytes, SpaceId,
-    Timestamp, View, timers,
+    Abort, Address, Catalog, Context, Decision, Isolation, LoggedRole, Nanos, NodeId, Participant,
+    Protocol, Rejection, RepositoryId, Role, Sender, ServiceId, ServiceKind, Settings, SmallBytes,
+    SpaceId, StateMachine, Timestamp, View, timers,
 };
 
 use crate::client::{AskingClient, AsksOne, KnownEnd, Outcomes, Question, Tell};
@@ -405,28 +405,33 @@ impl ObjectOwner {
     }
 }
 
-impl Participant<Migrating> for ObjectOwner {
+impl StateMachine<Migrating> for ObjectOwner {
     type Timer = OwnerTimer;
 
-    muesli_core::participant_without_checkpoints!(Migrating);
-    muesli_core::participant_kept_by_one_node!(Migrating);
+    muesli_core::role_without_links!(Migrating);
     muesli_core::role_without_judgement!(Migrating);
 
-    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> ObjectOwner {
-        let (objects, holdings, leaving, outcomes, waiting) = Default::default();
-        ObjectOwner {
-            id,
-            rules: *rules,
-            objects,
-            holdings,
-            hints: Hints::new(HINTS_MAX),
-            leaving,
-            latest: Timestamp::ZERO,
-            outcomes,
-            waiting,
-            is_armed: false,
+    fn unfinished(&self) -> usize {
+        self.leaving.len()
+    }
+
+    fn assert_invariants(&self) {
+        self.holdings.assert_invariants();
+        self.hints.assert_invariants();
+        let newest = self.objects.values().map(|it| it.version).max();
+        assert!(newest.is_none_or(|newest| newest <= self.latest), "no object is of the future");
+        for key in self.leaving.keys() {
+            let held = self.holdings.of(key).expect("what leaves has moved");
+            assert!(!held.holds, "what leaves is not here");
+            let gone = self.rules.keeps_what_it_gave || !self.objects.contains_key(key);
+            assert!(gone, "what leaves is in one place");
         }
     }
+}
+
+impl LoggedRole<Migrating> for ObjectOwner {
+    muesli_core::role_without_checkpoints!(Migrating);
+    muesli_core::role_that_stays!(Migrating);
 
     fn start(&mut self, cx: &mut Context<'_, Migrating>) {
         self.is_armed = false;
@@ -463,12 +468,33 @@ impl Participant<Migrating> for ObjectOwner {
         }
     }
 
-    fn judge_record(&self, _: &Record, _: &Catalog) -> Result<(), Rejection> {
-        Ok(())
-    }
-
     fn replay(&mut self, record: Record, _: &mut Context<'_, Migrating>) {
         self.apply(record);
+    }
+}
+
+impl Participant<Migrating> for ObjectOwner {
+    muesli_core::participant_without_marks!(Migrating);
+    muesli_core::participant_kept_by_one_node!();
+
+    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> ObjectOwner {
+        let (objects, holdings, leaving, outcomes, waiting) = Default::default();
+        ObjectOwner {
+            id,
+            rules: *rules,
+            objects,
+            holdings,
+            hints: Hints::new(HINTS_MAX),
+            leaving,
+            latest: Timestamp::ZERO,
+            outcomes,
+            waiting,
+            is_armed: false,
+        }
+    }
+
+    fn judge_record(&self, _: &Record, _: &Catalog) -> Result<(), Rejection> {
+        Ok(())
     }
 
     fn answer_behind(&mut self, _: &Message, _: &mut Context<'_, Migrating>) -> bool {
@@ -476,23 +502,6 @@ impl Participant<Migrating> for ObjectOwner {
     }
 
     fn end(&mut self, _: &Settings) {}
-
-    fn in_doubt(&self) -> usize {
-        self.leaving.len()
-    }
-
-    fn assert_invariants(&self) {
-        self.holdings.assert_invariants();
-        self.hints.assert_invariants();
-        let newest = self.objects.values().map(|it| it.version).max();
-        assert!(newest.is_none_or(|newest| newest <= self.latest), "no object is of the future");
-        for key in self.leaving.keys() {
-            let held = self.holdings.of(key).expect("what leaves has moved");
-            assert!(!held.holds, "what leaves is not here");
-            let gone = self.rules.keeps_what_it_gave || !self.objects.contains_key(key);
-            assert!(gone, "what leaves is in one place");
-        }
-    }
 
     fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         let newest = self.objects.iter();

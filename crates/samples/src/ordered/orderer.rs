@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 
 use muesli_core::{
-    Address, Context, Cursor, NodeId, Readiness, RepositoryId, Role, Service, ServiceId, Settings,
-    WireError, timers,
+    Address, Context, LoggedRole, NodeId, RepositoryId, Role, Service, ServiceId, Settings,
+    StateMachine, timers,
 };
 
 use super::broadcast::{Broadcast, Out};
@@ -66,16 +66,24 @@ impl<B: Broadcast, C: Certify> Orderer<B, C> {
     }
 }
 
-impl<B: Broadcast, C: Certify> Service<Ordered<B, C>> for Orderer<B, C> {
+impl<B: Broadcast, C: Certify> StateMachine<Ordered<B, C>> for Orderer<B, C> {
     type Timer = OrdererTimer;
 
     muesli_core::role_without_links!(Ordered<B, C>);
     muesli_core::role_without_judgement!(Ordered<B, C>);
 
-    fn new(id: ServiceId, _: NodeId, _: u32, _: &Settings, (): &()) -> Orderer<B, C> {
-        let certification = PhantomData;
-        Orderer { site: id.number(), broadcast: None, given: 0, applied: 0, certification }
+    fn unfinished(&self) -> usize {
+        self.broadcast.as_ref().map_or(0, Broadcast::unfinished)
     }
+
+    fn assert_invariants(&self) {
+        assert!(self.applied <= self.given, "what is applied was given");
+        self.broadcast.iter().for_each(Broadcast::assert_invariants);
+    }
+}
+
+impl<B: Broadcast, C: Certify> LoggedRole<Ordered<B, C>> for Orderer<B, C> {
+    muesli_core::role_without_checkpoints!(Ordered<B, C>);
 
     fn start(&mut self, cx: &mut Context<'_, Ordered<B, C>>) {
         cx.set_timer(OrdererTimer::Repeat, cx.settings.retry_after);
@@ -123,29 +131,11 @@ impl<B: Broadcast, C: Certify> Service<Ordered<B, C>> for Orderer<B, C> {
         };
         self.broadcast(cx).replay(record);
     }
+}
 
-    fn begin_checkpoint(&self) -> Option<Cursor> {
-        None
-    }
-
-    fn checkpoint_piece(&self, _: &mut Cursor, _: usize, _: &mut Vec<u8>) -> bool {
-        false
-    }
-
-    fn checkpoint_readiness(&self, _: &Cursor) -> Readiness {
-        Readiness::Void
-    }
-
-    fn restore(&mut self, _: &[u8], _: &mut Context<'_, Ordered<B, C>>) -> Result<(), WireError> {
-        Err(WireError::Variant { what: "piece: orderers have none", at: 0, found: 0 })
-    }
-
-    fn unfinished(&self) -> usize {
-        self.broadcast.as_ref().map_or(0, Broadcast::unfinished)
-    }
-
-    fn assert_invariants(&self) {
-        assert!(self.applied <= self.given, "what is applied was given");
-        self.broadcast.iter().for_each(Broadcast::assert_invariants);
+impl<B: Broadcast, C: Certify> Service<Ordered<B, C>> for Orderer<B, C> {
+    fn new(id: ServiceId, _: NodeId, _: u32, _: &Settings, (): &()) -> Orderer<B, C> {
+        let certification = PhantomData;
+        Orderer { site: id.number(), broadcast: None, given: 0, applied: 0, certification }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use muesli_core::{
-    Abort, Address, Catalog, Context, Decision, NoTimer, Participant, RepositoryId, Settings,
-    SmallBytes, SpaceId, Timestamp, TxnId,
+    Abort, Address, Catalog, Context, Decision, LoggedRole, NoTimer, Participant, RepositoryId,
+    Settings, SmallBytes, SpaceId, StateMachine, Timestamp, TxnId,
 };
 
 use super::broadcast::Broadcast;
@@ -106,18 +106,26 @@ impl<B: Broadcast, C: Certify> Site<B, C> {
     }
 }
 
-impl<B: Broadcast, C: Certify> Participant<Ordered<B, C>> for Site<B, C> {
+impl<B: Broadcast, C: Certify> StateMachine<Ordered<B, C>> for Site<B, C> {
     type Timer = NoTimer;
 
-    muesli_core::participant_without_checkpoints!(Ordered<B, C>);
-    muesli_core::participant_without_doubts!(Ordered<B, C>);
-    muesli_core::participant_kept_by_one_node!(Ordered<B, C>);
+    fn unfinished(&self) -> usize {
+        0
+    }
+
+    muesli_core::role_without_links!(Ordered<B, C>);
     muesli_core::role_without_judgement!(Ordered<B, C>);
 
-    fn new(id: RepositoryId, _: &Settings, (): &()) -> Site<B, C> {
-        let (keys, outcomes, waiting) = Default::default();
-        Site { id, keys, applied: 0, outcomes, waiting, layers: PhantomData }
+    fn assert_invariants(&self) {
+        let newest = self.keys.values().map(|(at, _)| *at).max();
+        let last = timestamp(self.applied);
+        assert!(newest.is_none_or(|newest| newest <= last), "no key is newer than what is applied");
     }
+}
+
+impl<B: Broadcast, C: Certify> LoggedRole<Ordered<B, C>> for Site<B, C> {
+    muesli_core::role_without_checkpoints!(Ordered<B, C>);
+    muesli_core::role_that_stays!(Ordered<B, C>);
 
     fn start(&mut self, cx: &mut Context<'_, Ordered<B, C>>) {
         self.say(Message::Applied { upto: self.applied }, cx);
@@ -149,11 +157,16 @@ impl<B: Broadcast, C: Certify> Participant<Ordered<B, C>> for Site<B, C> {
         };
         self.apply(position, txn, decision, writes);
     }
+}
 
-    fn assert_invariants(&self) {
-        let newest = self.keys.values().map(|(at, _)| *at).max();
-        let last = timestamp(self.applied);
-        assert!(newest.is_none_or(|newest| newest <= last), "no key is newer than what is applied");
+impl<B: Broadcast, C: Certify> Participant<Ordered<B, C>> for Site<B, C> {
+    muesli_core::participant_without_marks!(Ordered<B, C>);
+    muesli_core::participant_without_readers!(Ordered<B, C>);
+    muesli_core::participant_kept_by_one_node!();
+
+    fn new(id: RepositoryId, _: &Settings, (): &()) -> Site<B, C> {
+        let (keys, outcomes, waiting) = Default::default();
+        Site { id, keys, applied: 0, outcomes, waiting, layers: PhantomData }
     }
 
     fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {

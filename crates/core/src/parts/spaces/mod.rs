@@ -15,7 +15,7 @@ const LOOKED_MAX: u32 = 1 << 14;
 /// The stages of a cursor from here on are those of collected deletions, by space.
 const COLLECTED: u32 = 1 << 16;
 /// What a key costs beside its bytes and its value's, about.
-const KEY_BYTES: usize = 16;
+pub(super) const KEY_BYTES: usize = 16;
 
 /// Stores by the numbers of their spaces.
 ///

@@ -10,7 +10,7 @@
 //! these. The state is of use once this member has replayed so many itself. Its own log holds them:
 //! it begins before the state that it takes, and is not trimmed while there is none.
 
-use muesli_core::{Participant, Protocol};
+use muesli_core::{LoggedRole, Protocol};
 
 use crate::agreement::ledger::{Change, Held, Standing};
 use crate::agreement::summary::Formed;

@@ -6,7 +6,7 @@
 //! only where it has lost the participant's state the receiver is told that there is none.
 
 use muesli_core::memory::Held;
-use muesli_core::{Participant, Protocol, RepositoryId};
+use muesli_core::{LoggedRole, Protocol, RepositoryId};
 
 use crate::agreement::ledger::Standing;
 use crate::agreement::summary::Formed;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::{OpId, Txn};
 
-use super::pending::UNANSWERED_MAX;
 use super::{Coordinator, FAILED_MAX, Purpose, Slot};
 
 impl Coordinator {
@@ -22,9 +21,7 @@ impl Coordinator {
         self.assert_operations();
         self.assert_pending();
         assert!(self.failed.len() <= FAILED_MAX, "{} failures", self.failed.len());
-        assert!(self.unanswered.len() <= UNANSWERED_MAX, "{} unanswered", self.unanswered.len());
-        let last = self.unanswered.last_key_value().map_or(0, |(sequence, _)| *sequence);
-        assert!(last <= self.sequence, "outcome {last} is unknown, of {}", self.sequence);
+        self.unknown.assert_invariants(self.sequence);
     }
 
     /// What requests are for: those under way, and those that are to be tried again.

@@ -27,6 +27,7 @@ use muesli_core::{
 
 use crate::granola::message::{Few, Found, Message, PartAnswer, Refusal, Seen, Shown};
 use crate::granola::{Granola, Rules};
+use crate::unknown_outcomes::UnknownOutcomes;
 use calls::{Holders, Invocation};
 use copies::Copies;
 use interactive::pages::Look;
@@ -81,7 +82,7 @@ pub struct Coordinator {
     /// When to try again, and what.
     again: BTreeMap<(Nanos, u64), Again>,
     /// Transactions whose clients were told that nobody knows, and what came of them since.
-    unanswered: BTreeMap<u64, Option<Outcome>>,
+    unknown: UnknownOutcomes,
     /// Where partitions are, as far as this coordinator has heard.
     names: OwnerDirectory<u16>,
     /// It has asked, and was not answered.
@@ -307,9 +308,23 @@ impl Coordinator {
     }
 }
 
-impl muesli_core::Coordinator<Granola> for Coordinator {
+impl muesli_core::StateMachine<Granola> for Coordinator {
     type Timer = GranolaCoordinatorTimer;
 
+    muesli_core::role_without_judgement!(Granola);
+    muesli_core::role_without_links!(Granola);
+
+    fn unfinished(&self) -> usize {
+        let running = self.slots.len() - self.free.len();
+        running + self.pending.len() + self.again.len()
+    }
+
+    fn assert_invariants(&self) {
+        self.check_invariants();
+    }
+}
+
+impl muesli_core::Coordinator<Granola> for Coordinator {
     fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Coordinator {
         Coordinator {
             id: node,
@@ -323,7 +338,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             operations: Window::default(),
             pending: Window::default(),
             again: BTreeMap::new(),
-            unanswered: BTreeMap::new(),
+            unknown: UnknownOutcomes::default(),
             names: OwnerDirectory::default(),
             learning: false,
             cases: Cases::default(),
@@ -367,7 +382,6 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
     }
 
     muesli_core::coordinator_without_peeks!(Granola);
-    muesli_core::role_without_judgement!(Granola);
 
     fn open_transactions(&self) -> Vec<Txn> {
         let is_open = |slot: &Slot| slot.running && slot.ending.is_none();
@@ -434,8 +448,6 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         None
     }
 
-    muesli_core::role_without_links!(Granola);
-
     fn past(&self) -> Option<SmallBytes> {
         None
     }
@@ -462,16 +474,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         }
     }
 
-    fn unfinished(&self) -> usize {
-        let running = self.slots.len() - self.free.len();
-        running + self.pending.len() + self.again.len()
-    }
-
     fn outcome(&self, txn: TxnId) -> Outcome {
         self.outcome_of(txn)
-    }
-
-    fn assert_invariants(&self) {
-        self.check_invariants();
     }
 }

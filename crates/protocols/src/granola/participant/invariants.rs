@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::TxnId;
 
+use super::Participant;
 use super::modes::active::Active;
-use super::{ACKNOWLEDGE_AT, Participant};
 use crate::granola::message::Agreement;
 
 impl Participant {
@@ -82,10 +82,7 @@ impl Participant {
 
     /// Somebody looks after those that wait.
     fn assert_waits(&self) {
-        for (node, txns) in &self.acknowledgements {
-            assert!(txns.len() < ACKNOWLEDGE_AT, "acknowledgements for {node:?} did not leave");
-            assert!(txns.is_empty() || self.sweep_timer_set, "nobody sends what {node:?} is told");
-        }
+        self.acknowledgements.assert_invariants(self.sweep_timer_set);
         if let Some(asking) = &self.asking {
             asking.assert_invariants(self.id);
         }
@@ -179,7 +176,7 @@ mod tests {
     #[should_panic(expected = "nobody sends what NodeId(1) is told")]
     fn acknowledgements_that_nobody_sends_are_noticed() {
         let mut all = participant();
-        all.acknowledgements.insert(NodeId(1), vec![TXN]);
+        all.acknowledgements.add(TXN);
         all.check_invariants();
     }
 }

@@ -12,7 +12,7 @@ pub mod modes;
 mod outcomes;
 pub mod votes;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::parts::claims::Claims;
 use muesli_core::parts::spaces::Spaces;
@@ -23,6 +23,7 @@ use muesli_core::{
     SmallBytes, SpaceId, Timestamp, TxnId, View, timers,
 };
 
+use crate::acknowledgements::Acknowledgements;
 use crate::doubts::Asking;
 use crate::granola::message::{Agreement, Message, Record, Request};
 use crate::granola::{Granola, Rules};
@@ -58,9 +59,6 @@ timers! {
         Silent = 7,
     }
 }
-
-/// So many acknowledgements to one coordinator leave without waiting for more.
-const ACKNOWLEDGE_AT: usize = 32;
 
 /// The participant.
 ///
@@ -106,7 +104,7 @@ pub struct Participant {
     /// About whom the others were asked.
     asking: Option<Asking>,
     silent_timer_set: bool,
-    acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
+    acknowledgements: Acknowledgements,
     sweep_timer_set: bool,
     ready_timer_set: bool,
 }
@@ -150,19 +148,13 @@ impl Participant {
 
     /// The end of a transaction is stable soon: its coordinator is to hear of it.
     pub(super) fn acknowledge(&mut self, txn: TxnId, cx: &mut Context<'_>) {
-        let waiting = self.acknowledgements.entry(txn.node).or_default();
-        waiting.push(txn);
-        if waiting.len() >= ACKNOWLEDGE_AT {
-            let txns = std::mem::take(waiting);
-            self.send_acknowledgement(txn.node, txns, cx);
-        } else {
-            self.set_sweep_timer(cx);
+        match self.acknowledgements.add(txn) {
+            Some(txns) => self.send_acknowledgement(txn.node, txns, cx),
+            None => self.set_sweep_timer(cx),
         }
     }
 
     fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_>) {
-        assert!(!txns.is_empty() && txns.len() <= ACKNOWLEDGE_AT, "{} at once", txns.len());
-        assert!(txns.iter().all(|txn| txn.node == node), "an acknowledgement for somebody else");
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
@@ -197,10 +189,8 @@ impl Participant {
 
     fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
         self.sweep_timer_set = false;
-        for (node, txns) in std::mem::take(&mut self.acknowledgements) {
-            if !txns.is_empty() {
-                self.send_acknowledgement(node, txns, cx);
-            }
+        for (node, txns) in self.acknowledgements.take_all() {
+            self.send_acknowledgement(node, txns, cx);
         }
         self.drop_early(cx);
         self.ask_for_votes(cx);
@@ -212,38 +202,36 @@ impl Participant {
     }
 }
 
-impl muesli_core::Participant<Granola> for Participant {
+impl muesli_core::StateMachine<Granola> for Participant {
     type Timer = GranolaParticipantTimer;
 
-    fn new(id: RepositoryId, settings: &Settings, rules: &Rules) -> Participant {
-        Participant {
-            id,
-            rules: *rules,
-            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
-            clock: Clock::new(id),
-            active: Actives::default(),
-            queue: Queue::new(rules.is_out_of_order()),
-            vote_sequences: VoteSequences::default(),
-            early_votes: EarlyVotes::default(),
-            memory: Memory::default(),
-            locking: rules.always_locks(),
-            claims: Claims::default(),
-            deferred: Vec::new(),
-            lock_timer_set: false,
-            blocked: BTreeSet::new(),
-            sets: TransactionSets::default(),
-            feeds: Feeds::default(),
-            moves: Moves::default(),
-            reached: None,
-            reported: Reported::default(),
-            asking: None,
-            silent_timer_set: false,
-            acknowledgements: BTreeMap::new(),
-            sweep_timer_set: false,
-            ready_timer_set: false,
-        }
+    muesli_core::role_without_links!(Granola);
+
+    fn judge(
+        &self,
+        _from: Address,
+        sender: Sender,
+        message: &Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_room(sender, message, view)?;
+        self.judge_state(sender, message, view)
     }
 
+    fn issued(&self) -> Timestamp {
+        self.issued_here()
+    }
+
+    fn unfinished(&self) -> usize {
+        self.active.len()
+    }
+
+    fn assert_invariants(&self) {
+        self.check_invariants();
+    }
+}
+
+impl muesli_core::LoggedRole<Granola> for Participant {
     fn start(&mut self, cx: &mut Context<'_>) {
         let catalog = cx.catalog;
         self.memory.hear_all(cx.now(), |node| catalog.is_client(node));
@@ -263,22 +251,7 @@ impl muesli_core::Participant<Granola> for Participant {
         self.set_loose_timer(cx);
     }
 
-    muesli_core::participant_kept_by_one_node!(Granola);
-
-    fn judge(
-        &self,
-        _from: Address,
-        sender: Sender,
-        message: &Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        self.judge_room(sender, message, view)?;
-        self.judge_state(sender, message, view)
-    }
-
-    fn issued(&self) -> Timestamp {
-        self.issued_here()
-    }
+    muesli_core::role_that_stays!(Granola);
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_>) {
         self.set_time(cx);
@@ -331,10 +304,6 @@ impl muesli_core::Participant<Granola> for Participant {
         }
     }
 
-    fn judge_record(&self, record: &Record, catalog: &Catalog) -> Result<(), Rejection> {
-        self.judge_logged(record, catalog)
-    }
-
     fn replay(&mut self, record: Record, cx: &mut Context<'_>) {
         self.replay_record(record, cx);
     }
@@ -353,6 +322,43 @@ impl muesli_core::Participant<Granola> for Participant {
 
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_>) -> Result<(), WireError> {
         self.restore_piece(piece, cx)
+    }
+}
+
+impl muesli_core::Participant<Granola> for Participant {
+    fn new(id: RepositoryId, settings: &Settings, rules: &Rules) -> Participant {
+        Participant {
+            id,
+            rules: *rules,
+            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
+            clock: Clock::new(id),
+            active: Actives::default(),
+            queue: Queue::new(rules.is_out_of_order()),
+            vote_sequences: VoteSequences::default(),
+            early_votes: EarlyVotes::default(),
+            memory: Memory::default(),
+            locking: rules.always_locks(),
+            claims: Claims::default(),
+            deferred: Vec::new(),
+            lock_timer_set: false,
+            blocked: BTreeSet::new(),
+            sets: TransactionSets::default(),
+            feeds: Feeds::default(),
+            moves: Moves::default(),
+            reached: None,
+            reported: Reported::default(),
+            asking: None,
+            silent_timer_set: false,
+            acknowledgements: Acknowledgements::default(),
+            sweep_timer_set: false,
+            ready_timer_set: false,
+        }
+    }
+
+    muesli_core::participant_kept_by_one_node!();
+
+    fn judge_record(&self, record: &Record, catalog: &Catalog) -> Result<(), Rejection> {
+        self.judge_logged(record, catalog)
     }
 
     fn mark(&mut self) -> Option<VecDeque<Vec<u8>>> {
@@ -380,10 +386,6 @@ impl muesli_core::Participant<Granola> for Participant {
         self.take_back_report(settings);
     }
 
-    fn in_doubt(&self) -> usize {
-        self.active.len()
-    }
-
     fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         let mut chains = Vec::new();
         for (space, versions) in self.spaces.iter() {
@@ -395,9 +397,5 @@ impl muesli_core::Participant<Granola> for Participant {
         }
         chains.sort();
         chains
-    }
-
-    fn assert_invariants(&self) {
-        self.check_invariants();
     }
 }

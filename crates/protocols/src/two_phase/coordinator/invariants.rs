@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli_core::Txn;
 use muesli_core::parts::watermark::Bound;
 
-use super::commit::{Committing, Phase, UNANSWERED_MAX};
+use super::commit::{Committing, Phase};
 use super::{Coordinator, Slot};
 use crate::two_phase::Variant;
 use crate::two_phase::policy::Rule;
@@ -94,9 +94,7 @@ impl<V: Variant> Coordinator<V> {
             let is_told = matches!(commit.phase, Phase::Deciding { .. });
             assert!(!is_told || !commit.is_over(), "{id} is over everywhere, and kept");
         }
-        assert!(self.unanswered.len() <= UNANSWERED_MAX, "{} unanswered", self.unanswered.len());
-        let last = self.unanswered.last_key_value().map_or(0, |(sequence, _)| *sequence);
-        assert!(last <= self.sequence, "outcome {last} is unknown, of {}", self.sequence);
+        self.unknown.assert_invariants(self.sequence);
     }
 
     /// What was told to others holds.

@@ -7,7 +7,7 @@
 //! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
 //! use; [`failed`] remembers why transactions failed before their commit.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
@@ -22,6 +22,7 @@ use crate::two_phase::message::{Ballot, Message};
 use crate::two_phase::policy::Rule;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, TwoPhase, Variant};
+use crate::unknown_outcomes::UnknownOutcomes;
 use asked::{Request, WaitingOperation};
 use commit::Committing;
 use failed::Failed;
@@ -88,7 +89,7 @@ pub struct Coordinator<V: Variant> {
     pub(in crate::two_phase) committing: Window<Committing<V>>,
     /// Commits whose clients were told that nobody knows, by sequence number, and what came of
     /// them since.
-    pub(in crate::two_phase) unanswered: BTreeMap<u64, Option<Outcome>>,
+    pub(in crate::two_phase) unknown: UnknownOutcomes,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(in crate::two_phase) heard: V::Snapshot,
@@ -242,9 +243,45 @@ fn no_procedures<V: Variant>() -> Failure {
     ))
 }
 
-impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
+impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Coordinator<V> {
     type Timer = CoordinatorTimer;
 
+    fn judge(
+        &self,
+        _from: Address,
+        _sender: Sender,
+        message: &Message<V>,
+        _view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_state(message)
+    }
+
+    fn issued(&self) -> Timestamp {
+        self.heard.reach()
+    }
+
+    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, V>) {
+        // What was sent to it before may be lost: its patience is over.
+        for request in self.requests.values_mut() {
+            if cx.catalog.home(request.to) == node {
+                request.quiet = Nanos(0);
+            }
+        }
+        self.committing.values_mut().for_each(Committing::expect_no_answer);
+    }
+
+    fn unlinked(&mut self, _node: NodeId, _cx: &mut Context<'_, V>) {}
+
+    fn unfinished(&self) -> usize {
+        self.running().count() + self.committing.len()
+    }
+
+    fn assert_invariants(&self) {
+        self.check_invariants();
+    }
+}
+
+impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     fn new(node: NodeId, incarnation: u32, rules: &V::Rules) -> Coordinator<V> {
         Coordinator {
             id: node,
@@ -263,7 +300,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             next_request: u64::from(incarnation) << 40,
             pages: VecDeque::new(),
             committing: Window::default(),
-            unanswered: BTreeMap::new(),
+            unknown: UnknownOutcomes::default(),
             sweep_timer_set: false,
             heard: V::Snapshot::default(),
             fresh: V::Snapshot::default(),
@@ -334,20 +371,6 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         self.on_peek(txn, space, keys, here, cx, out)
     }
 
-    fn judge(
-        &self,
-        _from: Address,
-        _sender: Sender,
-        message: &Message<V>,
-        _view: View<'_>,
-    ) -> Result<(), Rejection> {
-        self.judge_state(message)
-    }
-
-    fn issued(&self) -> Timestamp {
-        self.heard.reach()
-    }
-
     fn open_transactions(&self) -> Vec<Txn> {
         let is_open = |slot: &Slot<V>| slot.running && slot.committing.is_none();
         let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
@@ -411,18 +434,6 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         }
     }
 
-    fn linked(&mut self, node: NodeId, cx: &mut Context<'_, V>) {
-        // What was sent to it before may be lost: its patience is over.
-        for request in self.requests.values_mut() {
-            if cx.catalog.home(request.to) == node {
-                request.quiet = Nanos(0);
-            }
-        }
-        self.committing.values_mut().for_each(Committing::expect_no_answer);
-    }
-
-    fn unlinked(&mut self, _node: NodeId, _cx: &mut Context<'_, V>) {}
-
     fn leave(&mut self, cx: &mut Context<'_, V>) {
         self.tell_settled(cx);
     }
@@ -436,10 +447,6 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
             recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
         }
-    }
-
-    fn unfinished(&self) -> usize {
-        self.running().count() + self.committing.len()
     }
 
     /// The oldest transaction here; without one, whose bound is the least of those that were told.
@@ -469,9 +476,5 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn outcome(&self, txn: TxnId) -> Outcome {
         self.outcome_of(txn)
-    }
-
-    fn assert_invariants(&self) {
-        self.check_invariants();
     }
 }

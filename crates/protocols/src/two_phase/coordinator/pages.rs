@@ -11,12 +11,12 @@
 //! [`page_rows`]: muesli_core::Limits::page_rows
 //! [`page_bytes`]: muesli_core::Limits::page_bytes
 
-use muesli_core::exceeded::Limit;
-use muesli_core::limits::{ENTRY_BYTES, Limits, check_size};
+use muesli_core::limits::Limits;
 use muesli_core::{OpId, RepositoryId, SmallBytes, Txn};
 
 use super::asked::{Asked, AskedKeys, Groups, Queued, Request};
 use super::{Coordinator, CoordinatorTimer};
+use crate::sizes::grow_answer;
 use crate::two_phase::{Context, Variant};
 
 /// Puts what is asked for beyond the first page of each repository aside.
@@ -85,16 +85,9 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> bool {
         let Some(operation) = self.operations.get_mut(op.0) else { return false };
-        let size = |(key, value): (usize, Option<&SmallBytes>)| {
-            ENTRY_BYTES + key + value.map_or(0, SmallBytes::len)
-        };
-        operation.bytes += answered.map(size).sum::<usize>();
-        let limit = cx.settings.limits.answer_bytes;
-        let (txn, judged) = (operation.txn, check_size(Limit::Answer, operation.bytes, limit));
-        if let Err(failure) = &judged {
-            self.abort(txn, failure, cx);
-        }
-        judged.is_ok()
+        let grown = grow_answer(&mut operation.bytes, answered, &cx.settings.limits);
+        let txn = operation.txn;
+        grown.inspect_err(|failure| self.abort(txn, failure, cx)).is_ok()
     }
 }
 

@@ -6,7 +6,7 @@ use muesli_core::SpaceId;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 
-use super::{ACKNOWLEDGE_AT, Participant};
+use super::Participant;
 use crate::two_phase::Variant;
 use crate::two_phase::policy::order::Order;
 use crate::two_phase::table::Prepared;
@@ -146,10 +146,7 @@ impl<V: Variant> Participant<V> {
         assert!(!waits_for_lock || self.lock_timer_set, "nobody ends the waits for locks");
         let sweeps = !self.waiting_reads.is_empty() || self.encounters.holds();
         assert!(!sweeps || self.sweep_timer_set, "nobody looks after reads and running locks");
-        for (node, txns) in &self.acknowledgements {
-            assert!(txns.len() < ACKNOWLEDGE_AT, "acknowledgements for {node:?} did not leave");
-            assert!(txns.is_empty() || self.sweep_timer_set, "nobody sends what {node:?} is told");
-        }
+        self.acknowledgements.assert_invariants(self.sweep_timer_set);
         if let Some(asking) = &self.asking {
             asking.assert_invariants(self.id);
         }

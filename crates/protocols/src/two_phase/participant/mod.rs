@@ -20,6 +20,7 @@ use muesli_core::{
     RepositoryId, Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
+use crate::acknowledgements::Acknowledgements;
 use crate::doubts::Asking;
 use crate::two_phase::message::{Message, Record, Vote};
 use crate::two_phase::policy::Rule;
@@ -53,8 +54,6 @@ timers! {
     }
 }
 
-/// So many acknowledgements to one coordinator leave without waiting for more.
-const ACKNOWLEDGE_AT: usize = 32;
 /// At most so many replaced versions are looked at in one go.
 pub(in crate::two_phase) const COLLECT_BUDGET: usize = 1024;
 
@@ -95,7 +94,7 @@ pub struct Participant<V: Variant> {
     pub(in crate::two_phase) replaying: bool,
     /// Whose turn has come in a replay, which has not come to what its procedures did.
     stalled: Option<Owner>,
-    acknowledgements: BTreeMap<NodeId, Vec<TxnId>>,
+    acknowledgements: Acknowledgements,
     sweep_timer_set: bool,
     steps_since_collect: u32,
     steps_since_low: u32,
@@ -237,19 +236,13 @@ impl<V: Variant> Participant<V> {
     }
 
     fn acknowledge(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
-        let waiting = self.acknowledgements.entry(txn.node).or_default();
-        waiting.push(txn);
-        if waiting.len() >= ACKNOWLEDGE_AT {
-            let txns = std::mem::take(waiting);
-            self.send_acknowledgement(txn.node, txns, cx);
-        } else {
-            self.set_sweep_timer(cx);
+        match self.acknowledgements.add(txn) {
+            Some(txns) => self.send_acknowledgement(txn.node, txns, cx),
+            None => self.set_sweep_timer(cx),
         }
     }
 
     fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_, V>) {
-        assert!(!txns.is_empty() && txns.len() <= ACKNOWLEDGE_AT, "{} at once", txns.len());
-        assert!(txns.iter().all(|txn| txn.node == node), "an acknowledgement for somebody else");
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
@@ -263,10 +256,8 @@ impl<V: Variant> Participant<V> {
 
     fn on_sweep_timeout(&mut self, cx: &mut Context<'_, V>) {
         self.sweep_timer_set = false;
-        for (node, txns) in std::mem::take(&mut self.acknowledgements) {
-            if !txns.is_empty() {
-                self.send_acknowledgement(node, txns, cx);
-            }
+        for (node, txns) in self.acknowledgements.take_all() {
+            self.send_acknowledgement(node, txns, cx);
         }
         self.ask_about_doubtful(cx);
         self.drop_waiting_reads(cx);
@@ -291,42 +282,36 @@ impl<V: Variant> Participant<V> {
     }
 }
 
-impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
+impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Participant<V> {
     type Timer = ParticipantTimer;
 
-    fn new(id: RepositoryId, settings: &Settings, rules: &V::Rules) -> Participant<V> {
-        Participant {
-            id,
-            rules: V::rules(rules),
-            protocol_rules: rules.clone(),
-            keeper: V::keeper(rules, settings.hash_seed),
-            pace: settings.pace,
-            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
-            time: V::Time::new(id, rules),
-            unneeded: Timestamp::ZERO,
-            table: Table::default(),
-            ranges: RangeLocks::default(),
-            waiting_reads: WaitingReads::default(),
-            vouched_bytes: Vec::new(),
-            delayers: BTreeMap::new(),
-            encounters: EncounterLocks::default(),
-            waits_for_locks: V::waits_for_locks(rules),
-            waiting_prepares: WaitingPrepares::default(),
-            lock_timer_set: false,
-            finishing: BTreeMap::new(),
-            replaying: false,
-            stalled: None,
-            acknowledgements: BTreeMap::new(),
-            sweep_timer_set: false,
-            steps_since_collect: 0,
-            steps_since_low: 0,
-            reported: Reported::new(),
-            forgets_at: Nanos(0),
-            asking: None,
-            changes: 0,
-        }
+    muesli_core::role_without_links!(TwoPhase<V>);
+
+    fn judge(
+        &self,
+        from: Address,
+        sender: Sender,
+        message: &Message<V>,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
+        self.judge_room(sender, message, view)?;
+        self.judge_state(from, sender, message, view)
     }
 
+    fn issued(&self) -> Timestamp {
+        self.issued_here()
+    }
+
+    fn unfinished(&self) -> usize {
+        self.table.in_doubt().count()
+    }
+
+    fn assert_invariants(&self) {
+        self.check_invariants();
+    }
+}
+
+impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
     fn start(&mut self, cx: &mut Context<'_, V>) {
         self.replaying = false;
         if let Some(owner) = self.stalled.take() {
@@ -343,22 +328,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         }
     }
 
-    muesli_core::participant_kept_by_one_node!(TwoPhase<V>);
-
-    fn judge(
-        &self,
-        from: Address,
-        sender: Sender,
-        message: &Message<V>,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        self.judge_room(sender, message, view)?;
-        self.judge_state(from, sender, message, view)
-    }
-
-    fn issued(&self) -> Timestamp {
-        self.issued_here()
-    }
+    muesli_core::role_that_stays!(TwoPhase<V>);
 
     fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
         self.changes += 1;
@@ -398,10 +368,6 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         }
     }
 
-    fn judge_record(&self, record: &Record<V>, catalog: &Catalog) -> Result<(), Rejection> {
-        self.judge_logged(record, catalog)
-    }
-
     fn replay(&mut self, record: Record<V>, cx: &mut Context<'_, V>) {
         self.replaying = true;
         match record {
@@ -437,6 +403,47 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, V>) -> Result<(), WireError> {
         self.restore_piece(piece, cx)
     }
+}
+
+impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
+    fn new(id: RepositoryId, settings: &Settings, rules: &V::Rules) -> Participant<V> {
+        Participant {
+            id,
+            rules: V::rules(rules),
+            protocol_rules: rules.clone(),
+            keeper: V::keeper(rules, settings.hash_seed),
+            pace: settings.pace,
+            spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
+            time: V::Time::new(id, rules),
+            unneeded: Timestamp::ZERO,
+            table: Table::default(),
+            ranges: RangeLocks::default(),
+            waiting_reads: WaitingReads::default(),
+            vouched_bytes: Vec::new(),
+            delayers: BTreeMap::new(),
+            encounters: EncounterLocks::default(),
+            waits_for_locks: V::waits_for_locks(rules),
+            waiting_prepares: WaitingPrepares::default(),
+            lock_timer_set: false,
+            finishing: BTreeMap::new(),
+            replaying: false,
+            stalled: None,
+            acknowledgements: Acknowledgements::default(),
+            sweep_timer_set: false,
+            steps_since_collect: 0,
+            steps_since_low: 0,
+            reported: Reported::new(),
+            forgets_at: Nanos(0),
+            asking: None,
+            changes: 0,
+        }
+    }
+
+    muesli_core::participant_kept_by_one_node!();
+
+    fn judge_record(&self, record: &Record<V>, catalog: &Catalog) -> Result<(), Rejection> {
+        self.judge_logged(record, catalog)
+    }
 
     fn mark(&mut self) -> Option<VecDeque<Vec<u8>>> {
         self.stalled.is_none().then(|| self.mark_now())
@@ -463,10 +470,6 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         self.take_back_report(settings);
     }
 
-    fn in_doubt(&self) -> usize {
-        self.table.in_doubt().count()
-    }
-
     fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         let mut chains = Vec::new();
         for (space, versions) in self.spaces.iter() {
@@ -476,9 +479,5 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         }
         chains.sort();
         chains
-    }
-
-    fn assert_invariants(&self) {
-        self.check_invariants();
     }
 }

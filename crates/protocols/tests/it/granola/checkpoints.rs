@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use muesli_core::{
-    Cursor, Nanos, Participant as _, Rejection, RepositoryId, SmallBytes, Timestamp,
+    Cursor, LoggedRole as _, Nanos, Participant as _, Rejection, RepositoryId, SmallBytes,
+    Timestamp,
 };
 use muesli_protocols::granola::message::{
     Agreement, Ballot, Install, Message, Record, Request, Task,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::{Address, NodeId, Participant as _, Timestamp};
+use muesli_core::{Address, LoggedRole as _, NodeId, Participant as _, Timestamp};
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Followed, Message, News, Record, Request,
 };

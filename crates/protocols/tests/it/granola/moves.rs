@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use muesli_core::{Participant as _, RepositoryId, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{
+    LoggedRole as _, Participant as _, RepositoryId, SmallBytes, SpaceId, Timestamp,
+};
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Few, Message, Part, PartAnswer, Record, Repositories, Request, Task,
 };

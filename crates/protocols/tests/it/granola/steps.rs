@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use muesli_core::{
-    Address, Catalog, Context, Effect, Effects, Environment, Nanos, NodeId, Participant as _,
-    Positions, ProcedureId, RepositoryId, Role, Settings, SmallBytes, SpaceOptions, Timer,
-    Timestamp, TxnId,
+    Address, Catalog, Context, Effect, Effects, Environment, LoggedRole as _, Nanos, NodeId,
+    Participant as _, Positions, ProcedureId, RepositoryId, Role, Settings, SmallBytes,
+    SpaceOptions, Timer, Timestamp, TxnId,
 };
 use muesli_protocols::granola::message::{
     Agreement, Ballot, End, Install, Message, Part, Record, Request, Task,

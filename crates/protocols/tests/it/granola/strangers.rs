@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use muesli_core::memory::{Held, Memory};
 use muesli_core::{
-    Abort, Address, Nanos, NodeId, Participant as _, ProcedureId, Protocol, Rejection,
-    RepositoryId, Role, Sender, Settings, SmallBytes, Timestamp, TxnId, View,
+    Abort, Address, LoggedRole as _, Nanos, NodeId, Participant as _, ProcedureId, Protocol,
+    Rejection, RepositoryId, Role, Sender, Settings, SmallBytes, StateMachine as _, Timestamp,
+    TxnId, View,
 };
 use muesli_protocols::granola::message::Fetched;
 use muesli_protocols::granola::message::Move;

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use muesli_core::contract::Participant as _;
+use muesli_core::contract::StateMachine as _;
 use muesli_core::parts::versions::Versions;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Decision, NodeId, Role, SpaceId, TxnId};
@@ -32,7 +32,7 @@ impl<V: Variant> Subject for TwoPhase<V> {
 
     fn show_participant(participant: &Participant<V>) -> String {
         let (committed, newest) = (participant.committed(), participant.newest());
-        let (doubt, kept) = (participant.in_doubt(), participant.remembered());
+        let (doubt, kept) = (participant.unfinished(), participant.remembered());
         let mut shown =
             format!("committed {committed}, newest {newest}, {doubt} in doubt, {kept} remembered");
         let ((held, waits), reads) = (participant.encounter_locks(), participant.waiting_reads());

@@ -12,9 +12,9 @@ use std::hash::BuildHasherDefault;
 
 use muesli_core::{
     Address, Answer, Catalog, Committed, Context, Coordinator, Doubt, Failure, Here, Isolation,
-    Nanos, NoTimer, NodeId, OpId, Operation, Outcome, Participant, Protocol, Put, Reader, Recorder,
-    Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
-    View, Wire, WireError, timers, wire_struct,
+    LoggedRole, Nanos, NoTimer, NodeId, OpId, Operation, Outcome, Participant, Protocol, Put,
+    Reader, Recorder, Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId, StateMachine,
+    Step, Timestamp, Txn, TxnId, View, Wire, WireError, timers, wire_struct,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -232,9 +232,26 @@ timers! {
     }
 }
 
-impl Coordinator<Registers> for Client {
+impl StateMachine<Registers> for Client {
     type Timer = ClientTimer;
 
+    muesli_core::role_without_links!(Registers);
+    muesli_core::role_without_judgement!(Registers);
+
+    fn assert_invariants(&self) {
+        let begun = |slot: &u32| *slot <= self.begun;
+        assert!(self.running.keys().all(begun), "a transaction that nobody began");
+        assert!(self.reads.keys().all(|op| op.0 <= self.ops), "a read that nobody asked for");
+        let mut commits = self.commits.values();
+        assert!(commits.all(|commit| !commit.unanswered.is_empty()), "a commit waits for nobody");
+    }
+
+    fn unfinished(&self) -> usize {
+        self.running.len() + self.commits.len()
+    }
+}
+
+impl Coordinator<Registers> for Client {
     fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Self {
         let (running, reads, commits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Client { node, incarnation, rules: *rules, begun: 0, ops: 0, running, reads, commits }
@@ -280,8 +297,7 @@ impl Coordinator<Registers> for Client {
     }
 
     muesli_core::coordinator_without_peeks!(Registers);
-    muesli_core::coordinator_without_neighbours!(Registers);
-    muesli_core::role_without_judgement!(Registers);
+    muesli_core::coordinator_without_sessions!(Registers);
 
     fn oldest_snapshot(&self) -> Option<(NodeId, Option<Nanos>)> {
         None
@@ -289,14 +305,6 @@ impl Coordinator<Registers> for Client {
 
     fn outcome(&self, _: TxnId) -> Outcome {
         Outcome::NotKnown(Doubt::Forgotten)
-    }
-
-    fn assert_invariants(&self) {
-        let begun = |slot: &u32| *slot <= self.begun;
-        assert!(self.running.keys().all(begun), "a transaction that nobody began");
-        assert!(self.reads.keys().all(|op| op.0 <= self.ops), "a read that nobody asked for");
-        let mut commits = self.commits.values();
-        assert!(commits.all(|commit| !commit.unanswered.is_empty()), "a commit waits for nobody");
     }
 
     fn open_transactions(&self) -> Vec<Txn> {
@@ -345,10 +353,6 @@ impl Coordinator<Registers> for Client {
     }
 
     fn record_running(&self, _: &mut Recorder) {}
-
-    fn unfinished(&self) -> usize {
-        self.running.len() + self.commits.len()
-    }
 }
 
 type Unseeded = BuildHasherDefault<DefaultHasher>;
@@ -374,24 +378,27 @@ impl Bank {
     }
 }
 
-impl Participant<Registers> for Bank {
+impl StateMachine<Registers> for Bank {
     type Timer = NoTimer;
 
-    fn new(_: RepositoryId, _: &Settings, rules: &Rules) -> Self {
-        Bank { rules: *rules, registers: HashMap::default(), applied: HashSet::default() }
+    muesli_core::role_without_judgement!(Registers);
+    muesli_core::role_without_links!(Registers);
+
+    fn unfinished(&self) -> usize {
+        0
     }
 
+    fn assert_invariants(&self) {
+        let is_written = self.registers.is_empty() || !self.applied.is_empty();
+        assert!(is_written, "registers that nobody has written");
+    }
+}
+
+impl LoggedRole<Registers> for Bank {
     fn start(&mut self, _: &mut Context<'_, Registers>) {}
 
-    muesli_core::role_without_judgement!(Registers);
-    muesli_core::participant_without_checkpoints!(Registers);
-    muesli_core::participant_kept_by_one_node!(Registers);
-
-    fn answer_behind(&mut self, _: &Message, _: &mut Context<'_, Registers>) -> bool {
-        false
-    }
-
-    fn end(&mut self, _: &Settings) {}
+    muesli_core::role_without_checkpoints!(Registers);
+    muesli_core::role_that_stays!(Registers);
 
     fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_, Registers>) {
         match message {
@@ -416,24 +423,30 @@ impl Participant<Registers> for Bank {
 
     fn timer(&mut self, _: NoTimer, _: &mut Context<'_, Registers>) {}
 
+    fn replay(&mut self, record: Record, _: &mut Context<'_, Registers>) {
+        self.apply(record.txn, record.writes);
+    }
+}
+
+impl Participant<Registers> for Bank {
+    fn new(_: RepositoryId, _: &Settings, rules: &Rules) -> Self {
+        Bank { rules: *rules, registers: HashMap::default(), applied: HashSet::default() }
+    }
+
+    muesli_core::participant_without_marks!(Registers);
+    muesli_core::participant_kept_by_one_node!();
+
+    fn answer_behind(&mut self, _: &Message, _: &mut Context<'_, Registers>) -> bool {
+        false
+    }
+
+    fn end(&mut self, _: &Settings) {}
+
     fn judge_record(&self, _: &Record, _: &Catalog) -> Result<(), Rejection> {
         Ok(())
     }
 
-    fn replay(&mut self, record: Record, _: &mut Context<'_, Registers>) {
-        self.apply(record.txn, record.writes);
-    }
-
-    fn in_doubt(&self) -> usize {
-        0
-    }
-
     fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         Vec::new()
-    }
-
-    fn assert_invariants(&self) {
-        let is_written = self.registers.is_empty() || !self.applied.is_empty();
-        assert!(is_written, "registers that nobody has written");
     }
 }

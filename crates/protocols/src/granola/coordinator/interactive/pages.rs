@@ -14,8 +14,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use muesli_core::exceeded::Limit;
-use muesli_core::limits::{ENTRY_BYTES, check_size};
 use muesli_core::parts::locator::Locator;
 use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
@@ -23,6 +21,7 @@ use crate::granola::coordinator::calls::participants_of;
 use crate::granola::coordinator::{Context, Coordinator, GranolaCoordinatorTimer, Purpose};
 use crate::granola::message::{Agreement, Few, Found, Part, Repositories, Request, Task};
 use crate::granola::naming::holders;
+use crate::sizes::grow_answer;
 
 /// So many partitions are asked at once: what a request takes has an end.
 pub(in super::super) const PARTS_MAX: usize = 64;
@@ -160,16 +159,10 @@ impl Coordinator {
         cx: &mut Context<'_>,
     ) -> bool {
         let Some(operation) = self.operations.get_mut(op.0) else { return false };
-        let size = |(key, found): (usize, &Found)| {
-            ENTRY_BYTES + key + found.value.as_ref().map_or(0, SmallBytes::len)
-        };
-        operation.bytes += answered.map(size).sum::<usize>();
-        let limit = cx.settings.limits.answer_bytes;
-        let (txn, judged) = (operation.txn, check_size(Limit::Answer, operation.bytes, limit));
-        if let Err(failure) = &judged {
-            self.abort(txn, failure, cx);
-        }
-        judged.is_ok()
+        let entries = answered.map(|(key, found)| (key, found.value.as_ref()));
+        let grown = grow_answer(&mut operation.bytes, entries, &cx.settings.limits);
+        let txn = operation.txn;
+        grown.inspect_err(|failure| self.abort(txn, failure, cx)).is_ok()
     }
 }
 

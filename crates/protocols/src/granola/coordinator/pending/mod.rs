@@ -21,7 +21,6 @@ use crate::granola::Rules;
 use crate::granola::message::{Agreement, End, Few, Message, Noted, Repositories, Request, Shown};
 
 pub(super) use retry::Again;
-pub(super) use unanswered::UNANSWERED_MAX;
 
 /// A request that is not settled: not answered by all its participants, or not known to be stable
 /// at all of them.
@@ -174,7 +173,7 @@ impl Coordinator {
             return; // Of an earlier life, or repeated.
         }
         pending.unanswered.retain(|other| *other != repository);
-        let given_up = matches!(self.unanswered.get(&txn.sequence), Some(None));
+        let given_up = self.unknown.is_unknown(txn.sequence);
         if pending.purpose.is_none() && !given_up {
             return self.forget_settled(txn.sequence);
         }
@@ -199,7 +198,7 @@ impl Coordinator {
                     && self.rules.keeps(Rule::DoubtsForgotten) =>
             {
                 self.give_up(&request, purpose, cx);
-                self.unanswered.remove(&txn.sequence);
+                self.unknown.forget(txn.sequence);
             }
             (verdict, Purpose::Names) => self.on_names(verdict),
             (verdict, Purpose::Move(moving)) => self.on_round_end(moving, &request, verdict, cx),
@@ -264,7 +263,7 @@ impl Coordinator {
     /// One whose client was told that nobody knows is also to be answered: acknowledgements do not
     /// say how it ended.
     fn forget_settled(&mut self, sequence: u64) {
-        let given_up = matches!(self.unanswered.get(&sequence), Some(None));
+        let given_up = self.unknown.is_unknown(sequence);
         let settled = self.pending.get(sequence).is_some_and(|pending| {
             let alone = pending.request.agreement == Agreement::Alone;
             let answered = !(alone || given_up) || pending.unanswered.is_empty();

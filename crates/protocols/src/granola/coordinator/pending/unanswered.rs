@@ -9,9 +9,6 @@ use super::super::interactive::commit::note_absent;
 use super::super::{Context, Coordinator, Purpose, Verdict};
 use crate::granola::message::{Refusal, Request};
 
-/// So many transactions of unknown outcome are remembered, the newest ones.
-pub(in super::super) const UNANSWERED_MAX: usize = 10_000;
-
 impl Coordinator {
     pub(super) fn give_up(&mut self, request: &Request, purpose: Purpose, cx: &mut Context<'_>) {
         cx.effects.maintenance.given_up += 1;
@@ -49,11 +46,7 @@ impl Coordinator {
         if !request.is_update() {
             self.pending.remove(request.txn.sequence);
         } else {
-            self.unanswered.insert(request.txn.sequence, None);
-            if self.unanswered.len() > UNANSWERED_MAX {
-                self.unanswered.pop_first();
-            }
-            assert!(self.unanswered.len() <= UNANSWERED_MAX, "what is unknown has a bound");
+            self.unknown.add(request.txn.sequence);
         }
     }
 
@@ -63,7 +56,7 @@ impl Coordinator {
             Verdict::Done(at, _) => Outcome::Committed(Committed { at: *at }),
             // An earlier copy may have been done.
             verdict if verdict.knows_nothing() && self.rules.keeps(Rule::DoubtsForgotten) => {
-                self.unanswered.remove(&txn.sequence);
+                self.unknown.forget(txn.sequence);
                 return;
             }
             Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
@@ -78,7 +71,7 @@ impl Coordinator {
         if let Verdict::Done(at, answers) = verdict {
             note_absent(txn, *at, answers, cx);
         }
-        self.unanswered.insert(txn.sequence, Some(outcome));
+        self.unknown.learn(txn.sequence, outcome);
     }
 
     /// What has become of a transaction that was not answered in time.
@@ -86,10 +79,6 @@ impl Coordinator {
         if txn.incarnation != self.incarnation {
             return Outcome::NotKnown(Doubt::Elsewhere);
         }
-        match self.unanswered.get(&txn.sequence) {
-            Some(Some(outcome)) => *outcome,
-            Some(None) => Outcome::NotKnown(Doubt::UnderWay),
-            None => Outcome::NotKnown(Doubt::Forgotten),
-        }
+        self.unknown.of(txn.sequence)
     }
 }

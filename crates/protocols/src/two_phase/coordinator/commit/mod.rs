@@ -23,7 +23,6 @@ use awaited::{Awaited, strayed};
 pub(in crate::two_phase) use committing::{Committing, Phase};
 use divide::{Parts, divide};
 use muesli_core::parts::watermark::Bound;
-pub(super) use unanswered::UNANSWERED_MAX;
 
 mod awaited;
 pub(in crate::two_phase) mod committing;

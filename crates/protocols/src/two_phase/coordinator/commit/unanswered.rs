@@ -10,9 +10,6 @@ use crate::two_phase::message::Message;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Variant};
 
-/// So many transactions of unknown outcome are remembered, the newest ones.
-pub(in crate::two_phase::coordinator) const UNANSWERED_MAX: usize = 10_000;
-
 impl<V: Variant> Coordinator<V> {
     /// The end of a transaction is known after its client was told that nobody knows.
     pub(super) fn learn_late(
@@ -30,8 +27,7 @@ impl<V: Variant> Coordinator<V> {
             Err(Failure::Aborted(reason)) => Outcome::Aborted(reason),
             other => unreachable!("a decision answers a commit, not with {other:?}"),
         };
-        let Some(known) = self.unanswered.get_mut(&id.sequence) else { return };
-        *known = Some(outcome);
+        self.unknown.learn(id.sequence, outcome);
     }
 
     /// What has become of a commit that was not answered in time.
@@ -39,11 +35,7 @@ impl<V: Variant> Coordinator<V> {
         if txn.incarnation != self.incarnation {
             return Outcome::NotKnown(Doubt::Elsewhere);
         }
-        match self.unanswered.get(&txn.sequence) {
-            Some(Some(outcome)) => *outcome,
-            Some(None) => Outcome::NotKnown(Doubt::UnderWay),
-            None => Outcome::NotKnown(Doubt::Forgotten),
-        }
+        self.unknown.of(txn.sequence)
     }
 
     /// Prepares and decisions that were not answered go out again. A client does not wait for
@@ -94,7 +86,7 @@ impl<V: Variant> Coordinator<V> {
     /// nobody will know: what is in doubt elsewhere is ended there.
     pub(super) fn give_up_for_good(&mut self, sequence: u64, cx: &mut Context<'_, V>) {
         self.give_up(sequence, cx);
-        self.unanswered.remove(&sequence);
+        self.unknown.forget(sequence);
         self.abandon_answers(sequence);
         self.committing.remove(sequence);
     }
@@ -112,11 +104,7 @@ impl<V: Variant> Coordinator<V> {
         if let Some(op) = op {
             cx.effects.maintenance.given_up += 1;
             self.end(txn, Some(id), Status::Unknown, None, cx);
-            self.unanswered.insert(id.sequence, None);
-            if self.unanswered.len() > UNANSWERED_MAX {
-                self.unanswered.pop_first();
-            }
-            assert!(self.unanswered.len() <= UNANSWERED_MAX, "what is unknown has a bound");
+            self.unknown.add(id.sequence);
             cx.complete(op, Err(Failure::Unknown { after_ms, txn: id }));
         }
     }

@@ -1,7 +1,7 @@
 //! Records that a lying member of a group made up: whatever they say, they are left out or can be
 //! replayed, and what comes of them is a state that a repository can work from.
 
-use muesli_core::TxnId;
+use muesli_core::{LoggedRole as _, TxnId};
 use muesli_protocols::granola::message::End;
 
 use super::*;
