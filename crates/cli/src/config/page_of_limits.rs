@@ -136,7 +136,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "| 1,024 under way to each, and 4,096 that wait",
     ),
     (
-        "muesli/src/embedded/turn.rs",
+        "muesli/src/embedded/tick.rs",
         "BACKLOG_MAX: usize = 4096;",
         "| 1,024 under way to each, and 4,096 that wait",
     ),

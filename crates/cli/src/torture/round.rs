@@ -18,7 +18,7 @@ use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 
-use super::ballast::{Ballast, Loaded};
+use super::ballast::{Ballast, LoadedBallast};
 use super::copies::FolderCopies;
 use super::inflict::{Suffered, Victims};
 use super::network::{CuttableNetwork, Means};
@@ -113,7 +113,7 @@ struct RunningRound<'a> {
     roster: &'a Roster,
     network: &'a dyn CuttableNetwork,
     clients: Clients,
-    ballast: Option<Loaded>,
+    ballast: Option<LoadedBallast>,
     operator: Option<Operator<'a>>,
     catalog: Arc<Catalog>,
 }

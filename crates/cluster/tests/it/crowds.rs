@@ -165,7 +165,7 @@ fn unfinished_frames_take_no_more_than_their_share() {
 const FRAME: usize = 24 << 20;
 
 /// Limits under which two of the longest frames are held at a time.
-fn room_for_two() -> Network {
+fn two_long_frames() -> Network {
     Network {
         frame_bytes_max: FRAME,
         incoming_bytes_total: 2 * FRAME + (1 << 20),
@@ -191,7 +191,7 @@ impl Running {
 
 #[test]
 fn a_frame_that_trickles_gives_its_room_to_those_who_wait() {
-    let network = room_for_two();
+    let network = two_long_frames();
     let server = serve_long_frames(network);
     let begin = |number: u32, sent: usize| server.begin_long(number, sent);
     // Two have all the room, and send the first bytes of what they have said that they would.
@@ -355,7 +355,7 @@ fn handshakes_under_way_are_spared_where_too_much_waits() {
 fn the_oldest_slow_frame_is_read_to_its_end() {
     const BEGUN: usize = 1 << 17;
     // A frame may stand still for so long, and for a tenth of it where others wait.
-    let network = Network { slow_after: PATIENCE, ..room_for_two() };
+    let network = Network { slow_after: PATIENCE, ..two_long_frames() };
     let server = serve_long_frames(network);
     let begin = |number: u32, sent: usize| server.begin_long(number, sent);
     let mut oldest = begin(0, BEGUN);

@@ -302,7 +302,8 @@ mod tests {
     proptest! {
         #[test]
         fn writes_are_picked_out(list in prop::collection::vec(operation(), 0..8)) {
-            let writes: Vec<_> = Decoder(&RecordedOperations::from(&list[..]).writes().bytes).collect();
+            let recorded = RecordedOperations::from(&list[..]);
+            let writes: Vec<_> = Decoder(&recorded.writes().bytes).collect();
             let is_write = |it: &&RecordedOperation| matches!(it, RecordedOperation::Write { .. });
             prop_assert_eq!(writes, list.iter().filter(is_write).cloned().collect::<Vec<_>>());
         }

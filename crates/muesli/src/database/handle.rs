@@ -49,15 +49,15 @@ pub(crate) struct Inner {
     pub catalog: RwLock<Arc<Catalog>>,
     pub retry: Retry,
     sessions: AtomicU64,
-    pub(crate) turn: AtomicUsize,
+    pub(crate) next_loop: AtomicUsize,
     conflicts: [AtomicU64; Abort::ALL.len()],
     /// Why a delayed action could not be left to its turn, the last time.
     pub(crate) strayed: Mutex<Option<String>>,
-    pub away: Option<Box<dyn Away>>,
+    pub driver: Option<Box<dyn LoopDriver>>,
 }
 
 /// The way into the loops of an embedded database from other threads.
-pub(crate) trait Away: Send + Sync {
+pub(crate) trait LoopDriver: Send + Sync {
     /// How many loops there are.
     fn loops(&self) -> usize;
     /// Whether sessions may be run by several coordinators: of several loops, or of several
@@ -124,20 +124,20 @@ impl Db {
         database: u64,
         catalog: Arc<Catalog>,
         how: (Retry, Procedures),
-        away: Option<Box<dyn Away>>,
+        driver: Option<Box<dyn LoopDriver>>,
     ) -> Db {
-        Db::new((database, Origin::process(database)), catalog, how, away)
+        Db::new((database, Origin::process(database)), catalog, how, driver)
     }
 
     pub(crate) fn new(
         (database, origin): (u64, Origin),
         catalog: Arc<Catalog>,
         (retry, procedures): (Retry, Procedures),
-        away: Option<Box<dyn Away>>,
+        driver: Option<Box<dyn LoopDriver>>,
     ) -> Db {
         // Histories of several databases of a process tell their sessions apart.
-        let first_session = away.as_ref().map_or(0, |_| database << 32);
-        let (sessions, turn) = (AtomicU64::new(first_session), AtomicUsize::new(0));
+        let first_session = driver.as_ref().map_or(0, |_| database << 32);
+        let (sessions, next_loop) = (AtomicU64::new(first_session), AtomicUsize::new(0));
         let catalog = RwLock::new(catalog);
         let (conflicts, strayed) = (Default::default(), Mutex::default());
         let inner = Arc::new(Inner {
@@ -147,12 +147,12 @@ impl Db {
             catalog,
             retry,
             sessions,
-            turn,
+            next_loop,
             conflicts,
             strayed,
-            away,
+            driver,
         });
-        let several = inner.away.as_ref().is_some_and(|away| away.has_several_coordinators());
+        let several = inner.driver.as_ref().is_some_and(|driver| driver.has_several_coordinators());
         let context = Arc::new(CausalContext::new(0, several.then(Carried::default)));
         Db::in_new_session(inner, TxnOptions::default(), TRANSACTION_TIMEOUT, context)
     }

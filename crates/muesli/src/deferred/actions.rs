@@ -142,7 +142,7 @@ impl Tx {
             Later::Run(run) => run,
             other => return Ok(deferred(&other)),
         };
-        let gave = match self.away.as_deref() {
+        let gave = match self.remote.as_deref() {
             None => rerun::run(self, run, &arguments).await?,
             Some((db, home)) => {
                 let tx = self.at_home();
@@ -155,7 +155,7 @@ impl Tx {
 
     async fn delay(&self, delay: &Delay, answered: bool) -> Result<Later, Error> {
         let operation = Operation::Delay(self.txn, delay.clone(), answered);
-        let asked = match self.away.as_deref() {
+        let asked = match self.remote.as_deref() {
             None => self.here(|engine| engine.operate(operation))?,
             Some((db, home)) => {
                 let tx = self.at_home();

@@ -19,7 +19,7 @@ use super::signal::Signal;
 
 /// After so many transactions in one turn tasks are asked to let others run; and before, when
 /// messages wait on either side: another loop's transaction holds locks until they are moved.
-const BEGINS_PER_TURN: u32 = 64;
+const BEGINS_PER_TICK: u32 = 64;
 
 /// The node of a loop, with what surrounds it.
 pub(super) struct LoopState<P: Protocol> {
@@ -359,7 +359,7 @@ impl<P: Protocol> Engine for EmbeddedEngine<P> {
     }
 
     fn should_yield(&self) -> bool {
-        self.begins.get() >= BEGINS_PER_TURN
+        self.begins.get() >= BEGINS_PER_TICK
             || self.signal.has_mail()
             || self.inner.borrow().outside.has_outgoing
     }

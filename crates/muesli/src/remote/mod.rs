@@ -21,7 +21,7 @@ use muesli_core::{
 
 use self::catch_up::CatchUp;
 use crate::data::space::Origin;
-use crate::database::handle::{Away, Db, Job, TRANSACTION_TIMEOUT, next_database};
+use crate::database::handle::{Db, Job, LoopDriver, TRANSACTION_TIMEOUT, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::CLOSE_WITHIN;
@@ -292,7 +292,7 @@ fn next_row(
     Ok(next)
 }
 
-impl Away for Remote {
+impl LoopDriver for Remote {
     fn loops(&self) -> usize {
         1
     }

@@ -177,13 +177,13 @@ impl Ask for ScanOperation {
 
 type Shipped<T> = Pin<Box<dyn Future<Output = Result<Result<T, Error>, Error>> + Send>>;
 
-enum ReplyStage<T> {
+enum ReplyState<T> {
     New,
     /// Its space is of another database.
     Refused(SpaceId),
     Waiting(AnswerFuture),
     /// The transaction lives on a loop that is not here; the operation was shipped to it.
-    Away(Shipped<T>),
+    Remote(Shipped<T>),
 }
 
 /// The reply to an operation of a transaction; nothing happens before it is awaited.
@@ -191,23 +191,23 @@ enum ReplyStage<T> {
 pub struct Reply<'a, A: Ask> {
     tx: &'a Tx,
     ask: Option<A>,
-    stage: ReplyStage<A::Answer>,
+    state: ReplyState<A::Answer>,
 }
 
 impl<'a, A: Ask> Reply<'a, A> {
     #[inline]
     pub(crate) fn new(tx: &'a Tx, space: Space, ask: A) -> Reply<'a, A> {
-        let stage = match tx.origin.admits(space.origin) {
-            true => ReplyStage::New,
-            false => ReplyStage::Refused(space.id),
+        let state = match tx.origin.admits(space.origin) {
+            true => ReplyState::New,
+            false => ReplyState::Refused(space.id),
         };
-        Reply { tx, ask: Some(ask), stage }
+        Reply { tx, ask: Some(ask), state }
     }
 
     fn ship(&mut self, db: &Db, home: usize) -> Shipped<A::Answer> {
         let (tx, ask, db) = (self.tx.at_home(), self.ask.take(), db.clone());
         Box::pin(async move {
-            let there = async move || Reply { tx: &tx, ask, stage: ReplyStage::New }.await;
+            let there = async move || Reply { tx: &tx, ask, state: ReplyState::New }.await;
             db.run_on(home, there).await
         })
     }
@@ -220,14 +220,14 @@ impl<A: Ask> Future for Reply<'_, A> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let tx = this.tx;
-        if let (ReplyStage::New, None) = (&this.stage, &tx.away) {
+        if let (ReplyState::New, None) = (&this.state, &tx.remote) {
             let ask = this.ask.as_mut().expect("polled after it was ready");
             match client::with(tx.database, |engine| ask.start(engine, tx.txn)) {
                 Some(Step::Done(Ok(answer))) => return Poll::Ready(Ok(answer)),
                 Some(Step::Done(Err(failure))) => return Poll::Ready(Err(tx.failed(failure))),
                 None => return Poll::Ready(Err(Error::Closed)),
                 Some(Step::Wait(op)) => {
-                    this.stage = ReplyStage::Waiting(AnswerFuture::new(tx.database, op))
+                    this.state = ReplyState::Waiting(AnswerFuture::new(tx.database, op))
                 }
             }
         }
@@ -238,20 +238,20 @@ impl<A: Ask> Future for Reply<'_, A> {
 impl<A: Ask> Reply<'_, A> {
     #[cold]
     fn poll_later(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
-        if let (ReplyStage::New, Some((db, home))) = (&self.stage, self.tx.away.as_deref()) {
-            self.stage = ReplyStage::Away(self.ship(db, *home));
+        if let (ReplyState::New, Some((db, home))) = (&self.state, self.tx.remote.as_deref()) {
+            self.state = ReplyState::Remote(self.ship(db, *home));
         }
-        let polled = match &mut self.stage {
-            ReplyStage::Waiting(waiting) => match Pin::new(waiting).poll(cx) {
+        let polled = match &mut self.state {
+            ReplyState::Waiting(waiting) => match Pin::new(waiting).poll(cx) {
                 Poll::Ready(answer) => answer.map(A::answer).map_err(Error::from),
                 Poll::Pending => return Poll::Pending,
             },
-            ReplyStage::Away(shipped) => match shipped.as_mut().poll(cx) {
+            ReplyState::Remote(shipped) => match shipped.as_mut().poll(cx) {
                 Poll::Ready(answer) => answer.and_then(|answer| answer),
                 Poll::Pending => return Poll::Pending,
             },
-            ReplyStage::Refused(space) => Err(Error::OtherDatabase { space: space.0 }),
-            ReplyStage::New => unreachable!("begun above"),
+            ReplyState::Refused(space) => Err(Error::OtherDatabase { space: space.0 }),
+            ReplyState::New => unreachable!("begun above"),
         };
         Poll::Ready(polled.map_err(|error| self.tx.failed(error)))
     }

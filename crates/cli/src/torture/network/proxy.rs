@@ -1,8 +1,8 @@
 //! A proxy of the torture's own: every connection between nodes, and from clients to nodes, goes
 //! through it, so that partitions can be made without touching the machine's network.
 //!
-//! A [`ProxyLink`] is one way to dial: from one party to one node. Each of its two directions can be
-//! held, which is what a partition looks like to TCP: nothing arrives, nothing is refused, and
+//! A [`ProxyLink`] is one way to dial: from one party to one node. Each of its two directions can
+//! be held, which is what a partition looks like to TCP: nothing arrives, nothing is refused, and
 //! even the death of the other end stays unknown. What was held leaves when the link heals,
 //! unless its ends have given up by then. Or a link is cut: its connections break at once.
 

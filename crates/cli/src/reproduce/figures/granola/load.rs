@@ -36,7 +36,7 @@ const LATENCY: &[Printed] = &[Printed {
     says: Says::Number(|_| 22.0),
 }];
 
-const LATENCY_CLAIMS: &[PaperClaim] = &[claim(
+const WIDE_LATENCY: &[PaperClaim] = &[claim(
     "ms, wide, 64 clients",
     Measure::At(Quantity::Latency, "wide", 64.0),
     Some(22.0),
@@ -45,7 +45,7 @@ const LATENCY_CLAIMS: &[PaperClaim] = &[claim(
 
 /// The same, upwards its latency.
 const fn latency(of: Figure) -> Figure {
-    Figure { printed: LATENCY, shows: Quantity::Latency, claims: LATENCY_CLAIMS, ..of }
+    Figure { printed: LATENCY, shows: Quantity::Latency, claims: WIDE_LATENCY, ..of }
 }
 
 /// All of them.
