@@ -29,9 +29,9 @@ pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{
-    Answer, Context, Coordinator, Effect, Effects, Envelope, Environment, Here, Isolation, Later,
-    LoggedRole, Maintenance, Modes, NoService, Operation, Participant, Protocol, Put, Service,
-    StateMachine, Step, Work,
+    Answer, Context, Coordinator, Deferral, Effect, Effects, Envelope, Environment, Here,
+    Isolation, LoggedRole, Maintenance, Modes, NoService, Operation, Participant, Protocol, Put,
+    Service, StateMachine, Step, Work,
 };
 pub use delay::{Delay, DelayedCall, Gave};
 pub use exceeded::Limit;

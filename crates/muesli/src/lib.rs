@@ -67,7 +67,7 @@ pub use transaction::explicit::Transaction;
 pub use transaction::operation::{
     Ask, GetManyOperation, GetOperation, PutOperation, Reply, ScanOperation,
 };
-pub use transaction::results::{Promised, Results};
+pub use transaction::results::{DeferredAnswer, Results};
 pub use transaction::tx::{BodyFuture, Tx};
 pub use typed::stream::RowStream;
 

@@ -21,7 +21,7 @@ pub struct TxnOptions {
     pub eager: bool,
     /// What only reads at one repository may be answered by whoever keeps a copy of that, though
     /// it be a little behind: as the database once was, and no older than the session has seen.
-    pub nearby: bool,
+    pub follower_reads: bool,
     /// The session's highest timestamp seen: the snapshot is not below it.
     pub floor: Timestamp,
     /// The session, for histories.
@@ -78,7 +78,7 @@ pub struct Settings {
     /// Whether records must be logged; where nothing survives a crash anyway, they are not made.
     pub logging: bool,
     /// Whether coordinators keep copies of repositories that live elsewhere, and answer from them
-    /// [readers that any copy may answer](TxnOptions::nearby): all of the repository's keys are
+    /// [readers that any copy may answer](TxnOptions::follower_reads): all of the repository's keys are
     /// held in memory once more. Protocols without copies do as always.
     pub caches: bool,
     /// Whether replicas remember the versions of the deletions that they have collected, in a table

@@ -38,10 +38,10 @@ impl Db {
                 Ok(done) => return Ok(done),
                 Err(Stopped::Body(error)) => return Err(error),
                 Err(Stopped::Database(Error::Conflict { reason, .. })) => reason,
-                Err(Stopped::Database(Error::Strayed(why))) => {
-                    let last = self.inner.strayed.lock();
+                Err(Stopped::Database(Error::FootprintViolation(why))) => {
+                    let last = self.inner.footprint_violation.lock();
                     *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
-                    Abort::Strayed
+                    Abort::FootprintViolation
                 }
                 Err(Stopped::Database(error)) => return Err(error.into()),
             };

@@ -52,7 +52,7 @@ pub(crate) struct Inner {
     pub(crate) next_loop: AtomicUsize,
     conflicts: [AtomicU64; Abort::ALL.len()],
     /// Why a delayed action could not be left to its turn, the last time.
-    pub(crate) strayed: Mutex<Option<String>>,
+    pub(crate) footprint_violation: Mutex<Option<String>>,
     pub driver: Option<Box<dyn LoopDriver>>,
 }
 
@@ -139,7 +139,7 @@ impl Db {
         let first_session = driver.as_ref().map_or(0, |_| database << 32);
         let (sessions, next_loop) = (AtomicU64::new(first_session), AtomicUsize::new(0));
         let catalog = RwLock::new(catalog);
-        let (conflicts, strayed) = (Default::default(), Mutex::default());
+        let (conflicts, footprint_violation) = (Default::default(), Mutex::default());
         let inner = Arc::new(Inner {
             database,
             origin,
@@ -149,7 +149,7 @@ impl Db {
             sessions,
             next_loop,
             conflicts,
-            strayed,
+            footprint_violation,
             driver,
         });
         let several = inner.driver.as_ref().is_some_and(|driver| driver.has_several_coordinators());
@@ -233,8 +233,8 @@ impl Db {
     /// a [copy](crate::Connect::caches) of it, that does. They see the database as it once was,
     /// never older than what the session has seen; what others were told a moment ago may be
     /// missing. Protocols that have no such readers do as always.
-    pub fn nearby(&self) -> Db {
-        Db { options: TxnOptions { nearby: true, ..self.options }, ..self.clone() }
+    pub fn follower_reads(&self) -> Db {
+        Db { options: TxnOptions { follower_reads: true, ..self.options }, ..self.clone() }
     }
 
     /// The same session, whose transactions may be open for so long, with all attempts and the
@@ -284,8 +284,8 @@ impl Db {
     /// Why a delayed action could not be left to its turn, the last time that
     /// [`transact`](Self::transact) ran a transaction again because of that. What was done at once
     /// since then is what it was declared not to do: a mistake of the program, which costs it.
-    pub fn strayed(&self) -> Option<String> {
-        self.inner.strayed.lock().unwrap_or_else(|broken| broken.into_inner()).clone()
+    pub fn footprint_violation(&self) -> Option<String> {
+        self.inner.footprint_violation.lock().unwrap_or_else(|broken| broken.into_inner()).clone()
     }
 
     /// How many attempts of [`transact`](Self::transact) met a conflict so far, by reason.

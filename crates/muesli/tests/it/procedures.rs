@@ -322,10 +322,10 @@ fn a_process_with_caches_answers_its_readers_without_a_server() {
     let db = Db::connect_with(connect).unwrap();
     let space = db.create_space("s", halves()).unwrap();
     adds(&db, space).wait().unwrap();
-    let nearby = db.nearby();
+    let followers = db.follower_reads();
     let read = || {
         let keyed = Keyed { space, keys: vec!["a".into()] };
-        let answers = nearby.call("get", 1).at(space.place("a"), &keyed).wait().unwrap();
+        let answers = followers.call("get", 1).at(space.place("a"), &keyed).wait().unwrap();
         let found: Vec<Option<Bytes>> = answers.of(0).unwrap();
         (answers.at(), found[0].as_ref().and_then(|value| number(&value.0)))
     };

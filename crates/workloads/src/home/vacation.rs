@@ -253,7 +253,7 @@ impl HomeAttempt<'_> {
         manager.ok_or_else(|| Error::Codec(format!("agency {} has no manager", self.home)))?;
         self.vacation.ledgers.of(self.client).add(COUNTED, 1);
         if self.vacation.delayed {
-            return self.tx.later(self.space, key(self.home, RESOURCES, 0), Action::add(1)).await;
+            return self.tx.defer(self.space, key(self.home, RESOURCES, 0), Action::add(1)).await;
         }
         let count = self.number(RESOURCES, 0).await?;
         self.put(RESOURCES, 0, eight_bytes(count + 1)).await

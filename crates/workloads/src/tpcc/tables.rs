@@ -153,7 +153,7 @@ impl<K: Key> Sums<K> {
         delayed: bool,
     ) -> Result<(), Error> {
         if delayed {
-            return tx.later(self.space, key.encoded(), Action::add(amount)).await;
+            return tx.defer(self.space, key.encoded(), Action::add(amount)).await;
         }
         let sum = self.get(tx, key).await? + amount;
         tx.put(self.space, key.encoded(), Self::encode(sum)).await
@@ -220,7 +220,7 @@ impl Accounts {
         delayed: bool,
     ) -> Result<(), Error> {
         if delayed {
-            return tx.later(self.0, id.encoded(), Action::add_all(&by)).await;
+            return tx.defer(self.0, id.encoded(), Action::add_all(&by)).await;
         }
         let mut account = self.get_many(tx, &[*id]).await?[0];
         account.iter_mut().zip(by).for_each(|(number, by)| *number += by);

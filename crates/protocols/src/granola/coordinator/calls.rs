@@ -123,7 +123,7 @@ impl Coordinator {
         let settled_below = self.settled_below();
         let txn = self.next_txn_id();
         let floor = options.floor;
-        let nearby = options.nearby && read_only && agreement == Agreement::Alone;
+        let nearby = options.follower_reads && read_only && agreement == Agreement::Alone;
         Ok(Request {
             txn,
             settled_below,

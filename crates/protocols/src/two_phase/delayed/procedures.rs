@@ -64,7 +64,7 @@ impl<V: Variant> Participant<V> {
         for call in prepare.calls() {
             standing.floor = Timestamp::MAX;
             if !cx.catalog.holds(self.id, call.partition) {
-                return Err(Abort::Strayed);
+                return Err(Abort::FootprintViolation);
             }
             for (space, key) in &call.keys {
                 self.meet_ranges(prepare, (*space, key), way);

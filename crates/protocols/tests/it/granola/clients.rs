@@ -150,7 +150,7 @@ impl Client {
 
     fn options(&self) -> TxnOptions {
         let Client { floor, session, nearby, .. } = *self;
-        TxnOptions { floor, session, nearby, ..TxnOptions::default() }
+        TxnOptions { floor, session, follower_reads: nearby, ..TxnOptions::default() }
     }
 
     /// Some keys, by the partition that holds them.
