@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use muesli_core::issuance::{self, Issuer};
-use muesli_core::{Lag, NodeId, Post, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
+use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
 
 use crate::control::Control;
 use crate::folder::{Identity, Owner};
@@ -127,7 +127,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
         Control::AskMembers,
         Control::Members {
             placement: 4,
-            members: vec![(RepositoryId(5), Post::Leads)],
+            members: vec![(RepositoryId(5), ReplicaRole::Leads)],
             lags: vec![(RepositoryId(5), Lag { entries: 6, bytes: 7, percent: Some(8) })],
         },
         Control::Place(map()),

@@ -50,7 +50,7 @@ pub use database::handle::Db;
 pub use dispatch::report::Report;
 pub use embedded::protocols::{protocol_names, register_protocol};
 pub use error::{Error, ErrorKind};
-pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
+pub use muesli_core::catalog::{Index, Partitioning, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::recorder::Sampling;
 pub use muesli_core::{

@@ -261,7 +261,7 @@ impl Counters {
         let (space, catalog) = (db.space(SPACE)?, db.catalog_of_keys());
         let home = |key: &SmallBytes| {
             let lives = catalog.partition(space.id(), key);
-            (0..lives).find(|it| catalog.are_together(*it, lives)).unwrap_or(lives)
+            (0..lives).find(|it| catalog.are_colocated(*it, lives)).unwrap_or(lives)
         };
         let (mut shown, mut asked) = (Vec::new(), Asked::default());
         for (group, phase) in phases.iter().enumerate() {

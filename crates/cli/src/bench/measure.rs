@@ -63,7 +63,7 @@ pub struct Benchmark {
     pub spread: usize,
     /// How many procedures that have nothing to do with each other are run together, in the
     /// simulator.
-    pub together: usize,
+    pub parallel: usize,
     /// Whether nodes keep copies of repositories that live elsewhere.
     pub caches: bool,
     /// On how many nodes of their own the clients run, in the simulator.
@@ -205,7 +205,7 @@ impl Benchmark {
             upkeep: Upkeep {
                 group: self.group,
                 caches: self.caches,
-                together: self.together,
+                parallel: self.parallel,
                 ..Upkeep::default()
             },
             client_nodes: self.client_nodes,

@@ -57,9 +57,9 @@ struct BenchOptions {
     spread: u16,
     /// How many procedures that touch nothing in common a repository runs together at most, in
     /// the simulator; elsewhere that is --procedure-threads
-    #[arg(long, value_name = "N", default_value_t = 1,
+    #[arg(long = "together", value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=1024))]
-    together: u16,
+    parallel: u16,
     /// Nodes keep copies of repositories that live elsewhere, and answer from them readers that
     /// take the nearest copy; in the simulator and for clients of a cluster
     #[arg(long)]
@@ -142,7 +142,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.group > 1 && options.driver == BenchDriver::Embedded {
         bail!("--group is for the drivers cluster and sim: in this process nothing is kept twice");
     }
-    if options.driver != BenchDriver::Sim && (options.together > 1 || options.client_nodes > 0) {
+    if options.driver != BenchDriver::Sim && (options.parallel > 1 || options.client_nodes > 0) {
         bail!("--together and --client-nodes are for the driver sim; see --procedure-threads");
     }
     if options.caches && options.driver == BenchDriver::Embedded {
@@ -241,7 +241,7 @@ fn benchmark(
         procedure_threads: usize::from(options.procedure_threads),
         group: options.group,
         spread: usize::from(options.spread),
-        together: usize::from(options.together),
+        parallel: usize::from(options.parallel),
         caches: options.caches,
         client_nodes: usize::from(options.client_nodes),
         strict: options.strict,

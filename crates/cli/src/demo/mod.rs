@@ -78,7 +78,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             procedure_threads: 1,
             group: 1,
             spread: 1,
-            together: 1,
+            parallel: 1,
             caches: false,
             client_nodes: 0,
             strict: false,

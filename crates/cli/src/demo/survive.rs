@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use muesli::{Connect, Db};
 use muesli_cluster::control::Control;
 use muesli_cluster::visit::Visit;
-use muesli_core::Post;
+use muesli_core::ReplicaRole;
 use muesli_workloads::available::find;
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::by_versions;
@@ -139,7 +139,7 @@ fn leader(cluster: &Temporary) -> usize {
         let asked = Visit::begin(&cluster.cluster.addresses()[*node], ANSWERS_WITHIN)
             .and_then(|mut visit| visit.ask(&Control::AskMembers));
         let Ok(Control::Members { members, .. }) = asked else { return 0 };
-        members.iter().filter(|(_, post)| *post == Post::Leads).count()
+        members.iter().filter(|(_, post)| *post == ReplicaRole::Leads).count()
     };
     (0..NODES).max_by_key(leads).unwrap_or(0)
 }

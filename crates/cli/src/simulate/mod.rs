@@ -112,7 +112,7 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         spread: usize::from(options.spread),
         group: options.group,
         caches: options.caches,
-        together: usize::from(options.together),
+        parallel: usize::from(options.parallel),
         clients: options.clients,
         transactions_least: options.transactions,
         faults: options.faults.clone(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use muesli_cluster::control::Control;
 use muesli_cluster::visit::Visit;
-use muesli_core::Post;
+use muesli_core::ReplicaRole;
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 
 use super::copies::FolderCopies;
@@ -88,11 +88,13 @@ impl Victims<'_> {
             };
             while let Some(planned) = waiting.next_if(|planned| is_due(planned, &open)) {
                 // Only a node that dies alone need be looked after beforehand.
-                let posts = planned.fault.killed().and_then(|node| self.posts(node));
-                if matches!(planned.fault, TortureFault::Folder(_)) && posts.is_none() {
+                let replica_roles =
+                    planned.fault.killed().and_then(|node| self.replica_roles(node));
+                if matches!(planned.fault, TortureFault::Folder(_)) && replica_roles.is_none() {
                     continue; // Another one forgot, or may not remember: two would be too many.
                 }
-                let deposes = posts.is_some_and(|posts| posts.contains(&Post::Leads));
+                let deposes = replica_roles
+                    .is_some_and(|replica_roles| replica_roles.contains(&ReplicaRole::Leads));
                 let began = Instant::now();
                 self.begin(&planned.fault)?;
                 open.push(OpenFault { planned, began, deposes });
@@ -103,24 +105,26 @@ impl Victims<'_> {
         Ok(suffered)
     }
 
-    /// The posts of a node's members, if the members of all nodes take part.
-    fn posts(&self, node: usize) -> Option<Vec<Post>> {
-        let posts = |node: usize| {
+    /// The replica_roles of a node's members, if the members of all nodes take part.
+    fn replica_roles(&self, node: usize) -> Option<Vec<ReplicaRole>> {
+        let replica_roles = |node: usize| {
             let address = &self.cluster.addresses()[node];
             let visit = Visit::begin(address, ANSWERS_WITHIN);
             match visit.and_then(|mut visit| visit.ask(&Control::AskMembers)) {
                 Ok(Control::Members { members, .. }) => {
-                    let posts = members.into_iter().map(|(_, post)| post).collect::<Vec<_>>();
-                    Some((node, posts))
+                    let replica_roles =
+                        members.into_iter().map(|(_, post)| post).collect::<Vec<_>>();
+                    Some((node, replica_roles))
                 }
                 _ => None,
             }
         };
-        let all: Option<Vec<_>> = self.roster.nodes().into_iter().map(posts).collect();
+        let all: Option<Vec<_>> = self.roster.nodes().into_iter().map(replica_roles).collect();
         let all = all?;
-        let take_part = all.iter().flat_map(|(_, posts)| posts).all(|post| post.takes_part());
-        let (_, posts) = all.into_iter().find(|(it, _)| *it == node)?;
-        take_part.then_some(posts)
+        let take_part =
+            all.iter().flat_map(|(_, replica_roles)| replica_roles).all(|post| post.takes_part());
+        let (_, replica_roles) = all.into_iter().find(|(it, _)| *it == node)?;
+        take_part.then_some(replica_roles)
     }
 
     fn begin(&self, fault: &TortureFault) -> anyhow::Result<()> {

@@ -18,8 +18,8 @@ use crate::lag::Lag;
 use crate::memory::Held;
 use crate::outcome::Outcome;
 use crate::positions::{LogPosition, Positions};
-use crate::post::Post;
 use crate::recorder::Recorder;
+use crate::replica_role::ReplicaRole;
 use crate::roles::{Address, Role};
 use crate::time::Nanos;
 use crate::wire::{Reader, Wire, WireError};
@@ -126,8 +126,8 @@ pub trait AnyMachine {
     fn unfinished(&self) -> (usize, usize);
     /// How many repositories are here.
     fn repositories(&self) -> usize;
-    /// [`Node::posts`](crate::node::Node::posts).
-    fn posts(&self) -> Vec<(RepositoryId, Post)>;
+    /// [`Node::replica_roles`](crate::node::Node::replica_roles).
+    fn replica_roles(&self) -> Vec<(RepositoryId, ReplicaRole)>;
     /// [`Node::lags`](crate::node::Node::lags).
     fn lags(&self) -> Vec<(RepositoryId, Lag)>;
     /// [`Node::memory`](crate::node::Node::memory).
@@ -316,8 +316,8 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         self.node.participants().len()
     }
 
-    fn posts(&self) -> Vec<(RepositoryId, Post)> {
-        self.node.posts()
+    fn replica_roles(&self) -> Vec<(RepositoryId, ReplicaRole)> {
+        self.node.replica_roles()
     }
 
     fn lags(&self) -> Vec<(RepositoryId, Lag)> {

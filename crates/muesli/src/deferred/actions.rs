@@ -73,9 +73,9 @@ impl Tx {
     /// [declares](StoredProcedure::TOUCHES), as far as the repositories of `place` hold them, in
     /// whichever partitions. What is declared may be more than what it touches in the end. If it
     /// reaches for anything else, fails, or takes too many steps, the transaction aborts with a
-    /// reason that says so ([`Error::FootprintViolation`]) and [`Db::transact`](crate::Db::transact) runs it
-    /// again with the procedure done at once, as reads and writes of the transaction, where it may
-    /// reach for any key.
+    /// reason that says so ([`Error::FootprintViolation`]) and
+    /// [`Db::transact`](crate::Db::transact) runs it again with the procedure done at once, as
+    /// reads and writes of the transaction, where it may reach for any key.
     ///
     /// One that is not [steady](StoredProcedure::STEADY) keeps others from its keys from the vote
     /// to the turn; steady ones run beside each other and beside delayed actions. It is done at

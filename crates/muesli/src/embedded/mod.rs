@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 
 use closing::Closing;
 use crossbeam_queue::ArrayQueue;
-use muesli_core::{Catalog, NodeId, Protocol, Recorder, Settings, Together};
+use muesli_core::{Catalog, NodeId, Parallel, Protocol, Recorder, Settings};
 use muesli_protocols::Choice;
 use protocols::{start_named, with_masters};
 
@@ -107,10 +107,10 @@ fn open(options: Options) -> Result<Db, Error> {
     for (name, space) in &options.spaces {
         catalog = catalog.with_space(name, space.clone())?;
     }
-    let together = (0..all).map(|_| muesli_threads::together(options.procedure_threads));
-    let together = together.collect::<Result<_, _>>();
-    let together = together.map_err(|error| Error::Options(error.to_string()))?;
-    let start = Start { options: &options, together, catalog: Arc::new(catalog) };
+    let parallel = (0..all).map(|_| muesli_threads::parallel(options.procedure_threads));
+    let parallel = parallel.collect::<Result<_, _>>();
+    let parallel = parallel.map_err(|error| Error::Options(error.to_string()))?;
+    let start = Start { options: &options, parallel, catalog: Arc::new(catalog) };
     start_named(&options.protocol, start)
 }
 
@@ -118,7 +118,7 @@ fn open(options: Options) -> Result<Db, Error> {
 struct Start<'a> {
     options: &'a Options,
     /// Who runs what of each loop can be run at the same time.
-    together: Vec<Together>,
+    parallel: Vec<Parallel>,
     catalog: Arc<Catalog>,
 }
 
@@ -131,13 +131,13 @@ impl Choice for Start<'_> {
             let error = format!("protocol `{name}` has no masters; these have: {having}");
             return Err(Error::Options(error));
         }
-        Ok(start::<P>(self.options, self.together, self.catalog, &rules))
+        Ok(start::<P>(self.options, self.parallel, self.catalog, &rules))
     }
 }
 
 fn start<P: Protocol>(
     options: &Options,
-    together: Vec<Together>,
+    parallel: Vec<Parallel>,
     catalog: Arc<Catalog>,
     rules: &P::Rules,
 ) -> Db {
@@ -150,7 +150,7 @@ fn start<P: Protocol>(
         record_collected: options.history,
         ..Settings::default()
     };
-    let loops = together.len();
+    let loops = parallel.len();
     let inboxes: Arc<[LoopInbox]> = (0..loops)
         .map(|_| LoopInbox {
             jobs: ArrayQueue::new(JOBS_MAX),
@@ -165,12 +165,12 @@ fn start<P: Protocol>(
     let clock = quanta::Clock::new();
     let origin = clock.raw();
     let mut threads = Vec::new();
-    for (at, (links, together)) in links.into_iter().zip(together).enumerate() {
+    for (at, (links, parallel)) in links.into_iter().zip(parallel).enumerate() {
         let plan = LoopPlan {
             database,
             at,
             catalog: catalog.clone(),
-            settings: Arc::new(Settings { together, ..settings.clone() }),
+            settings: Arc::new(Settings { parallel, ..settings.clone() }),
             rules: rules.clone(),
             links,
             inboxes: inboxes.clone(),

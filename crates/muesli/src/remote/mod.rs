@@ -52,10 +52,11 @@ pub struct Connect {
     pub procedures: Procedures,
     /// The delayed actions that this client asks for, as the servers know them.
     pub actions: Actions,
-    /// Whether this process keeps a copy of each repository that its [follower-reading](Db::follower_reads) readers
-    /// ask for, and answers them from it without a message. A copy holds all keys of the
-    /// repository in memory, some milliseconds behind (more, while the servers cannot be reached),
-    /// and is dropped when nobody asks for a while. `granola` and its kin have such copies.
+    /// Whether this process keeps a copy of each repository that its
+    /// [follower-reading](Db::follower_reads) readers ask for, and answers them from it without a
+    /// message. A copy holds all keys of the repository in memory, some milliseconds behind (more,
+    /// while the servers cannot be reached), and is dropped when nobody asks for a while. `granola`
+    /// and its kin have such copies.
     pub caches: bool,
     /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
     pub history: bool,

@@ -8,8 +8,8 @@ use muesli::procedures::builtin::{
 };
 use muesli::procedures::{Bytes, Keys, StoredProcedure, fragment, with};
 use muesli::{
-    Call, Class, Connect, Db, Error, Options, Place, Procedures, Refuses, RepositoryId, Rule,
-    Space, SpaceOptions, Stop,
+    Call, Class, Connect, Db, Error, Options, Partitioning, Place, Procedures, Refuses,
+    RepositoryId, Space, SpaceOptions, Stop,
 };
 use muesli_cluster::ServerOptions;
 use muesli_core::{NodeId, Settings};
@@ -41,7 +41,7 @@ impl StoredProcedure for Misbehaves {
 
 /// Two repositories: keys below `m`, and the others.
 fn halves() -> SpaceOptions {
-    SpaceOptions { rule: Rule::Range(vec!["m".into()]), ..SpaceOptions::default() }
+    SpaceOptions { partitioning: Partitioning::Range(vec!["m".into()]), ..SpaceOptions::default() }
 }
 
 fn open() -> (Db, Space) {

@@ -58,16 +58,16 @@ fn judged(case: &(&str, &str), plan: Simulated) -> SimulatedOutcome {
 #[test]
 fn lists_are_right_where_procedures_are_run_together() {
     for protocol in ["granola", "granola-passing"] {
-        let together = (0..6).map(|seed| {
+        let parallel = (0..6).map(|seed| {
             let calm = drawn(seed, if seed < 3 { "none" } else { "all" });
-            let upkeep = Upkeep { together: 4, ..calm.upkeep };
+            let upkeep = Upkeep { parallel: 4, ..calm.upkeep };
             let (protocol, pause_most) = (protocol.to_owned(), Span::ZERO);
             let plan = Simulated { protocol, upkeep, pause_most, replicas: 1, ..calm };
-            judged(&("append-procedures", "keys=30 length=20"), plan).run.modes.together
+            judged(&("append-procedures", "keys=30 length=20"), plan).run.modes.parallel
         });
-        let together: u64 = together.sum();
-        println!("{protocol}: {together} were run together");
-        assert!(together > 100, "{protocol}: only {together} were run together");
+        let parallel: u64 = parallel.sum();
+        println!("{protocol}: {parallel} were run together");
+        assert!(parallel > 100, "{protocol}: only {parallel} were run together");
     }
 }
 

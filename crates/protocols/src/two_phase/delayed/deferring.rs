@@ -140,7 +140,7 @@ fn lockable(all: Footprint, partition: u16, catalog: &Catalog) -> Option<Lockabl
     for touched in all.writes.iter().chain(&all.reads) {
         let range = match touched {
             Touched::Key(space, key) => {
-                if catalog.are_together(catalog.partition(*space, key), partition) {
+                if catalog.are_colocated(catalog.partition(*space, key), partition) {
                     keys.insert((*space, key.clone()));
                 }
                 continue;
