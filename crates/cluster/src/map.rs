@@ -490,7 +490,8 @@ mod tests {
             let group = if count < 3 { 1 } else { 3 };
             let map = dealt(count, repositories, 1, group).unwrap();
             let splits = (1..repositories).map(|at| SmallBytes::new(&[at as u8])).collect();
-            let ranged = SpaceOptions { index: Index::Hash, partitioning: Partitioning::Range(splits) };
+            let partitioning = Partitioning::Range(splits);
+            let ranged = SpaceOptions { index: Index::Hash, partitioning };
             let map = map.with_space(&SpaceParts::of("a", &SpaceOptions::default())).unwrap();
             let map = map.with_space(&SpaceParts::of("b", &ranged)).unwrap();
             let moved = map.catalog.moved(RepositoryId(0), NodeId(0)).with_begun(&[0]);
