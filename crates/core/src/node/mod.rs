@@ -7,11 +7,13 @@
 mod by_name;
 mod checkpoints;
 mod looks;
+mod role_of_id;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use self::role_of_id::{find, find_mut};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::contract::{
@@ -102,16 +104,6 @@ macro_rules! each_logged_role {
 }
 
 use {context, logged_role};
-
-/// The role of this id in a list, to be looked at.
-fn find<I: PartialEq, R>(roles: &[(I, R)], wanted: I) -> Option<&R> {
-    roles.iter().find(|(id, _)| *id == wanted).map(|(_, found)| found)
-}
-
-/// The role of this id in a list, to be changed.
-fn find_mut<I: PartialEq, R>(roles: &mut [(I, R)], wanted: I) -> Option<&mut R> {
-    roles.iter_mut().find(|(id, _)| *id == wanted).map(|(_, found)| found)
-}
 
 /// The timer of this number, which its role has set.
 fn timer_of<T: Timer>(number: u32) -> T {

@@ -32,7 +32,7 @@ mod message;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::judgement::ensure;
-use muesli_core::parts::locator::{Held, Hints, Holdings, Locator, Owners};
+use muesli_core::parts::locator::{Hints, Holding, Holdings, Locator, Owners};
 use muesli_core::{
     Abort, Address, Catalog, Context, Decision, Isolation, LoggedRole, Nanos, NodeId, Participant,
     Protocol, Rejection, RepositoryId, Role, Sender, ServiceId, ServiceKind, Settings, SmallBytes,
@@ -81,7 +81,7 @@ impl Protocol for Migrating {
     type Record = Record;
     type Rules = Rules;
     type Coordinator = AskingClient<Migrating>;
-    type Participant = Owner;
+    type Participant = ObjectOwner;
     type Service = OwnersOfAll;
 
     muesli_core::protocol_without_extras!();
@@ -167,7 +167,7 @@ struct Leaving {
 
 /// The participant: it owns objects.
 #[derive(Clone, Debug)]
-pub struct Owner {
+pub struct ObjectOwner {
     id: RepositoryId,
     rules: Rules,
     /// What is here; an object that was never written need not be listed.
@@ -201,7 +201,7 @@ fn needed(ask: &Question) -> BTreeSet<Key> {
     }
 }
 
-impl Owner {
+impl ObjectOwner {
     fn owns(&self, key: &Key, catalog: &Catalog) -> bool {
         // Copies of a key at several repositories are not used: the first holder has it.
         let first = || catalog.replicas_of(catalog.partition(key.0, &key.1)).next();
@@ -303,7 +303,7 @@ impl Owner {
                     false => self.objects.remove(&key),
                 };
                 let object = object.unwrap_or_default();
-                self.holdings.note(key.clone(), Held { epoch, holds: false, at: self.latest });
+                self.holdings.note(key.clone(), Holding { epoch, holds: false, at: self.latest });
                 let owners = Owners { epoch, holders: [to].into_iter().collect() };
                 self.hints.learn(key.clone(), owners);
                 let before = self.leaving.insert(key, Leaving { to, epoch, object });
@@ -312,7 +312,7 @@ impl Owner {
             Record::Came { key, epoch, object, latest } => {
                 self.latest = self.latest.max(latest);
                 assert!(object.version <= self.latest, "no version is later than its owner's last");
-                self.holdings.note(key.clone(), Held { epoch, holds: true, at: self.latest });
+                self.holdings.note(key.clone(), Holding { epoch, holds: true, at: self.latest });
                 // It came back, so whoever had it meanwhile had received it.
                 self.leaving.remove(&key);
                 self.objects.insert(key, object);
@@ -405,7 +405,7 @@ impl Owner {
     }
 }
 
-impl StateMachine<Migrating> for Owner {
+impl StateMachine<Migrating> for ObjectOwner {
     type Timer = OwnerTimer;
 
     muesli_core::role_without_links!(Migrating);
@@ -429,7 +429,7 @@ impl StateMachine<Migrating> for Owner {
     }
 }
 
-impl LoggedRole<Migrating> for Owner {
+impl LoggedRole<Migrating> for ObjectOwner {
     muesli_core::role_without_checkpoints!(Migrating);
     muesli_core::role_that_stays!(Migrating);
 
@@ -473,13 +473,13 @@ impl LoggedRole<Migrating> for Owner {
     }
 }
 
-impl Participant<Migrating> for Owner {
+impl Participant<Migrating> for ObjectOwner {
     muesli_core::participant_without_marks!(Migrating);
     muesli_core::participant_kept_by_one_node!();
 
-    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> Owner {
+    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> ObjectOwner {
         let (objects, holdings, leaving, outcomes, waiting) = Default::default();
-        Owner {
+        ObjectOwner {
             id,
             rules: *rules,
             objects,

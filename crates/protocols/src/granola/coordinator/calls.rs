@@ -3,7 +3,7 @@
 use crate::granola::rules::SharedData;
 use muesli_core::parts::locator::Locator;
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, Refuses};
-use muesli_core::recorder::{Operations, Status, TxnRecord};
+use muesli_core::recorder::{RecordedOperations, Status, TxnRecord};
 use muesli_core::{
     Abort, Answer, Catalog, Failure, Here, Nanos, NodeId, OpId, RepositoryId, Settings, SmallBytes,
     Step, Timestamp, TxnOptions,
@@ -123,7 +123,7 @@ impl Coordinator {
         let settled_below = self.settled_below();
         let txn = self.next_txn_id();
         let floor = options.floor;
-        let nearby = options.nearby && read_only && agreement == Agreement::Alone;
+        let nearby = options.follower_reads && read_only && agreement == Agreement::Alone;
         Ok(Request {
             txn,
             settled_below,
@@ -226,7 +226,7 @@ impl Coordinator {
         let now = cx.now();
         if let Some(recorder) = &mut cx.effects.recorder {
             let record = invocation.record(request, Some(now), status, at);
-            recorder.transaction(&record, &Operations::default());
+            recorder.transaction(&record, &RecordedOperations::default());
         }
         cx.complete(invocation.op, result);
     }

@@ -13,7 +13,7 @@ use muesli_core::{
 };
 
 use super::{
-    Agreement, Ballot, End, Fetched, Few, Followed, Found, Held, Install, Load, Message, Move,
+    Agreement, Ballot, End, Fetched, Few, Followed, Found, Holding, Install, Load, Message, Move,
     News, Noted, Order, Owners, Part, PartAnswer, PartData, Record, Refusal, Repositories, Request,
     Seen, Shown, Task, Write,
 };
@@ -171,7 +171,7 @@ wire_enum!(News, "news" {
     1 => News::Changes {
         upto: Timestamp,
         changes: Vec<(Timestamp, Vec<Write>)>,
-        held: Vec<(u16, Held)>
+        held: Vec<(u16, Holding)>
     },
     2 => News::Unknown,
 });

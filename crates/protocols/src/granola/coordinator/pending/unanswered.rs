@@ -2,7 +2,7 @@
 //! them.
 
 use crate::granola::rules::Rule;
-use muesli_core::recorder::{Operations, Status};
+use muesli_core::recorder::{RecordedOperations, Status};
 use muesli_core::{Abort, Committed, Doubt, Failure, Outcome, TxnId};
 
 use super::super::interactive::commit::note_absent;
@@ -38,7 +38,7 @@ impl Coordinator {
                 if let Some(recorder) = &mut cx.effects.recorder {
                     let end = (status != Status::Unknown).then_some(now);
                     let record = invocation.record(request, end, status, None);
-                    recorder.transaction(&record, &Operations::default());
+                    recorder.transaction(&record, &RecordedOperations::default());
                 }
                 cx.complete(invocation.op, Err(failure));
             }

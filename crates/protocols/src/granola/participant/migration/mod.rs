@@ -45,7 +45,7 @@ use muesli_core::parts::locator::{Holdings, OwnerDirectory};
 use muesli_core::parts::migration::MigrationSource;
 use muesli_core::{Catalog, Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use crate::granola::message::{Held, Move, Owners, Request, Write};
+use crate::granola::message::{Holding, Move, Owners, Request, Write};
 use crate::granola::naming::{after, name_service};
 use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
 use loading::Staged;
@@ -78,7 +78,7 @@ pub(super) struct Moves {
 }
 
 /// A head of checkpoints: partitions that came or went, names, and what is loose.
-pub(super) type CarriedMoves = (Vec<(u16, Held)>, Vec<(u16, Owners)>, Vec<u16>);
+pub(super) type CarriedMoves = (Vec<(u16, Holding)>, Vec<(u16, Owners)>, Vec<u16>);
 
 impl Moves {
     /// A move is voted on.
@@ -221,7 +221,7 @@ impl Participant {
             return;
         }
         let holds = to == self.id;
-        self.moves.held.recall([(partition, Held { epoch, holds, at })]);
+        self.moves.held.recall([(partition, Holding { epoch, holds, at })]);
         if holds {
             self.moves.staged.remove(&partition);
             self.moves.loose.remove(&partition);
@@ -236,11 +236,11 @@ impl Participant {
 
     /// Which partitions that came or went are here at `upto`. One that came or went later is not:
     /// nobody is answered about it.
-    pub(super) fn held_at(&self, upto: Timestamp) -> Vec<(u16, Held)> {
+    pub(super) fn held_at(&self, upto: Timestamp) -> Vec<(u16, Holding)> {
         let all = self.moves.held.all();
         let told = all.filter(|_| self.rules.keeps(Rule::CopiesKnow));
         told.map(|(partition, held)| {
-            (*partition, Held { holds: held.holds && held.at <= upto, ..*held })
+            (*partition, Holding { holds: held.holds && held.at <= upto, ..*held })
         })
         .collect()
     }
