@@ -28,6 +28,7 @@ impl Acknowledgements {
 
     /// All that wait, which are to leave now.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (NodeId, Vec<TxnId>)> + use<> {
+        self.assert_invariants(true);
         let all = std::mem::take(&mut self.waiting).into_iter();
         all.filter(|(_, txns)| !txns.is_empty())
     }

@@ -41,8 +41,9 @@ pub trait Participant<P: Protocol>: LoggedRole<P> {
         cx: &mut Context<'_, P>,
     ) -> bool;
     /// Answers a message of a reader from what was [replayed](LoggedRole::replay): a beginning of a
-    /// log that somebody else goes on writing. Says everything in this call, and logs nothing. False,
-    /// and nothing is done: what was replayed is not enough, and whoever writes must be asked.
+    /// log that somebody else goes on writing. Says everything in this call, and logs nothing.
+    /// False, and nothing is done: what was replayed is not enough, and whoever writes must be
+    /// asked.
     fn answer_behind(&mut self, message: &P::Message, cx: &mut Context<'_, P>) -> bool;
     /// This state machine is dropped, and another one takes its place in the same process: takes
     /// back what it has reported of the process's memory.

@@ -32,7 +32,7 @@ use std::marker::PhantomData;
 
 use crate::two_phase::policy::validation::Validation;
 use muesli_core::contract::{Isolation, Protocol};
-use muesli_core::{Address, Catalog, Nanos, NodeId, Rejection, Sender, View};
+use muesli_core::{Catalog, Nanos, NodeId, Rejection, View};
 
 pub mod coordinator;
 pub mod delayed;
@@ -115,13 +115,8 @@ impl<V: Variant> Protocol for TwoPhase<V> {
         false
     }
 
-    fn judge(
-        message: &Message<V>,
-        from: Address,
-        sender: Sender,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        judge::judge(message, from, sender, view)
+    fn judge(message: &Message<V>, view: View<'_>) -> Result<(), Rejection> {
+        judge::judge(message, view)
     }
 
     fn as_client(message: &Message<V>, node: NodeId) -> Option<Message<V>> {

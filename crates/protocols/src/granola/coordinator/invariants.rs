@@ -191,6 +191,14 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "whether the transaction of slot 0 runs")]
+    fn slots_that_are_free_while_their_transaction_runs_are_noticed() {
+        let mut all = run(|_, _, _| {});
+        all.free.push(0);
+        all.check_invariants();
+    }
+
+    #[test]
     #[should_panic(expected = "nobody looks after requests")]
     fn requests_that_nobody_looks_after_are_noticed() {
         let mut all = run(|all, txn, cx| {

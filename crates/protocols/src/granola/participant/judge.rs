@@ -11,17 +11,12 @@ use crate::granola::message::{Agreement, Ballot, Message, evidence};
 impl Participant {
     /// Whether there is room for what a client's request would leave: a client that does not settle
     /// its transactions gets no further ones in.
-    pub(super) fn judge_room(
-        &self,
-        sender: Sender,
-        message: &Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
+    pub(super) fn judge_room(&self, message: &Message, view: View<'_>) -> Result<(), Rejection> {
         let Message::Request(request) = message else { return Ok(()) };
         let reads_alone = request.read_only && request.agreement == Agreement::Alone;
         let txn = request.txn;
         let known = || self.active.contains_key(&txn) || self.memory.get(txn).is_some();
-        if sender.is_member() || reads_alone || known() {
+        if view.sender.is_member() || reads_alone || known() {
             return Ok(());
         }
         let (most, bytes) = (view.settings.unsettled_max, view.settings.limits.transaction_bytes);
@@ -37,12 +32,7 @@ impl Participant {
     }
 
     /// Whether a message agrees with what is known here of its transaction.
-    pub(super) fn judge_state(
-        &self,
-        sender: Sender,
-        message: &Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
+    pub(super) fn judge_state(&self, message: &Message, view: View<'_>) -> Result<(), Rejection> {
         let Message::Decide { txn, ballot, shown } = message else { return Ok(()) };
         ensure(self.rules.has_master(), Rejection::Role)?;
         let Some(active) = self.active.get(txn).filter(|it| it.place.is_none()) else {
@@ -55,7 +45,7 @@ impl Participant {
             }
             Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => {}
         }
-        match sender {
+        match view.sender {
             Sender::Member => Ok(()),
             Sender::Client { .. } => {
                 evidence::judge((&active.request, active.about), ballot, shown, view)

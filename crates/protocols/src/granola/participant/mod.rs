@@ -19,7 +19,7 @@ use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, Nanos, NodeId, Readiness, Rejection, RepositoryId, Sender, Settings,
+    Address, Catalog, Cursor, Nanos, NodeId, Readiness, Rejection, RepositoryId, Settings,
     SmallBytes, SpaceId, Timestamp, TxnId, View, timers,
 };
 
@@ -155,6 +155,7 @@ impl Participant {
     }
 
     fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_>) {
+        assert!(!txns.is_empty(), "{node:?} is told of the end of nothing");
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
@@ -207,15 +208,9 @@ impl muesli_core::StateMachine<Granola> for Participant {
 
     muesli_core::role_without_links!(Granola);
 
-    fn judge(
-        &self,
-        _from: Address,
-        sender: Sender,
-        message: &Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        self.judge_room(sender, message, view)?;
-        self.judge_state(sender, message, view)
+    fn judge(&self, message: &Message, view: View<'_>) -> Result<(), Rejection> {
+        self.judge_room(message, view)?;
+        self.judge_state(message, view)
     }
 
     fn issued(&self) -> Timestamp {

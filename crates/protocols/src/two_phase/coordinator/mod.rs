@@ -14,7 +14,7 @@ use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
     Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Protocol, Put,
-    Recorder, Rejection, RepositoryId, Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    Recorder, Rejection, RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
     TxnOptions, View, timers,
 };
 
@@ -246,13 +246,7 @@ fn no_procedures<V: Variant>() -> Failure {
 impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Coordinator<V> {
     type Timer = CoordinatorTimer;
 
-    fn judge(
-        &self,
-        _from: Address,
-        _sender: Sender,
-        message: &Message<V>,
-        _view: View<'_>,
-    ) -> Result<(), Rejection> {
+    fn judge(&self, message: &Message<V>, _view: View<'_>) -> Result<(), Rejection> {
         self.judge_state(message)
     }
 

@@ -300,7 +300,6 @@ impl Written {
         let share = cx.settings.limits.transaction_bytes / usize::from(cx.catalog.replicas.max(1));
         let judged = check_size(Limit::Transaction, before + bytes, share);
         judged.map_err(|failure| format!("delayed procedures: {failure}"))?;
-        assert!(before + bytes <= share, "{} bytes, of a share of {share}", before + bytes);
         match known {
             Some(place) => self.0[place].1 += bytes,
             None => self.0.push((partition, bytes)),

@@ -2,7 +2,7 @@
 
 use muesli_core::judgement::ensure;
 use muesli_core::parts::watermark::Bound;
-use muesli_core::{Address, Decision, Rejection, Role, Sender, Timestamp, TxnId, View};
+use muesli_core::{Decision, Rejection, Role, Sender, Timestamp, TxnId, View};
 
 use crate::two_phase::coordinator::asked::Request;
 use crate::two_phase::message::{Ballot, Message, Prepare, Vote};
@@ -15,21 +15,19 @@ impl<V: Variant> Participant<V> {
     /// Whether a message agrees with what is known here of its transaction.
     pub(in crate::two_phase) fn judge_state(
         &self,
-        from: Address,
-        sender: Sender,
         message: &Message<V>,
         view: View<'_>,
     ) -> Result<(), Rejection> {
         match message {
             Message::Prepare(prepare) => self.judge_known_prepare(prepare),
             Message::Decide { txn, decision, ballots } => {
-                self.judge_known_end(*txn, from, decision)?;
-                match sender {
+                self.judge_known_end(*txn, decision, view)?;
+                match view.sender {
                     Sender::Member => Ok(()),
                     Sender::Client { .. } => self.judge_ballots(*txn, decision, ballots, view),
                 }
             }
-            Message::Vote { txn, vote: Vote::Decided(_), .. } => self.judge_voter(*txn, from),
+            Message::Vote { txn, vote: Vote::Decided(_), .. } => self.judge_voter(*txn, view),
             Message::Read(_)
             | Message::Scan(_)
             | Message::Lock(_)
@@ -58,7 +56,6 @@ impl<V: Variant> Participant<V> {
     /// settle its transactions gets no further ones in.
     pub(in crate::two_phase) fn judge_room(
         &self,
-        sender: Sender,
         message: &Message<V>,
         view: View<'_>,
     ) -> Result<(), Rejection> {
@@ -70,7 +67,7 @@ impl<V: Variant> Participant<V> {
             Message::Decide { txn, .. } => (*txn, 0, true),
             _ => return Ok(()),
         };
-        if sender.is_member() || !leaves {
+        if view.sender.is_member() || !leaves {
             return Ok(());
         }
         let room = Room {
@@ -87,16 +84,16 @@ impl<V: Variant> Participant<V> {
     fn judge_known_end(
         &self,
         txn: TxnId,
-        from: Address,
         decision: &Decision<V::Place>,
+        view: View<'_>,
     ) -> Result<(), Rejection> {
-        self.judge_voter(txn, from)?;
+        self.judge_voter(txn, view)?;
         ensure(self.can_end_as(txn, decision), Rejection::State)
     }
 
     /// A repository speaks of the end of transactions in which it takes part.
-    fn judge_voter(&self, txn: TxnId, from: Address) -> Result<(), Rejection> {
-        let Role::Repository(repository) = from.role else { return Ok(()) };
+    fn judge_voter(&self, txn: TxnId, view: View<'_>) -> Result<(), Rejection> {
+        let Role::Repository(repository) = view.from.role else { return Ok(()) };
         let Some(owner) = self.table.owner(txn) else { return Ok(()) };
         let takes_part = self.table.get(owner).prepare.participants.contains(&repository);
         ensure(takes_part, Rejection::Sender)

@@ -17,7 +17,7 @@ use muesli_core::timers;
 use muesli_core::wire::WireError;
 use muesli_core::{
     Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Pace, Readiness, Rejection,
-    RepositoryId, Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
+    RepositoryId, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use crate::acknowledgements::Acknowledgements;
@@ -243,6 +243,7 @@ impl<V: Variant> Participant<V> {
     }
 
     fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_, V>) {
+        assert!(!txns.is_empty(), "{node:?} is told of the end of nothing");
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
@@ -287,15 +288,9 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Participant<V> {
 
     muesli_core::role_without_links!(TwoPhase<V>);
 
-    fn judge(
-        &self,
-        from: Address,
-        sender: Sender,
-        message: &Message<V>,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        self.judge_room(sender, message, view)?;
-        self.judge_state(from, sender, message, view)
+    fn judge(&self, message: &Message<V>, view: View<'_>) -> Result<(), Rejection> {
+        self.judge_room(message, view)?;
+        self.judge_state(message, view)
     }
 
     fn issued(&self) -> Timestamp {

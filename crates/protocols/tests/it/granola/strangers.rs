@@ -50,9 +50,9 @@ fn hear_from(
     sender: Sender,
 ) -> Result<Vec<Message>, Rejection> {
     let me = Address { node: NodeId(0), role: Role::Repository(RepositoryId(0)) };
-    let view = View { me, catalog: &stage.catalog, settings: &stage.settings };
-    Granola::judge(&message, from, sender, view)?;
-    stage.participant.judge(from, sender, &message, view)?;
+    let view = View { me, from, sender, catalog: &stage.catalog, settings: &stage.settings };
+    Granola::judge(&message, view)?;
+    stage.participant.judge(&message, view)?;
     Ok(stage.step(|participant, cx| participant.receive(from, message, cx)))
 }
 
@@ -395,12 +395,13 @@ fn a_move_is_one_of_all_who_know_where_partitions_are() {
     request.participants = [to, RepositoryId(2)].into_iter().collect();
     let view = View {
         me: Address { node: NodeId(1), role: Role::Repository(to) },
+        from: Address::coordinator(CLIENT),
+        sender: Sender::CLIENT,
         catalog: &stage.catalog,
         settings: &stage.settings,
     };
     let message = Message::Request(Arc::new(request));
-    let judged = Granola::judge(&message, Address::coordinator(CLIENT), Sender::CLIENT, view);
-    assert_eq!(judged, Err(Rejection::Catalog));
+    assert_eq!(Granola::judge(&message, view), Err(Rejection::Catalog));
 }
 
 /// A transaction of both repositories that writes so much under a key of this one, or deletes it.
