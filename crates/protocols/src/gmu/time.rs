@@ -15,7 +15,6 @@ use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timest
 
 use super::reads::{judge_vector, reach_of};
 use super::{Ballot, CommitVector, Reads, Rule, Rules, Vectors};
-use crate::two_phase::message::Prepare;
 use crate::two_phase::{self, Key, NotServed, Reading, Standing, Time, TwoPhase};
 
 type Context<'a> = muesli_core::Context<'a, TwoPhase<Vectors>>;
@@ -240,8 +239,8 @@ impl Time<Vectors> for VectorTime {
                 && self.sees(space, key, newest, snapshot))
     }
 
-    fn yes(&mut self, prepare: &Prepare<Vectors>, _standing: Standing<Reads>) -> Ballot {
-        self.ballot(&prepare.snapshot.clock, prepare.txn, !prepare.writes.is_empty())
+    fn yes(&mut self, txn: TxnId, writes: bool, standing: Standing<Reads>) -> Ballot {
+        self.ballot(&standing.snapshot.clock, txn, writes)
     }
 
     fn enter(&mut self, txn: TxnId, yes: &Ballot, owner: Owner) {
@@ -332,12 +331,12 @@ impl Time<Vectors> for VectorTime {
     }
 
     fn judge_logged_yes(
-        prepare: &Prepare<Vectors>,
+        txn: TxnId,
+        writes: bool,
         yes: &Ballot,
         repositories: usize,
     ) -> Result<(), Rejection> {
-        let writes = !prepare.writes.is_empty();
-        ensure(yes.txn == prepare.txn && yes.writes == writes, Rejection::Range)?;
+        ensure(yes.txn == txn && yes.writes == writes, Rejection::Range)?;
         judge_logged_vector(&yes.vector, repositories)
     }
 

@@ -18,8 +18,10 @@
 //! Each uses those above it only:
 //!
 //! * [`policy`] has what a protocol or its user chooses, and the rules that tests break;
+//! * `variant` is where a protocol departs from others, and [`time`] in it what a repository knows
+//!   of time;
 //! * [`message`] has all messages and log records, `wire` their bytes, `sizes` how long they are;
-//! * [`time`] is what a repository knows of time, [`scalar`] the one of a single timestamp;
+//! * [`scalar`] is the time of a single timestamp;
 //! * `table` keeps the transactions that are prepared at a repository, and how others ended;
 //! * `shown_votes` are the votes that a client shows with the end of its transaction;
 //! * [`participant`] keeps a repository: reads, locks, validation, votes, checkpoints;
@@ -44,7 +46,6 @@ pub mod scalar;
 mod shown_votes;
 mod sizes;
 mod table;
-pub mod time;
 mod variant;
 mod wire;
 
@@ -54,8 +55,8 @@ pub use participant::Participant;
 pub use policy::{Breakable, LockWaits, Rule, Rules, Sabotage};
 pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
-pub use time::{NotServed, Reading, Snapshot, Time};
 pub(crate) use variant::keeps_nothing;
+pub use variant::time::{self, NotServed, Reading, Snapshot, Time};
 pub use variant::{DelayedInThePast, Key, ReaderBounds, Standing, Variant};
 
 /// What the machines of the family are given with each input.

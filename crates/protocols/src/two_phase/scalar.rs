@@ -9,7 +9,7 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::message::{Prepare, Record};
+use super::message::Record;
 use super::policy::Rule;
 use super::policy::order::Order;
 use super::time::{NotServed, Reading, Time};
@@ -262,10 +262,10 @@ impl<V: Scalar> Time<V> for ScalarTime {
         newest > *snapshot
     }
 
-    fn yes(&mut self, prepare: &Prepare<V>, standing: Standing<Timestamp>) -> V::Yes {
+    fn yes(&mut self, _: TxnId, _writes: bool, standing: Standing<Timestamp>) -> V::Yes {
         // Reads raised the clock when they were served; a blind write was never here before.
         if self.rules.keeps(Rule::ReadsRaise) {
-            self.clock.promise(prepare.snapshot);
+            self.clock.promise(standing.snapshot);
         }
         self.assert_missed_above_snapshot::<V>(&standing);
         let (before, proposal) = (self.clock.promised(), self.clock.propose());
@@ -383,7 +383,8 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     fn judge_logged_yes(
-        _prepare: &Prepare<V>,
+        _: TxnId,
+        _writes: bool,
         yes: &V::Yes,
         _repositories: usize,
     ) -> Result<(), Rejection> {

@@ -111,7 +111,8 @@ impl<V: Variant> Participant<V> {
         standing: Standing<V::Snapshot>,
         cx: &mut Context<'_, V>,
     ) {
-        let (txn, yes) = (prepare.txn, self.time.yes(&prepare, standing));
+        let (txn, writes) = (prepare.txn, !prepare.writes.is_empty());
+        let yes = self.time.yes(txn, writes, standing);
         cx.log_lazily(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
         self.enter_prepared(prepare, yes.clone(), cx.now(), None, cx);
         self.set_sweep_timer(cx);

@@ -1,5 +1,7 @@
 //! What one protocol of the family does its own way.
 
+pub mod time;
+
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -7,10 +9,10 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::wire::Wire;
 use muesli_core::{Abort, Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
 
+use self::time::{Snapshot, StatedBounds, Time};
 use super::policy::Rules;
 use super::policy::order::Order;
 use super::policy::validation::Validation;
-use super::time::{Snapshot, StatedBounds, Time};
 
 /// What tells readers apart.
 pub trait ReaderBounds: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
