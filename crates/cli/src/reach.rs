@@ -5,11 +5,12 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use muesli::{Connect, Db};
 use muesli_cluster::visit::{Visit, VisitError};
 
 /// How long a server may take to answer.
 pub const WITHIN: Duration = Duration::from_secs(1);
-/// How long servers are waited for of which none answers: as [`muesli::Connect`] waits.
+/// How long servers are waited for of which none answers: as [`Connect`] waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Whoever waits for so long is told for what.
 const SAY_AFTER: Duration = Duration::from_millis(500);
@@ -19,6 +20,23 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The addresses of `--connect`, with commas between.
 pub fn addresses(text: &str) -> Vec<String> {
     text.split(',').map(|address| address.trim().to_owned()).collect()
+}
+
+/// A database on servers of a cluster, which gives up what is not answered for so long.
+///
+/// # Errors
+/// What the connection says.
+pub fn connect(
+    addresses: &[String],
+    protocol: &str,
+    give_up_after: Duration,
+) -> Result<Db, muesli::Error> {
+    Db::connect_with(Connect {
+        addresses: addresses.to_vec(),
+        protocol: protocol.to_owned(),
+        give_up_after,
+        ..Connect::default()
+    })
 }
 
 /// Visits the first server that answers, and waits until one does. Servers that are just being

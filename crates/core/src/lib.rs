@@ -5,42 +5,24 @@
 //! driver gives the node inputs and performs its [effects](contract::Effect). What several
 //! protocols need stands in [`parts`], each part knowing no protocol.
 
-pub mod actions;
-pub mod bytes;
 pub mod catalog;
-pub mod checkpoint;
 pub mod client;
 pub mod contract;
-pub mod deadlines;
-pub mod delay;
-pub mod exceeded;
-pub mod formats;
-pub mod ids;
-pub mod issuance;
+mod data;
 pub mod judgement;
-pub mod lag;
-pub mod limits;
-pub mod links;
 pub mod machine;
-pub mod memory;
-pub mod moving;
 pub mod node;
-pub mod operations;
-pub mod options;
-pub mod outcome;
 pub mod parts;
-pub mod positions;
-pub mod post;
-pub mod procedure;
-pub mod ranges;
 pub mod recorder;
+mod requests;
 pub mod roles;
-pub mod secret;
-pub mod time;
-pub mod timers;
-pub mod together;
-pub mod traffic;
-pub mod wire;
+mod settings;
+
+pub use client::{deadlines, operations, traffic};
+pub use data::{bytes, formats, ids, ranges, time, wire};
+pub use requests::{actions, delay, exceeded, issuance, limits, moving, outcome, procedure};
+pub use roles::{checkpoint, lag, links, positions, post, timers};
+pub use settings::{memory, options, secret, together};
 
 pub use actions::{Action, ActionCode, ActionFn, Actions};
 pub use bytes::SmallBytes;

@@ -1,20 +1,16 @@
 //! The same calls for threads that are no executor: they block until the answer is there.
 
-use std::future::Future;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-
 use muesli_core::{Class, Fragment, Invoked, Outcome, Place, TxnId};
 
 use crate::database::handle::Db;
 use crate::error::Error;
-use crate::procedures::StoredProcedure;
+use crate::procedures::stored::StoredProcedure;
 use crate::session::token::SessionToken;
 use crate::transaction::explicit::Transaction;
-use crate::transaction::later::Results;
+use crate::transaction::results::Results;
 use crate::transaction::tx::Tx;
+
+pub use crate::dispatch::block_on::block_on;
 
 /// A database handle whose calls block. Not for tasks on the database's own loops.
 #[derive(Clone, Debug)]
@@ -22,11 +18,14 @@ pub struct Blocking {
     db: Db,
 }
 
-impl Blocking {
-    pub(crate) fn new(db: Db) -> Blocking {
-        Blocking { db }
+impl Db {
+    /// The same calls for threads that are no executor.
+    pub fn blocking(&self) -> Blocking {
+        Blocking { db: self.clone() }
     }
+}
 
+impl Blocking {
     /// See [`Db::transact`].
     ///
     /// # Errors
@@ -95,26 +94,5 @@ impl Blocking {
     /// As there.
     pub fn outcome(&self, txn: TxnId) -> Result<Outcome, Error> {
         block_on(self.db.outcome(txn))
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Runs a future to its end on this thread, sleeping while it waits.
-pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut cx = Context::from_waker(&waker);
-    loop {
-        match future.as_mut().poll(&mut cx) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => thread::park(),
-        }
     }
 }

@@ -20,28 +20,32 @@
 
 pub mod blocking;
 mod bodies;
-mod calls;
 mod data;
 mod database;
+pub mod deferred;
 mod dispatch;
 mod embedded;
 mod error;
 mod options;
+mod partitions;
 pub mod procedures;
 #[cfg(feature = "cluster")]
 mod remote;
+mod retry;
 #[cfg(all(feature = "cluster", unix))]
 pub mod server;
 mod session;
 pub mod structures;
+mod time;
 mod transaction;
+mod typed;
 
 pub use bodies::direct::DirectTx;
+pub use data::byte_range::Range;
 pub use data::codec::{Named, Postcard, RowCodec};
 pub use data::key::{self, AsKey, Key};
 pub use data::range::{KeyPrefix, KeyRange, StartsWith};
 pub use data::space::{Space, TypedSpace};
-pub use data::stream::RowStream;
 pub use database::handle::Db;
 pub use dispatch::report::Report;
 pub use embedded::protocols::{protocol_names, register_protocol};
@@ -54,14 +58,16 @@ pub use muesli_core::{
     Limit, Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId,
     Secret, SmallBytes, Stop, Timestamp, Touched, Traffic, TxnId,
 };
-pub use options::{Options, Retry};
+pub use options::Options;
 #[cfg(feature = "cluster")]
 pub use remote::Connect;
+pub use retry::Retry;
 pub use session::token::SessionToken;
 pub use transaction::explicit::Transaction;
-pub use transaction::later::{self, Promised, Results};
 pub use transaction::operation::{Ask, Get, GetMany, Put, RangeScan, Reply};
-pub use transaction::tx::{BodyFuture, Range, Tx};
+pub use transaction::results::{Promised, Results};
+pub use transaction::tx::{BodyFuture, Tx};
+pub use typed::stream::RowStream;
 
 /// The example of the project's front page, compiled and run with the tests.
 #[cfg(doctest)]

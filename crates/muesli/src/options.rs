@@ -5,12 +5,14 @@ use std::time::Duration;
 use muesli_core::recorder::Sampling;
 use muesli_core::{Actions, Limits, Procedures, SpaceOptions};
 
-use crate::procedures::{self, StoredProcedure, builtin};
+use crate::database::handle::TRANSACTION_TIMEOUT;
+use crate::procedures::builtin;
+use crate::procedures::registration;
+use crate::procedures::stored::StoredProcedure;
+use crate::retry::Retry;
 
 /// Open transactions may take so long to end when a database is closed, unless told otherwise.
 pub(crate) const CLOSE_WITHIN: Duration = Duration::from_secs(1);
-/// A transaction may be open for so long, unless told otherwise.
-pub(crate) const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How a database is opened. The default is one repository on one loop, under SCORe.
 #[derive(Clone, Debug)]
@@ -103,27 +105,6 @@ impl Options {
 
     /// Adds a procedure.
     pub fn procedure<P: StoredProcedure>(self) -> Options {
-        Options { procedures: procedures::with::<P>(self.procedures), ..self }
-    }
-}
-
-/// How often and how fast a transaction that met a conflict is run again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
-    /// At most so many attempts in all.
-    pub attempts: u32,
-    /// The pause before the second attempt is random up to this; it doubles with every attempt.
-    pub pause: Duration,
-    /// And is never longer than this.
-    pub pause_max: Duration,
-}
-
-impl Default for Retry {
-    fn default() -> Retry {
-        Retry {
-            attempts: 100,
-            pause: Duration::from_micros(20),
-            pause_max: Duration::from_millis(10),
-        }
+        Options { procedures: registration::with::<P>(self.procedures), ..self }
     }
 }

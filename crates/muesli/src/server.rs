@@ -121,7 +121,10 @@ pub fn serve(
     handle.close();
     let _ = waiting.join(); // It has nothing that can panic.
     match ended {
-        Err(Failed::Restart) => Err(run_again().into()),
+        Err(Failed::Restart) => {
+            (options.notice)("a member of a group goes by what its disk holds: starting again");
+            Err(run_again().into())
+        }
         ended => Ok(ended?),
     }
 }

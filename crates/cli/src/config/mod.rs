@@ -4,7 +4,7 @@
 //! (TOML, `key = value`), the environment (`MUESLI_KEY`), and the options (`--key value`). What a
 //! key means is said once, here, and shown by `muesli start --help`.
 
-mod keys;
+pub mod keys;
 #[cfg(test)]
 mod page_of_limits;
 mod values;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use muesli_cluster::{Durability, ServerOptions};
 
-pub use keys::{KEYS, Key};
+pub use keys::Key;
 
 use crate::names;
 
@@ -45,7 +45,7 @@ impl Config {
         options: &BTreeMap<&str, String>,
     ) -> anyhow::Result<Config> {
         let mut config = Config::default();
-        for key in KEYS {
+        for key in keys::all() {
             config.set(key, key.default, "the default")?;
         }
         if let Some(path) = file {
@@ -53,7 +53,7 @@ impl Config {
             let text = text.with_context(|| format!("cannot read {}", path.display()))?;
             config.read_text(&text, &path.display().to_string())?;
         }
-        for key in KEYS {
+        for key in keys::all() {
             if let Some(value) = variable(&key.variable()) {
                 config.set(key, &value, &key.variable())?;
             }
@@ -74,8 +74,8 @@ impl Config {
     /// There is one.
     pub fn check_variables(names: impl Iterator<Item = String>) -> anyhow::Result<()> {
         for name in names.filter(|name| name.starts_with(PREFIX)) {
-            if KEYS.iter().all(|key| key.variable() != name) {
-                let variables: Vec<_> = KEYS.iter().map(Key::variable).collect();
+            if keys::all().all(|key| key.variable() != name) {
+                let variables: Vec<_> = keys::all().map(Key::variable).collect();
                 let meant = meant(&name, variables.iter().map(String::as_str));
                 bail!("there is no variable `{name}`{meant}");
             }
@@ -86,8 +86,8 @@ impl Config {
     pub(crate) fn read_text(&mut self, text: &str, path: &str) -> anyhow::Result<()> {
         let table: toml::Table = text.parse().with_context(|| format!("{path} is no TOML"))?;
         for (name, value) in table {
-            let Some(key) = KEYS.iter().find(|key| key.name == name) else {
-                let meant = meant(&name, KEYS.iter().map(|key| key.name));
+            let Some(key) = keys::all().find(|key| key.name == name) else {
+                let meant = meant(&name, keys::all().map(|key| key.name));
                 bail!("{path}: there is no key `{name}`{meant}");
             };
             let value = plain(&value)
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn the_page_of_keys_is_complete() {
         let page = include_str!("../../../../docs/running/configuration.md");
-        let rows = KEYS.iter().map(|key| {
+        let rows = keys::all().map(|key| {
             let default = if key.default.is_empty() { "none" } else { key.default };
             format!(
                 "| `{}` | {} | {default} | {} |",

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::keys::{KEYS, Key};
+use super::keys::{self, Key};
 
 /// The page.
 const PAGE: &str = include_str!("../../../../docs/running/limits.md");
@@ -77,14 +77,26 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "PIECE_BYTES: usize = 32 << 10;",
         "| piece of a checkpoint | 32 KiB,",
     ),
-    ("core/src/ids.rs", "REPOSITORY_BITS: u32 = 12;", "| repositories | 4,096; 455 with `group`"),
     (
-        "core/src/options.rs",
+        "core/src/data/ids.rs",
+        "REPOSITORY_BITS: u32 = 12;",
+        "| repositories | 4,096; 455 with `group`",
+    ),
+    (
+        "core/src/settings/options.rs",
         "GIVE_UP_MOST: Nanos = Nanos::from_millis(120_000);",
         "10 s, 2 minutes at most |",
     ),
-    ("core/src/options.rs", "lock_waiters_max: 10_000,", "| 10,000 (`lock_waiters_max`), and"),
-    ("core/src/secret.rs", "SECRET_BYTES_MAX: usize = 4096;", "| secret | 16 to 4,096 bytes |"),
+    (
+        "core/src/settings/options.rs",
+        "lock_waiters_max: 10_000,",
+        "| 10,000 (`lock_waiters_max`), and",
+    ),
+    (
+        "core/src/settings/secret.rs",
+        "SECRET_BYTES_MAX: usize = 4096;",
+        "| secret | 16 to 4,096 bytes |",
+    ),
     ("group/src/layout.rs", "PLACES: u16 = 9;", "| members of a group | 9 |"),
     (
         "group/src/placement.rs",
@@ -138,9 +150,9 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "CLOSE_WITHIN: Duration = Duration::from_secs(1);",
         "when the database is closed | 1 s |",
     ),
-    ("muesli/src/options.rs", "attempts: 100,", "| attempts of `transact` at a transaction | 100;"),
+    ("muesli/src/retry.rs", "attempts: 100,", "| attempts of `transact` at a transaction | 100;"),
     (
-        "muesli/src/options.rs",
+        "muesli/src/retry.rs",
         "pause_max: Duration::from_millis(10),",
         "as long each time, and 10 ms at most |",
     ),
@@ -270,7 +282,7 @@ fn says(text: &str, number: &str) -> bool {
 #[test]
 fn the_page_of_limits_names_all_keys_of_numbers_with_their_defaults() {
     let is_number = |key: &&Key| ["N", "BYTES", "MS", "US"].contains(&key.value);
-    let limits = KEYS.iter().filter(is_number).filter(|key| !NO_LIMITS.contains(&key.name));
+    let limits = keys::all().filter(is_number).filter(|key| !NO_LIMITS.contains(&key.name));
     let limits: Vec<_> = limits.collect();
     assert!(limits.len() > 40, "{}", limits.len());
     let is_said = |key: &&&Key| {

@@ -40,42 +40,27 @@ impl Canvas {
 
     /// A line, so many pixels thick.
     pub fn line(&mut self, from: (i32, i32), to: (i32, i32), thick: i32, colour: Colour) {
-        let _ = writeln!(
-            self.svg,
-            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" \
-             stroke-width=\"{thick}\"/>",
-            from.0,
-            from.1,
-            to.0,
-            to.1,
-            hex(colour)
-        );
-        let steps = (to.0 - from.0).abs().max((to.1 - from.1).abs()).max(1);
-        for step in 0..=steps {
-            let x = from.0 + (to.0 - from.0) * step / steps;
-            let y = from.1 + (to.1 - from.1) * step / steps;
+        self.stroke(from, to, &format!("stroke-width=\"{thick}\""), colour);
+        for (_, x, y) in points(from, to) {
             self.dot(x - thick / 2, y - thick / 2, thick, thick, colour);
         }
     }
 
     /// A thin line of dashes.
     pub fn dashes(&mut self, from: (i32, i32), to: (i32, i32), colour: Colour) {
-        let _ = writeln!(
-            self.svg,
-            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" \
-             stroke-dasharray=\"{DASH}\"/>",
-            from.0,
-            from.1,
-            to.0,
-            to.1,
-            hex(colour)
-        );
-        let steps = (to.0 - from.0).abs().max((to.1 - from.1).abs()).max(1);
-        for step in (0..=steps).filter(|step| step / DASH % 2 == 0) {
-            let x = from.0 + (to.0 - from.0) * step / steps;
-            let y = from.1 + (to.1 - from.1) * step / steps;
+        self.stroke(from, to, &format!("stroke-dasharray=\"{DASH}\""), colour);
+        for (_, x, y) in points(from, to).filter(|(step, ..)| step / DASH % 2 == 0) {
             self.dot(x, y, 1, 1, colour);
         }
+    }
+
+    /// A line as SVG has it.
+    fn stroke(&mut self, from: (i32, i32), to: (i32, i32), style: &str, colour: Colour) {
+        let ((x1, y1), (x2, y2), colour) = (from, to, hex(colour));
+        let _ = writeln!(
+            self.svg,
+            "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" stroke=\"{colour}\" {style}/>"
+        );
     }
 
     /// A filled square around a point.
@@ -140,6 +125,13 @@ impl Canvas {
         writer.finish().context(told)?;
         Ok(file.into_inner())
     }
+}
+
+/// The points of a line, each with its number.
+fn points(from: (i32, i32), to: (i32, i32)) -> impl Iterator<Item = (i32, i32, i32)> {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let steps = dx.abs().max(dy.abs()).max(1);
+    (0..=steps).map(move |step| (step, from.0 + dx * step / steps, from.1 + dy * step / steps))
 }
 
 fn hex([red, green, blue]: Colour) -> String {

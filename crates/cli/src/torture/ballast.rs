@@ -9,7 +9,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use muesli::{Connect, Db, Error, SmallBytes, Space, SpaceOptions};
+use muesli::{Db, Error, SmallBytes, Space, SpaceOptions};
+
+use crate::reach;
 
 /// The space of these data.
 const SPACE: &str = "ballast";
@@ -49,12 +51,7 @@ impl Ballast {
         if self.bytes == 0 {
             return Ok(None);
         }
-        let db = Db::connect_with(Connect {
-            addresses: addresses.to_vec(),
-            protocol: protocol.to_owned(),
-            give_up_after: GIVE_UP_AFTER,
-            ..Connect::default()
-        })?;
+        let db = reach::connect(addresses, protocol, GIVE_UP_AFTER)?;
         let space = db.create_space(SPACE, SpaceOptions::default())?;
         let content = Content { seed, longest: self.longest as usize };
         let (mut keys, mut bytes) = (0, 0);

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use muesli::{Connect, Db, SmallBytes, Space, SpaceOptions};
+use muesli::{Db, SmallBytes, Space, SpaceOptions};
+
+use crate::reach;
 
 /// The space that is probed.
 const SPACE: &str = "probe";
@@ -31,12 +33,7 @@ impl Probe {
     /// # Errors
     /// The cluster does not serve now.
     pub fn begin(addresses: &[String], protocol: &str) -> anyhow::Result<Probe> {
-        let db = Db::connect_with(Connect {
-            addresses: addresses.to_vec(),
-            protocol: protocol.to_owned(),
-            give_up_after: GIVE_UP_AFTER,
-            ..Connect::default()
-        })?;
+        let db = reach::connect(addresses, protocol, GIVE_UP_AFTER)?;
         let space = db.create_space(SPACE, SpaceOptions::default())?;
         let keys = one_key_each(&db, space);
         let (served, over) = (Arc::<Mutex<Vec<_>>>::default(), Arc::new(AtomicBool::new(false)));

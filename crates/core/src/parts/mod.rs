@@ -6,6 +6,7 @@
 //! * [`claims`]: locks on whole footprints, of the few whose fate is not known yet.
 //! * [`standing`]: the same of those who stand in a queue: who may pass whom.
 //! * [`locator`]: where things are: static, by owners with epochs, by hints.
+//! * [`migration`]: a partition on its way from one repository to another.
 //! * [`locks`]: lock words kept inside store entries, range locks, and owners.
 //! * [`commit_queue`]: transactions ordered by timestamp, popped when ready and first.
 //! * [`clock`]: the scalar clock of a repository.
@@ -18,21 +19,20 @@
 //! * [`window`]: values by numbers that are given out in order.
 //! * [`watermark`]: the oldest snapshot that may still be read.
 
-pub mod claims;
-pub mod clock;
-pub mod commit_log;
-pub mod commit_queue;
+mod clocks;
+mod commits;
 pub mod execution;
+mod footprints;
 pub mod listed;
 pub mod locator;
 pub mod locks;
-pub mod open;
+pub mod migration;
 pub mod spaces;
-pub mod stamps;
-pub mod standing;
-pub mod transaction;
-pub mod vector_clock;
+mod transactions;
 pub mod versions;
-pub mod votes;
-pub mod watermark;
 pub mod window;
+
+pub use clocks::{clock, stamps, vector_clock, watermark};
+pub use commits::{commit_log, commit_queue, votes};
+pub use footprints::{claims, standing};
+pub use transactions::{open, transaction};

@@ -5,7 +5,6 @@
 //! share of them and the [footprints](sampling) of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::BuildHasher;
 
 use operations::Decoder;
 
@@ -13,9 +12,11 @@ use crate::bytes::SmallBytes;
 use crate::ids::{NodeId, SpaceId, Timestamp, TxnId};
 use crate::time::Nanos;
 
+pub use hash::value_hash;
 pub use operations::Operations;
 pub use sampling::Sampling;
 
+mod hash;
 mod operations;
 pub mod sampling;
 
@@ -357,11 +358,6 @@ impl TxnRecord {
         let record = TxnRecord { id, session, begin, end, status, read_only: head % 2 == 1, at };
         (record, from.u64() as usize)
     }
-}
-
-/// The hash of a value as histories carry it: 53 bits, so that every JSON reader keeps it whole.
-pub fn value_hash(value: &SmallBytes) -> u64 {
-    foldhash::fast::FixedState::with_seed(0x4d75_6573).hash_one(value) >> 11
 }
 
 #[cfg(test)]

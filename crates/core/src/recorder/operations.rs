@@ -5,7 +5,8 @@
 //! bytes: kind, space, the version where it has one, the value's hash, the key. They are read back
 //! once, by whoever makes the history, and by nobody else: what is here was encoded here.
 
-use super::{Operation, value_hash};
+use super::Operation;
+use super::hash::value_hash;
 use crate::bytes::SmallBytes;
 use crate::ids::{SpaceId, Timestamp};
 

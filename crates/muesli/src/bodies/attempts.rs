@@ -1,10 +1,8 @@
 //! The attempts of a transaction: begin, run the body, commit; after a conflict, again.
 
 use std::any::Any;
-use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use muesli_core::client;
@@ -12,8 +10,10 @@ use muesli_core::{Abort, Gave, TxnOptions};
 
 use crate::bodies::timeout::{Timeout, WithTimeout};
 use crate::database::handle::Db;
+use crate::dispatch::yield_now::yield_now;
 use crate::error::Error;
 use crate::transaction::commit::Fate;
+use crate::transaction::open::Open;
 use crate::transaction::tx::Tx;
 
 impl Db {
@@ -143,37 +143,4 @@ struct AttemptOptions<'a> {
     eager: bool,
     /// What delayed actions gave may be asked.
     asks: bool,
-}
-
-/// Rolls back the transaction of a body that did not get to its commit.
-pub(crate) struct Open {
-    pub tx: Tx,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.tx.rollback_here();
-    }
-}
-
-/// Lets other tasks run.
-pub(crate) fn yield_now() -> impl Future<Output = ()> {
-    Yield { yielded: false }
-}
-
-struct Yield {
-    yielded: bool,
-}
-
-impl Future for Yield {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.yielded {
-            return Poll::Ready(());
-        }
-        self.yielded = true;
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
 }

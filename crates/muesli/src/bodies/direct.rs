@@ -13,6 +13,7 @@ use muesli_core::{Failure, SmallBytes, Step, Txn, TxnOptions};
 use crate::bodies::attempts::Stopped;
 use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
+use crate::dispatch::yield_now::yield_now;
 use crate::error::Error;
 use crate::transaction::commit::Committing;
 
@@ -145,7 +146,7 @@ impl Db {
             let options = self.txn_options();
             self.arrive();
             if client::with(database, |engine| engine.should_yield()).ok_or(Error::Closed)? {
-                crate::bodies::attempts::yield_now().await;
+                yield_now().await;
             }
             let mut ran = None;
             client::with(database, |engine| {

@@ -13,6 +13,7 @@ use muesli_core::client;
 use muesli_core::deadlines::{DeadlineId, Due};
 
 use crate::error::Error;
+use crate::time::nanos;
 
 /// The time that a transaction has, with all its attempts.
 pub(crate) struct Timeout {
@@ -47,11 +48,6 @@ impl Timeout {
     fn error(&self) -> Error {
         Error::TransactionTimeout { after_ms: self.after.as_millis() as u64 }
     }
-}
-
-/// As nanoseconds; a time that is too long for them stands for ever.
-pub(crate) fn nanos(duration: Duration) -> Nanos {
-    Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX >> 1))
 }
 
 /// A body that is given up when its time is over.

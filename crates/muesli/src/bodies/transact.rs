@@ -4,7 +4,7 @@
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::commit::Caller;
-use crate::transaction::later::Results;
+use crate::transaction::results::Results;
 use crate::transaction::tx::Tx;
 
 impl Db {

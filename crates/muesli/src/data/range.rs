@@ -6,8 +6,8 @@ use std::ops::{Bound, RangeBounds};
 
 use muesli_core::SmallBytes;
 
+use crate::data::byte_range::Range;
 use crate::data::key::{AsKey, Key, encoded, escape};
-use crate::transaction::tx::Range;
 
 /// A range of keys of one type, and how it is read: ascending, without limit, unless told
 /// otherwise. The space that reads it says which type; bounds may be of any form that

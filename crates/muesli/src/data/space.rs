@@ -1,18 +1,14 @@
 //! Spaces: named sets of keys, raw or typed.
 
-use std::any::type_name;
 use std::marker::PhantomData;
 
-use muesli_core::{Place, Row, SmallBytes, SpaceId};
+use muesli_core::{Place, SmallBytes, SpaceId};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
 use crate::data::codec::{Named, Postcard, RowCodec};
 use crate::data::key::{AsKey, Key, encoded};
-use crate::data::range::KeyRange;
-use crate::data::stream::RowStream;
 use crate::error::Error;
-use crate::transaction::tx::Tx;
 
 /// A space of raw byte strings. It is of one database, and the transactions of another one refuse
 /// it ([`Error::OtherDatabase`]).
@@ -172,98 +168,5 @@ impl<K: Key, V: Serialize + DeserializeOwned, C: RowCodec> TypedSpace<K, V, C> {
     /// Where a key lives, as a place for a fragment of a one-round transaction.
     pub fn place<Q: AsKey<K> + ?Sized>(&self, key: &Q) -> Place {
         self.space.place(encoded(key))
-    }
-
-    /// Reads a key.
-    ///
-    /// # Errors
-    /// As [`Tx::get`], and [`Error::Codec`] where the value is of another type.
-    pub async fn get<Q: AsKey<K> + ?Sized>(&self, tx: &Tx, key: &Q) -> Result<Option<V>, Error> {
-        let Some(value) = tx.get(self.space, encoded(key)).await? else { return Ok(None) };
-        let told = |why: String| self.unreadable::<V>(tx, &encoded(key), &why);
-        C::decode(value.as_slice()).map(Some).map_err(told)
-    }
-
-    /// Reads several keys at once.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub async fn get_many<Q: AsKey<K>>(
-        &self,
-        tx: &Tx,
-        keys: &[Q],
-    ) -> Result<Vec<Option<V>>, Error> {
-        let values = tx.get_many(self.space, keys.iter().map(encoded::<K, Q>)).await?;
-        let decoded = keys.iter().zip(values).map(|(key, value)| {
-            let told = |why: String| self.unreadable::<V>(tx, &encoded(key), &why);
-            value.map(|value| C::decode(value.as_slice()).map_err(told)).transpose()
-        });
-        decoded.collect()
-    }
-
-    /// Writes a key.
-    ///
-    /// # Errors
-    /// As [`Tx::put`], and [`Error::Codec`] where the value cannot be serialized.
-    pub async fn put<Q: AsKey<K> + ?Sized>(
-        &self,
-        tx: &Tx,
-        key: &Q,
-        value: &V,
-    ) -> Result<(), Error> {
-        let stored = C::encode(value).map_err(|why| {
-            let (name, of) = (self.name(tx), type_name::<V>());
-            let key = encoded(key);
-            Error::Codec(format!(
-                "space `{name}`, key `{key:?}`: this `{of}` cannot be stored: {why}"
-            ))
-        })?;
-        tx.put(self.space, encoded(key), stored).await
-    }
-
-    /// Deletes a key.
-    ///
-    /// # Errors
-    /// As [`Tx::delete`].
-    pub async fn delete<Q: AsKey<K> + ?Sized>(&self, tx: &Tx, key: &Q) -> Result<(), Error> {
-        tx.delete(self.space, encoded(key)).await
-    }
-
-    /// Reads a range of keys in order, all at once; [`rows`](Self::rows) reads it piece by piece.
-    ///
-    /// # Errors
-    /// As [`Tx::scan`], and [`Error::Codec`].
-    pub async fn range(&self, tx: &Tx, range: KeyRange<K>) -> Result<Vec<(K, V)>, Error> {
-        let rows = tx.scan(self.space, range.encoded).await?;
-        rows.iter().map(|row| self.decode_row(tx, row)).collect()
-    }
-
-    /// Reads a range of keys in order, as a stream of rows that never holds more than a page: the
-    /// next page is read when it is asked for.
-    pub fn rows<'a>(&self, tx: &'a Tx, range: KeyRange<K>) -> RowStream<'a, K, V, C> {
-        RowStream::new(*self, tx, range)
-    }
-
-    /// A row as it was found.
-    pub(super) fn decode_row(&self, tx: &Tx, (key, value): &Row) -> Result<(K, V), Error> {
-        let own = K::decoded(key.as_slice());
-        let own = own.map_err(|error| self.unreadable::<K>(tx, key, &error.to_string()))?;
-        let told = |why: String| self.unreadable::<V>(tx, key, &why);
-        Ok((own, C::decode(value.as_slice()).map_err(told)?))
-    }
-
-    #[cold]
-    fn unreadable<T>(&self, tx: &Tx, key: &SmallBytes, why: &str) -> Error {
-        let (name, of) = (self.name(tx), type_name::<T>());
-        let codec = C::NAME;
-        Error::Codec(format!("space `{name}`, key `{key:?}`: this is no `{of}` ({codec}): {why}"))
-    }
-
-    /// The space's name, for errors.
-    fn name(&self, tx: &Tx) -> String {
-        let id = self.space.id;
-        let spaces = tx.catalog().map(|catalog| catalog.spaces().to_vec()).unwrap_or_default();
-        let space = spaces.get(usize::from(id.0));
-        space.map_or_else(|| format!("number {}", id.0), |space| space.name.clone())
     }
 }

@@ -1,27 +1,21 @@
-//! The database handle: transactions, sessions, spaces.
+//! The database handle, and the sessions that it is of.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use muesli_core::client::{self, Task, Waiting};
-use muesli_core::deadlines::Due;
-use muesli_core::{
-    Abort, Answer, Catalog, Doubt, Operation, Outcome, Procedures, SpaceId, SpaceOptions,
-    Timestamp, Traffic, TxnId, TxnOptions,
-};
+use muesli_core::client::Task;
+use muesli_core::{Abort, Catalog, Procedures, SpaceOptions, Timestamp, Traffic, TxnOptions};
 
-use crate::bodies::timeout::nanos;
-use crate::data::space::{Origin, Space};
-use crate::dispatch::oneshot;
+use crate::data::space::Origin;
 use crate::dispatch::report::Report;
-use crate::dispatch::shipped::Shipped;
 use crate::error::Error;
-use crate::options::{Options, Retry, TRANSACTION_TIMEOUT};
+use crate::retry::Retry;
+use crate::session::orphans::Orphans;
 use crate::session::token::{Carried, CausalContext};
-use crate::transaction::commit::Orphans;
-use crate::transaction::explicit::Transaction;
-use crate::transaction::tx::Tx;
+
+/// A transaction may be open for so long, unless told otherwise.
+pub(crate) const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A database, in one session: what this handle commits it reads afterwards, and what it has
 /// read it never un-reads. Clones share the session; [`session`](Db::session) begins another one.
@@ -55,7 +49,7 @@ pub(crate) struct Inner {
     pub catalog: RwLock<Arc<Catalog>>,
     pub retry: Retry,
     sessions: AtomicU64,
-    turn: AtomicUsize,
+    pub(crate) turn: AtomicUsize,
     conflicts: [AtomicU64; Abort::ALL.len()],
     /// Why a delayed action could not be left to its turn, the last time.
     pub(crate) strayed: Mutex<Option<String>>,
@@ -130,14 +124,6 @@ impl std::fmt::Debug for Db {
 }
 
 impl Db {
-    /// Opens an embedded database: in memory, in this process.
-    ///
-    /// # Errors
-    /// [`Error::Options`] where the options cannot be.
-    pub fn open(options: Options) -> Result<Db, Error> {
-        crate::embedded::open(options)
-    }
-
     /// A database that is this process's own.
     pub(crate) fn of_process(
         database: u64,
@@ -263,61 +249,6 @@ impl Db {
         Db { timeout: after, ..self.clone() }
     }
 
-    /// The space called `name`.
-    ///
-    /// # Errors
-    /// [`Error::Space`] where there is none, naming those that there are.
-    pub fn space(&self, name: &str) -> Result<Space, Error> {
-        let catalog = self.catalog();
-        catalog.space_named(name).map(|id| self.space_of(id)).ok_or_else(|| {
-            let names: Vec<_> = catalog.spaces().iter().map(|space| space.name.as_str()).collect();
-            Error::Space(format!("there is no space `{name}`; there are: {}", names.join(", ")))
-        })
-    }
-
-    /// The space called `name`, made if there is none.
-    ///
-    /// # Errors
-    /// [`Error::Options`] where it exists with other options, or they cannot be. On a cluster
-    /// also [`Error::Timeout`]; and there it must not be called from a task on the loop.
-    pub fn create_space(&self, name: &str, options: SpaceOptions) -> Result<Space, Error> {
-        let away = self.inner.away.as_ref();
-        let elsewhere = away.and_then(|it| it.create_space(self, name, &options));
-        if let Some(made) = elsewhere {
-            return made.and_then(|()| self.space(name));
-        }
-        let mut catalog = self.inner.catalog.write().unwrap_or_else(|broken| broken.into_inner());
-        let next = catalog.with_space(name, options)?;
-        let id = next.space_named(name).expect("it was just made");
-        if next.epoch != catalog.epoch {
-            *catalog = Arc::new(next);
-            match &self.inner.away {
-                Some(away) => away.reconfigure(&catalog),
-                None => return Err(Error::Options("spaces are made before the run".to_owned())),
-            }
-        }
-        Ok(self.space_of(id))
-    }
-
-    fn space_of(&self, id: SpaceId) -> Space {
-        Space { id, origin: self.inner.origin }
-    }
-
-    /// Spaces and placement as they are now.
-    pub fn catalog(&self) -> Arc<Catalog> {
-        if let Some(catalog) = self.inner.away.as_ref().and_then(|away| away.catalog()) {
-            return catalog;
-        }
-        self.inner.catalog.read().unwrap_or_else(|broken| broken.into_inner()).clone()
-    }
-
-    /// The same, as keys are dealt to repositories: where groups keep these, each repository of
-    /// this catalog stands for a group.
-    pub fn catalog_of_keys(&self) -> Arc<Catalog> {
-        let away = self.inner.away.as_ref().and_then(|away| away.catalog_of_keys());
-        away.unwrap_or_else(|| self.catalog())
-    }
-
     pub(crate) fn txn_options(&self) -> TxnOptions {
         let floor = Timestamp(self.session.context.seen());
         TxnOptions { floor, session: self.session.id, ..self.options }
@@ -362,143 +293,10 @@ impl Db {
         self.inner.strayed.lock().unwrap_or_else(|broken| broken.into_inner()).clone()
     }
 
-    /// Waits this long, by the clock of the loop that this task runs on.
-    ///
-    /// # Errors
-    /// [`Error::Closed`], also where the task is on no loop of the database.
-    pub async fn sleep(&self, duration: Duration) -> Result<(), Error> {
-        let database = self.inner.database;
-        let op = client::with(database, |engine| engine.sleep(nanos(duration)));
-        Ok(Waiting::new(database, op.ok_or(Error::Closed)?).await.map(drop)?)
-    }
-
-    /// Begins a transaction that is committed or rolled back by hand. Conflicts are reported, not
-    /// retried. Dropped, it is rolled back; it also is when its [timeout](Self::timeout) is over.
-    ///
-    /// # Errors
-    /// [`Error::Closed`].
-    pub async fn begin(&self) -> Result<Transaction, Error> {
-        if self.is_here() {
-            return self.begin_here(None);
-        }
-        let (home, session) = (self.next_loop(), self.clone());
-        self.run_on(home, async move || session.begin_here(Some(home))).await?
-    }
-
-    /// Begins on this loop, which has a number if the transaction is to be used from elsewhere.
-    fn begin_here(&self, home: Option<usize>) -> Result<Transaction, Error> {
-        let (database, options) = (self.inner.database, self.txn_options());
-        self.arrive();
-        let begin = Operation::Begin(options);
-        let begun = client::with(database, |engine| engine.operate(begin)).ok_or(Error::Closed)?;
-        let txn = begun.map(Answer::begun).at_once()?;
-        let after_ms = self.timeout.as_millis() as u64;
-        let deadline = client::with(database, |engine| {
-            engine.deadline(engine.now() + nanos(self.timeout), Due::Abort(txn, after_ms))
-        });
-        let tx = Tx::away(self, txn, home);
-        Ok(Transaction::new(tx, self.clone(), deadline.flatten()))
-    }
-
-    /// What has become of a transaction that ended with [`Error::Unknown`]: its commit goes on
-    /// without anybody waiting, so that asking again later may tell more.
-    ///
-    /// It is remembered by this process, until the database is closed, and of the newest ten
-    /// thousand such transactions of a loop. Once told, an outcome does not change.
-    ///
-    /// # Errors
-    /// [`Error::Closed`].
-    pub async fn outcome(&self, txn: TxnId) -> Result<Outcome, Error> {
-        let database = self.inner.database;
-        let ask = move || client::with(database, |engine| engine.outcome(txn));
-        if self.inner.away.is_none() {
-            return ask().ok_or(Error::Closed);
-        }
-        for home in 0..self.loops() {
-            match self.run_on(home, async move || ask()).await?.ok_or(Error::Closed)? {
-                Outcome::NotKnown(Doubt::Elsewhere) => {}
-                known => return Ok(known),
-            }
-        }
-        Ok(Outcome::NotKnown(Doubt::Elsewhere))
-    }
-
-    /// Runs a task on one of the database's loops, there where its transactions cost function
-    /// calls instead of wake-ups. If the future is dropped, so is the task.
-    ///
-    /// # Errors
-    /// [`Error::Closed`], or [`Error::Lease`] where it was closed because of that.
-    ///
-    /// # Panics
-    /// Where the task does: its panic goes on here.
-    pub async fn run_on<T, F>(&self, home: usize, f: F) -> Result<T, Error>
-    where
-        F: AsyncFnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let away = self.inner.away.as_ref().ok_or(Error::Closed)?;
-        let (sender, receiver) = oneshot::channel();
-        let job: Job = Box::new(move || Box::pin(Shipped::new(async move { f().await }, sender)));
-        away.submit(home % away.loops(), job).map_err(|_| self.closed())?;
-        match receiver.await {
-            Some(Ok(answer)) => Ok(answer),
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Err(self.closed()),
-        }
-    }
-
-    /// Why nothing goes on any more.
-    pub(crate) fn closed(&self) -> Error {
-        let lost = self.inner.away.as_ref().and_then(|away| away.lost_lease());
-        lost.map_or(Error::Closed, Error::Lease)
-    }
-
-    /// Closes the database. No transaction begins any more; open ones may end, for as long as
-    /// [`Options::close_within`] says, and then they are aborted; commits that are under way are
-    /// decided and applied everywhere. Then the loops end, and later calls answer
-    /// [`Error::Closed`]. Returns what the loops leave behind. Not from a task on a loop, where
-    /// nobody waits for the end and nothing is returned.
-    pub fn close(&self) -> Vec<Report> {
-        self.inner.away.as_ref().map_or_else(Vec::new, |away| away.close())
-    }
-
-    /// How many loops the database runs on; 1 where a driver of its own runs it.
-    pub fn loops(&self) -> usize {
-        self.inner.away.as_ref().map_or(1, |away| away.loops())
-    }
-
-    /// How many messages the loops have sent each other so far; 0 where a driver of its own runs
-    /// the database.
-    pub fn messages(&self) -> u64 {
-        self.inner.away.as_ref().map_or(0, |away| away.messages())
-    }
-
-    /// What this process has said to the servers of a cluster and asked of its system for it; all
-    /// zeros where there are none.
-    pub fn traffic(&self) -> Traffic {
-        self.inner.away.as_ref().map_or_else(Traffic::default, |away| away.traffic())
-    }
-
     /// How many attempts of [`transact`](Self::transact) met a conflict so far, by reason.
     pub fn conflicts(&self) -> Vec<(Abort, u64)> {
         let counts = self.inner.conflicts.iter().map(|count| count.load(Ordering::Relaxed));
         Abort::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
-    }
-
-    /// The same calls for threads that are no executor.
-    pub fn blocking(&self) -> crate::blocking::Blocking {
-        crate::blocking::Blocking::new(self.clone())
-    }
-
-    pub(crate) fn is_here(&self) -> bool {
-        client::with(self.inner.database, |_| ()).is_some()
-    }
-
-    pub(crate) fn next_loop(&self) -> usize {
-        match self.loops() {
-            1 => 0,
-            loops => self.inner.turn.fetch_add(1, Ordering::Relaxed) % loops,
-        }
     }
 }
 

@@ -1,3 +1,6 @@
-//! The handle of a database.
+//! The database handle: its sessions, its spaces, and the loops that it reaches.
 
 pub(crate) mod handle;
+mod loops;
+mod spaces;
+mod tokens;

@@ -80,11 +80,17 @@ struct Loops {
     threads: Mutex<Vec<JoinHandle<Report>>>,
 }
 
-/// Opens an embedded database.
-///
-/// # Errors
-/// Options that cannot be.
-pub(crate) fn open(options: Options) -> Result<Db, Error> {
+impl Db {
+    /// Opens an embedded database: in memory, in this process.
+    ///
+    /// # Errors
+    /// [`Error::Options`] where the options cannot be.
+    pub fn open(options: Options) -> Result<Db, Error> {
+        open(options)
+    }
+}
+
+fn open(options: Options) -> Result<Db, Error> {
     if !(1..=1024).contains(&options.loops) {
         return Err(Error::Options(format!("{} loops: there must be 1 to 1024", options.loops)));
     }

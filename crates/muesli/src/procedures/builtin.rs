@@ -23,9 +23,12 @@
 use muesli_core::{Footprint, Procedures, Refuses, SmallBytes, SpaceId, Stop, Touched};
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Keys, Spaces, StoredProcedure, TellsFn, TouchesFn, with};
+use super::bytes::Bytes;
+use super::keys::Keys;
+use super::registration::with;
+use super::stored::{Spaces, StoredProcedure, TellsFn, TouchesFn};
+use crate::data::byte_range::Range;
 use crate::data::space::Space;
-use crate::transaction::tx::Range;
 
 /// All of them.
 pub fn all() -> Procedures {

@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned};
 
 use super::bounded;
+use crate::data::byte_range::Range;
 use crate::data::key::{AsKey, Key};
 use crate::data::range::KeyRange;
 use crate::data::space::{Space, TypedSpace};
 use crate::error::Error;
-use crate::transaction::tx::Range;
 
 /// What a procedure sees: the keys that live at its repository, and its own writes.
 ///

@@ -64,166 +64,17 @@
 mod bounded;
 pub mod builtin;
 mod bytes;
+pub(crate) mod encoding;
+pub(crate) mod invocation;
 mod keys;
+pub(crate) mod registration;
 mod rehearsal;
+pub(crate) mod stored;
 
-use muesli_core::procedure::{AnswerType, FootprintFn, TellsFn as CoreTellsFn};
-use muesli_core::{
-    Footprint, Fragment, Place, Procedure, ProcedureId, Procedures, Refuses, SmallBytes, SpaceId,
-    Stop, Store,
-};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use crate::data::space::Space;
-use crate::error::Error;
-
-pub use crate::calls::invocation::{Answers, Invocation};
 pub use bytes::Bytes;
+pub use encoding::{answer, fragment};
+pub use invocation::{Answers, Invocation};
 pub use keys::Keys;
+pub use registration::with;
 pub use rehearsal::Rehearsal;
-
-/// Tells from the arguments all that a procedure may touch.
-pub type TouchesFn<A> = fn(&Spaces<'_>, &A) -> Result<Footprint, Stop>;
-
-/// Tells from the arguments the keys whose values all participants of a call are told.
-pub type TellsFn<A> = fn(&Spaces<'_>, &A) -> Result<Vec<(Space, SmallBytes)>, Stop>;
-
-/// A procedure in Rust, with typed arguments and a typed answer; both travel in the postcard
-/// format.
-pub trait StoredProcedure: 'static {
-    /// Its name.
-    const NAME: &'static str;
-    /// Its version, from 1.
-    const VERSION: u32 = 1;
-    /// Whether it never writes.
-    const READ_ONLY: bool = false;
-    /// Whether it may refuse, and by what.
-    const REFUSES: Refuses = Refuses::Alone;
-    /// What it may touch at most; `None`: anything at its repository.
-    const TOUCHES: Option<TouchesFn<Self::Arguments>> = None;
-    /// Keys of its repository, among those that it may touch, whose values all repositories of the
-    /// call are told before any of their procedures runs ([`Keys::told`]). So they can come to the
-    /// same decision by what only one of them has: such a refusal is [`Refuses::Alike`], and the
-    /// call is independent. It costs a message delay more.
-    const TELLS: Option<TellsFn<Self::Arguments>> = None;
-    /// What it touches, and whether it comes to its end, does not depend on what it finds. Delayed
-    /// ([`Tx::later_run`](crate::Tx::later_run)), it may then run beside others on the same keys.
-    /// One that is wrong about this and goes wrong in its turn changes nothing there.
-    const STEADY: bool = false;
-    /// What it is given.
-    type Arguments: Serialize + DeserializeOwned;
-    /// What it gives.
-    type Answer: Serialize + DeserializeOwned + 'static;
-
-    /// What it does.
-    ///
-    /// # Errors
-    /// It refuses ([`Stop::Refused`]); or an error of `keys`, which is to be handed on.
-    fn run(keys: &mut Keys<'_>, arguments: Self::Arguments) -> Result<Self::Answer, Stop>;
-}
-
-/// The spaces of a database by name, where a footprint is told.
-pub struct Spaces<'a> {
-    find: &'a dyn Fn(&str) -> Result<SpaceId, Stop>,
-}
-
-impl Spaces<'_> {
-    /// The space called `name`.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn space(&self, name: &str) -> Result<Space, Stop> {
-        (self.find)(name).map(Space::numbered)
-    }
-}
-
-/// Its name and version, as a node knows it by.
-pub fn id_of<P: StoredProcedure>() -> ProcedureId {
-    ProcedureId { name: P::NAME.into(), version: P::VERSION }
-}
-
-/// These procedures and one more, or another one by a name and version that are taken.
-#[must_use]
-pub fn with<P: StoredProcedure>(procedures: Procedures) -> Procedures {
-    let procedure = Procedure {
-        run: run_typed::<P>,
-        read_only: P::READ_ONLY,
-        refuses: P::REFUSES,
-        footprint: P::TOUCHES.map(|_| touches_typed::<P> as FootprintFn),
-        steady: P::STEADY,
-        tells: P::TELLS.map(|_| tells_typed::<P> as CoreTellsFn),
-        answer: Some(AnswerType::of::<P::Answer>()),
-    };
-    procedures.with(P::NAME, P::VERSION, procedure)
-}
-
-/// The fragment that runs `P` at a place.
-///
-/// # Errors
-/// [`Error::Codec`] where the arguments cannot be serialized.
-pub fn fragment<P: StoredProcedure>(
-    place: Place,
-    arguments: &P::Arguments,
-) -> Result<Fragment, Error> {
-    Ok(Fragment { procedure: id_of::<P>(), place, arguments: encode(arguments)? })
-}
-
-/// What a fragment that ran `P` answered.
-///
-/// # Errors
-/// [`Error::Codec`] where it is no such answer.
-pub fn answer<P: StoredProcedure>(result: &SmallBytes) -> Result<P::Answer, Error> {
-    decode_answer(result)
-}
-
-/// An answer as a value of a type; bytes that it leaves are a sign that it is of another one.
-pub(crate) fn decode_answer<T: DeserializeOwned>(result: &SmallBytes) -> Result<T, Error> {
-    let type_ = std::any::type_name::<T>();
-    match postcard::take_from_bytes(result.as_slice()) {
-        Ok((answer, [])) => Ok(answer),
-        Ok((_, rest)) => {
-            let (all, left) = (result.len(), rest.len());
-            Err(Error::Codec(format!("the answer is no `{type_}`: {left} of {all} bytes are left")))
-        }
-        Err(error) => Err(Error::Codec(format!("the answer is no `{type_}`: {error}"))),
-    }
-}
-
-pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<SmallBytes, Error> {
-    let bytes = postcard::to_stdvec(value).map_err(|error| Error::Codec(error.to_string()))?;
-    Ok(bytes.into())
-}
-
-fn run_typed<P: StoredProcedure>(
-    store: &mut dyn Store,
-    arguments: &SmallBytes,
-) -> Result<SmallBytes, Stop> {
-    let arguments = decode_arguments::<P>(arguments)?;
-    let mut keys = Keys::new(store);
-    let answer = P::run(&mut keys, arguments)?;
-    keys.encode(&answer)
-}
-
-fn touches_typed<P: StoredProcedure>(
-    find: &dyn Fn(&str) -> Result<SpaceId, Stop>,
-    arguments: &SmallBytes,
-) -> Result<Footprint, Stop> {
-    let tells = P::TOUCHES.expect("registered only where it is told");
-    tells(&Spaces { find }, &decode_arguments::<P>(arguments)?)
-}
-
-fn tells_typed<P: StoredProcedure>(
-    find: &dyn Fn(&str) -> Result<SpaceId, Stop>,
-    arguments: &SmallBytes,
-) -> Result<Vec<(SpaceId, SmallBytes)>, Stop> {
-    let tells = P::TELLS.expect("registered only where it tells");
-    let keys = tells(&Spaces { find }, &decode_arguments::<P>(arguments)?)?;
-    Ok(keys.into_iter().map(|(space, key)| (space.id, key)).collect())
-}
-
-fn decode_arguments<P: StoredProcedure>(arguments: &SmallBytes) -> Result<P::Arguments, Stop> {
-    postcard::from_bytes(arguments.as_slice()).map_err(|error| {
-        Stop::Faulty(format!("procedure {}: these are no arguments of it: {error}", id_of::<P>()))
-    })
-}
+pub use stored::{Spaces, StoredProcedure, TellsFn, TouchesFn, id_of};

@@ -7,7 +7,9 @@ use muesli_core::{Footprint, Row, Scan, SmallBytes, SpaceId, Stop, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{StoredProcedure, run_typed, tells_typed, touches_typed};
+use super::encoding::{answer, encode};
+use super::registration::{run_typed, tells_typed, touches_typed};
+use super::stored::StoredProcedure;
 use crate::data::key::Key;
 use crate::data::space::{Space, TypedSpace};
 
@@ -53,7 +55,7 @@ impl Rehearsal {
         arguments: &P::Arguments,
     ) -> Result<P::Answer, Stop> {
         let faulty = |error: crate::Error| Stop::Faulty(error.to_string());
-        let arguments = super::encode(arguments).map_err(faulty)?;
+        let arguments = encode(arguments).map_err(faulty)?;
         let spaces = self.spaces.clone();
         let declared = match P::TOUCHES {
             Some(_) => Some(touches_typed::<P>(&|name| find(&spaces, name), &arguments)?),
@@ -73,7 +75,7 @@ impl Rehearsal {
         if ended.is_err() {
             act.undo();
         }
-        super::answer::<P>(&ended?).map_err(faulty)
+        answer::<P>(&ended?).map_err(faulty)
     }
 
     /// What a key has.

@@ -15,7 +15,7 @@ use muesli_core::{Nanos, RepositoryId, Timestamp, issuance};
 
 use crate::database::handle::{Db, Job};
 use crate::error::Error;
-use crate::options::Retry;
+use crate::retry::Retry;
 
 /// The pause between two questions to a repository.
 const PAUSE: Duration = Duration::from_millis(5);

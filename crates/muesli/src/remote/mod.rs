@@ -21,11 +21,12 @@ use muesli_core::{
 
 use self::catch_up::CatchUp;
 use crate::data::space::Origin;
-use crate::database::handle::{Away, Db, Job, next_database};
+use crate::database::handle::{Away, Db, Job, TRANSACTION_TIMEOUT, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
-use crate::options::{CLOSE_WITHIN, Retry, TRANSACTION_TIMEOUT};
+use crate::options::CLOSE_WITHIN;
 use crate::procedures::{self, StoredProcedure, builtin};
+use crate::retry::Retry;
 
 /// A register of spaces that makes no sense is looked at again after such a pause, so often: by
 /// then a server has written it again.

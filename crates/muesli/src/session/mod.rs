@@ -1,3 +1,4 @@
-//! What a session has seen.
+//! What a session has seen, and what it is not told yet.
 
+pub(crate) mod orphans;
 pub(crate) mod token;

@@ -11,16 +11,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
-use muesli_core::{NodeId, SmallBytes, client};
+use muesli_core::{SmallBytes, client};
 use serde::{Deserialize, Serialize};
 
-use crate::database::handle::Db;
-use crate::error::Error;
-
 /// What a session has seen, to be carried to another handle or another process of the same cluster:
-/// [`Db::token`] tells it, [`Db::after`] begins a session with it.
+/// [`Db::token`](crate::Db::token) tells it, [`Db::after`](crate::Db::after) begins a session with
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionToken {
     /// The largest timestamp that it was told of.
@@ -60,7 +58,7 @@ impl CausalContext {
     }
 }
 
-type Words = BTreeMap<u32, SmallBytes>;
+pub(crate) type Words = BTreeMap<u32, SmallBytes>;
 
 /// The words that a session carries; without the slot, it stays with one coordinator.
 #[derive(Debug, Default)]
@@ -80,7 +78,7 @@ impl Carried {
         Carried { any: AtomicBool::new(!words.is_empty()), words: Mutex::new(words) }
     }
 
-    fn words(&self) -> MutexGuard<'_, Words> {
+    pub fn words(&self) -> MutexGuard<'_, Words> {
         self.words.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
@@ -104,61 +102,5 @@ impl Carried {
             self.words().insert(node.0, word);
             self.any.store(true, Ordering::Release);
         }
-    }
-}
-
-impl Db {
-    /// What this session has seen so far, and perhaps more, to be given to another process: a
-    /// session that begins [`after`](Self::after) it sees at least that.
-    ///
-    /// ```
-    /// # use muesli::{Db, Error, Options, SessionToken, SpaceOptions};
-    /// # let db = Db::open(Options::default().space("s", SpaceOptions::default()))?;
-    /// # let other = db.independent();
-    /// # let space = db.space("s")?;
-    /// db.blocking().transact(async move |tx| tx.put(space, "k", "v").await)?;
-    /// let token = db.blocking().token()?;
-    /// let sent = postcard::to_stdvec(&token).expect("any format of serde does");
-    /// // In the other process, which has a connection of its own:
-    /// let token: SessionToken = postcard::from_bytes(&sent).expect("it was just written");
-    /// let session = other.after(&token);
-    /// let found = session.blocking().transact(async move |tx| tx.get(space, "k").await)?;
-    /// assert_eq!(found, Some("v".into()));
-    /// # Ok::<_, Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Closed`].
-    pub async fn token(&self) -> Result<SessionToken, Error> {
-        let mut past = SessionToken { seen: self.seen(), words: BTreeMap::new() };
-        if let Some(carried) = self.carried() {
-            let words = carried.words();
-            past.words.extend(words.iter().map(|(node, word)| (*node, word.as_slice().to_vec())));
-        }
-        let database = self.inner.database;
-        let ask = move || client::with(database, |engine| engine.past());
-        for home in 0..self.loops() {
-            let told = match self.inner.away {
-                Some(_) => self.run_on(home, async move || ask()).await?,
-                None => ask(),
-            };
-            if let Some((NodeId(node), word)) = told.ok_or(Error::Closed)?? {
-                past.words.insert(node, word.as_slice().to_vec());
-            }
-        }
-        Ok(past)
-    }
-
-    /// The same database in a new, [independent](Self::independent) session that sees at least what
-    /// the token tells, of another handle or another process.
-    pub fn after(&self, token: &SessionToken) -> Db {
-        let seen = self.seen().max(token.seen);
-        self.in_next_session(Arc::new(CausalContext::new(seen, Some(Carried::of(token)))))
-    }
-
-    /// The same database in a new session whose transactions several nodes may run, where a driver
-    /// of its own polls tasks of all of them. (The loops of a database need not be told.)
-    pub fn roaming(&self) -> Db {
-        self.after(&SessionToken::default())
     }
 }

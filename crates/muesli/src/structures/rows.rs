@@ -11,10 +11,11 @@ use muesli_core::SmallBytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::data::byte_range::Range;
 use crate::data::key::Key;
 use crate::data::space::Space;
 use crate::error::Error;
-use crate::transaction::tx::{Range, Tx};
+use crate::transaction::tx::Tx;
 
 /// An encoded key that leads to the row of that key, or nowhere.
 pub(super) type Link = Option<Vec<u8>>;

@@ -6,9 +6,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use muesli_core::client::{self, Answered, Waiting};
 use muesli_core::{Answer, Committed, OpId, Step};
@@ -16,49 +16,6 @@ use muesli_core::{Answer, Committed, OpId, Step};
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::tx::Tx;
-
-/// The commits of a session that were asked for and that nobody waits for.
-#[derive(Debug, Default)]
-pub(crate) struct Orphans(Mutex<Waiters>);
-
-#[derive(Debug, Default)]
-struct Waiters {
-    undecided: usize,
-    wakers: Vec<Waker>,
-}
-
-impl Orphans {
-    fn waiters(&self) -> MutexGuard<'_, Waiters> {
-        self.0.lock().unwrap_or_else(|broken| broken.into_inner())
-    }
-
-    fn add(&self) {
-        self.waiters().undecided += 1;
-    }
-
-    /// One of them is decided, or never will be.
-    fn remove(&self) {
-        let mut waiters = self.waiters();
-        assert!(waiters.undecided > 0, "each is added before it is removed");
-        waiters.undecided -= 1;
-        if waiters.undecided == 0 {
-            let wakers = std::mem::take(&mut waiters.wakers);
-            drop(waiters);
-            wakers.into_iter().for_each(Waker::wake);
-        }
-    }
-
-    fn poll(&self, cx: &Context<'_>) -> Poll<()> {
-        let mut waiters = self.waiters();
-        if waiters.undecided == 0 {
-            return Poll::Ready(());
-        }
-        if !waiters.wakers.iter().any(|known| known.will_wake(cx.waker())) {
-            waiters.wakers.push(cx.waker().clone());
-        }
-        Poll::Pending
-    }
-}
 
 /// Counts one orphan for as long as it lives.
 struct Orphan(Db);

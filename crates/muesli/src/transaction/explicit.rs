@@ -3,15 +3,16 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use muesli_core::Gave;
 use muesli_core::client::{self, Answered};
-use muesli_core::deadlines::DeadlineId;
+use muesli_core::deadlines::{DeadlineId, Due};
+use muesli_core::{Answer, Gave, Operation};
 
-use crate::bodies::attempts::Open;
 use crate::database::handle::{Db, Job};
 use crate::error::Error;
+use crate::time::nanos;
 use crate::transaction::commit::{Caller, Fate};
-use crate::transaction::later::Results;
+use crate::transaction::open::Open;
+use crate::transaction::results::Results;
 use crate::transaction::tx::Tx;
 
 /// A transaction that is committed or rolled back by hand.
@@ -26,11 +27,38 @@ pub struct Transaction {
     ended: bool,
 }
 
-impl Transaction {
-    pub(crate) fn new(tx: Tx, db: Db, deadline: Option<DeadlineId>) -> Transaction {
-        Transaction { tx, db, deadline, ended: false }
+impl Db {
+    /// Begins a transaction that is committed or rolled back by hand. Conflicts are reported, not
+    /// retried. Dropped, it is rolled back; it also is when its [timeout](Self::timeout) is over.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn begin(&self) -> Result<Transaction, Error> {
+        if self.is_here() {
+            return self.begin_here(None);
+        }
+        let (home, session) = (self.next_loop(), self.clone());
+        self.run_on(home, async move || session.begin_here(Some(home))).await?
     }
 
+    /// Begins on this loop, which has a number if the transaction is to be used from elsewhere.
+    fn begin_here(&self, home: Option<usize>) -> Result<Transaction, Error> {
+        let (database, options) = (self.inner.database, self.txn_options());
+        self.arrive();
+        let begin = Operation::Begin(options);
+        let begun = client::with(database, |engine| engine.operate(begin)).ok_or(Error::Closed)?;
+        let txn = begun.map(Answer::begun).at_once()?;
+        let after_ms = self.timeout.as_millis() as u64;
+        let deadline = client::with(database, |engine| {
+            engine.deadline(engine.now() + nanos(self.timeout), Due::Abort(txn, after_ms))
+        });
+        let tx = Tx::away(self, txn, home);
+        let deadline = deadline.flatten();
+        Ok(Transaction { tx, db: self.clone(), deadline, ended: false })
+    }
+}
+
+impl Transaction {
     /// Commits: all writes take effect, or none. If the future is dropped when it was polled once,
     /// [`Db::settle`] waits for the outcome.
     ///

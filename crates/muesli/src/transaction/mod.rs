@@ -2,7 +2,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod explicit;
-pub mod later;
+pub(crate) mod open;
 pub(crate) mod operation;
-pub(crate) mod rerun;
+pub(crate) mod results;
 pub(crate) mod tx;

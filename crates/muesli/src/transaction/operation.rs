@@ -10,10 +10,72 @@ use std::task::{Context, Poll};
 use muesli_core::client::{self, Engine, Waiting};
 use muesli_core::{Answer, Operation, Row, Scan, SmallBytes, SpaceId, Step, Txn};
 
+use crate::data::byte_range::Range;
 use crate::data::space::Space;
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::tx::Tx;
+
+impl Tx {
+    /// Reads a key; `None` where it is absent.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where the transaction cannot commit any more, [`Error::Timeout`],
+    /// [`Error::TooLarge`], [`Error::Ended`], [`Error::Closed`], [`Error::OtherDatabase`].
+    #[inline]
+    pub fn get(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, Get> {
+        Reply::new(self, space, Get { space: space.id, key: key.into() })
+    }
+
+    /// Reads several keys at once: those that live elsewhere in parallel.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_many(
+        &self,
+        space: Space,
+        keys: impl IntoIterator<Item = impl Into<SmallBytes>>,
+    ) -> Reply<'_, GetMany> {
+        let keys = keys.into_iter().map(Into::into).collect();
+        Reply::new(self, space, GetMany { space: space.id, keys })
+    }
+
+    /// Writes a key. Nothing is sent before the commit.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::ReadOnly`], [`Error::Ended`], [`Error::Closed`],
+    /// [`Error::OtherDatabase`].
+    #[inline]
+    pub fn put(
+        &self,
+        space: Space,
+        key: impl Into<SmallBytes>,
+        value: impl Into<SmallBytes>,
+    ) -> Reply<'_, Put> {
+        let value = Some(value.into());
+        Reply::new(self, space, Put { space: space.id, key: key.into(), value })
+    }
+
+    /// Deletes a key; nothing happens where it is absent.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    #[inline]
+    pub fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, Put> {
+        Reply::new(self, space, Put { space: space.id, key: key.into(), value: None })
+    }
+
+    /// Reads a range of keys in order. In an update transaction the range is protected: nobody
+    /// can add or change a key in what was seen of it before the commit.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), and [`Error::Space`] where the space has a hash index.
+    pub fn scan(&self, space: Space, range: Range) -> Reply<'_, RangeScan> {
+        let Range { lo, hi, reverse, limit } = range;
+        let scan = Scan { space: space.id, lo, hi, reverse, limit };
+        Reply::new(self, space, RangeScan { scan })
+    }
+}
 
 /// An operation whose answer has a type of its own.
 pub trait Ask: Send + Unpin + 'static {

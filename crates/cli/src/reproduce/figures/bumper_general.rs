@@ -6,7 +6,7 @@ use muesli_workloads::machines::MachineModel;
 use super::bumper::{
     BUMPER_NODES, BUMPER_QUICK, OVERHEAD, OVERHEAD_PRINTED, TPCC_PRINTED, hardly_aborts, speedup,
 };
-use crate::reproduce::figure::{Figure, Measure, NOTHING, claim, protocol};
+use crate::reproduce::figure::{Figure, Line, Measure, NOTHING, claim, protocol};
 
 /// 256 of 65 536 keys; half of the transactions look for one.
 const SKIP_LIST: &[&str] = &["keys=65536", "initial=256", "reads=50", "walks=0", "levels=8"];
@@ -22,6 +22,20 @@ const TPCC: &[&str] = &[
     "home=any",
 ];
 
+/// What most of them have in common: all clients share the data.
+const SHARED: Figure = Figure {
+    chosen: "One client a node.",
+    machine: MachineModel::bumper_cluster,
+    xs: BUMPER_NODES,
+    quick_xs: BUMPER_QUICK,
+    lines: &[protocol("score"), protocol("bumper-time-warping")],
+    updates: 0.5,
+    seconds: (4.0, 1.0),
+    ..NOTHING
+};
+/// Beside the whole of Bumper, delayed actions included.
+const WHOLE: &[Line] = &[protocol("score"), protocol("bumper")];
+
 /// All of them.
 pub const FIGURES: &[Figure] = &[
     Figure {
@@ -30,30 +44,18 @@ pub const FIGURES: &[Figure] = &[
         workload: "skiplist",
         parameters: SKIP_LIST,
         chosen: "One client a node; 8 levels; nodes of the list are whole rows.",
-        machine: MachineModel::bumper_cluster,
-        xs: BUMPER_NODES,
-        quick_xs: BUMPER_QUICK,
-        lines: &[protocol("score"), protocol("bumper-time-warping")],
-        updates: 0.5,
-        seconds: (4.0, 1.0),
         claims: &[
             speedup("bumper-time-warping", 2.23, 2.2),
             claim("updates aborted, score", Measure::Aborts("score"), Some(15.0), None),
             hardly_aborts("updates aborted, bumper", "bumper-time-warping", Some(0.9)),
         ],
-        ..NOTHING
+        ..SHARED
     },
     Figure {
         name: "bumper-fig3-general-list",
         about: "The same in a linked list",
         workload: "list",
         parameters: &["keys=65536", "initial=256", "reads=50", "walks=0"],
-        chosen: "One client a node.",
-        machine: MachineModel::bumper_cluster,
-        xs: BUMPER_NODES,
-        quick_xs: BUMPER_QUICK,
-        lines: &[protocol("score"), protocol("bumper-time-warping")],
-        updates: 0.5,
         seconds: (6.0, 3.0),
         claims: &[
             claim(
@@ -70,7 +72,7 @@ pub const FIGURES: &[Figure] = &[
                 None,
             ),
         ],
-        ..NOTHING
+        ..SHARED
     },
     Figure {
         name: "bumper-fig4-general",
@@ -82,19 +84,14 @@ pub const FIGURES: &[Figure] = &[
                  each, with which SCORe aborts about as often as in the paper; updates are \
                  Payments, readers Order-Statuses; rows are dealt by hash, but what is looked for \
                  by a customer's name or number lies with its district.",
-        machine: MachineModel::bumper_cluster,
-        xs: BUMPER_NODES,
-        quick_xs: BUMPER_QUICK,
-        lines: &[protocol("score"), protocol("bumper")],
-        updates: 0.5,
-        seconds: (4.0, 1.0),
+        lines: WHOLE,
         claims: &[
             speedup("bumper", 3.4, 3.4),
             claim("tx/s, bumper", Measure::Throughput("bumper"), Some(6_400.0), None),
             claim("updates aborted, score", Measure::Aborts("score"), Some(38.0), None),
             hardly_aborts("updates aborted, bumper", "bumper", Some(0.8)),
         ],
-        ..NOTHING
+        ..SHARED
     },
     Figure {
         name: "bumper-fig5-general",
@@ -103,17 +100,13 @@ pub const FIGURES: &[Figure] = &[
         parameters: &["keys=512", "delayed=true", "users=90", "reads=0"],
         chosen: "One client a node; 512 resources a table and customers, 90 % of tasks make \
                  reservations.",
-        machine: MachineModel::bumper_cluster,
-        xs: BUMPER_NODES,
-        quick_xs: BUMPER_QUICK,
-        lines: &[protocol("score"), protocol("bumper")],
+        lines: WHOLE,
         updates: 1.0,
-        seconds: (4.0, 1.0),
         claims: &[
             speedup("bumper", 2.1, 2.1),
             hardly_aborts("tasks aborted, bumper", "bumper", Some(1.0)),
         ],
-        ..NOTHING
+        ..SHARED
     },
     Figure {
         name: "bumper-ycsb-general",
@@ -130,19 +123,13 @@ pub const FIGURES: &[Figure] = &[
         ],
         chosen: "One client a node; 10 000 records of 1 kB, zipfian with skew 0.5, with which \
                  SCORe commits as many a second on 160 nodes as in the paper.",
-        machine: MachineModel::bumper_cluster,
-        xs: BUMPER_NODES,
-        quick_xs: BUMPER_QUICK,
-        lines: &[protocol("score"), protocol("bumper-time-warping")],
-        updates: 0.5,
-        seconds: (4.0, 1.0),
         claims: &[
             speedup("bumper-time-warping", 2.8, 2.8),
             claim("tx/s, bumper", Measure::Throughput("bumper-time-warping"), Some(13_000.0), None),
             claim("tx/s, score", Measure::Throughput("score"), Some(4_800.0), None),
             hardly_aborts("updates aborted, bumper", "bumper-time-warping", None),
         ],
-        ..NOTHING
+        ..SHARED
     },
     Figure {
         name: "bumper-overhead-general",
@@ -159,13 +146,9 @@ pub const FIGURES: &[Figure] = &[
             "updates=50",
         ],
         chosen: "One client a node; each has records of its own, of 10 000.",
-        machine: MachineModel::bumper_cluster,
-        xs: BUMPER_NODES,
-        quick_xs: BUMPER_QUICK,
-        lines: &[protocol("score"), protocol("bumper")],
-        updates: 0.5,
+        lines: WHOLE,
         seconds: (2.0, 0.5),
         claims: OVERHEAD,
-        ..NOTHING
+        ..SHARED
     },
 ];

@@ -2,13 +2,37 @@
 
 use muesli_workloads::machines::MachineModel;
 
-use crate::reproduce::figure::{Figure, Measure, NOTHING, Printed, Says, Target, claim, protocol};
+use crate::reproduce::figure::{
+    Claim, Figure, Line, Measure, NOTHING, Printed, Says, Target, claim, protocol,
+};
 
 /// Its TPC-C.
 const TPCC: &[&str] =
     &["mix=gmu", "warehouses={clients}", "keys=100", "home=client", "item-copies=true"];
 const CHOSEN: &str =
     "A warehouse for each client; items, which nobody writes, have a copy with each.";
+
+/// What they compare.
+const THREE: &[Line] =
+    &[protocol("repeatable-read"), protocol("gmu"), protocol("non-genuine-multiversioning")];
+const GMU_SCALES: Claim =
+    claim("gmu, of linear", Measure::Scaling("gmu"), Some(1.0), Some(Target::Least(0.9)));
+/// The global clock is what all nodes wait for.
+const NGM_SCALES_LESS: Claim = claim(
+    "ngm, of linear",
+    Measure::Scaling("non-genuine-multiversioning"),
+    None,
+    Some(Target::Most(0.5)),
+);
+/// TPC-C, nine tenths of it reading.
+const READING: Figure = Figure {
+    workload: "tpcc",
+    parameters: TPCC,
+    chosen: CHOSEN,
+    updates: 0.1,
+    seconds: (2.0, 0.5),
+    ..NOTHING
+};
 
 /// All of them.
 pub const FIGURES: &[Figure] = &[
@@ -29,11 +53,7 @@ pub const FIGURES: &[Figure] = &[
         clients_a_node: 4,
         xs: &[4.0, 8.0, 12.0, 16.0, 20.0, 40.0],
         quick_xs: &[4.0, 20.0, 40.0],
-        lines: &[
-            protocol("repeatable-read"),
-            protocol("gmu"),
-            protocol("non-genuine-multiversioning"),
-        ],
+        lines: THREE,
         updates: 0.5,
         seconds: (2.0, 0.5),
         claims: &[
@@ -43,13 +63,8 @@ pub const FIGURES: &[Figure] = &[
                 Some(8.0),
                 Some(Target::Most(8.0)),
             ),
-            claim("gmu, of linear", Measure::Scaling("gmu"), Some(1.0), Some(Target::Least(0.9))),
-            claim(
-                "ngm, of linear",
-                Measure::Scaling("non-genuine-multiversioning"),
-                None,
-                Some(Target::Most(0.5)),
-            ),
+            GMU_SCALES,
+            NGM_SCALES_LESS,
         ],
         ..NOTHING
     },
@@ -62,15 +77,10 @@ pub const FIGURES: &[Figure] = &[
             xs: &[4.0, 10.0, 20.0, 40.0],
             says: Says::Share("repeatable-read", |_| 1.1),
         }],
-        workload: "tpcc",
-        parameters: TPCC,
-        chosen: CHOSEN,
         machine: MachineModel::future_grid,
         xs: &[4.0, 10.0, 20.0, 40.0],
         quick_xs: &[4.0, 40.0],
         lines: &[protocol("repeatable-read"), protocol("gmu")],
-        updates: 0.1,
-        seconds: (2.0, 0.5),
         claims: &[
             claim(
                 "throughput lost, %",
@@ -78,9 +88,9 @@ pub const FIGURES: &[Figure] = &[
                 Some(-10.0),
                 Some(Target::Most(8.0)),
             ),
-            claim("gmu, of linear", Measure::Scaling("gmu"), Some(1.0), Some(Target::Least(0.9))),
+            GMU_SCALES,
         ],
-        ..NOTHING
+        ..READING
     },
     Figure {
         name: "gmu-fig3",
@@ -91,31 +101,17 @@ pub const FIGURES: &[Figure] = &[
             xs: &[4.0, 20.0],
             says: Says::Share("repeatable-read", |nodes| if nodes < 20.0 { 0.9 } else { 0.8 }),
         }],
-        workload: "tpcc",
-        parameters: TPCC,
-        chosen: CHOSEN,
         machine: MachineModel::cloud_tm,
         clients_a_node: 4,
         xs: &[4.0, 8.0, 12.0, 16.0, 20.0],
         quick_xs: &[4.0, 20.0],
-        lines: &[
-            protocol("repeatable-read"),
-            protocol("gmu"),
-            protocol("non-genuine-multiversioning"),
-        ],
-        updates: 0.1,
-        seconds: (2.0, 0.5),
+        lines: THREE,
         claims: &[
             claim("throughput lost, %", Measure::Loss("gmu", "repeatable-read"), Some(15.0), None),
             claim("updates aborted, gmu", Measure::Aborts("gmu"), Some(15.0), None),
             claim("updates aborted, rr", Measure::Aborts("repeatable-read"), Some(8.0), None),
-            claim(
-                "ngm, of linear",
-                Measure::Scaling("non-genuine-multiversioning"),
-                None,
-                Some(Target::Most(0.5)),
-            ),
+            NGM_SCALES_LESS,
         ],
-        ..NOTHING
+        ..READING
     },
 ];

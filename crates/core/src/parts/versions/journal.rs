@@ -14,7 +14,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Handle, NIL, Versions, len};
+use super::bytes::len;
+use super::{Handle, NIL, Versions};
 use crate::bytes::SmallBytes;
 use crate::ids::Timestamp;
 

@@ -19,7 +19,6 @@
 mod copies;
 pub(super) mod evidence;
 pub(super) mod limits;
-mod moves;
 mod outcome;
 mod record;
 mod request;
@@ -36,8 +35,8 @@ use smallvec::SmallVec;
 use crate::doubts::ClientsUntil;
 
 pub use copies::{Followed, News};
-pub use moves::{Fetched, Load, Move};
 pub use muesli_core::parts::locator::{Held, Owners, Repositories};
+pub use muesli_core::parts::migration::{Fetched, Load, Move, Write};
 pub use outcome::{End, Found, Noted, PartAnswer, Refusal};
 pub use record::Record;
 pub use request::{Agreement, Install, Part, Request, Seen, Task};
@@ -52,9 +51,6 @@ pub type PartData = (u16, Vec<(SpaceId, SmallBytes, Found)>);
 
 /// What participants tell of keys, by the numbers of the parts that these belong to.
 pub(super) type DataByPart = BTreeMap<u16, Vec<(SpaceId, SmallBytes, Found)>>;
-
-/// A key that is written, and what with.
-pub type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
 
 /// Everything that is said.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muesli_core::recorder::Operations;
 use muesli_core::{Abort, Failure, SmallBytes, SpaceId, Stop, Timestamp};
 
-use super::moves::Fetched;
+use super::Fetched;
 use super::{Few, Owners};
 
 /// How a transaction ended at a participant.

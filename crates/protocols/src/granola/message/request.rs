@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{NodeId, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::moves::Move;
+use super::Move;
 use super::{Few, Owners, Repositories, Write};
 
 /// How the participants of a transaction agree.

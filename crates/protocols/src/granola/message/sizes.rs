@@ -101,13 +101,11 @@ pub(in super::super) fn keys_bytes(keys: &[Newest]) -> usize {
     keys.iter().map(bytes).sum()
 }
 
-impl Load {
-    fn bytes(&self) -> usize {
-        match self {
-            Load::Piece { keys, .. } => 22 + keys_bytes(keys),
-            Load::Changes { changes, .. } => 30 + changes_bytes(changes),
-            Load::Unknown => 19,
-        }
+fn load_bytes(load: &Load) -> usize {
+    match load {
+        Load::Piece { keys, .. } => 22 + keys_bytes(keys),
+        Load::Changes { changes, .. } => 30 + changes_bytes(changes),
+        Load::Unknown => 19,
     }
 }
 
@@ -133,7 +131,7 @@ impl Message {
             Message::Follow { .. } => 20,
             Message::News { news, .. } => news.bytes(),
             Message::Fetch { .. } => 32,
-            Message::Load { load, .. } => load.bytes(),
+            Message::Load { load, .. } => load_bytes(load),
         };
         HEADER_BYTES + body
     }

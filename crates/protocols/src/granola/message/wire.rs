@@ -56,16 +56,6 @@ wire_struct!(Order { stream: Timestamp, number: u64 });
 wire_struct!(Shown { repository: RepositoryId, ballot: Ballot, about: u64, tag: u64 });
 wire_struct!(Followed { stream: u64, pieces: u32, upto: Timestamp });
 wire_struct!(Part { partition: u16, owners: Option<std::sync::Arc<Owners>>, task: Task });
-wire_struct!(Fetched { pieces: u32, changes: u64, stream: Timestamp, source: Timestamp });
-
-wire_struct!(Move {
-    partition: u16,
-    from: RepositoryId,
-    to: RepositoryId,
-    epoch: u64,
-    has: Fetched,
-});
-
 wire_struct!(Install {
     reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
     scans: Vec<Seen>,
@@ -184,12 +174,6 @@ wire_enum!(News, "news" {
         held: Vec<(u16, Held)>
     },
     2 => News::Unknown,
-});
-
-wire_enum!(Load, "load" {
-    0 => Load::Piece { number: u32, keys: Vec<Newest> },
-    1 => Load::Changes { from: u64, changes: Vec<(Timestamp, Vec<Write>)>, whole: bool },
-    2 => Load::Unknown,
 });
 
 wire_enum!(Message, "message" {

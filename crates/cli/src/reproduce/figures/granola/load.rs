@@ -1,7 +1,7 @@
 //! Throughput and latency over the number of clients (figures 6.2 to 6.5).
 
 use super::machines::{CLIENTS, COUNTERS, at_wide};
-use crate::reproduce::figure::{Figure, Measure, Printed, Says, claim, line};
+use crate::reproduce::figure::{Claim, Figure, Measure, Printed, Says, claim, line};
 use crate::reproduce::point::Quantity;
 
 const BASE: Figure = Figure {
@@ -20,6 +20,14 @@ const fn most(name: &'static str, source: &'static str, says: fn(f64) -> f64) ->
     Printed { name, source, xs: &[256.0, 1024.0, 2048.0], says: Says::Number(says) }
 }
 
+/// What it claims of both lines.
+const fn most_of(paper: f64) -> [Claim; 2] {
+    [
+        claim("most, local", Measure::Most("local"), Some(paper), None),
+        claim("most, wide", Measure::Most("wide"), Some(paper), None),
+    ]
+}
+
 /// Latency is within a tenth of what replication takes, until load exceeds capacity.
 const LATENCY: &[Printed] = &[Printed {
     name: "paper: wide, most",
@@ -28,52 +36,42 @@ const LATENCY: &[Printed] = &[Printed {
     says: Says::Number(|_| 22.0),
 }];
 
+const LATENCY_CLAIMS: &[Claim] = &[claim(
+    "ms, wide, 64 clients",
+    Measure::At(Quantity::Latency, "wide", 64.0),
+    Some(22.0),
+    None,
+)];
+
+/// The same, upwards its latency.
+const fn latency(of: Figure) -> Figure {
+    Figure { printed: LATENCY, shows: Quantity::Latency, claims: LATENCY_CLAIMS, ..of }
+}
+
 /// All of them.
 pub const FIGURES: &[Figure] = &[
     Figure {
         name: "granola-6.2",
         about: "Granola, figure 6.2: single-repository throughput over clients",
         printed: &[most("paper: most", "Granola, section 6.2.1: over 60,000 tps", |_| 60_000.0)],
-        claims: &[
-            claim("most, local", Measure::Most("local"), Some(60_000.0), None),
-            claim("most, wide", Measure::Most("wide"), Some(60_000.0), None),
-        ],
+        claims: &most_of(60_000.0),
         ..SINGLE
     },
     Figure {
         name: "granola-6.3",
         about: "Granola, figure 6.3: single-repository latency over clients",
-        printed: LATENCY,
-        shows: Quantity::Latency,
-        claims: &[claim(
-            "ms, wide, 64 clients",
-            Measure::At(Quantity::Latency, "wide", 64.0),
-            Some(22.0),
-            None,
-        )],
-        ..SINGLE
+        ..latency(SINGLE)
     },
     Figure {
         name: "granola-6.4",
         about: "Granola, figure 6.4: distributed throughput over clients, two repositories",
         printed: &[most("paper: most", "Granola, section 6.2.2: over 20,000 tps", |_| 20_000.0)],
-        claims: &[
-            claim("most, local", Measure::Most("local"), Some(20_000.0), None),
-            claim("most, wide", Measure::Most("wide"), Some(20_000.0), None),
-        ],
+        claims: &most_of(20_000.0),
         ..BASE
     },
     Figure {
         name: "granola-6.5",
         about: "Granola, figure 6.5: distributed latency over clients, two repositories",
-        printed: LATENCY,
-        shows: Quantity::Latency,
-        claims: &[claim(
-            "ms, wide, 64 clients",
-            Measure::At(Quantity::Latency, "wide", 64.0),
-            Some(22.0),
-            None,
-        )],
-        ..BASE
+        ..latency(BASE)
     },
 ];

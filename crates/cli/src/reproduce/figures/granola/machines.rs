@@ -29,6 +29,11 @@ pub fn far(setting: &mut Setting) {
 /// Shares.
 pub const PERCENT: (f64, f64) = (0.0, 100.0);
 
+/// A share of the transactions, over which equal steps are equal factors.
+const fn share(name: &'static str, set: fn(f64, &mut Setting)) -> Axis {
+    Axis { name, set, range: PERCENT, logarithmic: true }
+}
+
 pub const CLIENTS: Axis = Axis {
     name: "clients",
     set: |x, setting| setting.clients = Some(x as u32),
@@ -36,33 +41,18 @@ pub const CLIENTS: Axis = Axis {
     logarithmic: true,
 };
 pub const DISTRIBUTED: Axis = Axis {
-    name: "% distributed",
-    set: |x, setting| setting.put("distributed", x),
-    range: PERCENT,
     logarithmic: false,
+    ..share("% distributed", |x, setting| setting.put("distributed", x))
 };
 /// Pairs of transactions that conflict.
-pub const CONFLICTS: Axis = Axis {
-    name: "% of pairs conflict",
-    set: |x, setting| setting.put("conflicts", 10.0 * x.sqrt()),
-    range: PERCENT,
-    logarithmic: true,
-};
+pub const CONFLICTS: Axis =
+    share("% of pairs conflict", |x, setting| setting.put("conflicts", 10.0 * x.sqrt()));
 /// The share of transactions that use the shared counters.
-pub const SHARED: Axis = Axis {
-    name: "% use shared counters",
-    set: |x, setting| setting.put("conflicts", x),
-    range: PERCENT,
-    logarithmic: true,
-};
+pub const SHARED: Axis = share("% use shared counters", |x, setting| setting.put("conflicts", x));
 
 /// The share of coordinated ones among transactions that are all distributed.
-pub const COORDINATED_OF_ALL: Axis = Axis {
-    name: "% coordinated",
-    set: |x, setting| setting.put("coordinated", x),
-    range: PERCENT,
-    logarithmic: true,
-};
+pub const COORDINATED_OF_ALL: Axis =
+    share("% coordinated", |x, setting| setting.put("coordinated", x));
 
 pub const COUNTERS: Figure = Figure {
     workload: "counter-procedures",

@@ -42,12 +42,13 @@ use crate::granola::rules::Rule;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::parts::locator::{Holdings, OwnerDirectory};
+use muesli_core::parts::migration::MigrationSource;
 use muesli_core::{Catalog, Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use crate::granola::message::{Held, Move, Owners, Request, Write};
 use crate::granola::naming::{after, name_service};
 use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
-use loading::{Staged, Taker};
+use loading::Staged;
 
 /// So many slots are looked at in a step that removes loose keys.
 const LOOSE_STEP: u64 = 1 << 12;
@@ -69,7 +70,7 @@ pub(super) struct Moves {
     /// Partitions of which nothing is taken up for a while, and until when.
     still: BTreeMap<u16, Nanos>,
     /// Who loads which partition from here.
-    pub takers: BTreeMap<u16, Taker>,
+    pub sources: BTreeMap<u16, MigrationSource>,
     /// What is loaded from elsewhere.
     pub staged: BTreeMap<u16, Staged>,
     /// How far the removal of loose keys has come, and of which partitions.
@@ -94,7 +95,7 @@ impl Moves {
     pub fn assert_invariants(&self) {
         self.names.assert_invariants();
         self.held.assert_invariants();
-        self.takers.values().for_each(Taker::assert_invariants);
+        self.sources.values().for_each(MigrationSource::assert_invariants);
         for partition in self.staged.keys() {
             assert!(self.loose.contains(partition), "partition {partition} is loaded, and here");
         }
@@ -179,13 +180,13 @@ impl Participant {
         let known = self.moves.held.epoch(&partition);
         let waits = self.is_touched(partition) && self.rules.keeps(Rule::MovesWait);
         let is_here = known < epoch && self.holds(partition, cx.catalog);
-        let taker = self.moves.takers.get_mut(&partition).filter(|taker| taker.is(to, has));
-        let Some(taker) = taker.filter(|_| is_here) else { return false };
-        let is_whole = taker.is_whole(has) || !self.rules.keeps(Rule::MovesWhole);
+        let source = self.moves.sources.get_mut(&partition).filter(|it| it.is_for(to, has));
+        let Some(source) = source.filter(|_| is_here) else { return false };
+        let is_whole = source.is_whole(has) || !self.rules.keeps(Rule::MovesWhole);
         if is_whole && !waits {
             return true;
         }
-        let until = cx.now() + taker.hold_still(cx.settings);
+        let until = cx.now() + source.hold_still(cx.settings.retry_after);
         self.moves.still.insert(partition, until);
         false
     }
@@ -202,9 +203,8 @@ impl Participant {
     /// Whether all that a move says is loaded here.
     fn is_loaded(&self, order: &Move, cx: &Context<'_>) -> bool {
         let staged = self.moves.staged.get(&order.partition);
-        let fits = |staged: &&Staged| staged.from == order.from && staged.has == order.has;
         let known = self.moves.held.epoch(&order.partition);
-        staged.filter(fits).is_some()
+        staged.is_some_and(|staged| staged.copy.has_all_of(order))
             && known < order.epoch
             && !self.holds(order.partition, cx.catalog)
     }
@@ -228,7 +228,7 @@ impl Participant {
             // What came was not told to those who keep a copy.
             self.feeds.forget_all();
         } else {
-            self.moves.takers.remove(&partition);
+            self.moves.sources.remove(&partition);
             self.moves.still.remove(&partition);
             self.moves.loose.insert(partition);
         }
@@ -246,15 +246,15 @@ impl Participant {
     }
 
     /// Those of some writes that are about a partition that somebody loads.
-    pub(super) fn note_for_takers(&mut self, at: Timestamp, writes: &[Write], cx: &Context<'_>) {
-        if self.moves.takers.is_empty() || writes.is_empty() {
+    pub(super) fn note_for_sources(&mut self, at: Timestamp, writes: &[Write], cx: &Context<'_>) {
+        if self.moves.sources.is_empty() || writes.is_empty() {
             return;
         }
         let stale = cx.settings.snapshot_lease;
-        self.moves.takers.retain(|_, taker| taker.is_wanted(cx.now(), stale));
-        for (partition, taker) in &mut self.moves.takers {
+        self.moves.sources.retain(|_, source| source.is_wanted(cx.now(), stale));
+        for (partition, source) in &mut self.moves.sources {
             let mine = |write: &&Write| cx.catalog.partition(write.0, &write.1) == *partition;
-            taker.note(at, writes.iter().filter(mine).cloned().collect());
+            source.note(at, writes.iter().filter(mine).cloned().collect());
         }
     }
 

@@ -183,7 +183,7 @@ impl Participant {
         let writes = self.install_all(sets, at, cx);
         assert!(sets.writes.is_empty(), "{txn} has writes that were not installed");
         self.note_change(at, &writes);
-        self.note_for_takers(at, &writes, cx);
+        self.note_for_sources(at, &writes, cx);
         let alone = request.agreement == Agreement::Alone;
         if self.is_logged(request) {
             let record = || Record::Done { txn, at, writes, end: end.clone() };
@@ -211,7 +211,7 @@ impl Participant {
             let handle = store.find_or_create(write.handle, &write.key);
             let collected = install(store, handle, write.value.clone(), at);
             cx.effects.maintenance.collected += collected;
-            if cx.settings.logging || self.feeds.is_wanted() || !self.moves.takers.is_empty() {
+            if cx.settings.logging || self.feeds.is_wanted() || !self.moves.sources.is_empty() {
                 logged.push((write.space, write.key, write.value));
             }
         }

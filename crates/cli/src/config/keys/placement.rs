@@ -1,0 +1,146 @@
+//! How keys are shared out, which servers keep them, and under which protocol.
+
+use muesli_core::NodeId;
+
+use super::Key;
+use crate::config::Config;
+use crate::config::values::{millis, number, protocol, put, truth};
+
+pub(super) const PLACEMENT: &[Key] = &[
+    Key {
+        name: "repositories",
+        value: "N",
+        default: "1",
+        help: "How many repositories hold the keys, dealt to the servers' loops in turn",
+        set: |config, text| put(&mut config.server.repositories, number(text, 1, 4096)? as usize),
+    },
+    Key {
+        name: "replicas",
+        value: "N",
+        default: "1",
+        help: "How many repositories hold each key",
+        set: |config, text| put(&mut config.server.replicas, number(text, 1, 4096)? as usize),
+    },
+    Key {
+        name: "spread",
+        value: "N",
+        default: "1",
+        help: "How many partitions there are for each repository; more than one, so that moves of \
+               partitions can share the keys out anew",
+        set: |config, text| put(&mut config.server.spread, number(text, 1, 1024)? as usize),
+    },
+    Key {
+        name: "group",
+        value: "N",
+        default: "1",
+        help: "How many servers keep each repository: with 3, one of them may be lost at any \
+               moment",
+        set: |config, text| put(&mut config.server.group, number(text, 1, 9)? as u16),
+    },
+    Key {
+        name: "group_tick_ms",
+        value: "MS",
+        default: "20",
+        help: "The step of a group's time: a leader that is silent for about ten of them is \
+               followed by another member",
+        set: |config, text| millis(text, &mut config.server.group_tick),
+    },
+    Key {
+        name: "group_disk_ms",
+        value: "MS",
+        default: "400",
+        help: "A member of a group whose disk makes nothing stable for so long leaves leading to \
+               another one; where it took longer than half of that lately, twice as long counts, \
+              up to half as long again as this",
+        set: |config, text| millis(text, &mut config.server.group_disk),
+    },
+    Key {
+        name: "group_log_bytes",
+        value: "BYTES",
+        default: "1048576",
+        help: "A member of a group keeps at least so many bytes of its log's decided end in memory",
+        set: |config, text| {
+            put(&mut config.server.group_limits.log_bytes_min, number(text, 0, u64::MAX)?)
+        },
+    },
+    Key {
+        name: "group_log_bytes_max",
+        value: "BYTES",
+        default: "1073741824",
+        help: "While other members of groups are away or behind, this server keeps what they lack \
+               of the logs in memory, up to so many bytes, in equal shares for its members; beyond \
+               them a member fetches the whole state",
+        set: |config, text| {
+            put(&mut config.server.group_limits.log_bytes_max, number(text, 0, u64::MAX)?)
+        },
+    },
+    Key {
+        name: "group_piece_bytes",
+        value: "BYTES",
+        default: "262144",
+        help: "Members fetch entries and state from each other in pieces of about so many bytes",
+        set: |config, text| {
+            put(&mut config.server.group_limits.piece_bytes, number(text, 1, 16 << 20)?)
+        },
+    },
+    Key {
+        name: "group_window_bytes",
+        value: "BYTES",
+        default: "16777216",
+        help: "So many bytes are sent to a member that fetches ahead of what it has on its disk",
+        set: |config, text| {
+            put(&mut config.server.group_limits.window_bytes, number(text, 1, 1 << 30)?)
+        },
+    },
+    Key {
+        name: "group_undecided_bytes",
+        value: "BYTES",
+        default: "8388608",
+        help: "A leader has at most so many bytes of its log undecided, or one entry; others wait",
+        set: |config, text| {
+            put(&mut config.server.group_limits.undecided_bytes_max, number(text, 1, 1 << 30)?)
+        },
+    },
+    Key {
+        name: "join",
+        value: "true|false",
+        default: "false",
+        help: "Come into a cluster of groups that runs already and was told of this server by \
+               `muesli admin join`",
+        set: |config, text| put(&mut config.server.joins, truth(text)?),
+    },
+    Key {
+        name: "accept_loss",
+        value: "true|false",
+        default: "false",
+        help: "Where a majority of a group has lost its folders: go on with what the others know, \
+               though what only the lost ones knew is gone then; else members there wait. Where \
+               the folder is an older copy: go on with it; else the server is refused",
+        set: |config, text| put(&mut config.server.accepts_loss, truth(text)?),
+    },
+    Key {
+        name: "protocol",
+        value: "NAME",
+        default: "score",
+        help: "The protocol that orders transactions",
+        set: |config, text| put(&mut config.server.protocol, protocol(text)?),
+    },
+    Key {
+        name: "masters",
+        value: "N,…",
+        default: "",
+        help: "Which of the servers, as in 3 or 3,4, decide for the clients under sinfonia, and \
+               hold no repositories; the same on all servers. None: each client decides for \
+               itself",
+        set: set_masters,
+    },
+];
+
+fn set_masters(config: &mut Config, text: &str) -> Result<(), String> {
+    let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let masters = texts.map(|text| Ok(NodeId(number(text, 0, 4095)? as u32)));
+    let mut masters: Vec<_> = masters.collect::<Result<_, String>>()?;
+    masters.sort_unstable();
+    masters.dedup();
+    put(&mut config.server.masters, masters)
+}

@@ -1,0 +1,113 @@
+//! Which server this is, how it is reached, and what it runs on.
+
+use std::path::Path;
+
+use muesli_cluster::{ClusterId, read_secret};
+use muesli_core::NodeId;
+
+use super::Key;
+use crate::config::Config;
+use crate::config::values::{number, put, text_of, truth};
+
+pub(super) const SERVER: &[Key] = &[
+    Key {
+        name: "listen",
+        value: "HOST:PORT",
+        default: "127.0.0.1:7400",
+        help: "Where to listen; port 0 takes any that is free",
+        set: |config, text| text_of(text, &mut config.server.listen),
+    },
+    Key {
+        name: "node",
+        value: "N",
+        default: "0",
+        help: "Which of the servers this is, counted from 0",
+        set: |config, text| put(&mut config.server.node, NodeId(number(text, 0, 4095)? as u32)),
+    },
+    Key {
+        name: "servers",
+        value: "HOST:PORT,…",
+        default: "",
+        help: "All servers, this one included, as others reach them; none: this one is alone",
+        set: set_servers,
+    },
+    Key {
+        name: "dial",
+        value: "N=HOST:PORT,…",
+        default: "",
+        help: "Servers that this one reaches at another address than others do, as behind a proxy",
+        set: set_dial,
+    },
+    Key {
+        name: "secret_file",
+        value: "FILE",
+        default: "",
+        help: "A file with the secret of the cluster, the same on all its servers: servers and \
+               administrators prove that they know it; none: whoever can connect is believed",
+        set: set_secret,
+    },
+    Key {
+        name: "clients_need_secret",
+        value: "true|false",
+        default: "false",
+        help: "Whether clients must prove the secret, too",
+        set: |config, text| put(&mut config.server.clients_prove, truth(text)?),
+    },
+    Key {
+        name: "trust_network",
+        value: "true|false",
+        default: "false",
+        help: "Without a secret: listen where other machines can connect to, all the same",
+        set: |config, text| put(&mut config.server.trusts_network, truth(text)?),
+    },
+    Key {
+        name: "cluster",
+        value: "N",
+        default: "1",
+        help: "The number of the cluster, the same on all its servers; others are not spoken to",
+        set: |config, text| put(&mut config.server.cluster, ClusterId(number(text, 1, u64::MAX)?)),
+    },
+    Key {
+        name: "loops",
+        value: "N",
+        default: "1",
+        help: "How many loops the process runs, each on a thread, with a port counted up from the \
+               server's and repositories of its own; the same on all servers",
+        set: |config, text| put(&mut config.loops, number(text, 1, 64)? as usize),
+    },
+    Key {
+        name: "procedure_threads",
+        value: "N",
+        default: "1",
+        help: "How many threads of each loop run procedures that touch nothing in common, the \
+               loop's own included, under granola and granola-passing; more than 1 pays where \
+               procedures take long",
+        set: |config, text| {
+            put(&mut config.server.procedure_threads, number(text, 1, 256)? as usize)
+        },
+    },
+];
+
+fn set_servers(config: &mut Config, text: &str) -> Result<(), String> {
+    let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let servers = (0..).map(NodeId).zip(texts.map(str::to_owned));
+    config.server.servers = servers.collect();
+    Ok(())
+}
+
+fn set_dial(config: &mut Config, text: &str) -> Result<(), String> {
+    let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let one = |text: &str| {
+        let (node, address) = text.split_once('=').ok_or("N=HOST:PORT is wanted")?;
+        Ok((NodeId(number(node, 0, 4095)? as u32), address.to_owned()))
+    };
+    put(&mut config.server.dial, texts.map(one).collect::<Result<_, String>>()?)
+}
+
+fn set_secret(config: &mut Config, text: &str) -> Result<(), String> {
+    config.server.secret = match text {
+        "" => None,
+        path => Some(read_secret(Path::new(path)).map_err(|error| error.to_string())?),
+    };
+    Ok(())
+}

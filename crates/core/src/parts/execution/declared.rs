@@ -1,0 +1,91 @@
+//! What is declared of a procedure, and what that allows it to touch.
+
+use std::panic::catch_unwind;
+
+use crate::bytes::SmallBytes;
+use crate::catalog::Catalog;
+use crate::ids::SpaceId;
+use crate::procedure::{Footprint, Procedure, Stop, Touched};
+
+/// The number of the space called `name`.
+///
+/// # Errors
+/// There is none.
+pub fn space_named(catalog: &Catalog, name: &str) -> Result<SpaceId, Stop> {
+    catalog.space_named(name).ok_or_else(|| {
+        let all: Vec<_> = catalog.spaces().iter().map(|space| space.name.as_str()).collect();
+        Stop::Faulty(format!("there is no space `{name}`; there are: {}", all.join(", ")))
+    })
+}
+
+/// What a call of `procedure` may touch, if that is declared.
+///
+/// # Errors
+/// The declaration does not know either.
+pub fn footprint(
+    procedure: &Procedure,
+    catalog: &Catalog,
+    arguments: &SmallBytes,
+) -> Result<Option<Footprint>, Stop> {
+    let Some(tell) = procedure.footprint else { return Ok(None) };
+    let told = catch_unwind(|| tell(&|name| space_named(catalog, name), arguments));
+    told.unwrap_or_else(|_| Err(Stop::Faulty("its footprint panicked".to_owned()))).map(Some)
+}
+
+/// Which keys of `partition` a call of `procedure` tells all participants of, of those that it may
+/// touch.
+pub fn told_keys(
+    procedure: &Procedure,
+    partition: u16,
+    catalog: &Catalog,
+    arguments: &SmallBytes,
+) -> Vec<(SpaceId, SmallBytes)> {
+    let Some(tell) = procedure.tells else { return Vec::new() };
+    let told = catch_unwind(|| tell(&|name| space_named(catalog, name), arguments));
+    let mut keys = told.ok().and_then(Result::ok).unwrap_or_default();
+    let declared = footprint(procedure, catalog, arguments).ok().flatten();
+    keys.retain(|(space, key)| {
+        let is_known = catalog.space(*space).is_some();
+        let is_here = is_known && catalog.partition(*space, key) == partition;
+        is_here && declared.as_ref().is_none_or(|all| all.allows(*space, key, false))
+    });
+    keys
+}
+
+impl Footprint {
+    /// Whether a key may be read, or written. What may be written may be read.
+    pub fn allows(&self, space: SpaceId, key: &SmallBytes, writes: bool) -> bool {
+        let has = |list: &[Touched]| list.iter().any(|touched| touched.has(space, key));
+        has(&self.writes) || (!writes && has(&self.reads))
+    }
+
+    /// Whether a range may be scanned; `hi` `None` is open.
+    pub fn allows_range(&self, space: SpaceId, lo: &SmallBytes, hi: Option<&SmallBytes>) -> bool {
+        let mut all = self.reads.iter().chain(&self.writes);
+        all.any(|touched| match touched {
+            Touched::Key(..) => false,
+            Touched::Space(of) => *of == space,
+            Touched::Range(of, from, to) => {
+                let ends = match (to, hi) {
+                    (None, _) => true,
+                    (Some(to), Some(hi)) => hi <= to,
+                    (Some(_), None) => false,
+                };
+                *of == space && from <= lo && ends
+            }
+        })
+    }
+}
+
+impl Touched {
+    /// Whether a key is among it.
+    pub fn has(&self, space: SpaceId, key: &SmallBytes) -> bool {
+        match self {
+            Touched::Key(of, it) => *of == space && it == key,
+            Touched::Space(of) => *of == space,
+            Touched::Range(of, lo, hi) => {
+                *of == space && key >= lo && hi.as_ref().is_none_or(|hi| key < hi)
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What a driver gives the nodes of a process: options, memory, secrets, cores.
+
+pub mod memory;
+pub mod options;
+pub mod secret;
+pub mod together;

@@ -1,0 +1,116 @@
+//! The loops of a database: work for them, their counts, and their end.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use muesli_core::client::{self, Waiting};
+use muesli_core::{Doubt, Outcome, Traffic, TxnId};
+
+use crate::database::handle::{Db, Job};
+use crate::dispatch::oneshot;
+use crate::dispatch::report::Report;
+use crate::dispatch::shipped::Shipped;
+use crate::error::Error;
+use crate::time::nanos;
+
+impl Db {
+    /// Runs a task on one of the database's loops, there where its transactions cost function
+    /// calls instead of wake-ups. If the future is dropped, so is the task.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], or [`Error::Lease`] where it was closed because of that.
+    ///
+    /// # Panics
+    /// Where the task does: its panic goes on here.
+    pub async fn run_on<T, F>(&self, home: usize, f: F) -> Result<T, Error>
+    where
+        F: AsyncFnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let away = self.inner.away.as_ref().ok_or(Error::Closed)?;
+        let (sender, receiver) = oneshot::channel();
+        let job: Job = Box::new(move || Box::pin(Shipped::new(async move { f().await }, sender)));
+        away.submit(home % away.loops(), job).map_err(|_| self.closed())?;
+        match receiver.await {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Err(self.closed()),
+        }
+    }
+
+    /// Why nothing goes on any more.
+    pub(crate) fn closed(&self) -> Error {
+        let lost = self.inner.away.as_ref().and_then(|away| away.lost_lease());
+        lost.map_or(Error::Closed, Error::Lease)
+    }
+
+    /// Closes the database. No transaction begins any more; open ones may end, for as long as
+    /// [`Options::close_within`] says, and then they are aborted; commits that are under way are
+    /// decided and applied everywhere. Then the loops end, and later calls answer
+    /// [`Error::Closed`]. Returns what the loops leave behind. Not from a task on a loop, where
+    /// nobody waits for the end and nothing is returned.
+    pub fn close(&self) -> Vec<Report> {
+        self.inner.away.as_ref().map_or_else(Vec::new, |away| away.close())
+    }
+
+    /// How many loops the database runs on; 1 where a driver of its own runs it.
+    pub fn loops(&self) -> usize {
+        self.inner.away.as_ref().map_or(1, |away| away.loops())
+    }
+
+    /// How many messages the loops have sent each other so far; 0 where a driver of its own runs
+    /// the database.
+    pub fn messages(&self) -> u64 {
+        self.inner.away.as_ref().map_or(0, |away| away.messages())
+    }
+
+    /// What this process has said to the servers of a cluster and asked of its system for it; all
+    /// zeros where there are none.
+    pub fn traffic(&self) -> Traffic {
+        self.inner.away.as_ref().map_or_else(Traffic::default, |away| away.traffic())
+    }
+
+    /// Waits this long, by the clock of the loop that this task runs on.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], also where the task is on no loop of the database.
+    pub async fn sleep(&self, duration: Duration) -> Result<(), Error> {
+        let database = self.inner.database;
+        let op = client::with(database, |engine| engine.sleep(nanos(duration)));
+        Ok(Waiting::new(database, op.ok_or(Error::Closed)?).await.map(drop)?)
+    }
+
+    /// What has become of a transaction that ended with [`Error::Unknown`]: its commit goes on
+    /// without anybody waiting, so that asking again later may tell more.
+    ///
+    /// It is remembered by this process, until the database is closed, and of the newest ten
+    /// thousand such transactions of a loop. Once told, an outcome does not change.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn outcome(&self, txn: TxnId) -> Result<Outcome, Error> {
+        let database = self.inner.database;
+        let ask = move || client::with(database, |engine| engine.outcome(txn));
+        if self.inner.away.is_none() {
+            return ask().ok_or(Error::Closed);
+        }
+        for home in 0..self.loops() {
+            match self.run_on(home, async move || ask()).await?.ok_or(Error::Closed)? {
+                Outcome::NotKnown(Doubt::Elsewhere) => {}
+                known => return Ok(known),
+            }
+        }
+        Ok(Outcome::NotKnown(Doubt::Elsewhere))
+    }
+
+    pub(crate) fn is_here(&self) -> bool {
+        client::with(self.inner.database, |_| ()).is_some()
+    }
+
+    pub(crate) fn next_loop(&self) -> usize {
+        match self.loops() {
+            1 => 0,
+            loops => self.inner.turn.fetch_add(1, Ordering::Relaxed) % loops,
+        }
+    }
+}

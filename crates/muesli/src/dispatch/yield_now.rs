@@ -1,0 +1,27 @@
+//! A pause of a task in favour of the other ones of its loop.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Lets other tasks run.
+pub(crate) fn yield_now() -> impl Future<Output = ()> {
+    Yield { yielded: false }
+}
+
+struct Yield {
+    yielded: bool,
+}
+
+impl Future for Yield {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.yielded {
+            return Poll::Ready(());
+        }
+        self.yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

@@ -1,0 +1,14 @@
+//! A transaction that is rolled back unless it gets to its commit.
+
+use crate::transaction::tx::Tx;
+
+/// Rolls back the transaction of a body that did not get to its commit.
+pub(crate) struct Open {
+    pub tx: Tx,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.tx.rollback_here();
+    }
+}
