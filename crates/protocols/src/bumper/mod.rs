@@ -56,7 +56,7 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, Txn};
 
-use crate::two_phase::policy::{order, validation};
+use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
 use crate::two_phase::{
     self, DelayedInThePast, Key, Scalar, ScalarTime, Standing, TwoPhase, Variant,
 };
@@ -90,10 +90,12 @@ impl Variant for TimeWarp {
     type Yes = Claim;
     type Place = Place;
     type Time = ScalarTime;
+    type Reading = reading::AtTimestamp;
+    type Participation = participation::Genuine;
+    type Locking = locking::AtPrepare;
     type Validation = validation::Updates;
     type Order = order::ByTimestamp;
-
-    const MAY_COMMIT_IN_THE_PAST: bool = true;
+    type Installing = installing::AtSerializationTimestamp;
 
     fn rules(rules: &Rules) -> two_phase::Rules {
         rules.family

@@ -135,6 +135,7 @@ impl Sabotage<Rule> for Rules {
     }
 }
 
+#[cfg(feature = "sabotage")]
 impl Sabotage<two_phase::Rule> for Rules {
     fn set(&mut self, rule: two_phase::Rule, holds: bool) {
         self.family.set(rule, holds);

@@ -46,7 +46,7 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{order, validation};
+use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
 use crate::two_phase::{self, TwoPhase, Variant};
 
 mod place;
@@ -75,13 +75,14 @@ impl Variant for Vectors {
     type Yes = Ballot;
     type Place = CommitVector;
     type Time = VectorTime;
+    type Reading = reading::AtVector;
+    type Participation = participation::Genuine;
+    type Locking = locking::AtPrepare;
     type Validation = validation::UpdatesAndRows;
     type Order = order::ByTimestamp;
+    type Installing = installing::AtCommitTimestamp;
 
     two_phase::keeps_nothing!();
-
-    const READS_SIDE_BY_SIDE: bool = true;
-    const NODES_REMEMBER: bool = true;
 
     fn rules(rules: &Rules) -> two_phase::Rules {
         rules.family

@@ -45,7 +45,7 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{order, validation};
+use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 pub use two_phase::{Rule, Rules};
@@ -80,8 +80,12 @@ impl Variant for Snapshots {
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type Reader = ();
+    type Reading = reading::AtTimestamp;
+    type Participation = participation::Genuine;
+    type Locking = locking::AtPrepare;
     type Validation = validation::Updates;
     type Order = order::ByTimestamp;
+    type Installing = installing::AtCommitTimestamp;
 
     two_phase::keeps_nothing!();
     two_phase::goes_by_timestamps!();

@@ -1,5 +1,7 @@
 //! Time as one timestamp: SCORe's way, and that of all who build upon it.
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use muesli_core::judgement::{ensure, has_room, in_range};
 use muesli_core::parts::clock::ScalarClock;
 use muesli_core::parts::commit_queue::CommitQueue;
@@ -94,7 +96,7 @@ impl ScalarTime {
     ) -> Result<Timestamp, NotServed> {
         // A first read is free to begin at the watermark, so it is never too old.
         let at = if first { snapshot.max(self.clock.committed()).max(self.low) } else { snapshot };
-        if !V::SNAPSHOTS {
+        if !V::Reading::SNAPSHOTS {
             return Ok(at);
         }
         if at < self.low && self.rules.keeps(Rule::RefusesOldReads) {
@@ -130,7 +132,7 @@ impl ScalarTime {
     #[inline(always)]
     fn assert_missed_above_snapshot<V: Scalar>(&self, standing: &Standing) {
         let rules = &self.rules;
-        if V::MAY_COMMIT_IN_THE_PAST
+        if V::Installing::MAY_TIME_WARP
             && rules.keeps(Rule::JudgedBySnapshot)
             && rules.keeps(Rule::SeenIsNotMissed)
         {
@@ -143,7 +145,7 @@ impl ScalarTime {
 /// Where versions are looked for in a read at `snapshot`.
 #[inline]
 fn seen_at<V: Variant>(snapshot: Timestamp) -> Timestamp {
-    if V::SNAPSHOTS { snapshot } else { Timestamp::MAX }
+    if V::Reading::SNAPSHOTS { snapshot } else { Timestamp::MAX }
 }
 
 impl<V: Scalar> Time<V> for ScalarTime {
@@ -198,7 +200,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         } else {
             self.clock.committed() < *snapshot
         };
-        V::SNAPSHOTS && self.rules.keeps(Rule::ReadsWait) && inside
+        V::Reading::SNAPSHOTS && self.rules.keeps(Rule::ReadsWait) && inside
     }
 
     #[inline(always)]

@@ -122,6 +122,7 @@ impl Coordinator {
         let agreement = self.agree(call.class, &mut parts, participants.len(), cx.settings)?;
         let settled_below = self.settled_below();
         let txn = self.next_txn_id();
+        assert!(settled_below <= txn.sequence, "{txn} is settled before it is sent");
         let floor = options.floor;
         let nearby = options.nearby && read_only && agreement == Agreement::Alone;
         Ok(Request {

@@ -165,6 +165,16 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "the id of a transaction under way")]
+    fn a_transaction_under_the_id_of_another_one_is_noticed() {
+        let mut all = participant();
+        let mut other = (*request()).clone();
+        other.txn.sequence += 1;
+        all.active.get_mut(&TXN).expect("it is under way").request = Arc::new(other);
+        all.check_invariants();
+    }
+
+    #[test]
     #[should_panic(expected = "nobody ends the wait for locks")]
     fn a_wait_that_nobody_ends_is_noticed() {
         let mut all = participant();

@@ -122,6 +122,7 @@ impl Asked {
             }
             Asked::Lock(..) => vec![(asked, self)], // All replicas are asked.
             Asked::Page(AskedPage { partitions, seen_to, limit }) => {
+                assert!(!partitions.is_empty(), "{asked:?} was asked for rows of no partition");
                 let page = |(to, partitions)| {
                     let seen_to = seen_to.clone();
                     (to, Asked::Page(AskedPage { partitions, seen_to, limit }))

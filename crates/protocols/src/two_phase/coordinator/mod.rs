@@ -7,6 +7,8 @@
 //! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
 //! use; [`failed`] remembers why transactions failed before their commit.
 
+use crate::two_phase::policy::locking::LockPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::parts::watermark::Watermark;
@@ -192,7 +194,7 @@ impl<V: Variant> Coordinator<V> {
         let mut base = V::Snapshot::from_floor(options.floor);
         base.join(&self.bound);
         base.join(&self.fresh);
-        if V::NODES_REMEMBER {
+        if V::Reading::NODES_REMEMBER {
             base.join(&self.seen);
         }
         let slot = &mut self.slots[place as usize];
@@ -205,7 +207,7 @@ impl<V: Variant> Coordinator<V> {
     /// Buffers a write, and asks for the key's lock where these are taken as keys are written.
     #[inline(always)]
     fn on_put(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Step<()> {
-        let locks = V::MAY_LOCK_AT_WRITES && self.locks_at_writes && write.may_wait;
+        let locks = V::Locking::MAY_LOCK_AT_WRITES && self.locks_at_writes && write.may_wait;
         let lock = locks.then(|| (write.space, write.key.clone()));
         if let Err(failure) = self.buffer(txn, write, cx) {
             return Step::Done(Err(failure));
@@ -451,7 +453,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn past(&self) -> Option<SmallBytes> {
-        if !V::NODES_REMEMBER {
+        if !V::Reading::NODES_REMEMBER {
             return None;
         }
         let mut bytes = Vec::new();
@@ -460,7 +462,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn adopt(&mut self, past: &SmallBytes) {
-        if V::NODES_REMEMBER
+        if V::Reading::NODES_REMEMBER
             && V::rules(&self.rules).keeps(Rule::SessionsBringPasts)
             && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
         {

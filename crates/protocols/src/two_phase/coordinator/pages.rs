@@ -94,7 +94,7 @@ impl<V: Variant> Coordinator<V> {
 /// Keys in pages of so many keys and bytes at most; a page has one key at least.
 fn pages_of(keys: AskedKeys, rows: usize, bytes: usize) -> Vec<AskedKeys> {
     let mut pages: Vec<AskedKeys> = Vec::new();
-    let mut size = 0;
+    let (mut size, count) = (0, keys.len());
     for key in keys {
         let full = pages.last().is_none_or(|page| page.len() >= rows || size >= bytes);
         if full {
@@ -105,6 +105,7 @@ fn pages_of(keys: AskedKeys, rows: usize, bytes: usize) -> Vec<AskedKeys> {
         pages.last_mut().expect("pushed above").push(key);
     }
     assert!(pages.iter().all(|page| (1..=rows.max(1)).contains(&page.len())), "a page too large");
+    assert_eq!(pages.iter().map(AskedKeys::len).sum::<usize>(), count, "keys of all pages");
     pages
 }
 

@@ -6,6 +6,8 @@
 //! ([`Variant::READS_SIDE_BY_SIDE`]), they go out together, and an answer that does not fit what
 //! others have fixed meanwhile is asked for once more.
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::ranges::KeyRange;
@@ -38,7 +40,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> OpId {
         let alone =
-            !V::READS_SIDE_BY_SIDE && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
+            !V::Reading::SIDE_BY_SIDE && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
         let mut groups = Groups::new();
         for key in keys {
             let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
@@ -100,7 +102,7 @@ impl<V: Variant> Coordinator<V> {
         if is_lock {
             self.send_request(id, cx);
         } else if slot.may_read_at(to) {
-            let fixes = !V::READS_SIDE_BY_SIDE && !slot.is_fixed_at(to);
+            let fixes = !V::Reading::SIDE_BY_SIDE && !slot.is_fixed_at(to);
             slot.fixing = slot.fixing.or(fixes.then_some(id));
             self.send_request(id, cx);
         } else {
@@ -201,7 +203,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Option<Request> {
         self.heard.join(&snapshot);
-        if V::READS_SIDE_BY_SIDE {
+        if V::Reading::SIDE_BY_SIDE {
             let known = self.slot(txn)?.snapshot.clone();
             if known.is_some_and(|known| !V::fits(&self.rules, &known, &snapshot)) {
                 self.issue(txn, request, asked, cx);
@@ -232,7 +234,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         let learnt = |slot: &mut Slot<V>| slot.answers != request.answers;
-        if V::READS_SIDE_BY_SIDE && self.slot(txn).is_some_and(learnt) {
+        if V::Reading::SIDE_BY_SIDE && self.slot(txn).is_some_and(learnt) {
             self.issue(txn, id, request, cx);
         } else {
             self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
@@ -250,7 +252,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let answer = (reply.request, reply.snapshot, &reply.committed);
         let Some((txn, request)) = self.take_answer(answer, cx) else { return };
-        let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
+        let suffered = V::Installing::MAY_TIME_WARP && self.tolerates_stale_reads;
         let Asked::Keys(mut keys) = request.asked else { return };
         let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));
         if !self.count_bytes(request.op, answered, cx) {

@@ -1,5 +1,7 @@
 //! Ranges, put together from what the repositories that hold parts of them answer.
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::collections::BTreeMap;
 
 use muesli_core::parts::transaction::{ReadEntry, check_scan};
@@ -57,7 +59,7 @@ impl<V: Variant> Coordinator<V> {
     ) {
         let answer = (reply.request, reply.snapshot, &reply.committed);
         let Some((txn, request)) = self.take_answer(answer, cx) else { return };
-        let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
+        let suffered = V::Installing::MAY_TIME_WARP && self.tolerates_stale_reads;
         let updates = !suffered && self.slot(txn).is_some_and(|slot| !slot.sets.writes.is_empty());
         if updates && reply.rows.iter().any(|(_, found)| !found.newest) {
             self.abort(txn, &Failure::Aborted(Abort::StaleRead), cx);
@@ -101,7 +103,7 @@ impl<V: Variant> Coordinator<V> {
         rows.retain(|(key, _)| seen.contains(scan.space, key));
         rows.sort_by(|(a, _), (b, _)| a.cmp(b)); // Pages are sorted already, one way or the other.
         rows.dedup_by(|again, row| again.0 == row.0); // Each key lives in one place.
-        if !V::SNAPSHOTS {
+        if !V::Reading::SNAPSHOTS {
             rows = slot.repeat_rows(&seen, rows);
         }
         let live = rows.iter().filter_map(|(key, found)| Some((key.clone(), found.value.clone()?)));
@@ -120,7 +122,7 @@ impl<V: Variant> Coordinator<V> {
         let row_reads: Vec<_> = if V::Validation::ROWS { reads_of(&rows, &seen) } else { vec![] };
         if cx.effects.recorder.is_some() {
             // Where reads are made at no snapshot, rows may come and go between two reads.
-            let collected = collected.into_iter().filter(|_| V::SNAPSHOTS);
+            let collected = collected.into_iter().filter(|_| V::Reading::SNAPSHOTS);
             let mut noted: BTreeMap<_, _> = collected.map(|(k, at)| (k, (at, None))).collect();
             let hash = |found: &Found| found.value.as_ref().map(value_hash);
             noted.extend(rows.into_iter().map(|(key, row)| (key, (row.recorded(), hash(&row)))));

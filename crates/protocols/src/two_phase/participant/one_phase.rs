@@ -1,6 +1,7 @@
 //! Both phases in one step, where one repository on the coordinator's node is all of a
 //! transaction's footprint.
 
+use crate::two_phase::policy::locking::LockPolicy as _;
 use muesli_core::limits::writes_bytes;
 use muesli_core::parts::transaction::{TransactionSets, WriteEntry};
 use muesli_core::parts::versions::Handle;
@@ -72,7 +73,7 @@ impl<V: Variant> Participant<V> {
             match versions.look(write.handle, &write.key) {
                 Some((handle, _, lock))
                     if !lock.is_free()
-                        && (!V::MAY_LOCK_AT_WRITES
+                        && (!V::Locking::MAY_LOCK_AT_WRITES
                             || !self.encounters.has(reader, (write.space, handle))) =>
                 {
                     return None;

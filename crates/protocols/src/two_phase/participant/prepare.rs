@@ -1,6 +1,8 @@
 //! The first phase at a participant: locks, validation, proposal; and the one step that does all
 //! of it where a transaction has no other participant.
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::policy::locking::LockPolicy as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -213,7 +215,8 @@ impl<V: Variant> Participant<V> {
             let locked = found.filter(|&handle| !versions.lock(handle).is_free());
             let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
             let is_own = |handle: &Handle| self.encounters.has(prepare.reader, (*space, *handle));
-            if let Some(handle) = locked.filter(|it| !V::MAY_LOCK_AT_WRITES || !is_own(it)) {
+            if let Some(handle) = locked.filter(|it| !V::Locking::MAY_LOCK_AT_WRITES || !is_own(it))
+            {
                 self.meet(prepare, (*space, handle), way);
             }
             self.meet_ranges(prepare, (*space, key), way);
@@ -262,7 +265,7 @@ impl<V: Variant> Participant<V> {
     /// Whether stale reads go into the standing of an update.
     #[inline]
     fn tolerates(&self, standing: &Standing<V::Snapshot>) -> bool {
-        V::MAY_COMMIT_IN_THE_PAST && !standing.strict && V::suffers_stale_reads(&self.keeper)
+        V::Installing::MAY_TIME_WARP && !standing.strict && V::suffers_stale_reads(&self.keeper)
     }
 
     /// What comes of a lock for writing on something that was read.
@@ -348,7 +351,7 @@ impl<V: Variant> Participant<V> {
         for (space, key, value) in &prepare.writes {
             let versions = self.space(*space, cx);
             let handle = versions.find_or_create(NO_HANDLE, key);
-            if V::MAY_LOCK_AT_WRITES {
+            if V::Locking::MAY_LOCK_AT_WRITES {
                 self.take_over((*space, handle), cx);
             }
             let versions = self.space(*space, cx);

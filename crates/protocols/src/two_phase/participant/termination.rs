@@ -172,6 +172,7 @@ impl<V: Variant> Participant<V> {
         let Some(owner) = self.table.owner(txn) else { return };
         assert!(self.table.get(owner).decided.is_none(), "{txn} is not in doubt");
         let participants = self.table.get(owner).prepare.participants.clone();
+        assert!(participants.contains(&self.id), "{txn} ends here, and takes no part");
         cx.effects.maintenance.finished += 1;
         // The own vote was counted, and may not be stable: without it the decision could fall.
         if self.rules.keeps(Rule::FinishWaitsForLog) {

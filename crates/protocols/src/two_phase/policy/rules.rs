@@ -3,7 +3,9 @@
 //! Two back each other up: without [`Rule::OrderedQueue`] or [`Rule::CatchUpWhenIdle`] nothing
 //! breaks as long as reads go by proposals.
 
-use crate::sabotage::{Broken, Sabotage, breakable};
+#[cfg(feature = "sabotage")]
+use crate::sabotage::Sabotage;
+use crate::sabotage::{Unbroken, breakable};
 
 breakable! {
     /// What the family's machines keep to. Each protects a protocol of the family alone.
@@ -82,7 +84,7 @@ pub enum LockWaits {
 pub struct Rules {
     /// For which locks a prepare waits.
     pub lock_waits: LockWaits,
-    broken: Broken<Rule>,
+    broken: Unbroken<Rule>,
 }
 
 impl Rules {
@@ -98,6 +100,7 @@ impl Rules {
     }
 }
 
+#[cfg(feature = "sabotage")]
 impl Sabotage<Rule> for Rules {
     fn set(&mut self, rule: Rule, holds: bool) {
         self.broken.set(rule, holds);

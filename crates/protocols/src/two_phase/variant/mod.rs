@@ -11,7 +11,11 @@ use muesli_core::{Abort, Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn}
 
 use self::time::{Snapshot, StatedBounds, Time};
 use super::policy::Rules;
+use super::policy::installing::InstallPolicy;
+use super::policy::locking::LockPolicy;
 use super::policy::order::Order;
+use super::policy::participation::ParticipationPolicy;
+use super::policy::reading::ReadPolicy;
 use super::policy::validation::Validation;
 
 /// What tells readers apart.
@@ -41,32 +45,24 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     type Place: StatedBounds;
     /// How a repository tells time.
     type Time: Time<Self>;
+    /// What reads see.
+    type Reading: ReadPolicy;
+    /// Which repositories take part in an update.
+    type Participation: ParticipationPolicy;
+    /// When keys that are written may be locked.
+    type Locking: LockPolicy;
     /// What of a transaction is validated when it commits.
     type Validation: Validation;
     /// In which order decided transactions are applied.
     type Order: Order;
-
-    /// Whether reads are made at a snapshot; else they see the newest version, whichever that is,
-    /// and once more what they saw before.
-    const SNAPSHOTS: bool = true;
-    /// Whether it may lock keys as they are written, before the commit.
-    const MAY_LOCK_AT_WRITES: bool = false;
-    /// Whether every repository takes part in every update.
-    const EVERYBODY_TAKES_PART: bool = false;
-    /// Whether reads that fix a part of the snapshot go out side by side; then an answer is taken
-    /// only if it [fits](Self::fits) what was learnt since it was asked for.
-    const READS_SIDE_BY_SIDE: bool = false;
-    /// Whether a transaction sees what earlier ones of its node have seen, which a timestamp of its
-    /// session does not tell.
-    const NODES_REMEMBER: bool = false;
-    /// Whether the protocol has stale reads of updates that need not abort them.
-    const MAY_COMMIT_IN_THE_PAST: bool = false;
+    /// Where their versions are installed.
+    type Installing: InstallPolicy;
 
     /// How many stamps are looked up where so many keys are read or about to be written: work that
     /// simulated nodes are charged for as for validating as many keys.
     #[inline]
     fn stamps(keys: usize) -> u64 {
-        if Self::MAY_COMMIT_IN_THE_PAST { keys as u64 } else { 0 }
+        if Self::Installing::MAY_TIME_WARP { keys as u64 } else { 0 }
     }
 
     /// The family's rules among the protocol's.

@@ -52,6 +52,7 @@ impl Coordinator {
 
     /// The end of a transaction is known after its client was told that nobody knows.
     pub(super) fn learn_late(&mut self, txn: TxnId, verdict: &Verdict, cx: &mut Context<'_>) {
+        assert!(self.unknown.is_unknown(txn.sequence), "{txn} ends late, and was not given up");
         let outcome = match verdict {
             Verdict::Done(at, _) => Outcome::Committed(Committed { at: *at }),
             // An earlier copy may have been done.

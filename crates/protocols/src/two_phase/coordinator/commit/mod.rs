@@ -4,6 +4,8 @@
 //! `awaited` collects the answers of deferred actions, and `unanswered` is what is told and
 //! remembered of commits that were not answered in time.
 
+use crate::two_phase::policy::participation::ParticipationPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::sync::Arc;
 
 use muesli_core::parts::votes::{Counted, Votes};
@@ -94,7 +96,7 @@ impl<V: Variant> Coordinator<V> {
     /// A transaction of this node has committed that saw this.
     #[inline]
     fn remember(&mut self, seen: &V::Snapshot) {
-        if V::NODES_REMEMBER {
+        if V::Reading::NODES_REMEMBER {
             self.seen.join(seen);
         }
     }
@@ -112,7 +114,7 @@ impl<V: Variant> Coordinator<V> {
             return Some(RepositoryId(0)).filter(|&only| here.holds(only));
         }
         let sets = &self.slot(txn)?.sets;
-        if catalog.replicas > 1 || V::EVERYBODY_TAKES_PART || !sets.scans.is_empty() {
+        if catalog.replicas > 1 || V::Participation::ALL || !sets.scans.is_empty() {
             return None;
         }
         let written = |at: usize| {

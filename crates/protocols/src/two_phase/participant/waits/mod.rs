@@ -29,6 +29,7 @@
 pub(in crate::two_phase) mod prepares;
 pub(in crate::two_phase) mod reads;
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
@@ -91,7 +92,7 @@ impl<V: Variant> Participant<V> {
     /// Whether a prepare waits in one direction only.
     #[inline]
     pub(in crate::two_phase) fn orders_waits(&self) -> bool {
-        V::MAY_COMMIT_IN_THE_PAST && V::orders_waits(&self.protocol_rules)
+        V::Installing::MAY_TIME_WARP && V::orders_waits(&self.protocol_rules)
     }
 
     /// That of a prepare which has met nobody.
