@@ -134,16 +134,18 @@ impl<R: Breakable> Debug for Broken<R> {
 
 /// Makes the enum of the rules of a family, each with its name in scripts.
 macro_rules! breakable {
-    ($(#[$about:meta])* enum Rule { $($(#[$what:meta])* $rule:ident = $name:literal,)+ }) => {
+    ($(#[$about:meta])* enum $name:ident {
+        $($(#[$what:meta])* $rule:ident = $script:literal,)+
+    }) => {
         $(#[$about])*
         #[doc(hidden)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Rule {
+        pub enum $name {
             $($(#[$what])* $rule,)+
         }
 
-        impl crate::sabotage::Breakable for Rule {
-            const ALL: &'static [(Rule, &'static str)] = &[$((Rule::$rule, $name)),+];
+        impl crate::sabotage::Breakable for $name {
+            const ALL: &'static [($name, &'static str)] = &[$(($name::$rule, $script)),+];
 
             #[inline]
             fn bit(self) -> u32 {

@@ -5,8 +5,8 @@ use crate::two_phase;
 
 breakable! {
     /// What Bumper keeps to beside its family's rules. Each protects it alone, except for
-    /// [`Rule::FloorsAtWatermark`].
-    enum Rule {
+    /// [`BumperRule::FloorsAtWatermark`].
+    enum BumperRule {
         /// The first condition of that.
         AloneInThePast = "alone_in_the_past",
         /// The second one: it lies below what it proposed where it has them.
@@ -37,8 +37,8 @@ breakable! {
 }
 
 /// The corrections of this implementation, which the paper does not have.
-const CORRECTIONS: [Rule; 3] =
-    [Rule::DistinctReaders, Rule::StampsReachTheSnapshot, Rule::UpdatesStamp];
+const CORRECTIONS: [BumperRule; 3] =
+    [BumperRule::DistinctReaders, BumperRule::StampsReachTheSnapshot, BumperRule::UpdatesStamp];
 
 /// Which updates may be time-warped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct Rules {
     pub family: two_phase::Rules,
     pub(super) time_warping: TimeWarping,
     pub(super) delaying: Delaying,
-    broken: Broken<Rule>,
+    broken: Broken<BumperRule>,
 }
 
 impl Rules {
@@ -124,20 +124,20 @@ impl Rules {
 
     /// Whether a rule holds.
     #[inline]
-    pub(super) fn keeps(&self, rule: Rule) -> bool {
+    pub(super) fn keeps(&self, rule: BumperRule) -> bool {
         self.broken.keeps(rule)
     }
 }
 
-impl Sabotage<Rule> for Rules {
-    fn set(&mut self, rule: Rule, holds: bool) {
+impl Sabotage<BumperRule> for Rules {
+    fn set(&mut self, rule: BumperRule, holds: bool) {
         self.broken.set(rule, holds);
     }
 }
 
 #[cfg(feature = "sabotage")]
-impl Sabotage<two_phase::Rule> for Rules {
-    fn set(&mut self, rule: two_phase::Rule, holds: bool) {
+impl Sabotage<two_phase::FamilyRule> for Rules {
+    fn set(&mut self, rule: two_phase::FamilyRule, holds: bool) {
         self.family.set(rule, holds);
     }
 }

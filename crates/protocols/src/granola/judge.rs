@@ -13,8 +13,8 @@ use muesli_core::{
 };
 
 use super::message::{
-    Agreement, Ballot, End, Fetched, Followed, Install, Load, Message, News, Order, Owners, Part,
-    PartAnswer, Request, Task, Write,
+    Agreement, Fetched, Followed, Install, Load, Message, News, Owners, Part, PartAnswer,
+    ReplyOutcome, Request, Task, TimestampVote, VoteOrder, Write,
 };
 use super::naming::name_service;
 use crate::doubts::CLIENTS_ASKED_MAX;
@@ -177,7 +177,7 @@ fn judge_install(
 }
 
 /// Who counts the votes of a transaction decides it: its master, or its own coordinator.
-fn judge_decide(txn: TxnId, ballot: &Ballot, view: View<'_>) -> Result<(), Rejection> {
+fn judge_decide(txn: TxnId, ballot: &TimestampVote, view: View<'_>) -> Result<(), Rejection> {
     ensure(view.repository().is_some(), Rejection::Role)?;
     let is_master = view.sender.is_member() && view.catalog.masters.contains(&view.from.node);
     view.coordinator()?;
@@ -186,10 +186,12 @@ fn judge_decide(txn: TxnId, ballot: &Ballot, view: View<'_>) -> Result<(), Rejec
     judge_ballot(ballot, view)
 }
 
-fn judge_ballot(ballot: &Ballot, view: View<'_>) -> Result<(), Rejection> {
+fn judge_ballot(ballot: &TimestampVote, view: View<'_>) -> Result<(), Rejection> {
     match ballot {
-        Ballot::Commit(at) | Ballot::Abort(at, _) | Ballot::Moved(at) => view.issued(*at),
-        Ballot::Conflict => Ok(()),
+        TimestampVote::Commit(at) | TimestampVote::Abort(at, _) | TimestampVote::Moved(at) => {
+            view.issued(*at)
+        }
+        TimestampVote::Conflict => Ok(()),
     }
 }
 
@@ -218,7 +220,7 @@ fn judge_answer(repository: RepositoryId, view: View<'_>) -> Result<(), Rejectio
     view.voter(repository)
 }
 
-fn judge_order(order: &Order) -> Result<(), Rejection> {
+fn judge_order(order: &VoteOrder) -> Result<(), Rejection> {
     ensure(order.number < COUNT_MAX && order.stream > Timestamp::ZERO, Rejection::Range)?;
     in_range(order.stream)
 }
@@ -258,14 +260,14 @@ fn judge_news(news: &News) -> Result<(), Rejection> {
     }
 }
 
-fn judge_end(end: &End, view: View<'_>) -> Result<(), Rejection> {
+fn judge_end(end: &ReplyOutcome, view: View<'_>) -> Result<(), Rejection> {
     match end {
-        End::Done { at, answers } => {
+        ReplyOutcome::Done { at, answers } => {
             in_range(*at)?;
             answers.iter().try_for_each(|(_, answer)| judge_given(answer, view))
         }
-        End::Moved { at } | End::Refused { at, .. } => in_range(*at),
-        End::Conflict => Ok(()),
+        ReplyOutcome::Moved { at } | ReplyOutcome::Refused { at, .. } => in_range(*at),
+        ReplyOutcome::Conflict => Ok(()),
     }
 }
 

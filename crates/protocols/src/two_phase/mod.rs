@@ -52,12 +52,12 @@ mod wire;
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use policy::{Breakable, LockWaits, Rule, Rules, Sabotage};
+pub use policy::{Breakable, FamilyRule, LockWaits, Rules, Sabotage};
 pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
 pub(crate) use variant::keeps_nothing;
 pub use variant::time::{self, NotServed, Reading, Snapshot, Time};
-pub use variant::{DelayedInThePast, Key, ReaderBounds, Standing, Variant};
+pub use variant::{DelayedInThePast, Key, ReaderBounds, ValidationResult, Variant};
 
 /// What the machines of the family are given with each input.
 type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;

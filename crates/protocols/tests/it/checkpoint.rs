@@ -17,7 +17,7 @@ use muesli_core::{
     Step, Timestamp, TxnId, TxnOptions,
 };
 use muesli_protocols::bumper::TimeWarp;
-use muesli_protocols::gmu::{Ballot, Vectors};
+use muesli_protocols::gmu::{VectorVote, Vectors};
 use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::{Rules, Snapshots};
@@ -106,7 +106,7 @@ macro_rules! tested {
 tested!(Snapshots, TimeWarp, TryLocks, NewestVersions, Everybody);
 
 impl Tested for Vectors {
-    fn elsewhere(txn: TxnId, yes: &Ballot, above: u64) -> (RepositoryId, Ballot) {
+    fn elsewhere(txn: TxnId, yes: &VectorVote, above: u64) -> (RepositoryId, VectorVote) {
         let (other, mut ballot) = (RepositoryId(1), yes.clone());
         let counter = yes.vector.get(REPOSITORY).counter + above;
         ballot.vector.set(other, Number { counter, by: txn });
@@ -470,7 +470,7 @@ fn changed_pieces<V: Tested>(script: &[Happening], changes: &[(usize, usize, u8)
 
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
-    let rules = Rules::broken(two_phase::Rule::CheckpointPrepared);
+    let rules = Rules::broken(two_phase::FamilyRule::CheckpointPrepared);
     prepared_transactions_are_missed::<Snapshots>(rules);
     let rules = muesli_protocols::gmu::Rules::default().with_family(rules);
     prepared_transactions_are_missed::<Vectors>(rules);

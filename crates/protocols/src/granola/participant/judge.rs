@@ -5,8 +5,8 @@ use muesli_core::judgement::ensure;
 use muesli_core::{Rejection, Sender, Timestamp, TxnId, View};
 
 use super::Participant;
-use super::outcomes::Room;
-use crate::granola::message::{Agreement, Ballot, Message, evidence};
+use crate::client_quota::ClientQuota;
+use crate::granola::message::{Agreement, Message, TimestampVote, evidence};
 
 impl Participant {
     /// Whether there is room for what a client's request would leave: a client that does not settle
@@ -19,8 +19,8 @@ impl Participant {
         if view.sender.is_member() || reads_alone || known() {
             return Ok(());
         }
-        let (most, bytes) = (view.settings.unsettled_max, view.settings.limits.transaction_bytes);
-        let room = Room { ends: most, bytes, all: view.settings.unsettled_total_max };
+        let room = ClientQuota::of(view.settings);
+        let most = room.entries;
         let has_room = self.memory.has_room(txn, request.settled_below, self.active.len(), room);
         ensure(has_room, Rejection::Full)?;
         // What is under way is counted only where there is much of it.
@@ -39,11 +39,11 @@ impl Participant {
             return Ok(());
         };
         match ballot {
-            Ballot::Commit(at) => {
+            TimestampVote::Commit(at) => {
                 let voted = active.is_prepared();
                 ensure(voted && *at >= active.proposed, Rejection::State)?;
             }
-            Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => {}
+            TimestampVote::Conflict | TimestampVote::Abort(..) | TimestampVote::Moved(_) => {}
         }
         match view.sender {
             Sender::Member => Ok(()),

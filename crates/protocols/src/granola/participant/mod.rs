@@ -29,12 +29,12 @@ use crate::granola::message::{Agreement, Message, Record, Request};
 use crate::granola::{Granola, Rules};
 use clock::Clock;
 use copies::feed::Feeds;
-use limits::Reported;
+use limits::ReportedMemory;
 use migration::Moves;
 use modes::active::{Active, Actives};
 use modes::locking::Deferred;
 use modes::queue::Queue;
-use outcomes::Memory;
+use outcomes::EndedTransactions;
 use votes::early_votes::EarlyVotes;
 use votes::implicit::VoteSequences;
 
@@ -81,7 +81,7 @@ pub struct Participant {
     vote_sequences: VoteSequences,
     /// Votes on transactions whose requests have not come.
     early_votes: EarlyVotes,
-    memory: Memory,
+    memory: EndedTransactions,
     /// Whether it is in locking mode.
     locking: bool,
     /// What is touched by what was prepared.
@@ -100,7 +100,7 @@ pub struct Participant {
     /// When copies were last told how far it has come.
     reached: Option<Nanos>,
     /// What it has told the process of its memory.
-    reported: Reported,
+    reported: ReportedMemory,
     /// About whom the others were asked.
     asking: Option<Asking>,
     silent_timer_set: bool,
@@ -331,7 +331,7 @@ impl muesli_core::Participant<Granola> for Participant {
             queue: Queue::new(rules.is_out_of_order()),
             vote_sequences: VoteSequences::default(),
             early_votes: EarlyVotes::default(),
-            memory: Memory::default(),
+            memory: EndedTransactions::default(),
             locking: rules.always_locks(),
             claims: Claims::default(),
             deferred: Vec::new(),
@@ -341,7 +341,7 @@ impl muesli_core::Participant<Granola> for Participant {
             feeds: Feeds::default(),
             moves: Moves::default(),
             reached: None,
-            reported: Reported::default(),
+            reported: ReportedMemory::default(),
             asking: None,
             silent_timer_set: false,
             acknowledgements: Acknowledgements::default(),

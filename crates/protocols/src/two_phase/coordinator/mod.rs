@@ -20,12 +20,12 @@ use muesli_core::{
     TxnOptions, View, timers,
 };
 
-use crate::two_phase::message::{Ballot, Message};
-use crate::two_phase::policy::Rule;
+use crate::two_phase::message::{Message, RepositoryVote};
+use crate::two_phase::policy::FamilyRule;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, TwoPhase, Variant};
 use crate::unknown_outcomes::UnknownOutcomes;
-use asked::{Request, WaitingOperation};
+use asked::{PendingRequest, WaitingOperation};
 use commit::Committing;
 use failed::Failed;
 use muesli_core::Wire;
@@ -83,7 +83,7 @@ pub struct Coordinator<V: Variant> {
     /// Operations that wait for answers, by number.
     pub(in crate::two_phase) operations: Window<WaitingOperation>,
     /// Requests that wait for answers, or for the snapshot to be known.
-    pub(in crate::two_phase) requests: Window<Request>,
+    pub(in crate::two_phase) requests: Window<PendingRequest>,
     pub(in crate::two_phase) next_request: u64,
     /// Requests for further pages of repositories here, in order.
     pub(in crate::two_phase) pages: VecDeque<u64>,
@@ -386,7 +386,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             Message::Vote { txn, repository, vote, committed, about, tag } => {
                 self.heard.join(&committed);
                 if txn.incarnation == self.incarnation {
-                    self.on_vote(txn, Ballot { repository, vote, about, tag }, cx);
+                    self.on_vote(txn, RepositoryVote { repository, vote, about, tag }, cx);
                 }
             }
             Message::Acknowledge { repository, txns } => {
@@ -463,7 +463,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn adopt(&mut self, past: &SmallBytes) {
         if V::Reading::NODES_REMEMBER
-            && V::rules(&self.rules).keeps(Rule::SessionsBringPasts)
+            && V::rules(&self.rules).keeps(FamilyRule::SessionsBringPasts)
             && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
         {
             self.seen.join(&seen);

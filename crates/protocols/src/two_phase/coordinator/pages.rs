@@ -14,7 +14,7 @@
 use muesli_core::limits::Limits;
 use muesli_core::{OpId, RepositoryId, SmallBytes, Txn};
 
-use super::asked::{Asked, AskedKeys, Groups, Queued, Request};
+use super::asked::{Asked, AskedKeys, Groups, PendingRequest, Queued};
 use super::{Coordinator, CoordinatorTimer};
 use crate::sizes::grow_answer;
 use crate::two_phase::{Context, Variant};
@@ -48,8 +48,16 @@ impl<V: Variant> Coordinator<V> {
     ) {
         self.next_request += 1;
         let (id, now) = (self.next_request, cx.now());
-        let request =
-            Request { op, to, asked, held: true, answers: 0, sent: now, quiet: now, since: now };
+        let request = PendingRequest {
+            op,
+            to,
+            asked,
+            held: true,
+            answers: 0,
+            sent: now,
+            quiet: now,
+            since: now,
+        };
         if cx.catalog.home(to) != self.id {
             return self.issue(txn, id, request, cx);
         }

@@ -12,7 +12,7 @@ use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId,
 use smallvec::smallvec;
 
 use super::Coordinator;
-use super::asked::{AskedKeys, Kind};
+use super::asked::{AskedKeys, OperationKind};
 use super::slot::Slot;
 use crate::two_phase::message::Found;
 use crate::two_phase::policy::validation::Validation;
@@ -109,7 +109,7 @@ impl<V: Variant> Coordinator<V> {
             }
             Ok(Local::Ask) => {
                 let keys = smallvec![(0, space, key.clone())];
-                Step::Wait(self.ask_keys(txn, Kind::Get(None), keys, &here, cx))
+                Step::Wait(self.ask_keys(txn, OperationKind::Get(None), keys, &here, cx))
             }
             Err(failure) => Step::Done(Err(failure)),
         }
@@ -297,6 +297,6 @@ impl<V: Variant> Coordinator<V> {
         if asked.is_empty() {
             return Step::Done(Ok(values));
         }
-        Step::Wait(self.ask_keys(txn, Kind::Many(values), asked, &here, cx))
+        Step::Wait(self.ask_keys(txn, OperationKind::Many(values), asked, &here, cx))
     }
 }

@@ -18,7 +18,9 @@ use muesli_core::{
 use smallvec::smallvec;
 
 use super::Coordinator;
-use super::asked::{Asked, AskedKeys, Groups, Kind, Queued, Request, WaitingOperation};
+use super::asked::{
+    Asked, AskedKeys, Groups, OperationKind, PendingRequest, Queued, WaitingOperation,
+};
 use super::pages::first_pages;
 use super::slot::Slot;
 use crate::two_phase::message::{LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
@@ -34,7 +36,7 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn ask_keys(
         &mut self,
         txn: Txn,
-        kind: Kind,
+        kind: OperationKind,
         keys: AskedKeys,
         here: &Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
@@ -60,7 +62,7 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn ask(
         &mut self,
         txn: Txn,
-        (kind, queued): (Kind, Queued),
+        (kind, queued): (OperationKind, Queued),
         groups: impl ExactSizeIterator<Item = (RepositoryId, Asked)>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
@@ -72,7 +74,7 @@ impl<V: Variant> Coordinator<V> {
         for (to, asked) in groups {
             self.next_request += 1;
             let (answers, sent, quiet, since) = (0, now, now, now);
-            let request = Request { op, to, asked, held: true, answers, sent, quiet, since };
+            let request = PendingRequest { op, to, asked, held: true, answers, sent, quiet, since };
             self.issue(txn, self.next_request, request, cx);
         }
         self.set_sweep_timer(cx);
@@ -80,7 +82,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// The least snapshot of the transaction that a request is of.
-    pub(in crate::two_phase) fn base_of(&self, request: &Request) -> Option<&V::Snapshot> {
+    pub(in crate::two_phase) fn base_of(&self, request: &PendingRequest) -> Option<&V::Snapshot> {
         let txn = self.operations.get(request.op.0)?.txn;
         let slot = self.slots.get(txn.slot as usize)?;
         (slot.running && slot.generation == txn.generation).then_some(&slot.base)
@@ -91,12 +93,12 @@ impl<V: Variant> Coordinator<V> {
         &mut self,
         txn: Txn,
         id: u64,
-        request: Request,
+        request: PendingRequest,
         cx: &mut Context<'_, V>,
     ) {
         let to = request.to;
         let is_lock = matches!(request.asked, Asked::Lock(..));
-        let before = self.requests.insert(id, Request { held: true, ..request });
+        let before = self.requests.insert(id, PendingRequest { held: true, ..request });
         assert!(before.is_none(), "request {id} is open already");
         let slot = self.slot(txn).expect("a transaction that has not ended");
         if is_lock {
@@ -117,7 +119,7 @@ impl<V: Variant> Coordinator<V> {
         &mut self,
         (id, snapshot, committed): (u64, Option<V::Snapshot>, &V::Snapshot),
         cx: &mut Context<'_, V>,
-    ) -> Option<(Txn, Request)> {
+    ) -> Option<(Txn, PendingRequest)> {
         if self.requests.get(id)?.held {
             return None;
         }
@@ -166,7 +168,7 @@ impl<V: Variant> Coordinator<V> {
                 let keys = keys.iter().map(|(_, space, key)| (*space, key.clone())).collect();
                 Message::Read(ReadRequest { request: id, snapshot, first, reader, keys })
             }
-            (Asked::Page(page), Kind::Scan(gathered)) => {
+            (Asked::Page(page), OperationKind::Scan(gathered)) => {
                 let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
                 let whole = KeyRange { space, lo, hi };
                 let seen_to = page.seen_to.as_ref();
@@ -186,7 +188,10 @@ impl<V: Variant> Coordinator<V> {
                 let (space, key) = (*space, key.clone());
                 Message::Lock(LockRequest { request: id, reader, space, key })
             }
-            (Asked::Page(_), Kind::Get(_) | Kind::Many(_) | Kind::Lock) => {
+            (
+                Asked::Page(_),
+                OperationKind::Get(_) | OperationKind::Many(_) | OperationKind::Lock,
+            ) => {
                 unreachable!("pages are asked by scans only")
             }
         };
@@ -198,10 +203,10 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn fix_snapshot(
         &mut self,
         txn: Txn,
-        (request, asked): (u64, Request),
+        (request, asked): (u64, PendingRequest),
         snapshot: V::Snapshot,
         cx: &mut Context<'_, V>,
-    ) -> Option<Request> {
+    ) -> Option<PendingRequest> {
         self.heard.join(&snapshot);
         if V::Reading::SIDE_BY_SIDE {
             let known = self.slot(txn)?.snapshot.clone();
@@ -230,7 +235,7 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn on_too_old(
         &mut self,
         txn: Txn,
-        (id, request): (u64, Request),
+        (id, request): (u64, PendingRequest),
         cx: &mut Context<'_, V>,
     ) {
         let learnt = |slot: &mut Slot<V>| slot.answers != request.answers;
@@ -274,9 +279,9 @@ impl<V: Variant> Coordinator<V> {
                 return;
             }
             match self.operations.get_mut(request.op.0).map(|operation| &mut operation.kind) {
-                Some(Kind::Get(value)) => *value = found.value,
-                Some(Kind::Many(values)) => values[place] = found.value,
-                Some(Kind::Scan(_) | Kind::Lock) | None => {
+                Some(OperationKind::Get(value)) => *value = found.value,
+                Some(OperationKind::Many(values)) => values[place] = found.value,
+                Some(OperationKind::Scan(_) | OperationKind::Lock) | None => {
                     unreachable!("keys are asked by gets only")
                 }
             }
@@ -304,7 +309,7 @@ impl<V: Variant> Coordinator<V> {
         assert!(!replicas.is_empty(), "a key that lives nowhere");
         slot.locked_at.extend(&replicas);
         let groups = replicas.into_iter().map(|to| (to, Asked::Lock(space, key.clone())));
-        Some(self.ask(txn, (Kind::Lock, Queued::new()), groups, cx))
+        Some(self.ask(txn, (OperationKind::Lock, Queued::new()), groups, cx))
     }
 
     /// A replica has locked a key, or refused.
@@ -314,7 +319,7 @@ impl<V: Variant> Coordinator<V> {
         refused: Option<Abort>,
         cx: &mut Context<'_, V>,
     ) {
-        let is_lock = |it: &Request| matches!(it.asked, Asked::Lock(..));
+        let is_lock = |it: &PendingRequest| matches!(it.asked, Asked::Lock(..));
         if !self.requests.get(request).is_some_and(is_lock) {
             return;
         }
@@ -339,10 +344,12 @@ impl<V: Variant> Coordinator<V> {
         }
         let operation = self.operations.remove(op.0).expect("found above");
         let result = match operation.kind {
-            Kind::Get(value) => Ok(Answer::Value(value)),
-            Kind::Lock => Ok(Answer::Written),
-            Kind::Many(values) => Ok(Answer::Values(values)),
-            Kind::Scan(gathered) => Ok(Answer::Rows(self.finish_scan(operation.txn, gathered, cx))),
+            OperationKind::Get(value) => Ok(Answer::Value(value)),
+            OperationKind::Lock => Ok(Answer::Written),
+            OperationKind::Many(values) => Ok(Answer::Values(values)),
+            OperationKind::Scan(gathered) => {
+                Ok(Answer::Rows(self.finish_scan(operation.txn, gathered, cx)))
+            }
         };
         cx.complete(op, result);
     }
@@ -395,7 +402,7 @@ impl<V: Variant> Coordinator<V> {
         }
         for (to, asked) in groups {
             self.next_request += 1;
-            let part = Request { to, asked, held: true, ..request };
+            let part = PendingRequest { to, asked, held: true, ..request };
             self.issue(txn, self.next_request, part, cx);
         }
     }

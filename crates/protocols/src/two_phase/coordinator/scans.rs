@@ -11,7 +11,7 @@ use muesli_core::recorder::value_hash;
 use muesli_core::{Abort, Failure, Here, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
 
 use super::Coordinator;
-use super::asked::{Asked, AskedPage, Gathered, Kind, Queued};
+use super::asked::{Asked, AskedPage, OperationKind, Queued, ScannedRows};
 use super::slot::Slot;
 use crate::two_phase::message::{Found, ScanReply};
 use crate::two_phase::policy::validation::Validation;
@@ -47,7 +47,7 @@ impl<V: Variant> Coordinator<V> {
         let page = |partitions| Asked::Page(AskedPage { partitions, seen_to: None, limit });
         let groups = groups.into_iter().map(|(to, partitions)| (to, page(partitions)));
         let (rows, collected) = (Vec::new(), BTreeMap::new());
-        let kind = Kind::Scan(Gathered { scan, rows, collected, edge: None });
+        let kind = OperationKind::Scan(ScannedRows { scan, rows, collected, edge: None });
         Step::Wait(self.ask(txn, (kind, Queued::new()), groups, cx))
     }
 
@@ -70,7 +70,9 @@ impl<V: Variant> Coordinator<V> {
             return;
         }
         let operation = self.operations.get_mut(request.op.0).expect("found above");
-        let (Kind::Scan(gathered), Asked::Page(page)) = (&mut operation.kind, request.asked) else {
+        let (OperationKind::Scan(gathered), Asked::Page(page)) =
+            (&mut operation.kind, request.asked)
+        else {
             return;
         };
         gathered.take_collected(&mut reply.rows);
@@ -93,11 +95,11 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn finish_scan(
         &mut self,
         txn: Txn,
-        gathered: Gathered,
+        gathered: ScannedRows,
         cx: &mut Context<'_, V>,
     ) -> Vec<Row> {
         let Some(slot) = self.slot(txn) else { return Vec::new() };
-        let Gathered { scan, mut rows, collected, edge } = gathered;
+        let ScannedRows { scan, mut rows, collected, edge } = gathered;
         let range = KeyRange { space: scan.space, lo: scan.lo, hi: scan.hi };
         let mut seen = range.seen(scan.reverse, edge.as_ref());
         rows.retain(|(key, _)| seen.contains(scan.space, key));

@@ -50,14 +50,14 @@ use crate::two_phase::participant::Participant;
 use crate::two_phase::participant::prepare::NO_HANDLE;
 use crate::two_phase::participant::waits::WaitState;
 use crate::two_phase::table::{LockedCall, Prepared};
-use crate::two_phase::{Context, Standing, Variant};
+use crate::two_phase::{Context, ValidationResult, Variant};
 
 impl<V: Variant> Participant<V> {
     /// Whether delayed procedures may have their locks; who has them is met.
     pub(in crate::two_phase) fn check_calls(
         &mut self,
         prepare: &Prepare<V>,
-        standing: &mut Standing<V::Snapshot>,
+        standing: &mut ValidationResult<V::Snapshot>,
         way: &mut WaitState,
         cx: &Context<'_, V>,
     ) -> Result<(), Abort> {

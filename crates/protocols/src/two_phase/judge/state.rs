@@ -4,10 +4,10 @@ use muesli_core::judgement::ensure;
 use muesli_core::parts::watermark::Bound;
 use muesli_core::{Decision, Rejection, Role, Sender, Timestamp, TxnId, View};
 
-use crate::two_phase::coordinator::asked::Request;
-use crate::two_phase::message::{Ballot, Message, Prepare, Vote};
+use crate::client_quota::ClientQuota;
+use crate::two_phase::coordinator::asked::PendingRequest;
+use crate::two_phase::message::{Message, Prepare, RepositoryVote, Vote};
 use crate::two_phase::participant::Participant;
-use crate::two_phase::table::Room;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Coordinator, Variant, shown_votes};
 
@@ -70,11 +70,7 @@ impl<V: Variant> Participant<V> {
         if view.sender.is_member() || !leaves {
             return Ok(());
         }
-        let room = Room {
-            entries: view.settings.unsettled_max,
-            answer_bytes: view.settings.limits.transaction_bytes,
-            all: view.settings.unsettled_total_max,
-        };
+        let room = ClientQuota::of(view.settings);
         let is_let_in = self.table.has_room(txn, below, room) || self.table.knows(txn);
         ensure(is_let_in, Rejection::Full)
     }
@@ -122,7 +118,7 @@ impl<V: Variant> Participant<V> {
         &self,
         txn: TxnId,
         decision: &Decision<V::Place>,
-        ballots: &[Ballot<V>],
+        ballots: &[RepositoryVote<V>],
         view: View<'_>,
     ) -> Result<(), Rejection> {
         let Some(owner) = self.table.owner(txn) else { return Ok(()) };
@@ -177,7 +173,7 @@ impl<V: Variant> Coordinator<V> {
     /// nothing below.
     fn judge_served(
         &self,
-        request: &Request,
+        request: &PendingRequest,
         snapshot: Option<&V::Snapshot>,
     ) -> Result<(), Rejection> {
         let served = snapshot.zip(self.base_of(request));

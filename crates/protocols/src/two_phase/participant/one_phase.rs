@@ -12,7 +12,7 @@ use super::prepare::NO_HANDLE;
 use super::waits::Conflict;
 use crate::two_phase::message::Record;
 use crate::two_phase::time::Time;
-use crate::two_phase::{Context, Standing, Variant};
+use crate::two_phase::{Context, ValidationResult, Variant};
 
 /// What spares a transaction work because no other one can be in its way.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn commit_here(
         &mut self,
         sets: &mut TransactionSets,
-        mut standing: Standing<V::Snapshot>,
+        mut standing: ValidationResult<V::Snapshot>,
         alone: Alone,
         reader: V::Reader,
         cx: &mut Context<'_, V>,

@@ -13,7 +13,7 @@ use self::time::{Snapshot, StatedBounds, Time};
 use super::policy::Rules;
 use super::policy::installing::InstallPolicy;
 use super::policy::locking::LockPolicy;
-use super::policy::order::Order;
+use super::policy::order::ApplyOrder;
 use super::policy::participation::ParticipationPolicy;
 use super::policy::reading::ReadPolicy;
 use super::policy::validation::Validation;
@@ -54,7 +54,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// What of a transaction is validated when it commits.
     type Validation: Validation;
     /// In which order decided transactions are applied.
-    type Order: Order;
+    type Order: ApplyOrder;
     /// Where their versions are installed.
     type Installing: InstallPolicy;
 
@@ -174,7 +174,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         _keeper: &Self::Keeper,
         _key: Key<'_>,
         at: Timestamp,
-        standing: &mut Standing<Self::Snapshot>,
+        standing: &mut ValidationResult<Self::Snapshot>,
     ) -> Result<(), Abort> {
         standing.missed = Some(standing.missed.map_or(at, |missed| missed.min(at)));
         Ok(())
@@ -187,7 +187,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         _key: Key<'_>,
         _head: Timestamp,
         _reader: Self::Reader,
-        _standing: &mut Standing<Self::Snapshot>,
+        _standing: &mut ValidationResult<Self::Snapshot>,
     ) {
     }
 
@@ -231,7 +231,7 @@ pub type Key<'a> = (SpaceId, &'a SmallBytes);
 
 /// How an update that asks to commit stands at a repository, as far as no lock is in its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing<S = Timestamp> {
+pub struct ValidationResult<S = Timestamp> {
     /// What it read at.
     pub snapshot: S,
     /// Whether it must take effect while it is under way, and not in the past.
@@ -244,11 +244,17 @@ pub struct Standing<S = Timestamp> {
     pub below_proposal: bool,
 }
 
-impl<S> Standing<S> {
+impl<S> ValidationResult<S> {
     /// Nothing is known yet of an update that read at `snapshot`.
     #[inline]
-    pub fn new(snapshot: S, strict: bool) -> Standing<S> {
-        Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO, below_proposal: false }
+    pub fn new(snapshot: S, strict: bool) -> ValidationResult<S> {
+        ValidationResult {
+            snapshot,
+            strict,
+            missed: None,
+            floor: Timestamp::ZERO,
+            below_proposal: false,
+        }
     }
 }
 

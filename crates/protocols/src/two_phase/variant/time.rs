@@ -15,7 +15,7 @@ use muesli_core::parts::watermark::Bound;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::{Key, Standing, Variant};
+use super::{Key, ValidationResult, Variant};
 use crate::two_phase::Context;
 
 /// What every value must be that messages state of time: votes, commit places, snapshots.
@@ -168,7 +168,7 @@ pub trait Time<V: Variant>: Clone + Debug {
     ) -> bool;
 
     /// The vote of a transaction that nothing stands against; `writes`: it has writes here.
-    fn yes(&mut self, txn: TxnId, writes: bool, standing: Standing<V::Snapshot>) -> V::Yes;
+    fn yes(&mut self, txn: TxnId, writes: bool, standing: ValidationResult<V::Snapshot>) -> V::Yes;
     /// A transaction that voted enters the queue.
     fn enter(&mut self, txn: TxnId, yes: &V::Yes, owner: Owner);
     /// A transaction enters that is decided already, and waits for its turn.
@@ -190,7 +190,11 @@ pub trait Time<V: Variant>: Clone + Debug {
 
     /// The vote of a transaction that takes part here alone, and commits in this step; `None` if
     /// it must take its turn.
-    fn yes_alone(&mut self, standing: &Standing<V::Snapshot>, logging: bool) -> Option<V::Yes>;
+    fn yes_alone(
+        &mut self,
+        standing: &ValidationResult<V::Snapshot>,
+        logging: bool,
+    ) -> Option<V::Yes>;
     /// It was applied, and no other transaction was under way: nobody reads what it replaced.
     fn applied_alone(&mut self, place: &V::Place);
 

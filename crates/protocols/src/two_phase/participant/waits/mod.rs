@@ -36,14 +36,14 @@ use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
 use crate::two_phase::message::Prepare;
-use crate::two_phase::policy::{LockWaits, Rule};
-use crate::two_phase::{Context, Snapshot, Standing, Time, Variant};
+use crate::two_phase::policy::{FamilyRule, LockWaits};
+use crate::two_phase::{Context, Snapshot, Time, ValidationResult, Variant};
 
 /// Whether a transaction may prepare now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::two_phase) enum Check<S> {
     /// Nothing is in its way.
-    Free(Standing<S>),
+    Free(ValidationResult<S>),
     /// A lock is, and may go.
     Blocked,
     /// It cannot commit.
@@ -74,7 +74,7 @@ pub(in crate::two_phase) struct WaitState {
 
 impl WaitState {
     /// What comes of it.
-    pub fn check<S>(self, standing: Standing<S>) -> Check<S> {
+    pub fn check<S>(self, standing: ValidationResult<S>) -> Check<S> {
         match self {
             WaitState { blocked: false, .. } => Check::Free(standing),
             WaitState { may_wait: true, .. } => Check::Blocked,
@@ -160,7 +160,7 @@ impl<V: Variant> Participant<V> {
         &self,
         (space, handle, key): (SpaceId, Handle, &SmallBytes),
         (lock, seen): (LockWord, Timestamp),
-        standing: &mut Standing<V::Snapshot>,
+        standing: &mut ValidationResult<V::Snapshot>,
         is_written: &impl Fn() -> bool,
     ) -> Result<(), Conflict> {
         if !self.orders_waits() {
@@ -176,7 +176,7 @@ impl<V: Variant> Participant<V> {
             let decided = self.table.get(owner).decided.as_ref();
             let place = decided.ok_or(Conflict::Blocked((space, handle)))?;
             let at = V::Time::version_of(place);
-            if at > seen || !self.rules.keeps(Rule::SeenIsNotMissed) {
+            if at > seen || !self.rules.keeps(FamilyRule::SeenIsNotMissed) {
                 V::note_missed(&self.keeper, (space, key), at, standing)?;
             }
         }
