@@ -279,12 +279,12 @@ mod tests {
         let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
         let settings = Settings::default();
         let me = Address::coordinator(NodeId(0));
-        let said_by =
+        let of_sender =
             |sender| View { me, from: me, sender, catalog: &catalog, settings: &settings };
-        let client = said_by(Sender::CLIENT.knowing(Timestamp(9)));
+        let client = of_sender(Sender::CLIENT.knowing(Timestamp(9)));
         assert_eq!(client.issued(Timestamp(9)), Ok(()));
         assert_eq!(client.issued(Timestamp(10)), Err(Rejection::Unissued));
-        let member = said_by(Sender::Member);
+        let member = of_sender(Sender::Member);
         assert_eq!(member.issued(Timestamp(10)), Ok(()));
         assert_eq!(member.issued(Timestamp::MAX), Err(Rejection::Range));
         assert_eq!(Sender::Member.knowing(Timestamp(3)), Sender::Member);

@@ -132,7 +132,7 @@ impl<R: Breakable> Debug for Broken<R> {
     }
 }
 
-/// Makes the enum of the rules of a family, each with its name in scripts.
+/// Makes the enum of the switches of a family, each with its name in scripts.
 macro_rules! breakable {
     ($(#[$about:meta])* enum $name:ident {
         $($(#[$what:meta])* $rule:ident = $script:literal,)+

@@ -7,7 +7,7 @@
 
 use muesli::Report;
 use muesli_check::{BuildError, Header, History, HistoryBuilder, Kind, TxnId, Value};
-use muesli_core::recorder::{Operation, PartRan, Sampling};
+use muesli_core::recorder::{PartRan, RecordedOperation, Sampling};
 use muesli_core::{Catalog, RepositoryId, SpaceId, Timestamp};
 use muesli_sim::history::{self, Chain, Remains, Told};
 use serde_json::{Map, Value as Json};
@@ -20,11 +20,11 @@ struct Left<'a>(&'a Report, Option<SpaceId>);
 
 impl Left<'_> {
     fn is_of_clients(&self, told: &Told) -> bool {
-        let space = |operation: &Operation| match operation {
-            Operation::Read { space, .. }
-            | Operation::ReadOwn { space, .. }
-            | Operation::Write { space, .. }
-            | Operation::Scan { space, .. } => *space,
+        let space = |operation: &RecordedOperation| match operation {
+            RecordedOperation::Read { space, .. }
+            | RecordedOperation::ReadOwn { space, .. }
+            | RecordedOperation::Write { space, .. }
+            | RecordedOperation::Scan { space, .. } => *space,
         };
         !told.operations.iter().any(|operation| Some(space(operation)) == self.1)
     }
@@ -40,7 +40,7 @@ impl Remains for Left<'_> {
         self.0.recorder.applied_at(txn)
     }
 
-    fn executed(&self, txn: muesli_core::TxnId) -> Vec<Vec<Operation>> {
+    fn executed(&self, txn: muesli_core::TxnId) -> Vec<Vec<RecordedOperation>> {
         self.0.recorder.executed_for(txn).collect()
     }
 

@@ -19,7 +19,7 @@ use crate::time::Nanos;
 const SLEEPS: u64 = 1 << 63;
 
 #[derive(Debug)]
-enum Waiting {
+enum Waiter {
     Nobody,
     Somebody(Waker),
     Answered(Result<Answer, Failure>),
@@ -29,32 +29,32 @@ enum Waiting {
 /// Operations of clients on a loop.
 #[derive(Debug, Default)]
 pub struct Operations {
-    waiting: HashMap<u64, Waiting, FixedState>,
+    waiting: HashMap<u64, Waiter, FixedState>,
 }
 
 impl Operations {
     /// The answer has come.
     pub fn answer(&mut self, op: OpId, result: Result<Answer, Failure>) {
-        match self.waiting.insert(op.0, Waiting::Answered(result)) {
-            Some(Waiting::Somebody(waker)) => waker.wake(),
-            Some(Waiting::Forgotten) => {
+        match self.waiting.insert(op.0, Waiter::Answered(result)) {
+            Some(Waiter::Somebody(waker)) => waker.wake(),
+            Some(Waiter::Forgotten) => {
                 self.waiting.remove(&op.0);
             }
-            Some(Waiting::Nobody | Waiting::Answered(_)) | None => {}
+            Some(Waiter::Nobody | Waiter::Answered(_)) | None => {}
         }
     }
 
     /// The answer, if it has come; else `waker` is woken when it does.
     pub fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
-        let waiting = self.waiting.entry(op.0).or_insert(Waiting::Nobody);
+        let waiting = self.waiting.entry(op.0).or_insert(Waiter::Nobody);
         match waiting {
-            Waiting::Answered(_) => match self.waiting.remove(&op.0) {
-                Some(Waiting::Answered(result)) => Poll::Ready(result),
+            Waiter::Answered(_) => match self.waiting.remove(&op.0) {
+                Some(Waiter::Answered(result)) => Poll::Ready(result),
                 _ => unreachable!("just seen"),
             },
-            Waiting::Somebody(known) if known.will_wake(waker) => Poll::Pending,
-            Waiting::Nobody | Waiting::Somebody(_) | Waiting::Forgotten => {
-                *waiting = Waiting::Somebody(waker.clone());
+            Waiter::Somebody(known) if known.will_wake(waker) => Poll::Pending,
+            Waiter::Nobody | Waiter::Somebody(_) | Waiter::Forgotten => {
+                *waiting = Waiter::Somebody(waker.clone());
                 Poll::Pending
             }
         }
@@ -67,7 +67,7 @@ impl Operations {
 
     /// Nobody waits for it any more.
     pub fn forget(&mut self, op: OpId) {
-        if let Some(Waiting::Answered(_)) = self.waiting.insert(op.0, Waiting::Forgotten) {
+        if let Some(Waiter::Answered(_)) = self.waiting.insert(op.0, Waiter::Forgotten) {
             self.waiting.remove(&op.0);
         }
     }

@@ -8,7 +8,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
 
 use super::place::BARRED;
-use super::{BumperPlace, BumperRule, Reader, Rules, TimeWarpVote};
+use super::{BumperPlace, BumperSwitch, Reader, Rules, TimeWarpVote};
 use crate::two_phase::{Key, ValidationResult};
 
 /// The reader of stamps that belong to nobody who could still ask.
@@ -56,12 +56,12 @@ impl Keeper {
     }
 
     fn keeps_stamps(&self) -> bool {
-        self.rules.time_warps() && self.rules.keeps(BumperRule::ReadStamps)
+        self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadStamps)
     }
 
     /// What a read at `snapshot` is stamped with.
     fn stamp(&self, snapshot: Timestamp, committed: Timestamp) -> Timestamp {
-        match (self.rules.keeps(BumperRule::StampsReachTheSnapshot), self.rules.by_flags()) {
+        match (self.rules.keeps(BumperSwitch::StampsReachTheSnapshot), self.rules.by_flags()) {
             (true, false) => snapshot,
             (true, true) => snapshot.max(committed),
             (false, _) => committed,
@@ -79,7 +79,7 @@ impl Keeper {
             return;
         }
         let at = self.stamp(snapshot, committed);
-        if self.rules.keeps(BumperRule::DistinctReaders) {
+        if self.rules.keeps(BumperSwitch::DistinctReaders) {
             self.stamps.note(space, key, at, Some(reader));
             return;
         }
@@ -107,7 +107,8 @@ impl Keeper {
     /// Whether a reader at `snapshot` must wait for an update that read at `held` and voted
     /// `claim`: it ends above its proposal, or in the past, above what it read and above its floor.
     pub(super) fn blocks(&self, held: Timestamp, claim: TimeWarpVote, snapshot: Timestamp) -> bool {
-        let may_warp = self.rules.time_warps() && self.rules.keeps(BumperRule::ReadsWaitForThePast);
+        let may_warp =
+            self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadsWaitForThePast);
         claim.turn <= snapshot || may_warp && snapshot > held.max(claim.floor)
     }
 
@@ -121,7 +122,7 @@ impl Keeper {
         if self.rules.by_flags() && warped() {
             return Err(Abort::StaleRead); // It would complete a triad whose pivot is of the past.
         }
-        let earliest = self.rules.keeps(BumperRule::BeforeTheEarliest);
+        let earliest = self.rules.keeps(BumperSwitch::BeforeTheEarliest);
         let of_both = |missed: Timestamp| if earliest { missed.min(at) } else { missed.max(at) };
         standing.missed = Some(standing.missed.map_or(at, of_both));
         Ok(())
@@ -134,10 +135,10 @@ impl Keeper {
         reader: Reader,
         standing: &mut ValidationResult,
     ) {
-        if !self.rules.time_warps() || !self.rules.keeps(BumperRule::TriadRule) {
+        if !self.rules.time_warps() || !self.rules.keeps(BumperSwitch::TriadRule) {
             return;
         }
-        let read = if self.rules.keeps(BumperRule::DistinctReaders) {
+        let read = if self.rules.keeps(BumperSwitch::DistinctReaders) {
             self.stamps.latest_of_others(space, key, reader)
         } else {
             let pair = self.stamps.stamp(space, key);
@@ -152,7 +153,7 @@ impl Keeper {
         } else {
             // An update may come whose snapshot is below the watermark, if its coordinator was
             // silent for longer than the lease: who read or deleted there may be forgotten.
-            let low = if self.rules.keeps(BumperRule::FloorsAtWatermark) {
+            let low = if self.rules.keeps(BumperSwitch::FloorsAtWatermark) {
                 self.low
             } else {
                 Timestamp::ZERO
@@ -179,13 +180,13 @@ impl Keeper {
     }
 
     pub(super) fn note_read_by(&mut self, (space, key): Key<'_>, place: BumperPlace) {
-        if self.keeps_stamps() && self.rules.keeps(BumperRule::UpdatesStamp) {
+        if self.keeps_stamps() && self.rules.keeps(BumperSwitch::UpdatesStamp) {
             self.stamps.note(space, key, self.of_update(place), None);
         }
     }
 
     pub(super) fn note_scanned_by(&mut self, range: &KeyRange, place: BumperPlace) {
-        if self.keeps_stamps() && self.rules.keeps(BumperRule::UpdatesStamp) {
+        if self.keeps_stamps() && self.rules.keeps(BumperSwitch::UpdatesStamp) {
             self.stamps.note_range(range, self.of_update(place), NOBODY);
         }
     }

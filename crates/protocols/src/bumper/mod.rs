@@ -36,7 +36,7 @@
 //!
 //! # Deviations
 //! The paper's algorithm is not serializable; see `docs/inside/protocols/bumper.md` for histories.
-//! Three corrections are needed, each a [`BumperRule`]:
+//! Three corrections are needed, each a [`BumperSwitch`]:
 //! * *Distinct readers.* A key has one pair (stamp, reader) in the paper, and the pair of a
 //!   transaction that reads a key overwrites who read it before.
 //! * *Snapshots.* A stamp is the repository's last commit in the paper, taken before the reader's
@@ -68,7 +68,7 @@ mod rules;
 pub use keeper::Keeper;
 pub use place::{BumperPlace, TimeWarpVote};
 use rules::Delaying;
-pub use rules::{BumperRule, Rules};
+pub use rules::{BumperSwitch, Rules};
 
 /// The protocol.
 pub type Bumper = TwoPhase<TimeWarp>;
@@ -124,8 +124,8 @@ impl Variant for TimeWarp {
     fn delayed_in_the_past(rules: &Rules) -> DelayedInThePast {
         match (
             rules.delaying == Delaying::TimeWarped,
-            rules.keeps(BumperRule::AloneInThePast),
-            rules.keeps(BumperRule::BelowProposals),
+            rules.keeps(BumperSwitch::AloneInThePast),
+            rules.keeps(BumperSwitch::BelowProposals),
         ) {
             (false, ..) => DelayedInThePast::Never,
             (true, true, true) => DelayedInThePast::Safely,

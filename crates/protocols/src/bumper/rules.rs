@@ -5,8 +5,8 @@ use crate::two_phase;
 
 breakable! {
     /// What Bumper keeps to beside its family's rules. Each protects it alone, except for
-    /// [`BumperRule::FloorsAtWatermark`].
-    enum BumperRule {
+    /// [`BumperSwitch::FloorsAtWatermark`].
+    enum BumperSwitch {
         /// The first condition of that.
         AloneInThePast = "alone_in_the_past",
         /// The second one: it lies below what it proposed where it has them.
@@ -37,8 +37,11 @@ breakable! {
 }
 
 /// The corrections of this implementation, which the paper does not have.
-const CORRECTIONS: [BumperRule; 3] =
-    [BumperRule::DistinctReaders, BumperRule::StampsReachTheSnapshot, BumperRule::UpdatesStamp];
+const CORRECTIONS: [BumperSwitch; 3] = [
+    BumperSwitch::DistinctReaders,
+    BumperSwitch::StampsReachTheSnapshot,
+    BumperSwitch::UpdatesStamp,
+];
 
 /// Which updates may be time-warped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +77,7 @@ pub struct Rules {
     pub family: two_phase::Rules,
     pub(super) time_warping: TimeWarping,
     pub(super) delaying: Delaying,
-    broken: Broken<BumperRule>,
+    broken: Broken<BumperSwitch>,
 }
 
 impl Rules {
@@ -124,20 +127,20 @@ impl Rules {
 
     /// Whether a rule holds.
     #[inline]
-    pub(super) fn keeps(&self, rule: BumperRule) -> bool {
+    pub(super) fn keeps(&self, rule: BumperSwitch) -> bool {
         self.broken.keeps(rule)
     }
 }
 
-impl Sabotage<BumperRule> for Rules {
-    fn set(&mut self, rule: BumperRule, holds: bool) {
+impl Sabotage<BumperSwitch> for Rules {
+    fn set(&mut self, rule: BumperSwitch, holds: bool) {
         self.broken.set(rule, holds);
     }
 }
 
 #[cfg(feature = "sabotage")]
-impl Sabotage<two_phase::FamilyRule> for Rules {
-    fn set(&mut self, rule: two_phase::FamilyRule, holds: bool) {
+impl Sabotage<two_phase::FamilySwitch> for Rules {
+    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
         self.family.set(rule, holds);
     }
 }

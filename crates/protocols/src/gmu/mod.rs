@@ -37,7 +37,7 @@
 //!
 //! # Deviations
 //! The algorithm as printed does not give what it promises; `docs/inside/protocols/gmu.md` has the
-//! reasons, each a [`GmuRule`]: reads on one's own node wait too; visibility goes by whole
+//! reasons, each a [`GmuSwitch`]: reads on one's own node wait too; visibility goes by whole
 //! vectors; maxima are pointwise; only who has answered is marked as read; validation asks whether
 //! the newest version was read or is visible at the reader's vector (as is a deletion that the
 //! replica which was read had collected); numbers are never two transactions'. And a coordinator
@@ -56,7 +56,7 @@ mod time;
 
 pub use place::{CommitVector, VectorVote};
 pub use reads::Reads;
-pub use rules::{GmuRule, Rules};
+pub use rules::{GmuSwitch, Rules};
 pub use time::VectorTime;
 
 /// The protocol.
@@ -89,6 +89,6 @@ impl Variant for Vectors {
     }
 
     fn fits(rules: &Rules, known: &Reads, at: &Reads) -> bool {
-        !rules.keeps(GmuRule::FitsSideBySide) || known.fits(at)
+        !rules.keeps(GmuSwitch::FitsSideBySide) || known.fits(at)
     }
 }

@@ -5,7 +5,7 @@ use crate::two_phase;
 
 breakable! {
     /// What GMU keeps to beside its family's rules. Each protects it alone.
-    enum GmuRule {
+    enum GmuSwitch {
         /// A read waits until the repository has applied everything that its reader depends on.
         ReadsWait = "reads_wait",
         /// So does a read on the coordinator's own node; as printed, only remote ones do.
@@ -34,12 +34,12 @@ breakable! {
 }
 
 /// What the paper prints differently: corrections of this implementation are left out.
-const PRINTED: [GmuRule; 5] = [
-    GmuRule::LocalReadsWait,
-    GmuRule::FilterByVectors,
-    GmuRule::Pointwise,
-    GmuRule::ExactValidation,
-    GmuRule::UniqueNumbers,
+const PRINTED: [GmuSwitch; 5] = [
+    GmuSwitch::LocalReadsWait,
+    GmuSwitch::FilterByVectors,
+    GmuSwitch::Pointwise,
+    GmuSwitch::ExactValidation,
+    GmuSwitch::UniqueNumbers,
 ];
 
 /// What a user chooses. The default is the protocol as it should be; what the paper prints is
@@ -48,7 +48,7 @@ const PRINTED: [GmuRule; 5] = [
 pub struct Rules {
     /// The family's choices.
     pub family: two_phase::Rules,
-    broken: Broken<GmuRule>,
+    broken: Broken<GmuSwitch>,
 }
 
 impl Rules {
@@ -65,20 +65,20 @@ impl Rules {
 
     /// Whether a rule holds.
     #[inline]
-    pub(super) fn keeps(&self, rule: GmuRule) -> bool {
+    pub(super) fn keeps(&self, rule: GmuSwitch) -> bool {
         self.broken.keeps(rule)
     }
 }
 
-impl Sabotage<GmuRule> for Rules {
-    fn set(&mut self, rule: GmuRule, holds: bool) {
+impl Sabotage<GmuSwitch> for Rules {
+    fn set(&mut self, rule: GmuSwitch, holds: bool) {
         self.broken.set(rule, holds);
     }
 }
 
 #[cfg(feature = "sabotage")]
-impl Sabotage<two_phase::FamilyRule> for Rules {
-    fn set(&mut self, rule: two_phase::FamilyRule, holds: bool) {
+impl Sabotage<two_phase::FamilySwitch> for Rules {
+    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
         self.family.set(rule, holds);
     }
 }

@@ -14,7 +14,7 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::reads::{judge_vector, reach_of};
-use super::{CommitVector, GmuRule, Reads, Rules, VectorVote, Vectors};
+use super::{CommitVector, GmuSwitch, Reads, Rules, VectorVote, Vectors};
 use crate::two_phase::{self, Key, NotServed, Reading, Time, TwoPhase, ValidationResult};
 
 type Context<'a> = muesli_core::Context<'a, TwoPhase<Vectors>>;
@@ -56,7 +56,11 @@ impl VectorTime {
     }
 
     fn most_recent(&self) -> &VectorClock {
-        if self.rules.keeps(GmuRule::Pointwise) { self.log.most_recent() } else { self.log.last() }
+        if self.rules.keeps(GmuSwitch::Pointwise) {
+            self.log.most_recent()
+        } else {
+            self.log.last()
+        }
     }
 
     fn turn(&self, txn: TxnId, vector: &VectorClock) -> QueuePosition {
@@ -67,10 +71,10 @@ impl VectorTime {
     fn ballot(&mut self, clock: &VectorClock, txn: TxnId, writes: bool) -> VectorVote {
         let known = clock.get(self.me).counter;
         self.last_prepared = self.last_prepared.max(known).saturating_add(1);
-        let unique = self.rules.keeps(GmuRule::UniqueNumbers);
+        let unique = self.rules.keeps(GmuSwitch::UniqueNumbers);
         let by = if unique { txn } else { TxnId::default() };
         let mut vector = clock.clone();
-        if self.rules.keeps(GmuRule::MergeVotes) {
+        if self.rules.keeps(GmuSwitch::MergeVotes) {
             vector.join(self.most_recent());
         }
         assert!(self.last_prepared > known, "{txn} is given a number that it depends on");
@@ -84,14 +88,14 @@ impl VectorTime {
     /// that wrote would wait for it for ever: it is enough that all smaller ones are applied, and
     /// that none is given any more ([`serve`](Time::serve)).
     fn is_awaited(&self, number: Number) -> bool {
-        let knows =
-            self.rules.keeps(GmuRule::UniqueNumbers) && self.rules.keeps(GmuRule::WaitsForQueued);
+        let knows = self.rules.keeps(GmuSwitch::UniqueNumbers)
+            && self.rules.keeps(GmuSwitch::WaitsForQueued);
         !knows || self.queue.first().is_some_and(|first| first.number <= number)
     }
 
     /// Whether a read at `snapshot` sees the version `at` of a key.
     fn sees(&self, space: SpaceId, key: &SmallBytes, at: Timestamp, snapshot: &Reads) -> bool {
-        if !self.rules.keeps(GmuRule::FilterByVectors) {
+        if !self.rules.keeps(GmuSwitch::FilterByVectors) {
             return at.counter() <= snapshot.clock.get(self.me).counter;
         }
         let writer = self.log.writer_of(space, key, at.counter());
@@ -136,13 +140,13 @@ impl Time<Vectors> for VectorTime {
         let mut snapshot = reading.snapshot.clone();
         if reading.first {
             snapshot.clock.join(&self.low);
-        } else if self.rules.family.keeps(two_phase::FamilyRule::RefusesOldReads)
+        } else if self.rules.family.keeps(two_phase::FamilySwitch::RefusesOldReads)
             && !self.low.is_within(&snapshot.clock)
         {
             return Err(NotServed::TooOld);
         }
-        let waits = self.rules.keeps(GmuRule::ReadsWait)
-            && (self.rules.keeps(GmuRule::LocalReadsWait) || !reading.here);
+        let waits = self.rules.keeps(GmuSwitch::ReadsWait)
+            && (self.rules.keeps(GmuSwitch::LocalReadsWait) || !reading.here);
         let needs = snapshot.clock.get(self.me);
         if waits && self.most_recent().get(self.me) < needs {
             if self.is_awaited(needs) {
@@ -151,7 +155,7 @@ impl Time<Vectors> for VectorTime {
             self.last_prepared = self.last_prepared.max(needs.counter);
         }
         if !snapshot.answered.contains(&self.me) {
-            let visible = if self.rules.keeps(GmuRule::Pointwise) {
+            let visible = if self.rules.keeps(GmuSwitch::Pointwise) {
                 self.log.visible_to(&snapshot.clock, &snapshot.answered)
             } else {
                 self.log.last_visible_to(&snapshot.clock, &snapshot.answered)
@@ -218,9 +222,9 @@ impl Time<Vectors> for VectorTime {
         read: Timestamp,
         snapshot: &Reads,
     ) -> bool {
-        if self.rules.keeps(GmuRule::ExactValidation) {
+        if self.rules.keeps(GmuSwitch::ExactValidation) {
             newest == read
-                || self.rules.family.keeps(two_phase::FamilyRule::JudgedBySnapshot)
+                || self.rules.family.keeps(two_phase::FamilySwitch::JudgedBySnapshot)
                     && self.sees(space, key, newest, snapshot)
         } else {
             newest.counter() <= snapshot.clock.get(self.me).counter
@@ -236,7 +240,7 @@ impl Time<Vectors> for VectorTime {
     ) -> bool {
         let unseen = newest != Timestamp::ZERO && seen() != Some(newest);
         unseen
-            && !(self.rules.family.keeps(two_phase::FamilyRule::JudgedBySnapshot)
+            && !(self.rules.family.keeps(two_phase::FamilySwitch::JudgedBySnapshot)
                 && self.sees(space, key, newest, snapshot))
     }
 
@@ -268,7 +272,7 @@ impl Time<Vectors> for VectorTime {
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
-        let next = if self.rules.family.keeps(two_phase::FamilyRule::OrderedQueue) {
+        let next = if self.rules.family.keeps(two_phase::FamilySwitch::OrderedQueue) {
             self.queue.pop_ready()
         } else {
             self.queue.pop_any_ready()

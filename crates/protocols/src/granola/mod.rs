@@ -47,7 +47,7 @@ mod rules;
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use rules::{GranolaRule, LockingExit, Ordering, Rules, SharedData};
+pub use rules::{GranolaSwitch, LockingExit, Ordering, Rules, SharedData};
 
 /// The protocol.
 #[derive(Clone, Copy, Debug)]

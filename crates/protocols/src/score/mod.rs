@@ -48,7 +48,7 @@ use muesli_core::Isolation;
 use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
-pub use two_phase::{FamilyRule, Rules};
+pub use two_phase::{FamilySwitch, Rules};
 
 /// The protocol.
 pub type Score = TwoPhase<Snapshots>;

@@ -52,7 +52,7 @@ mod wire;
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use policy::{Breakable, FamilyRule, LockWaits, Rules, Sabotage};
+pub use policy::{Breakable, FamilySwitch, LockWaits, Rules, Sabotage};
 pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
 pub(crate) use variant::keeps_nothing;

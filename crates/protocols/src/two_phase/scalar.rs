@@ -12,7 +12,7 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::message::Record;
-use super::policy::FamilyRule;
+use super::policy::FamilySwitch;
 use super::policy::order::ApplyOrder;
 use super::time::{NotServed, Reading, Time};
 use super::{Context, Key, Rules, ValidationResult, Variant};
@@ -99,14 +99,14 @@ impl ScalarTime {
         if !V::Reading::SNAPSHOTS {
             return Ok(at);
         }
-        if at < self.low && self.rules.keeps(FamilyRule::RefusesOldReads) {
+        if at < self.low && self.rules.keeps(FamilySwitch::RefusesOldReads) {
             return Err(NotServed::TooOld);
         }
-        if self.rules.keeps(FamilyRule::ReadsRaise) {
+        if self.rules.keeps(FamilySwitch::ReadsRaise) {
             self.clock.serve(at);
             if at > self.clock.committed() {
                 self.clock.hear(at);
-                if self.queue.is_empty() || !self.rules.keeps(FamilyRule::CatchUpWhenIdle) {
+                if self.queue.is_empty() || !self.rules.keeps(FamilySwitch::CatchUpWhenIdle) {
                     self.clock.catch_up();
                 }
             }
@@ -133,8 +133,8 @@ impl ScalarTime {
     fn assert_missed_above_snapshot<V: Scalar>(&self, standing: &ValidationResult) {
         let rules = &self.rules;
         if V::Installing::MAY_TIME_WARP
-            && rules.keeps(FamilyRule::JudgedBySnapshot)
-            && rules.keeps(FamilyRule::SeenIsNotMissed)
+            && rules.keeps(FamilySwitch::JudgedBySnapshot)
+            && rules.keeps(FamilySwitch::SeenIsNotMissed)
         {
             let above = standing.missed.is_none_or(|at| at > standing.snapshot);
             assert!(above, "an update at {} missed {:?}", standing.snapshot, standing.missed);
@@ -195,12 +195,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
         (held, yes): (&Timestamp, &V::Yes),
         snapshot: &Timestamp,
     ) -> bool {
-        let inside = if self.rules.keeps(FamilyRule::WaitsByProposal) {
+        let inside = if self.rules.keeps(FamilySwitch::WaitsByProposal) {
             <V as Scalar>::blocks(keeper, *held, *yes, *snapshot)
         } else {
             self.clock.committed() < *snapshot
         };
-        V::Reading::SNAPSHOTS && self.rules.keeps(FamilyRule::ReadsWait) && inside
+        V::Reading::SNAPSHOTS && self.rules.keeps(FamilySwitch::ReadsWait) && inside
     }
 
     #[inline(always)]
@@ -250,7 +250,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         read: Timestamp,
         snapshot: &Timestamp,
     ) -> bool {
-        newest == read || self.rules.keeps(FamilyRule::JudgedBySnapshot) && newest <= *snapshot
+        newest == read || self.rules.keeps(FamilySwitch::JudgedBySnapshot) && newest <= *snapshot
     }
 
     #[inline]
@@ -266,7 +266,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     fn yes(&mut self, _: TxnId, _writes: bool, standing: ValidationResult<Timestamp>) -> V::Yes {
         // Reads raised the clock when they were served; a blind write was never here before.
-        if self.rules.keeps(FamilyRule::ReadsRaise) {
+        if self.rules.keeps(FamilySwitch::ReadsRaise) {
             self.clock.promise(standing.snapshot);
         }
         self.assert_missed_above_snapshot::<V>(&standing);
@@ -301,7 +301,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
-        let next = if V::Order::QUEUES && self.rules.keeps(FamilyRule::OrderedQueue) {
+        let next = if V::Order::QUEUES && self.rules.keeps(FamilySwitch::OrderedQueue) {
             self.queue.pop_ready()
         } else {
             self.queue.pop_any_ready()
@@ -320,7 +320,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     #[inline]
     fn rest(&mut self) {
-        if self.queue.is_empty() || !self.rules.keeps(FamilyRule::CatchUpWhenIdle) {
+        if self.queue.is_empty() || !self.rules.keeps(FamilySwitch::CatchUpWhenIdle) {
             self.clock.catch_up();
         }
     }
@@ -341,7 +341,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         // Somebody queued may have been decided, and have left its stamp on what is written.
         let at = match room.filter(|at| *at > standing.floor) {
             Some(at) => at,
-            None if self.rules.keeps(FamilyRule::WaitsByProposal) => self.clock.step_past(),
+            None if self.rules.keeps(FamilySwitch::WaitsByProposal) => self.clock.step_past(),
             None => return None,
         };
         Some(<V as Scalar>::yes(at, standing))

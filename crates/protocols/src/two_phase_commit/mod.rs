@@ -63,8 +63,8 @@ pub struct Rules {
 }
 
 #[cfg(feature = "sabotage")]
-impl two_phase::Sabotage<two_phase::FamilyRule> for Rules {
-    fn set(&mut self, rule: two_phase::FamilyRule, holds: bool) {
+impl two_phase::Sabotage<two_phase::FamilySwitch> for Rules {
+    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
         self.family.set(rule, holds);
     }
 }

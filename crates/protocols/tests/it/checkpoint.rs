@@ -470,7 +470,7 @@ fn changed_pieces<V: Tested>(script: &[Happening], changes: &[(usize, usize, u8)
 
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
-    let rules = Rules::broken(two_phase::FamilyRule::CheckpointPrepared);
+    let rules = Rules::broken(two_phase::FamilySwitch::CheckpointPrepared);
     prepared_transactions_are_missed::<Snapshots>(rules);
     let rules = muesli_protocols::gmu::Rules::default().with_family(rules);
     prepared_transactions_are_missed::<Vectors>(rules);

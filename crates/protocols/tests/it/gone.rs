@@ -1,7 +1,7 @@
 //! Clients that are killed: what repositories keep of them has an end, and not too early.
 
 use muesli_core::{Abort, Decision, Nanos, Rejection, Settings, TxnId};
-use muesli_protocols::score::{FamilyRule, Rules, Score};
+use muesli_protocols::score::{FamilySwitch, Rules, Score};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_protocols::two_phase::message::{Message, Mostly, RepositoryVote, Vote};
 
@@ -53,7 +53,7 @@ fn a_commit_is_known_until_nobody_is_in_doubt_and_then_nothing_is() {
 /// The mistake: what was committed goes without a question to the others.
 #[test]
 fn without_a_question_the_copies_part() {
-    let mut pair = killed(&Rules::broken(FamilyRule::KeepsCommitsOfSilent));
+    let mut pair = killed(&Rules::broken(FamilySwitch::KeepsCommitsOfSilent));
     pair.wait(long(10));
     assert_eq!(kept(&pair)[0], (0, 0));
     pair.cut = false;
@@ -120,7 +120,7 @@ fn a_floor_outlives_what_is_restored() {
 /// The mistake: what is not known is taken for new.
 #[test]
 fn without_a_floor_it_is_prepared_once_more() {
-    let (_, prepared) = comes_late(&Rules::broken(FamilyRule::RefusesForgotten));
+    let (_, prepared) = comes_late(&Rules::broken(FamilySwitch::RefusesForgotten));
     assert_eq!(prepared, 1);
 }
 

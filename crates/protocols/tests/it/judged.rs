@@ -474,7 +474,7 @@ fn a_number_that_nobody_was_given_keeps_no_reader_waiting() {
         is_answered(&mut server, txn(OTHER, 7))
     };
     assert!(answered(gmu::Rules::default()));
-    assert!(!answered(gmu::Rules::broken(gmu::GmuRule::WaitsForQueued)));
+    assert!(!answered(gmu::Rules::broken(gmu::GmuSwitch::WaitsForQueued)));
 }
 
 #[test]

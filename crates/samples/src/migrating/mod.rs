@@ -32,7 +32,7 @@ mod message;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::judgement::ensure;
-use muesli_core::parts::locator::{Held, Hints, Holdings, Locator, Owners};
+use muesli_core::parts::locator::{Hints, Holding, Holdings, Locator, Owners};
 use muesli_core::{
     Abort, Address, Catalog, Context, Decision, Isolation, LoggedRole, Nanos, NodeId, Participant,
     Protocol, Rejection, RepositoryId, Role, ServiceId, ServiceKind, Settings, SmallBytes, SpaceId,
@@ -298,7 +298,7 @@ impl Owner {
                     false => self.objects.remove(&key),
                 };
                 let object = object.unwrap_or_default();
-                self.holdings.note(key.clone(), Held { epoch, holds: false, at: self.latest });
+                self.holdings.note(key.clone(), Holding { epoch, holds: false, at: self.latest });
                 let owners = Owners { epoch, holders: [to].into_iter().collect() };
                 self.hints.learn(key.clone(), owners);
                 let before = self.leaving.insert(key, Leaving { to, epoch, object });
@@ -307,7 +307,7 @@ impl Owner {
             Record::Came { key, epoch, object, latest } => {
                 self.latest = self.latest.max(latest);
                 assert!(object.version <= self.latest, "no version is later than its owner's last");
-                self.holdings.note(key.clone(), Held { epoch, holds: true, at: self.latest });
+                self.holdings.note(key.clone(), Holding { epoch, holds: true, at: self.latest });
                 // It came back, so whoever had it meanwhile had received it.
                 self.leaving.remove(&key);
                 self.objects.insert(key, object);

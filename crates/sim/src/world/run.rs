@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use muesli_check::{BuildError, History};
-use muesli_core::recorder::{Operation, PartRan, Sampling};
+use muesli_core::recorder::{PartRan, RecordedOperation, Sampling};
 use muesli_core::{
     AnyMachine, Catalog, Machine, Modes, Node, NodeId, Note, Post, Protocol, Rejection,
     RepositoryId, Timestamp, TxnId,
@@ -106,7 +106,7 @@ impl Remains for HostHistory {
         self.journal.applied_at(txn)
     }
 
-    fn executed(&self, txn: TxnId) -> Vec<Vec<Operation>> {
+    fn executed(&self, txn: TxnId) -> Vec<Vec<RecordedOperation>> {
         self.journal.executed(txn).collect()
     }
 

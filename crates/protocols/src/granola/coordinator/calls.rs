@@ -3,7 +3,7 @@
 use crate::granola::rules::SharedData;
 use muesli_core::parts::locator::Locator;
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, Refuses};
-use muesli_core::recorder::{Operations, Status, TxnRecord};
+use muesli_core::recorder::{RecordedOperations, Status, TxnRecord};
 use muesli_core::{
     Abort, Answer, Catalog, Failure, Here, Nanos, NodeId, OpId, RepositoryId, Settings, SmallBytes,
     Step, Timestamp, TxnOptions,
@@ -229,7 +229,7 @@ impl Coordinator {
         let now = cx.now();
         if let Some(recorder) = &mut cx.effects.recorder {
             let record = invocation.record(request, Some(now), status, at);
-            recorder.transaction(&record, &Operations::default());
+            recorder.transaction(&record, &RecordedOperations::default());
         }
         cx.complete(invocation.op, result);
     }

@@ -15,7 +15,7 @@
 //! and another repository may show it what is older. Departure: caches are not nodes that serve
 //! others, but live in the processes that read.
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::wire::WireError;
@@ -74,7 +74,7 @@ impl Coordinator {
         copy.used = now;
         let (mut end, noted) = copy.participant.read_as_copy(request, cx)?;
         if let ReplyOutcome::Done { at, .. } = &mut end
-            && !self.rules.keeps(GranolaRule::CopiesTell)
+            && !self.rules.keeps(GranolaSwitch::CopiesTell)
         {
             *at = request.floor;
         }

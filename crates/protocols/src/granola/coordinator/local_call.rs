@@ -6,7 +6,7 @@
 //! by messages within the node like all others.
 
 use muesli_core::procedure::Invoked;
-use muesli_core::recorder::{Operations, Status, TxnRecord};
+use muesli_core::recorder::{RecordedOperations, Status, TxnRecord};
 use muesli_core::{Answer, Failure, Here, Role, Step, TxnOptions};
 
 use super::calls::given;
@@ -49,7 +49,7 @@ impl Coordinator {
             let (id, session, read_only) = (request.txn, options.session, request.read_only);
             let (begin, end) = (now, Some(now));
             let record = TxnRecord { id, session, begin, end, status, read_only, at };
-            recorder.transaction(&record, &Operations::default());
+            recorder.transaction(&record, &RecordedOperations::default());
         }
         Some(self.answer_here(answer, role, cx))
     }

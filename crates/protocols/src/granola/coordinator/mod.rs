@@ -19,7 +19,7 @@ use muesli_core::limits::check_size;
 use muesli_core::parts::locator::OwnerDirectory;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::window::Window;
-use muesli_core::recorder::{Operations, Status, TxnRecord};
+use muesli_core::recorder::{RecordedOperations, Status, TxnRecord};
 use muesli_core::{
     Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Put, Recorder,
     RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, timers,
@@ -470,7 +470,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         let sent = self.pending.iter().filter_map(|(_, pending)| pending.record_running());
         let waiting = self.again.values().filter_map(Again::record_running);
         for record in sent.chain(waiting) {
-            recorder.transaction(&record, &Operations::default());
+            recorder.transaction(&record, &RecordedOperations::default());
         }
     }
 

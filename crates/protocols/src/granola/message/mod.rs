@@ -35,7 +35,7 @@ use smallvec::SmallVec;
 use crate::doubts::ClientsUntil;
 
 pub use copies::{Followed, News};
-pub use muesli_core::parts::locator::{Held, Owners, Repositories};
+pub use muesli_core::parts::locator::{Holding, Owners, Repositories};
 pub use muesli_core::parts::migration::{Fetched, Load, Move, Write};
 pub use outcome::{FoundVersion, Noted, PartAnswer, Refusal, ReplyOutcome};
 pub use record::Record;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::recorder::Operations;
+use muesli_core::recorder::RecordedOperations;
 use muesli_core::{Abort, Failure, SmallBytes, SpaceId, Stop, Timestamp};
 
 use super::Fetched;
@@ -84,7 +84,7 @@ pub enum PartAnswer {
 /// What procedures did, by the numbers of their parts, as the client is told of it: histories are
 /// judged by that. Only drivers that record histories have it, and they do not turn it into bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Noted(pub Option<Arc<Vec<(u16, Operations)>>>);
+pub struct Noted(pub Option<Arc<Vec<(u16, RecordedOperations)>>>);
 
 /// A version of a key as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use muesli_core::{
 };
 
 use super::{
-    Agreement, Fetched, Few, Followed, FoundVersion, Held, Install, Load, Message, Move, News,
+    Agreement, Fetched, Few, Followed, FoundVersion, Holding, Install, Load, Message, Move, News,
     Noted, Owners, Part, PartAnswer, PartData, Record, Refusal, ReplyOutcome, Repositories,
     Request, SeenRange, Shown, Task, TimestampVote, VoteOrder, Write,
 };
@@ -171,7 +171,7 @@ wire_enum!(News, "news" {
     1 => News::Changes {
         upto: Timestamp,
         changes: Vec<(Timestamp, Vec<Write>)>,
-        held: Vec<(u16, Held)>
+        held: Vec<(u16, Holding)>
     },
     2 => News::Unknown,
 });

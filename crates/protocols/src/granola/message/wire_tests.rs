@@ -4,7 +4,7 @@ use muesli_core::{NodeId, SpaceOptions};
 use proptest::prelude::*;
 
 use super::*;
-use super::{Fetched, Held, Load, Move, Owners};
+use super::{Fetched, Holding, Load, Move, Owners};
 
 fn txn() -> TxnId {
     TxnId { node: NodeId(3), incarnation: 2, sequence: 77 }
@@ -131,7 +131,7 @@ fn messages() -> Vec<Message> {
     all.push(Message::Follow { has });
     let changes = vec![(Timestamp(6), vec![(SpaceId(0), "k".into(), None)])];
     let bytes = SmallBytes::from("piece");
-    let held = vec![(1, Held { epoch: 2, holds: true, at: Timestamp(4) })];
+    let held = vec![(1, Holding { epoch: 2, holds: true, at: Timestamp(4) })];
     for news in [
         News::Piece { number: 3, bytes },
         News::Changes { upto: Timestamp(8), changes: changes.clone(), held },

@@ -25,7 +25,7 @@ impl Participant {
         self.feeds.assert_invariants();
         self.moves.assert_invariants();
         self.assert_queue();
-        self.assert_claims();
+        self.assert_footprints();
         self.assert_deferred();
         self.assert_waits();
     }
@@ -50,7 +50,7 @@ impl Participant {
     }
 
     /// Whoever has claims is under way, and prepared or in locking mode.
-    fn assert_claims(&self) {
+    fn assert_footprints(&self) {
         let claimed: BTreeSet<TxnId> = self.claims.owners().collect();
         for txn in &claimed {
             let active = self.active.get(txn).expect("whoever has claims is under way");

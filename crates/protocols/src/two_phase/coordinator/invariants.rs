@@ -8,7 +8,7 @@ use muesli_core::parts::watermark::Bound;
 use super::commit::{Committing, Phase};
 use super::{Coordinator, Slot};
 use crate::two_phase::Variant;
-use crate::two_phase::policy::FamilyRule;
+use crate::two_phase::policy::FamilySwitch;
 
 impl<V: Variant> Coordinator<V> {
     /// Checks the invariants of the coordinator and of its parts.
@@ -99,7 +99,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// What was told to others holds.
     fn assert_bound(&self) {
-        if !V::rules(&self.rules).keeps(FamilyRule::ReadersHoldLow) {
+        if !V::rules(&self.rules).keeps(FamilySwitch::ReadersHoldLow) {
             return;
         }
         let counts = |slot: &&Slot<V>| slot.begun >= self.aged;

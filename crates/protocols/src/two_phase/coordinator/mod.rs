@@ -21,7 +21,7 @@ use muesli_core::{
 };
 
 use crate::two_phase::message::{Message, RepositoryVote};
-use crate::two_phase::policy::FamilyRule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, TwoPhase, Variant};
 use crate::unknown_outcomes::UnknownOutcomes;
@@ -463,7 +463,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn adopt(&mut self, past: &SmallBytes) {
         if V::Reading::NODES_REMEMBER
-            && V::rules(&self.rules).keeps(FamilyRule::SessionsBringPasts)
+            && V::rules(&self.rules).keeps(FamilySwitch::SessionsBringPasts)
             && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
         {
             self.seen.join(&seen);

@@ -17,7 +17,7 @@ use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings, Tx
 use super::slot::Slot;
 use super::{Coordinator, CoordinatorTimer};
 use crate::two_phase::message::Message;
-use crate::two_phase::policy::FamilyRule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::{Context, TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
@@ -51,7 +51,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> V::Snapshot {
         let since = cx.now() - cx.settings.snapshot_age_max;
-        let all = V::rules(&self.rules).keeps(FamilyRule::ReadersHoldLow);
+        let all = V::rules(&self.rules).keeps(FamilySwitch::ReadersHoldLow);
         let aged = self.running().filter(|it| (self.aged..since).contains(&it.begun)).count();
         cx.effects.maintenance.snapshots_aged += aged as u64;
         self.aged = self.aged.max(since);

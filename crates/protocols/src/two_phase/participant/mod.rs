@@ -23,7 +23,7 @@ use muesli_core::{
 use crate::acknowledgements::Acknowledgements;
 use crate::doubts::Asking;
 use crate::two_phase::message::{Message, Record, Vote};
-use crate::two_phase::policy::FamilyRule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::table::Table;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Rules, TwoPhase, Variant};
@@ -229,7 +229,7 @@ impl<V: Variant> Participant<V> {
         if self.judge_end(txn, &decision, cx.catalog.repositories()).is_err() {
             return;
         }
-        if self.rules.keeps(FamilyRule::LogsDecisions) {
+        if self.rules.keeps(FamilySwitch::LogsDecisions) {
             cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
         }
         self.settle(owner, decision, cx);

@@ -14,7 +14,7 @@ use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 use super::Participant;
 use super::waits::{Check, Conflict, WaitState};
 use crate::two_phase::message::{Few, Message, Prepare, Record, RepositoryVote, Vote};
-use crate::two_phase::policy::{FamilyRule, LockWaits, validation::Validation};
+use crate::two_phase::policy::{FamilySwitch, LockWaits, validation::Validation};
 use crate::two_phase::table::{LockedWrite, Prepared};
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Snapshot, ValidationResult, Variant, shown_votes};
@@ -63,7 +63,7 @@ impl<V: Variant> Participant<V> {
         assert!(!self.table.is_settled(txn), "{txn} is settled, and is to be prepared");
         let reached = self.time.reached(&prepare.snapshot);
         if is_client
-            && self.rules.keeps(FamilyRule::RefusesForgotten)
+            && self.rules.keeps(FamilySwitch::RefusesForgotten)
             && self.table.may_be_forgotten(txn, reached)
         {
             // Not for ever: nothing is known of it, and nothing need be.
@@ -241,25 +241,25 @@ impl<V: Variant> Participant<V> {
         let newest = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
         let is_current = self.time.is_current((space, key), newest, version, &standing.snapshot);
         let Some((handle, _, lock)) = found else {
-            let stale = rules.keeps(FamilyRule::Validate) && !is_current;
+            let stale = rules.keeps(FamilySwitch::Validate) && !is_current;
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
         };
         let closed = self.is_closed(lock);
-        let seen = if rules.keeps(FamilyRule::JudgedBySnapshot) {
+        let seen = if rules.keeps(FamilySwitch::JudgedBySnapshot) {
             standing.snapshot.at()
         } else {
             version
         };
-        if rules.keeps(FamilyRule::LockReads) && closed && tolerant {
+        if rules.keeps(FamilySwitch::LockReads) && closed && tolerant {
             self.check_missed((space, handle, key), (lock, seen), standing, &is_written)?;
         }
-        if rules.keeps(FamilyRule::Validate) && !is_current {
+        if rules.keeps(FamilySwitch::Validate) && !is_current {
             if !tolerant || is_written() {
                 return Err(Abort::StaleRead.into());
             }
             return self.note_missed((space, key), seen, standing);
         }
-        if rules.keeps(FamilyRule::LockReads) && closed && !tolerant {
+        if rules.keeps(FamilySwitch::LockReads) && closed && !tolerant {
             return Err(self.writer_at((space, handle)));
         }
         Ok(())
@@ -303,7 +303,7 @@ impl<V: Variant> Participant<V> {
         seen: impl Fn(SpaceId, &SmallBytes) -> Option<Timestamp>,
         cx: &mut Context<'_, V>,
     ) -> Result<(), Conflict> {
-        if !self.rules.keeps(FamilyRule::ValidateScans) {
+        if !self.rules.keeps(FamilySwitch::ValidateScans) {
             return Ok(());
         }
         let tolerant = self.tolerates(standing);
@@ -368,7 +368,7 @@ impl<V: Variant> Participant<V> {
             }
             None => self.lock_what_it_read(&prepare, cx),
         };
-        if self.rules.keeps(FamilyRule::ValidateScans) {
+        if self.rules.keeps(FamilySwitch::ValidateScans) {
             for range in &prepare.scans {
                 self.ranges.lock(owner, range.clone());
             }
@@ -397,7 +397,7 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         cx: &Context<'_, V>,
     ) -> Few<(SpaceId, Handle)> {
-        if !self.rules.keeps(FamilyRule::LockReads) {
+        if !self.rules.keeps(FamilySwitch::LockReads) {
             return Few::new();
         }
         // Most write few keys, and those that they read: comparing is less than a look-up.

@@ -10,7 +10,7 @@ use super::waits::reads::WaitingRead;
 use crate::two_phase::message::{
     Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest,
 };
-use crate::two_phase::policy::FamilyRule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::{NotServed, Reading, Snapshot, Time};
 use crate::two_phase::{Context, Variant};
 
@@ -48,7 +48,7 @@ impl<V: Variant> Participant<V> {
         let blocks = |owner| {
             let holder = self.table.get(owner);
             if let Some(place) = holder.decided.as_ref().filter(|_| self.orders_waits()) {
-                return self.rules.keeps(FamilyRule::ReadsWait)
+                return self.rules.keeps(FamilySwitch::ReadsWait)
                     && V::Time::version_of(place) <= snapshot.at();
             }
             self.time.blocks(&self.keeper, (&holder.prepare.snapshot, &holder.yes), snapshot)

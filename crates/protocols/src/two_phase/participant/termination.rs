@@ -11,7 +11,7 @@ use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
 
 use super::Participant;
 use crate::two_phase::message::{About, Message, Mostly, Record, Vote};
-use crate::two_phase::policy::FamilyRule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Variant, shown_votes};
 
@@ -177,7 +177,7 @@ impl<V: Variant> Participant<V> {
         assert!(participants.contains(&self.id), "{txn} ends here, and takes no part");
         cx.effects.maintenance.finished += 1;
         // The own vote was counted, and may not be stable: without it the decision could fall.
-        if self.rules.keeps(FamilyRule::FinishWaitsForLog) {
+        if self.rules.keeps(FamilySwitch::FinishWaitsForLog) {
             cx.wait_for_log();
         }
         self.on_decide(txn, decision.clone(), cx);

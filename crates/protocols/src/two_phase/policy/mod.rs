@@ -5,7 +5,7 @@
 //! which [order](order) decided transactions are applied, and where their versions are
 //! [installed](installing). They have no values, so what a protocol does not do is not in its code.
 //! What a user may choose is in the [`Rules`]. What can be broken, and by tests alone, is a
-//! [`FamilyRule`].
+//! [`FamilySwitch`].
 
 pub mod installing;
 pub mod locking;
@@ -16,4 +16,4 @@ mod rules;
 pub mod validation;
 
 pub use crate::sabotage::{Breakable, Sabotage};
-pub use rules::{FamilyRule, LockWaits, Rules};
+pub use rules::{FamilySwitch, LockWaits, Rules};

@@ -1,7 +1,7 @@
 //! The rules of the family.
 //!
-//! Two back each other up: without [`FamilyRule::OrderedQueue`] or
-//! [`FamilyRule::CatchUpWhenIdle`] nothing breaks as long as reads go by proposals.
+//! Two back each other up: without [`FamilySwitch::OrderedQueue`] or
+//! [`FamilySwitch::CatchUpWhenIdle`] nothing breaks as long as reads go by proposals.
 
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Sabotage;
@@ -9,7 +9,7 @@ use crate::sabotage::{Unbroken, breakable};
 
 breakable! {
     /// What the family's machines keep to. Each protects a protocol of the family alone.
-    enum FamilyRule {
+    enum FamilySwitch {
         /// A prepare is refused if a version read is no longer the newest.
         Validate = "validate",
         /// A read waits for a lock whose holder may come to lie inside the snapshot.
@@ -84,7 +84,7 @@ pub enum LockWaits {
 pub struct Rules {
     /// For which locks a prepare waits.
     pub lock_waits: LockWaits,
-    broken: Unbroken<FamilyRule>,
+    broken: Unbroken<FamilySwitch>,
 }
 
 impl Rules {
@@ -95,14 +95,14 @@ impl Rules {
 
     /// Whether a rule holds: it does, unless a test broke it.
     #[inline]
-    pub(crate) fn keeps(&self, rule: FamilyRule) -> bool {
+    pub(crate) fn keeps(&self, rule: FamilySwitch) -> bool {
         self.broken.keeps(rule)
     }
 }
 
 #[cfg(feature = "sabotage")]
-impl Sabotage<FamilyRule> for Rules {
-    fn set(&mut self, rule: FamilyRule, holds: bool) {
+impl Sabotage<FamilySwitch> for Rules {
+    fn set(&mut self, rule: FamilySwitch, holds: bool) {
         self.broken.set(rule, holds);
     }
 }

@@ -11,7 +11,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Gave, ProcedureId, Protocol};
 use muesli_protocols::granola::Granola;
 use muesli_protocols::granola::message as calls;
-use muesli_protocols::granola::message::{Held, Owners};
+use muesli_protocols::granola::message::{Holding, Owners};
 use muesli_protocols::two_phase::message::Answers;
 
 use super::*;
@@ -267,7 +267,7 @@ fn checkpoints_of_granola_are_as_they_were() {
     let of = |wanted: u16| (0..).map(key).filter(move |key| partition(key) == wanted);
     let keys: Vec<_> = of(0).take(3).chain(of(1).take(1)).collect();
     let more: Vec<_> = of(0).skip(3).take(2).collect();
-    let held = Held { epoch: 1, holds: true, at: Timestamp(12) };
+    let held = Holding { epoch: 1, holds: true, at: Timestamp(12) };
     let holders = [REPOSITORY].into_iter().collect();
     let moves = (vec![(1_u16, held)], vec![(1_u16, Owners { epoch: 1, holders })], vec![1_u16]);
     // Versions that begin with zero are those of collected deletions.

@@ -7,7 +7,7 @@ use muesli_protocols::granola::message::{
     Agreement, Followed, Message, News, Record, ReplyOutcome, Request, TimestampVote,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{GranolaRule, Rules};
+use muesli_protocols::granola::{GranolaSwitch, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -59,7 +59,7 @@ fn a_copy_answers_right_behind_what_it_knows_and_nobody_who_has_seen_more() {
     assert_eq!(asked(&mut copy, more.clone()), None);
     let update = Request { read_only: false, ..reader(&stage, 4, at) };
     assert_eq!(asked(&mut copy, update), None, "it only reads");
-    copy.rules.set(GranolaRule::CopiesCheck, false);
+    copy.rules.set(GranolaSwitch::CopiesCheck, false);
     let mut careless = copy_of(&copy);
     for record in stage.log.clone() {
         careless.step(|participant, cx| participant.replay(record, cx));
@@ -114,7 +114,7 @@ fn a_copy_waits_for_what_may_lie_below() {
     stage.receive(vote(2, TimestampVote::Commit(Timestamp(1))));
     let late = request(&stage);
     assert_eq!(asked(&mut copy_of(&stage), late), Some(beside));
-    let rules = Rules::broken(GranolaRule::CopiesWait);
+    let rules = Rules::broken(GranolaSwitch::CopiesWait);
     let (stage, beside) = done_beside_what_is_prepared(rules);
     let early = request(&stage);
     assert_eq!(asked(&mut copy_of(&stage), early), Some(beside), "the mistake");
@@ -208,17 +208,17 @@ fn assert_noticed(mix: Mix, faults: &'static str, rules: Rules, seeds: u64) {
 #[test]
 fn caches_look_at_what_a_session_has_seen() {
     let mix = Mix { look: 9, keys: 4, ..TIMESTAMPS };
-    assert_noticed(mix, "skew", Rules::broken(GranolaRule::CopiesCheck), 20);
+    assert_noticed(mix, "skew", Rules::broken(GranolaSwitch::CopiesCheck), 20);
 }
 
 #[test]
 fn caches_wait_for_what_may_lie_below() {
-    assert_noticed(READERS, "none", Rules::broken(GranolaRule::CopiesWait), 20);
+    assert_noticed(READERS, "none", Rules::broken(GranolaSwitch::CopiesWait), 20);
 }
 
 #[test]
 fn caches_tell_what_a_session_has_seen() {
     let mix = Mix { look: 60, independent: 9, single: 0, keys: 4, ..TIMESTAMPS };
-    let rules = Rules::broken(GranolaRule::CopiesTell);
+    let rules = Rules::broken(GranolaSwitch::CopiesTell);
     assert_noticed(mix, "link,pause", rules, 40);
 }

@@ -13,7 +13,7 @@ use muesli_protocols::granola::message::{
 use muesli_protocols::granola::message::{Fetched, Load};
 use muesli_protocols::granola::message::{Move, Owners};
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{GranolaRule, Participant, Rules};
+use muesli_protocols::granola::{GranolaSwitch, Participant, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::steps::{Stage, done_at, txn, vote};
@@ -285,7 +285,7 @@ fn after_the_move(rules: Rules) -> std::cmp::Ordering {
 #[test]
 fn at_its_destination_everything_lies_above_the_move() {
     assert!(after_the_move(Rules::default()).is_gt());
-    let rules = Rules::broken(GranolaRule::MovesRaise);
+    let rules = Rules::broken(GranolaSwitch::MovesRaise);
     assert!(after_the_move(rules).is_lt(), "below what was done at the source");
 }
 

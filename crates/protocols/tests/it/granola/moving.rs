@@ -1,7 +1,7 @@
 //! Partitions move while clients read and write them: in worlds with every kind of fault, judged by
 //! the checker; and in the same worlds without one rule each, which it notices.
 
-use muesli_protocols::granola::{GranolaRule, LockingExit, Rules};
+use muesli_protocols::granola::{GranolaSwitch, LockingExit, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -86,7 +86,7 @@ fn who_does_not_hold_a_partition_refuses() {
     assert_caught(
         "epochs_checked",
         &shape,
-        |rules| rules.set(GranolaRule::EpochsChecked, false),
+        |rules| rules.set(GranolaSwitch::EpochsChecked, false),
         20,
     );
 }
@@ -94,19 +94,19 @@ fn who_does_not_hold_a_partition_refuses() {
 #[test]
 fn a_partition_lies_above_what_was_done_on_it_before() {
     let shape = Shape { faults: "skew", ..shape(FEW_KEYS) };
-    assert_caught("moves_raise", &shape, |rules| rules.set(GranolaRule::MovesRaise, false), 100);
+    assert_caught("moves_raise", &shape, |rules| rules.set(GranolaSwitch::MovesRaise, false), 100);
 }
 
 #[test]
 fn what_is_under_way_ends_before_a_partition_moves() {
     let shape = shape(FEW_KEYS);
-    assert_caught("moves_wait", &shape, |rules| rules.set(GranolaRule::MovesWait, false), 50);
+    assert_caught("moves_wait", &shape, |rules| rules.set(GranolaSwitch::MovesWait, false), 50);
 }
 
 #[test]
 fn a_partition_moves_with_all_of_its_keys() {
     let shape = shape(FEW_KEYS);
-    assert_caught("moves_whole", &shape, |rules| rules.set(GranolaRule::MovesWhole, false), 50);
+    assert_caught("moves_whole", &shape, |rules| rules.set(GranolaSwitch::MovesWhole, false), 50);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn nothing_is_taken_up_on_what_is_about_to_move() {
     assert_caught(
         "moves_hold_still",
         &shape,
-        |rules| rules.set(GranolaRule::MovesHoldStill, false),
+        |rules| rules.set(GranolaSwitch::MovesHoldStill, false),
         50,
     );
 }
@@ -124,5 +124,5 @@ fn nothing_is_taken_up_on_what_is_about_to_move() {
 fn copies_know_what_has_moved() {
     let mix = Mix { look: 12, ..FEW_KEYS };
     let shape = Shape { caches: true, clients: 9, ..shape(mix) };
-    assert_caught("copies_know", &shape, |rules| rules.set(GranolaRule::CopiesKnow, false), 100);
+    assert_caught("copies_know", &shape, |rules| rules.set(GranolaSwitch::CopiesKnow, false), 100);
 }

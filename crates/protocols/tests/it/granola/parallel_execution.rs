@@ -8,7 +8,7 @@ use muesli_core::procedure::{Footprint, Procedure, Stop, Store};
 use muesli_core::together::{Backwards, InARow, Shuffled};
 use muesli_core::{Participant as _, SmallBytes, SpaceId, Together};
 use muesli_protocols::granola::message::{Message, Record};
-use muesli_protocols::granola::{GranolaRule, LockingExit, Rules};
+use muesli_protocols::granola::{GranolaSwitch, LockingExit, Rules};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::time::Span;
 
@@ -123,7 +123,7 @@ fn those_run_together_conflict_with_nobody_among_them() {
         assert_caught(
             "parallel_apart",
             &shape,
-            |rules| rules.set(GranolaRule::ParallelApart, false),
+            |rules| rules.set(GranolaSwitch::ParallelApart, false),
             20,
         );
     }

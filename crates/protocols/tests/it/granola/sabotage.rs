@@ -1,7 +1,7 @@
 //! Without one of its rules, Granola is caught: some seed of a world that needs the rule shows a
 //! history that may not be.
 
-use muesli_protocols::granola::{GranolaRule, Rules};
+use muesli_protocols::granola::{GranolaSwitch, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -29,7 +29,7 @@ fn transactions_are_done_in_the_order_of_their_timestamps() {
     assert_caught(
         "in_order",
         &Shape::new(TIMESTAMPS),
-        |rules| rules.set(GranolaRule::InOrder, false),
+        |rules| rules.set(GranolaSwitch::InOrder, false),
         20,
     );
 }
@@ -40,7 +40,7 @@ fn the_highest_proposal_is_final() {
     assert_caught(
         "highest_is_final",
         &shape,
-        |rules| rules.set(GranolaRule::HighestIsFinal, false),
+        |rules| rules.set(GranolaSwitch::HighestIsFinal, false),
         20,
     );
 }
@@ -51,7 +51,7 @@ fn sessions_carry_what_they_have_seen() {
     assert_caught(
         "carries_floor",
         &shape,
-        |rules| rules.set(GranolaRule::CarriesFloor, false),
+        |rules| rules.set(GranolaSwitch::CarriesFloor, false),
         100,
     );
 }
@@ -60,7 +60,7 @@ fn sessions_carry_what_they_have_seen() {
 fn whatever_is_done_raises_the_last_timestamp() {
     let mix = Mix { keys: 5, coordinated: 4, ..ALL };
     let shape = Shape { faults: "skew", ..Shape::new(mix) };
-    assert_caught("raises_last", &shape, |rules| rules.set(GranolaRule::RaisesLast, false), 100);
+    assert_caught("raises_last", &shape, |rules| rules.set(GranolaSwitch::RaisesLast, false), 100);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn readers_of_any_replica_look_at_what_their_session_has_seen() {
     assert_caught(
         "readers_check",
         &shape,
-        |rules| rules.set(GranolaRule::ReadersCheck, false),
+        |rules| rules.set(GranolaSwitch::ReadersCheck, false),
         100,
     );
 }
@@ -81,7 +81,7 @@ fn votes_imply_something_only_in_order() {
     assert_caught(
         "bounds_in_order",
         &shape,
-        |rules| rules.set(GranolaRule::BoundsInOrder, false),
+        |rules| rules.set(GranolaSwitch::BoundsInOrder, false),
         100,
     );
 }
@@ -90,7 +90,7 @@ fn votes_imply_something_only_in_order() {
 fn reads_raise_the_last_timestamp_too() {
     let mix = Mix { look: 8, ..TIMESTAMPS };
     let shape = Shape { faults: "skew,pause,link", clients: 9, ..Shape::new(mix) };
-    assert_caught("reads_raise", &shape, |rules| rules.set(GranolaRule::ReadsRaise, false), 100);
+    assert_caught("reads_raise", &shape, |rules| rules.set(GranolaSwitch::ReadsRaise, false), 100);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn votes_against_are_stable() {
     assert_caught(
         "stable_conflicts",
         &shape,
-        |rules| rules.set(GranolaRule::StableConflicts, false),
+        |rules| rules.set(GranolaSwitch::StableConflicts, false),
         100,
     );
 }
@@ -108,12 +108,17 @@ fn votes_against_are_stable() {
 #[test]
 fn answers_rest_on_votes() {
     let shape = Shape { faults: "crash,disk", clients: 3, ..Shape::new(TIMESTAMPS) };
-    let broken = |rules: &mut Rules| rules.set(GranolaRule::AnswersRestOnVotes, false);
+    let broken = |rules: &mut Rules| rules.set(GranolaSwitch::AnswersRestOnVotes, false);
     assert_caught("answers_rest_on_votes", &shape, broken, 200);
 }
 
 #[test]
 fn what_was_voted_on_is_locked_first() {
     let shape = Shape::new(Mix { keys: 5, ..ALL });
-    assert_caught("locks_queued", &shape, |rules| rules.set(GranolaRule::LocksQueued, false), 100);
+    assert_caught(
+        "locks_queued",
+        &shape,
+        |rules| rules.set(GranolaSwitch::LocksQueued, false),
+        100,
+    );
 }

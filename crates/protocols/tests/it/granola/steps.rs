@@ -11,7 +11,7 @@ use muesli_protocols::granola::message::{
     Agreement, Install, Message, Part, Record, ReplyOutcome, Request, Task, TimestampVote,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{Granola, GranolaRule, Participant, Rules};
+use muesli_protocols::granola::{Granola, GranolaSwitch, Participant, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::procedures::{SPACE, all, key};
@@ -222,13 +222,13 @@ fn a_new_life_lies_above_all_that_was_done_before() {
     let (told, after) = before_and_after_a_crash(Rules::default());
     assert!(after > told, "{after} is below {told}");
     // A repository that resumes with its votes alone goes before what its clients were told of.
-    let (told, after) = before_and_after_a_crash(Rules::broken(GranolaRule::Ceiling));
+    let (told, after) = before_and_after_a_crash(Rules::broken(GranolaSwitch::Ceiling));
     assert!(after < told, "{after} is above {told}");
 }
 
 #[test]
 fn what_is_ready_is_done_after_votes_have_left_and_newcomers_go_behind_it() {
-    let mut stage = Stage::new(Rules::broken(GranolaRule::ImplicitVotes));
+    let mut stage = Stage::new(Rules::broken(GranolaSwitch::ImplicitVotes));
     stage.holds_back = true;
     let place = Timestamp::new(1_000, RepositoryId(1));
     let votes = |said: &[Message]| match said {
@@ -384,6 +384,6 @@ fn what_waits_for_who_stays_away_claims_all_that_it_may_touch() {
     let Message::Request(again) = stage.call(7, "bump", &[], true) else { unreachable!() };
     assert!(done_at(&stage.receive(Message::Request(again))).is_some());
     // Locks of what it touches as things are would have let a later one go before it.
-    let (_, same) = beside_what_is_blocked(Rules::broken(GranolaRule::Supersets));
+    let (_, same) = beside_what_is_blocked(Rules::broken(GranolaSwitch::Supersets));
     assert!(done_at(&same).is_some(), "{same:?}");
 }

@@ -15,7 +15,7 @@ use muesli_protocols::granola::message::{
     VoteOrder,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{Granola, GranolaRule, Rules};
+use muesli_protocols::granola::{Granola, GranolaSwitch, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::procedures::{SPACE, key};
@@ -289,7 +289,7 @@ fn what_was_forgotten_is_not_done_a_second_time() {
 
 #[test]
 fn a_repository_that_takes_up_what_it_forgot_is_noticed() {
-    let rules = Rules::broken(GranolaRule::RefusesForgotten);
+    let rules = Rules::broken(GranolaSwitch::RefusesForgotten);
     let (_, said) = copy_of_one_that_is_forgotten(rules);
     assert!(is_done(&said), "it is done a second time: {said:?}");
 }

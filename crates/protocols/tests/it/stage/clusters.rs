@@ -94,7 +94,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
         rules.lock_waits = if on { LockWaits::ForAll } else { LockWaits::Ordered };
         return Ok(());
     }
-    let rule = two_phase::FamilyRule::named(name).ok_or_else(|| format!("no rule `{name}`"))?;
+    let rule = two_phase::FamilySwitch::named(name).ok_or_else(|| format!("no rule `{name}`"))?;
     rules.set(rule, on);
     Ok(())
 }
@@ -116,7 +116,7 @@ fn rr_switch(rules: &mut repeatable_read::Rules, name: &str, on: bool) -> Result
 }
 
 fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), String> {
-    match bumper::BumperRule::named(name) {
+    match bumper::BumperSwitch::named(name) {
         Some(rule) => rules.set(rule, on),
         None => return switch(&mut rules.family, name, on),
     }
@@ -124,7 +124,7 @@ fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), 
 }
 
 fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String> {
-    match gmu::GmuRule::named(name) {
+    match gmu::GmuSwitch::named(name) {
         Some(rule) => rules.set(rule, on),
         None => return switch(&mut rules.family, name, on),
     }
@@ -141,7 +141,7 @@ fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<()
         ("tells", false) => rules.shared_data = SharedData::Coordinated,
         (other, _) => {
             let rule =
-                granola::GranolaRule::named(other).ok_or_else(|| format!("no rule `{other}`"))?;
+                granola::GranolaSwitch::named(other).ok_or_else(|| format!("no rule `{other}`"))?;
             rules.set(rule, on);
         }
     }

@@ -9,7 +9,7 @@ mod surroundings;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use muesli_core::recorder::{Operation, Status};
+use muesli_core::recorder::{RecordedOperation, Status};
 use muesli_core::{
     Catalog, Effects, Envelope, Environment, LogPosition, Machine, Nanos, Node, NodeId, OpId,
     Recorder, Role, Rule, Settings, SpaceOptions, Step, Txn,
@@ -268,6 +268,6 @@ fn forget_untold(evidence: &mut Evidence, began: impl Fn(u64) -> bool) {
     let untold = evidence.transactions.iter_mut().filter(|(record, _)| began(record.begin.0));
     for (record, operations) in untold {
         (record.status, record.end, record.at) = (Status::Unknown, None, None);
-        operations.retain(|operation| matches!(operation, Operation::Write { .. }));
+        operations.retain(|operation| matches!(operation, RecordedOperation::Write { .. }));
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use muesli_core::parts::locator::Locator;
-use muesli_core::recorder::{Operations, Status};
+use muesli_core::recorder::{RecordedOperations, Status};
 use muesli_core::{Abort, Answer, Catalog, Committed, Failure, OpId, Step, Timestamp, Txn, TxnId};
 
 use crate::granola::coordinator::calls::{Holders, participants_of};
@@ -124,7 +124,7 @@ pub(in super::super) fn note_absent(
     let Some(recorder) = &mut cx.effects.recorder else { return };
     for (part, answer) in answers {
         let PartAnswer::Absent(absent) = answer else { continue };
-        let mut operations = Operations::default();
+        let mut operations = RecordedOperations::default();
         for (space, key, deleted) in absent {
             operations.read(*space, key, *deleted, None);
         }

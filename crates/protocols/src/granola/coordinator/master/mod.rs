@@ -22,7 +22,7 @@
 
 pub mod delegated;
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{RepositoryId, Timestamp, TxnId};
 
@@ -63,7 +63,7 @@ impl Ruling {
 impl Coordinator {
     /// A participant votes, or votes again because it was not told what came of it.
     pub(super) fn on_ballot(&mut self, txn: TxnId, shown: Shown, cx: &mut Context<'_>) {
-        let waits = self.rules.keeps(GranolaRule::MasterWaits);
+        let waits = self.rules.keeps(GranolaSwitch::MasterWaits);
         let is_client = cx.catalog.shows_votes(cx.me);
         let Shown { repository, mut ballot, about, .. } = shown.clone();
         let found = match txn.node == self.id {

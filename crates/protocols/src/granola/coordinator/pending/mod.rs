@@ -6,7 +6,7 @@ mod retry;
 mod unanswered;
 mod verdict;
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::votes::Votes;
@@ -197,7 +197,7 @@ impl Coordinator {
             (verdict, purpose)
                 if is_unsure
                     && verdict.knows_nothing()
-                    && self.rules.keeps(GranolaRule::DoubtsForgotten) =>
+                    && self.rules.keeps(GranolaSwitch::DoubtsForgotten) =>
             {
                 self.give_up(&request, purpose, cx);
                 self.unknown.forget(txn.sequence);

@@ -1,8 +1,8 @@
 //! Transactions that were not answered in time: what their clients are told, and what has become of
 //! them.
 
-use crate::granola::rules::GranolaRule;
-use muesli_core::recorder::{Operations, Status};
+use crate::granola::rules::GranolaSwitch;
+use muesli_core::recorder::{RecordedOperations, Status};
 use muesli_core::{Abort, Committed, Doubt, Failure, Outcome, TxnId};
 
 use super::super::interactive::commit::note_absent;
@@ -38,7 +38,7 @@ impl Coordinator {
                 if let Some(recorder) = &mut cx.effects.recorder {
                     let end = (status != Status::Unknown).then_some(now);
                     let record = invocation.record(request, end, status, None);
-                    recorder.transaction(&record, &Operations::default());
+                    recorder.transaction(&record, &RecordedOperations::default());
                 }
                 cx.complete(invocation.op, Err(failure));
             }
@@ -62,7 +62,7 @@ impl Coordinator {
             RequestVerdict::Done(at, _) => Outcome::Committed(Committed { at: *at }),
             // An earlier copy may have been done.
             verdict
-                if verdict.knows_nothing() && self.rules.keeps(GranolaRule::DoubtsForgotten) =>
+                if verdict.knows_nothing() && self.rules.keeps(GranolaSwitch::DoubtsForgotten) =>
             {
                 self.unknown.forget(txn.sequence);
                 return;

@@ -34,7 +34,7 @@ use crate::granola::message::{Message, Noted, Record, ReplyOutcome, Request};
 use crate::granola::participant::execution::Notes;
 use crate::granola::participant::execution::history::record;
 use crate::granola::participant::{Context, Participant};
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use muesli_core::Timestamp;
 
 impl Participant {
@@ -86,8 +86,8 @@ impl Participant {
         let is_over = self.queue.first().is_none_or(|first| first.0 > at);
         let has_seen = request.floor <= at;
         mine && at > Timestamp::ZERO
-            && (is_over || !self.rules.keeps(GranolaRule::CopiesWait))
-            && (has_seen || !self.rules.keeps(GranolaRule::CopiesCheck))
+            && (is_over || !self.rules.keeps(GranolaSwitch::CopiesWait))
+            && (has_seen || !self.rules.keeps(GranolaSwitch::CopiesCheck))
     }
 
     /// A reader that any copy might have answered was done here at `at`: copies are to know that

@@ -6,7 +6,7 @@
 //! for them, and then do the same to this one: repositories take turns. Nobody comes before who is
 //! ready in the meantime, for proposals lie above all known places.
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Timestamp, TxnId};
 
@@ -71,7 +71,7 @@ impl Participant {
     }
 
     pub(in super::super) fn next_ready(&self) -> Option<(Timestamp, TxnId)> {
-        match self.rules.keeps(GranolaRule::InOrder) {
+        match self.rules.keeps(GranolaSwitch::InOrder) {
             true => self.queue.first_ready(|voter| self.vote_sequences.bound(voter)),
             false => self.queue.last_placed(),
         }
@@ -153,9 +153,9 @@ impl Participant {
         cx.effects.modes.transactions += 1;
         cx.effects.modes.locked += u64::from(self.locking);
         self.cover(at, cx);
-        let raises = request.is_update() || self.rules.keeps(GranolaRule::ReadsRaise);
+        let raises = request.is_update() || self.rules.keeps(GranolaSwitch::ReadsRaise);
         if raises && self.rules.raised_by(request, self.id) {
-            if self.rules.keeps(GranolaRule::RaisesLast) {
+            if self.rules.keeps(GranolaSwitch::RaisesLast) {
                 self.clock.raise(at)
             } else {
                 self.clock.done = at

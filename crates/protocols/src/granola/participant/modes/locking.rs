@@ -23,7 +23,7 @@
 //! what their place will be: none of those touched the same keys. [`LockingExit`] has two other
 //! ways.
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claim;
@@ -146,7 +146,7 @@ impl Participant {
     /// was.
     pub(in super::super) fn enter_locking(&mut self, cx: &mut Context<'_>) -> bool {
         let queued = self.queue.all();
-        if !self.rules.keeps(GranolaRule::LocksQueued) {
+        if !self.rules.keeps(GranolaSwitch::LocksQueued) {
             self.locking = true;
             return true;
         }

@@ -30,7 +30,7 @@
 //! in the queue for the next step, so that those that come together are run together; if it is all
 //! procedures that declare what they touch.
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claims;
@@ -63,7 +63,7 @@ impl Participant {
 
     /// Whether what is ready is done in the order of the queue, and by nothing else.
     fn batches(&self) -> bool {
-        !self.locking && self.claims.is_empty() && self.rules.keeps(GranolaRule::InOrder)
+        !self.locking && self.claims.is_empty() && self.rules.keeps(GranolaSwitch::InOrder)
     }
 
     /// Those that can be run together with one that is to be done now, and that one.
@@ -100,7 +100,8 @@ impl Participant {
         for stand in ready {
             let request = self.active[&stand.1].request.clone();
             let claim = self.all_it_may_touch(&request, cx);
-            let conflicts = self.rules.keeps(GranolaRule::ParallelApart) && claims.conflict(&claim);
+            let conflicts =
+                self.rules.keeps(GranolaSwitch::ParallelApart) && claims.conflict(&claim);
             let is_untold = request.exchanges_data() && !self.is_complete(&request);
             if conflicts || is_untold || request.moving().is_some() {
                 return;

@@ -13,7 +13,7 @@
 //! A transaction whose place is known and that conflicts with nothing before it is done at once:
 //! whatever will come to stand before it stands before it now.
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::TxnId;
@@ -107,7 +107,7 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> Claim {
-        if !self.rules.keeps(GranolaRule::Supersets) {
+        if !self.rules.keeps(GranolaSwitch::Supersets) {
             return self.try_run(request, cx).1;
         }
         let mut all = Claim::default();

@@ -32,7 +32,7 @@
 //!
 //! A *coordinated* transaction tells nothing: whoever has the data has a vote.
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use muesli_core::parts::execution::told_keys;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::Handle;
@@ -86,7 +86,7 @@ impl Participant {
         if told.is_empty() {
             return;
         }
-        if self.rules.keeps(GranolaRule::DataSentInOrder) {
+        if self.rules.keeps(GranolaSwitch::DataSentInOrder) {
             self.cover(place, cx);
             self.clock.raise(place);
         }

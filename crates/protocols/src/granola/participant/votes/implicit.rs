@@ -25,7 +25,7 @@
 //! The thesis has sequence numbers in the log and waits for all votes that were missed. Here the
 //! place is asked for, and whatever was voted on before it goes without.
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::{Nanos, NodeId, RepositoryId, Timestamp, TxnId};
@@ -190,7 +190,7 @@ impl Participant {
         let next = voter.advance(order);
         match ballot {
             TimestampVote::Commit(at)
-                if next == Some(true) || !self.rules.keeps(GranolaRule::BoundsInOrder) =>
+                if next == Some(true) || !self.rules.keeps(GranolaSwitch::BoundsInOrder) =>
             {
                 voter.bound = voter.bound.max(at.after(1, repository));
             }

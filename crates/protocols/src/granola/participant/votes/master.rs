@@ -1,7 +1,7 @@
 //! Votes to a master, and its decision: what differs under Sinfonia at a participant
 //! (see [`master`](crate::granola::coordinator::master)).
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use muesli_core::{Address, Nanos, Settings, TxnId};
 
 use crate::granola::message::{Agreement, Message, Request, Shown, TimestampVote};
@@ -59,7 +59,7 @@ impl Participant {
     /// Whether what becomes of a transaction here must survive a crash.
     pub(in super::super) fn is_logged(&self, request: &Request) -> bool {
         let promised = self.rules.has_master() && request.agreement != Agreement::Alone;
-        request.is_update() || (promised && self.rules.keeps(GranolaRule::ReadsLogged))
+        request.is_update() || (promised && self.rules.keeps(GranolaSwitch::ReadsLogged))
     }
 
     /// How long it waits for a decision before it asks the others.

@@ -1,6 +1,6 @@
 //! Requests as they come, and the votes on them (sections 4.3.3 and 4.3.4).
 
-use crate::granola::rules::GranolaRule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::execution::unknown;
@@ -128,7 +128,7 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> Timestamp {
-        let floor = if self.rules.keeps(GranolaRule::CarriesFloor) {
+        let floor = if self.rules.keeps(GranolaSwitch::CarriesFloor) {
             request.floor
         } else {
             Timestamp::ZERO
@@ -150,7 +150,7 @@ impl Participant {
     /// Sees to it that a next life of this repository proposes above `at`.
     pub(in super::super) fn cover(&mut self, at: Timestamp, cx: &mut Context<'_>) {
         if cx.settings.logging
-            && self.rules.keeps(GranolaRule::Ceiling)
+            && self.rules.keeps(GranolaSwitch::Ceiling)
             && let Some(ceiling) = self.clock.ceiling_for(at, cx.settings.pace.ceiling_steps / 2)
         {
             cx.log(|| Record::Ceiling { at: ceiling });
@@ -183,7 +183,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> bool {
         let done = self.clock.done;
-        if !self.rules.keeps(GranolaRule::ReadersCheck) {
+        if !self.rules.keeps(GranolaSwitch::ReadersCheck) {
             return done > Timestamp::ZERO;
         }
         let is_seen = done > self.clock.earlier && request.floor <= done;
@@ -201,7 +201,7 @@ impl Participant {
         let voted = self.log_vote(is_logged, &request, at, cx);
         let about = evidence::about(&request, cx.settings, cx.catalog);
         self.send_vote(&request, TimestampVote::Commit(at), about, cx);
-        if !self.rules.keeps(GranolaRule::DataSentInOrder) {
+        if !self.rules.keeps(GranolaSwitch::DataSentInOrder) {
             self.send_data(&request, at, cx);
         }
         let votes = Votes::from_voters(self.others(&request));
@@ -252,7 +252,7 @@ impl Participant {
     /// A transaction is about to be done, or what it does is told: nothing may be said of that
     /// before its vote is stable. Without it, its place would be another one after a crash.
     pub(in super::super) fn rest_on_vote(&self, active: &Active, cx: &mut Context<'_>) {
-        if self.rules.keeps(GranolaRule::AnswersRestOnVotes) {
+        if self.rules.keeps(GranolaSwitch::AnswersRestOnVotes) {
             cx.wait_for_log_up_to(active.voted);
         }
     }
@@ -292,7 +292,7 @@ impl Participant {
             // Done again or not, it changes nothing.
             return self.tell_end(request, end, Noted::default(), cx);
         }
-        if self.rules.keeps(GranolaRule::StableConflicts) {
+        if self.rules.keeps(GranolaSwitch::StableConflicts) {
             cx.log(|| Record::Against { txn, ballot: ballot.clone() });
         }
         if !alone {
@@ -369,10 +369,10 @@ impl Participant {
         assert_eq!(active.bound, active.proposed, "what binds {txn} until all have voted");
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
         let place =
-            if self.rules.keeps(GranolaRule::HighestIsFinal) { highest } else { active.proposed };
+            if self.rules.keeps(GranolaSwitch::HighestIsFinal) { highest } else { active.proposed };
         let (was, from) = (active.wait_queue, active.bound);
-        let raises = active.request.is_update() || self.rules.keeps(GranolaRule::ReadsRaise);
-        if self.rules.keeps(GranolaRule::RaisesLast)
+        let raises = active.request.is_update() || self.rules.keeps(GranolaSwitch::ReadsRaise);
+        if self.rules.keeps(GranolaSwitch::RaisesLast)
             && raises
             && self.rules.raised_by(&active.request, self.id)
         {

@@ -18,7 +18,7 @@ use muesli_core::{
 use super::Coordinator;
 use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::participant::one_phase::Alone;
-use crate::two_phase::policy::{FamilyRule, validation::Validation};
+use crate::two_phase::policy::{FamilySwitch, validation::Validation};
 use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::{Context, TwoPhase, ValidationResult, Variant, shown_votes};
 use awaited::{Awaited, strayed};
@@ -57,7 +57,7 @@ impl<V: Variant> Coordinator<V> {
         let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
         let delays = may_delay && !slot.delays.is_empty();
         let counts = V::Validation::READERS
-            || strict && V::rules(&self.rules).keeps(FamilyRule::ValidatesStrict);
+            || strict && V::rules(&self.rules).keeps(FamilySwitch::ValidatesStrict);
         if writes_nothing && !delays && !(has_read && counts) {
             self.remember(&snapshot);
             return self.finish_at_once(txn, Ok(snapshot.at()), cx);
@@ -233,12 +233,14 @@ impl<V: Variant> Coordinator<V> {
         let (is_late, rules) = (is_client && commit.is_late(cx), V::rules(&self.rules));
         let is_unsure = is_late || is_client && commit.repeated;
         let Phase::Preparing(votes) = &mut commit.phase else { return };
-        if is_late && rules.keeps(FamilyRule::DecidesInTime) && matches!(ballot.vote, Vote::Yes(_))
+        if is_late
+            && rules.keeps(FamilySwitch::DecidesInTime)
+            && matches!(ballot.vote, Vote::Yes(_))
         {
             return; // They end it among themselves, and say how when they are asked again.
         }
         let is_not_known = matches!(ballot.vote, Vote::No(Abort::Forgotten | Abort::Superseded));
-        if is_unsure && is_not_known && rules.keeps(FamilyRule::DoubtsForgotten) {
+        if is_unsure && is_not_known && rules.keeps(FamilySwitch::DoubtsForgotten) {
             return self.give_up_for_good(txn.sequence, cx);
         }
         if is_client {

@@ -36,7 +36,7 @@ use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
 use crate::two_phase::message::Prepare;
-use crate::two_phase::policy::{FamilyRule, LockWaits};
+use crate::two_phase::policy::{FamilySwitch, LockWaits};
 use crate::two_phase::{Context, Snapshot, Time, ValidationResult, Variant};
 
 /// Whether a transaction may prepare now.
@@ -176,7 +176,7 @@ impl<V: Variant> Participant<V> {
             let decided = self.table.get(owner).decided.as_ref();
             let place = decided.ok_or(Conflict::Blocked((space, handle)))?;
             let at = V::Time::version_of(place);
-            if at > seen || !self.rules.keeps(FamilyRule::SeenIsNotMissed) {
+            if at > seen || !self.rules.keeps(FamilySwitch::SeenIsNotMissed) {
                 V::note_missed(&self.keeper, (space, key), at, standing)?;
             }
         }
