@@ -18,7 +18,7 @@ use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 
-use super::ballast::{Ballast, Loaded};
+use super::ballast::{Ballast, LoadedBallast};
 use super::copies::Copies;
 use super::inflict::{Suffered, Victims};
 use super::network::{Means, Network};
@@ -113,7 +113,7 @@ struct Running<'a> {
     roster: &'a Roster,
     network: &'a dyn Network,
     clients: Clients,
-    ballast: Option<Loaded>,
+    ballast: Option<LoadedBallast>,
     operator: Option<Operator<'a>>,
     catalog: Arc<Catalog>,
 }
