@@ -14,7 +14,7 @@ use muesli_core::parts::open::{OpenTransaction, OpenTransactions};
 use muesli_core::recorder::{Recorder, Status};
 use muesli_core::{
     Address, Answer, Catalog, Committed, Context, Coordinator, Decision, Failure, Here, NodeId,
-    OpId, Operation, Protocol, Put, Rejection, RepositoryId, Role, Sender, SmallBytes, SpaceId,
+    OpId, Operation, Protocol, Put, Rejection, RepositoryId, Role, SmallBytes, SpaceId,
     StateMachine, Step, Timestamp, Txn, TxnId, View, timers, wire_enum,
 };
 
@@ -58,14 +58,14 @@ impl Question {
     ///
     /// # Errors
     /// It is not about a transaction of the sender, or its numbers cannot be.
-    pub fn judge(&self, from: Address, view: View<'_>) -> Result<(), Rejection> {
+    pub fn judge(&self, view: View<'_>) -> Result<(), Rejection> {
         ensure(view.repository().is_some(), Rejection::Role)?;
         match self {
-            Question::Read { .. } => ensure(from.role == Role::Coordinator, Rejection::Sender),
+            Question::Read { .. } => view.coordinator(),
             Question::Commit { txn, settled_below, reads, .. } => {
                 ensure(*settled_below <= txn.sequence, Rejection::Range)?;
                 reads.iter().try_for_each(|(_, _, version)| in_range(*version))?;
-                view.owner(from, *txn)
+                view.owner(*txn)
             }
         }
     }
@@ -76,10 +76,10 @@ impl Tell {
     ///
     /// # Errors
     /// Somebody else does.
-    pub fn judge(&self, from: Address, sender: Sender, view: View<'_>) -> Result<(), Rejection> {
+    pub fn judge(&self, view: View<'_>) -> Result<(), Rejection> {
         ensure(view.me.role == Role::Coordinator, Rejection::Role)?;
-        ensure(sender.is_member(), Rejection::Sender)?;
-        ensure(matches!(from.role, Role::Repository(_)), Rejection::Sender)
+        view.member()?;
+        ensure(matches!(view.from.role, Role::Repository(_)), Rejection::Sender)
     }
 }
 

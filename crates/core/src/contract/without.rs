@@ -53,8 +53,6 @@ macro_rules! role_without_judgement {
     ($protocol:ty) => {
         fn judge(
             &self,
-            _: $crate::Address,
-            _: $crate::Sender,
             _: &<$protocol as $crate::Protocol>::Message,
             _: $crate::View<'_>,
         ) -> Result<(), $crate::Rejection> {

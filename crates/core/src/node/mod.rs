@@ -7,13 +7,14 @@
 mod by_name;
 mod checkpoints;
 mod looks;
-mod role_of_id;
+mod roles_here;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use self::role_of_id::{find, find_mut};
+use roles_here::{context, each_logged_role, find, find_mut, logged_role};
+
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::contract::{
@@ -57,53 +58,6 @@ impl<P: Protocol> fmt::Debug for Node<P> {
         shown.finish_non_exhaustive()
     }
 }
-
-/// Builds the context of a role from the node's parts, leaving the others free to be borrowed.
-macro_rules! context {
-    ($node:ident, $role:expr, $effects:ident) => {
-        Context {
-            me: Address { node: $node.id, role: $role },
-            catalog: &$node.catalog,
-            settings: &$node.settings,
-            effects: $effects,
-        }
-    };
-}
-
-/// What a logged role does, if it lives here: `$then` with it as `$it`. `None`: it does not, or is
-/// the coordinator, which logs nothing and is given the participants besides.
-macro_rules! logged_role {
-    (&mut $node:ident, $role:expr, |$it:ident| $then:expr) => {
-        match $role {
-            Role::Coordinator => None,
-            Role::Repository(id) => find_mut(&mut $node.participants, id).map(|$it| $then),
-            Role::Service(id) => find_mut(&mut $node.services, id).map(|$it| $then),
-        }
-    };
-    (&$node:ident, $role:expr, |$it:ident| $then:expr) => {
-        match $role {
-            Role::Coordinator => None,
-            Role::Repository(id) => find(&$node.participants, id).map(|$it| $then),
-            Role::Service(id) => find(&$node.services, id).map(|$it| $then),
-        }
-    };
-}
-
-/// What each logged role does: participants in their order, then services.
-macro_rules! each_logged_role {
-    ($node:ident, $effects:ident, |$it:ident, $cx:ident| $then:expr) => {
-        for (id, $it) in &mut $node.participants {
-            let $cx = &mut context!($node, Role::Repository(*id), $effects);
-            $then;
-        }
-        for (id, $it) in &mut $node.services {
-            let $cx = &mut context!($node, Role::Service(*id), $effects);
-            $then;
-        }
-    };
-}
-
-use {context, logged_role};
 
 /// The timer of this number, which its role has set.
 fn timer_of<T: Timer>(number: u32) -> T {
@@ -329,11 +283,12 @@ impl<P: Protocol> Node<P> {
             Sender::Member => sender,
             Sender::Client { .. } => sender.knowing(self.issued()),
         };
-        let view = View { me: *to, catalog: &self.catalog, settings: &self.settings };
-        P::judge(message, *from, sender, view)?;
+        let (me, from, catalog, settings) = (*to, *from, &*self.catalog, &*self.settings);
+        let view = View { me, from, sender, catalog, settings };
+        P::judge(message, view)?;
         match to.role {
-            Role::Coordinator => self.coordinator.judge(*from, sender, message, view),
-            role => logged_role!(&self, role, |it| it.judge(*from, sender, message, view))
+            Role::Coordinator => self.coordinator.judge(message, view),
+            role => logged_role!(&self, role, |it| it.judge(message, view))
                 .unwrap_or(Err(Rejection::Role)),
         }
     }

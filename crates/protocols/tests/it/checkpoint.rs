@@ -3,6 +3,7 @@
 
 mod golden;
 
+use muesli_protocols::two_phase::policy::installing::InstallPolicy as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use muesli_core::{
     SpaceOptions, Step, Timestamp, TxnId, TxnOptions,
 };
 use muesli_protocols::bumper::TimeWarp;
-use muesli_protocols::gmu::{Ballot, Vectors};
+use muesli_protocols::gmu::{VectorVote, Vectors};
 use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::{Rules, Snapshots};
@@ -105,7 +106,7 @@ macro_rules! tested {
 tested!(Snapshots, TimeWarp, TryLocks, NewestVersions, Everybody);
 
 impl Tested for Vectors {
-    fn elsewhere(txn: TxnId, yes: &Ballot, above: u64) -> (RepositoryId, Ballot) {
+    fn elsewhere(txn: TxnId, yes: &VectorVote, above: u64) -> (RepositoryId, VectorVote) {
         let (other, mut ballot) = (RepositoryId(1), yes.clone());
         let counter = yes.vector.get(REPOSITORY).counter + above;
         ballot.vector.set(other, Number { counter, by: txn });
@@ -249,7 +250,7 @@ impl<V: Tested> Stage<V> {
             let of = |it: &Versions| it.find(&key(number)).map(|handle| it.lock(handle));
             versions.and_then(of).is_some_and(|lock| lock.is_exclusive())
         };
-        let late = V::MAY_COMMIT_IN_THE_PAST && self.sequence.is_multiple_of(2);
+        let late = V::Installing::MAY_TIME_WARP && self.sequence.is_multiple_of(2);
         reads.retain(|&number| late || !locked(number));
         writes.sort_unstable();
         writes.dedup_by_key(|write| write.0);
@@ -472,7 +473,7 @@ fn changed_pieces<V: Tested>(script: &[Happening], changes: &[(usize, usize, u8)
 
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
-    let rules = Rules::broken(two_phase::Rule::CheckpointPrepared);
+    let rules = Rules::broken(two_phase::FamilySwitch::CheckpointPrepared);
     prepared_transactions_are_missed::<Snapshots>(rules);
     let rules = muesli_protocols::gmu::Rules::default().with_family(rules);
     prepared_transactions_are_missed::<Vectors>(rules);

@@ -35,8 +35,8 @@ use muesli_core::judgement::ensure;
 use muesli_core::parts::locator::{Hints, Holding, Holdings, Locator, Owners};
 use muesli_core::{
     Abort, Address, Catalog, Context, Decision, Isolation, LoggedRole, Nanos, NodeId, Participant,
-    Protocol, Rejection, RepositoryId, Role, Sender, ServiceId, ServiceKind, Settings, SmallBytes,
-    SpaceId, StateMachine, Timestamp, View, timers,
+    Protocol, Rejection, RepositoryId, Role, ServiceId, ServiceKind, Settings, SmallBytes, SpaceId,
+    StateMachine, Timestamp, View, timers,
 };
 
 use crate::client::{AskingClient, AsksOne, KnownEnd, Outcomes, Question, Tell};
@@ -102,26 +102,21 @@ impl Protocol for Migrating {
         }
     }
 
-    fn judge(
-        message: &Message,
-        from: Address,
-        sender: Sender,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
+    fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> {
         let is_directory = view.me.role == Role::Service(directory());
         match message {
-            Message::Ask { ask } => ask.judge(from, view),
-            Message::Tell { tell } => tell.judge(from, sender, view),
+            Message::Ask { ask } => ask.judge(view),
+            Message::Tell { tell } => tell.judge(view),
             Message::Want { .. } | Message::Give { .. } | Message::Got { .. } => {
-                ensure(sender.is_member(), Rejection::Sender)?;
+                view.member()?;
                 ensure(view.repository().is_some(), Rejection::Role)
             }
             Message::WhereIs { .. } => {
-                ensure(sender.is_member(), Rejection::Sender)?;
+                view.member()?;
                 ensure(is_directory, Rejection::Role)
             }
             Message::Owns { owners, .. } => {
-                ensure(sender.is_member(), Rejection::Sender)?;
+                view.member()?;
                 ensure(is_directory || view.repository().is_some(), Rejection::Role)?;
                 ensure(owners.holders.len() == 1 && owners.epoch > 0, Rejection::Range)
             }

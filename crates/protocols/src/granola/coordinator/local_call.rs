@@ -12,7 +12,7 @@ use muesli_core::{Answer, Failure, Here, Role, Step, TxnOptions};
 use super::calls::given;
 use super::{Context, Coordinator};
 use crate::granola::Granola;
-use crate::granola::message::{Agreement, End, Request};
+use crate::granola::message::{Agreement, ReplyOutcome, Request};
 
 impl Coordinator {
     /// Does a transaction at once, if it is one of a repository of this node alone and nobody is
@@ -33,12 +33,14 @@ impl Coordinator {
         let role = Role::Repository(repository);
         let end = participant.perform_here(request, &mut cx.at(role))?;
         let (status, at, answer) = match end {
-            End::Done { at, answers } => {
+            ReplyOutcome::Done { at, answers } => {
                 let results = answers.into_iter().map(|(_, answer)| given(answer)).collect();
                 (Status::Committed, Some(at), Ok(Invoked { at, results }))
             }
-            End::Refused { refusal, .. } => (Status::Aborted, None, Err(Failure::from(refusal))),
-            End::Conflict | End::Moved { .. } => {
+            ReplyOutcome::Refused { refusal, .. } => {
+                (Status::Aborted, None, Err(Failure::from(refusal)))
+            }
+            ReplyOutcome::Conflict | ReplyOutcome::Moved { .. } => {
                 unreachable!("who is in the way is asked before")
             }
         };

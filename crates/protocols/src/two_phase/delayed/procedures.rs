@@ -50,14 +50,14 @@ use crate::two_phase::participant::Participant;
 use crate::two_phase::participant::prepare::NO_HANDLE;
 use crate::two_phase::participant::waits::WaitState;
 use crate::two_phase::table::{LockedCall, Prepared};
-use crate::two_phase::{Context, Standing, Variant};
+use crate::two_phase::{Context, ValidationResult, Variant};
 
 impl<V: Variant> Participant<V> {
     /// Whether delayed procedures may have their locks; who has them is met.
     pub(in crate::two_phase) fn check_calls(
         &mut self,
         prepare: &Prepare<V>,
-        standing: &mut Standing<V::Snapshot>,
+        standing: &mut ValidationResult<V::Snapshot>,
         way: &mut WaitState,
         cx: &Context<'_, V>,
     ) -> Result<(), Abort> {
@@ -300,7 +300,6 @@ impl Written {
         let share = cx.settings.limits.transaction_bytes / usize::from(cx.catalog.replicas.max(1));
         let judged = check_size(Limit::Transaction, before + bytes, share);
         judged.map_err(|failure| format!("delayed procedures: {failure}"))?;
-        assert!(before + bytes <= share, "{} bytes, of a share of {share}", before + bytes);
         match known {
             Some(place) => self.0[place].1 += bytes,
             None => self.0.push((partition, bytes)),

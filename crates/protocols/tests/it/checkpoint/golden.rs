@@ -210,7 +210,7 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
     let txn = |sequence| TxnId { node: ELSEWHERE, incarnation: 1, sequence };
     let write = |at: usize, value: Option<&str>| (SPACE, keys[at].clone(), value.map(Into::into));
     let (collected, value) = (Timestamp::ZERO, Some("old".into()));
-    let found = calls::Found { version: Timestamp(64), value, collected };
+    let found = calls::FoundVersion { version: Timestamp(64), value, collected };
     let call = calls::Task::Call {
         procedure: ProcedureId { name: "transfer".into(), version: 3 },
         arguments: "17".into(),
@@ -220,7 +220,7 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
     let range = KeyRange { space: SPACE, lo: keys[0].clone(), hi: None };
     let install = calls::Install {
         reads: vec![(SPACE, keys[0].clone(), Timestamp(64))],
-        scans: vec![calls::Seen { range, at: Timestamp(65), live: 2 }],
+        scans: vec![calls::SeenRange { range, at: Timestamp(65), live: 2 }],
         writes: vec![write(1, Some("new")), write(2, None)],
     };
     let answers = [
@@ -233,13 +233,13 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
         txn: txn(sequence),
         at: Timestamp(64 * sequence),
         writes,
-        end: calls::End::Done {
+        end: calls::ReplyOutcome::Done {
             at: Timestamp(64 * sequence),
             answers: (0..).zip(answers.clone()).collect(),
         },
     };
     let refusal = calls::Refusal::Refused("no money".into());
-    let ballot = calls::Ballot::Abort(Timestamp(9), refusal.clone());
+    let ballot = calls::TimestampVote::Abort(Timestamp(9), refusal.clone());
     let (independent, coordinated) = (calls::Agreement::Independent, calls::Agreement::Coordinated);
     let told = (1, vec![(SPACE, keys[0].clone(), found)]);
     let staged = (SPACE, keys[3].clone(), Timestamp(11), Some("staged".into()));
@@ -255,7 +255,7 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
         calls::Record::Against { txn: txn(6), ballot },
         calls::Record::Dropped {
             txn: txn(7),
-            end: calls::End::Refused { at: Timestamp(9), refusal },
+            end: calls::ReplyOutcome::Refused { at: Timestamp(9), refusal },
         },
         calls::Record::Told { txn: txn(3), told: vec![told] },
         calls::Record::Staged { partition: 1, anew: true, keys: vec![staged] },

@@ -8,7 +8,7 @@ use muesli_core::parallel::{Backwards, InARow, Shuffled};
 use muesli_core::procedure::{Footprint, Procedure, Stop, Store};
 use muesli_core::{Parallel, Participant as _, SmallBytes, SpaceId};
 use muesli_protocols::granola::message::{Message, Record};
-use muesli_protocols::granola::{LockingExit, Rule, Rules};
+use muesli_protocols::granola::{GranolaSwitch, LockingExit, Rules};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::time::Span;
 
@@ -120,7 +120,12 @@ fn who_runs_them_and_in_which_order_cannot_be_seen() {
 fn those_run_together_conflict_with_nobody_among_them() {
     let few_keys = Mix { keys: 9, ..TIMESTAMPS };
     for shape in [together(few_keys), passing(few_keys)] {
-        assert_caught("parallel_apart", &shape, |rules| rules.set(Rule::ParallelApart, false), 20);
+        assert_caught(
+            "parallel_apart",
+            &shape,
+            |rules| rules.set(GranolaSwitch::ParallelApart, false),
+            20,
+        );
     }
 }
 

@@ -13,7 +13,7 @@ use muesli_core::recorder::{RecordedOperations, Status};
 use muesli_core::{Abort, Answer, Catalog, Committed, Failure, OpId, Step, Timestamp, Txn, TxnId};
 
 use crate::granola::coordinator::calls::{Holders, participants_of};
-use crate::granola::coordinator::{Context, Coordinator, Purpose, Slot, Verdict};
+use crate::granola::coordinator::{Context, Coordinator, InteractiveSlot, Purpose, RequestVerdict};
 use crate::granola::message::limits::check_parts_size;
 use crate::granola::message::{Agreement, Few, Install, Part, PartAnswer, Request, Task};
 
@@ -93,18 +93,20 @@ impl Coordinator {
         txn: Txn,
         op: OpId,
         request: &Request,
-        verdict: Verdict,
+        verdict: RequestVerdict,
         cx: &mut Context<'_>,
     ) {
         let (status, at, result) = match verdict {
-            Verdict::Done(at, answers) => {
+            RequestVerdict::Done(at, answers) => {
                 note_absent(request.txn, at, &answers, cx);
                 (Status::Committed, Some(at), Ok(Answer::Committed(Committed { at })))
             }
-            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
+            RequestVerdict::Conflict | RequestVerdict::Moved(_) | RequestVerdict::Forgotten(_) => {
                 (Status::Aborted, None, Err(Failure::Aborted(Abort::Locked)))
             }
-            Verdict::Refused(refusal) => (Status::Aborted, None, Err(Failure::from(refusal))),
+            RequestVerdict::Refused(refusal) => {
+                (Status::Aborted, None, Err(Failure::from(refusal)))
+            }
         };
         self.end(txn, Some(request.txn), status, at, cx);
         cx.complete(op, result);
@@ -130,7 +132,7 @@ pub(in super::super) fn note_absent(
     }
 }
 
-impl Slot {
+impl InteractiveSlot {
     /// What is to be checked and written, by partition.
     fn divide(&self, catalog: &Catalog) -> Few<Part> {
         let mut parts: BTreeMap<u16, Install> = BTreeMap::new();

@@ -19,7 +19,7 @@ use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
 use crate::granola::coordinator::calls::participants_of;
 use crate::granola::coordinator::{Context, Coordinator, GranolaCoordinatorTimer, Purpose};
-use crate::granola::message::{Agreement, Few, Found, Part, Repositories, Request, Task};
+use crate::granola::message::{Agreement, Few, FoundVersion, Part, Repositories, Request, Task};
 use crate::granola::naming::holders;
 use crate::sizes::grow_answer;
 
@@ -155,7 +155,7 @@ impl Coordinator {
     pub(in super::super) fn count_bytes<'a>(
         &mut self,
         op: OpId,
-        answered: impl Iterator<Item = (usize, &'a Found)>,
+        answered: impl Iterator<Item = (usize, &'a FoundVersion)>,
         cx: &mut Context<'_>,
     ) -> bool {
         let Some(operation) = self.operations.get_mut(op.0) else { return false };

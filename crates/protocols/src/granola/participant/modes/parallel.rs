@@ -30,7 +30,7 @@
 //! in the queue for the next step, so that those that come together are run together; if it is all
 //! procedures that declare what they touch.
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claims;
@@ -39,7 +39,7 @@ use smallvec::SmallVec;
 use super::{QueueKey, WaitQueue};
 use crate::granola::message::{DataByPart, Request, Task};
 use crate::granola::participant::execution::Sight;
-use crate::granola::participant::execution::prepared::Prepared;
+use crate::granola::participant::execution::prepared::PreparedRun;
 use crate::granola::participant::execution::read_set::count_reads;
 use crate::granola::participant::{Context, Participant};
 
@@ -63,7 +63,7 @@ impl Participant {
 
     /// Whether what is ready is done in the order of the queue, and by nothing else.
     fn batches(&self) -> bool {
-        !self.locking && self.claims.is_empty() && self.rules.keeps(Rule::InOrder)
+        !self.locking && self.claims.is_empty() && self.rules.keeps(GranolaSwitch::InOrder)
     }
 
     /// Those that can be run together with one that is to be done now, and that one.
@@ -100,7 +100,8 @@ impl Participant {
         for stand in ready {
             let request = self.active[&stand.1].request.clone();
             let claim = self.all_it_may_touch(&request, cx);
-            let conflicts = self.rules.keeps(Rule::ParallelApart) && claims.conflict(&claim);
+            let conflicts =
+                self.rules.keeps(GranolaSwitch::ParallelApart) && claims.conflict(&claim);
             let is_untold = request.exchanges_data() && !self.is_complete(&request);
             if conflicts || is_untold || request.moving().is_some() {
                 return;
@@ -155,9 +156,9 @@ impl Participant {
         request: &Request,
         told: Option<DataByPart>,
         cx: Sight<'_>,
-    ) -> Box<Prepared> {
-        let mut prepared = Box::<Prepared>::default();
-        let Prepared { sets, notes, ran } = &mut *prepared;
+    ) -> Box<PreparedRun> {
+        let mut prepared = Box::<PreparedRun>::default();
+        let PreparedRun { sets, notes, ran } = &mut *prepared;
         *ran = Some(self.run_told(request, told.as_ref(), sets, notes, cx));
         prepared
     }
