@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use muesli_core::issuance::{self, Issuer};
-use muesli_core::{Lag, NodeId, Post, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
+use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
 
 use crate::formats;
 use crate::mailbox::outgoing::{Outgoing, Proves};
@@ -22,7 +22,7 @@ use crate::wire::hello::{Hello, Station, Welcome};
 use crate::wire::ids::{ClusterId, Life};
 use crate::wire::progress::{Alive, Reached};
 use crate::wire::proof::Proof;
-use crate::wire::refusal::{Reason, Refusal};
+use crate::wire::refusal::{REASONS, Reason, Refusal};
 
 fn map() -> MapParts {
     MapParts {
@@ -66,11 +66,9 @@ fn hello(station: Station) -> Hello {
 }
 
 fn framed(kind: Kind, body: &impl Wire) -> Vec<u8> {
-    let mut out = Vec::new();
-    let start = frame::begin(kind, &mut out);
-    body.encode(&mut out);
-    frame::end(start, &mut out);
-    out
+    let mut encoded = Vec::new();
+    body.encode(&mut encoded);
+    frame::framed(kind, &encoded)
 }
 
 /// What is said before messages pass.
@@ -92,20 +90,7 @@ fn handshakes() -> Vec<(String, Vec<u8>)> {
     all.push(("welcome".to_owned(), framed(Kind::Welcome, &welcome)));
     all.push(("challenge".to_owned(), framed(Kind::Challenge, &Challenge([8; 16]))));
     all.push(("proof".to_owned(), framed(Kind::Proof, &Proof { tag: Tag([9; 16]) })));
-    for reason in [
-        Reason::Misunderstood,
-        Reason::Cluster,
-        Reason::Protocol,
-        Reason::Taken,
-        Reason::Lost,
-        Reason::Full,
-        Reason::NotReady,
-        Reason::Stopping,
-        Reason::Left,
-        Reason::Unproven,
-        Reason::Older(None),
-        Reason::Older(Some(9)),
-    ] {
+    for reason in REASONS.into_iter().chain([Reason::Older(Some(9))]) {
         let refusal = Refusal { reason, text: "why".to_owned(), proof: None };
         all.push((format!("refusal {reason:?}"), framed(Kind::Refusal, &refusal)));
     }
@@ -145,7 +130,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
         Control::AskMembers,
         Control::Members {
             placement: 4,
-            members: vec![(RepositoryId(5), Post::Leads)],
+            members: vec![(RepositoryId(5), ReplicaRole::Leads)],
             lags: vec![(RepositoryId(5), Lag { entries: 6, bytes: 7, percent: Some(8) })],
         },
         Control::Place(map()),

@@ -15,16 +15,16 @@
 //! A link between two nodes is one TCP connection: messages arrive in order, and when it breaks,
 //! an unknown suffix is lost. What cannot be sent (no connection, too long for a frame) is lost
 //! like a suffix; protocols say it again. Effects leave in order, and one that depends on a log
-//! position waits until the [log](storage::log) says that it is stable. Bytes are judged at the door: frames
-//! carry checksums, decoders are safe on any bytes, and messages that name what is not there are
+//! position waits until the [log](storage::log) says that it is stable. Bytes are judged as they
+//! come: frames carry checksums, decoders are safe on any bytes, and messages that name what is not there are
 //! left out.
 //!
 //! # Layout
 //! Each part uses only those before it. [`spaces`]: the map of a cluster. [`wire`]: what goes over
 //! connections. [`storage`]: what survives. `mailbox`: what waits on its way into a loop and out of
 //! it. `connections`: who is connected. `node`: the state machine with what performs its effects.
-//! `dispatch`: the loop that takes everything to who handles it. [`admission`]: who may connect, and
-//! what they may take. `control`: what drivers settle among themselves. [`lifecycle`]: servers,
+//! `dispatch`: the loop that takes everything to who handles it. [`admission`]: who may connect,
+//! and what they may take. `control`: what drivers settle among themselves. [`lifecycle`]: servers,
 //! clients, and which configurations can be. Beside them stand [`formats`], the versions of what is
 //! written and sent, and [`network`], the limits and times of connections.
 

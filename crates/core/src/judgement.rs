@@ -121,11 +121,15 @@ impl Rejections {
     }
 }
 
-/// What a role knows beside its own state as it judges.
+/// What a role knows of a message beside its own state as it judges it.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// Which role judges.
     pub me: Address,
+    /// Which role says it.
+    pub from: Address,
+    /// As whose word it counts.
+    pub sender: Sender,
     /// Spaces and placement.
     pub catalog: &'a Catalog,
     /// Settings of the node.
@@ -142,12 +146,13 @@ impl View<'_> {
         }
     }
 
-    /// `from` is a coordinator, and speaks of a transaction of its own.
+    /// A coordinator says it, of a transaction of its own.
     ///
     /// # Errors
     /// It is another role, or another node's transaction; or the number is not one that can be.
-    pub fn owner(&self, from: Address, txn: TxnId) -> Result<(), Rejection> {
-        ensure(from.role == Role::Coordinator && from.node == txn.node, Rejection::Sender)?;
+    pub fn owner(&self, txn: TxnId) -> Result<(), Rejection> {
+        self.coordinator()?;
+        ensure(self.from.node == txn.node, Rejection::Sender)?;
         sequence(txn)
     }
 
@@ -155,23 +160,34 @@ impl View<'_> {
     ///
     /// # Errors
     /// It is not.
-    pub fn voter(
-        &self,
-        from: Address,
-        sender: Sender,
-        repository: RepositoryId,
-    ) -> Result<(), Rejection> {
-        ensure(sender.is_member(), Rejection::Sender)?;
-        ensure(from.role == Role::Repository(repository), Rejection::Sender)
+    pub fn voter(&self, repository: RepositoryId) -> Result<(), Rejection> {
+        self.member()?;
+        ensure(self.from.role == Role::Repository(repository), Rejection::Sender)
+    }
+
+    /// It is a member's word.
+    ///
+    /// # Errors
+    /// It is a client's.
+    pub fn member(&self) -> Result<(), Rejection> {
+        ensure(self.sender.is_member(), Rejection::Sender)
+    }
+
+    /// A coordinator says it.
+    ///
+    /// # Errors
+    /// Another role does.
+    pub fn coordinator(&self) -> Result<(), Rejection> {
+        ensure(self.from.role == Role::Coordinator, Rejection::Sender)
     }
 
     /// A member or a client may name this timestamp.
     ///
     /// # Errors
     /// It is out of range, or a client's word is all that there is for it.
-    pub fn issued(&self, sender: Sender, at: Timestamp) -> Result<(), Rejection> {
+    pub fn issued(&self, at: Timestamp) -> Result<(), Rejection> {
         in_range(at)?;
-        match sender {
+        match self.sender {
             Sender::Member => Ok(()),
             Sender::Client { issued } => ensure(at <= issued, Rejection::Unissued),
         }
@@ -263,12 +279,14 @@ mod tests {
         let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
         let settings = Settings::default();
         let me = Address::coordinator(NodeId(0));
-        let view = View { me, catalog: &catalog, settings: &settings };
-        let client = Sender::CLIENT.knowing(Timestamp(9));
-        assert_eq!(view.issued(client, Timestamp(9)), Ok(()));
-        assert_eq!(view.issued(client, Timestamp(10)), Err(Rejection::Unissued));
-        assert_eq!(view.issued(Sender::Member, Timestamp(10)), Ok(()));
-        assert_eq!(view.issued(Sender::Member, Timestamp::MAX), Err(Rejection::Range));
+        let of_sender =
+            |sender| View { me, from: me, sender, catalog: &catalog, settings: &settings };
+        let client = of_sender(Sender::CLIENT.knowing(Timestamp(9)));
+        assert_eq!(client.issued(Timestamp(9)), Ok(()));
+        assert_eq!(client.issued(Timestamp(10)), Err(Rejection::Unissued));
+        let member = of_sender(Sender::Member);
+        assert_eq!(member.issued(Timestamp(10)), Ok(()));
+        assert_eq!(member.issued(Timestamp::MAX), Err(Rejection::Range));
         assert_eq!(Sender::Member.knowing(Timestamp(3)), Sender::Member);
     }
 

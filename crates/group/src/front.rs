@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use muesli_core::{
     Address, Coordinator, Effect, Here, LogPosition, Nanos, NodeId, Operation, Outcome, Protocol,
-    Recorder, Rejection, Role, Sender, SmallBytes, StateMachine, Step, Timestamp, Txn, TxnId, View,
+    Recorder, Rejection, Role, SmallBytes, StateMachine, Step, Timestamp, Txn, TxnId, View,
 };
 
 use crate::agreement::ballot::Ballot;
@@ -96,18 +96,12 @@ impl<P: Protocol> Front<P> {
 impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
     type Timer = <P::Coordinator as StateMachine<P>>::Timer;
 
-    fn judge(
-        &self,
-        _from: Address,
-        sender: Sender,
-        message: &Message<P::Message>,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
+    fn judge(&self, message: &Message<P::Message>, view: View<'_>) -> Result<(), Rejection> {
         let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
         let inner = self.inside.known_catalog(view.catalog);
-        let view = View { catalog: &inner, ..view };
-        let sender = judge_inside::<P>(*first, message, sender, self.inner.issued(), view)?;
-        self.inner.judge(*first, sender, message, view)
+        let (said, issued) = ((*first, message), self.inner.issued());
+        let view = judge_inside::<P>(said, (view.me, &inner), issued, view)?;
+        self.inner.judge(message, view)
     }
 
     fn issued(&self) -> Timestamp {
@@ -259,7 +253,7 @@ fn tell_placement<P: Protocol>(whom: Address, cx: &mut Context<'_, P>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muesli_core::{Catalog, Effects, Envelope, Node, RepositoryId, Settings};
+    use muesli_core::{Catalog, Effects, Envelope, Node, RepositoryId, Sender, Settings};
     use muesli_protocols::score::Score;
 
     type Groups = Grouped<Score>;

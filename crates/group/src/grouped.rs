@@ -1,7 +1,7 @@
 //! A protocol whose repositories are kept by groups, as the protocol that it is itself.
 
 use muesli_core::{
-    Address, Catalog, Isolation, Nanos, NodeId, Protocol, Rejection, Sender, ServiceId, View, Wire,
+    Address, Catalog, Isolation, Nanos, NodeId, Protocol, Rejection, ServiceId, View, Wire,
 };
 
 use crate::front::Front;
@@ -101,13 +101,8 @@ impl<P: Protocol> Protocol for Grouped<P> {
         }
     }
 
-    fn judge(
-        message: &Message<P::Message>,
-        from: Address,
-        sender: Sender,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        judge::judge::<P>(message, from, sender, view)
+    fn judge(message: &Message<P::Message>, view: View<'_>) -> Result<(), Rejection> {
+        judge::judge::<P>(message, view)
     }
 
     fn as_client(message: &Message<P::Message>, node: NodeId) -> Option<Message<P::Message>> {

@@ -20,29 +20,28 @@ use crate::protocol::Message;
 /// Whether this sender may say this, and whether its numbers can be.
 pub(crate) fn judge<P: Protocol>(
     message: &Message<P::Message>,
-    from: Address,
-    sender: Sender,
     view: View<'_>,
 ) -> Result<(), Rejection> {
     let to_member = view.me.role != Role::Coordinator;
     match message {
         Message::Inside { from: first, .. } => {
             ensure(layout::is_inner(*first, view.catalog), Rejection::Catalog)?;
-            ensure(sender.is_member() || *first == from, Rejection::Sender)
+            ensure(view.sender.is_member() || *first == view.from, Rejection::Sender)
         }
         Message::AskPlacement | Message::AskBegun(_) => ensure(!to_member, Rejection::Role),
         Message::Placement { epoch, homes, leaving } => {
             ensure(!to_member, Rejection::Role)?;
-            ensure(sender.is_member(), Rejection::Sender)?;
+            view.member()?;
             judge_placement(view.catalog, *epoch, homes, leaving)
         }
         Message::Leads { group, member, epoch, .. } => {
-            ensure(sender.is_member(), Rejection::Sender)?;
-            judge_leader(from, (*group, *member), *epoch, view)
+            view.member()?;
+            judge_leader((*group, *member), *epoch, view)
         }
         Message::Begun(_) => {
-            ensure(sender.is_member(), Rejection::Sender)?;
-            let is_asked = from.role == Role::Coordinator && !view.catalog.is_client(from.node);
+            view.member()?;
+            let is_asked =
+                view.from.role == Role::Coordinator && !view.catalog.is_client(view.from.node);
             ensure(is_asked || !to_member, Rejection::Sender)
         }
         Message::Consensus(..)
@@ -59,16 +58,16 @@ pub(crate) fn judge<P: Protocol>(
         | Message::State(_)
         | Message::NoState
         | Message::Long(_)
-        | Message::Resync(_) => judge_fellow(from, sender, view),
+        | Message::Resync(_) => judge_fellow(view),
         // It is behind a member's own log, and never leaves its node.
         Message::Stable(_) => Err(Rejection::Sender),
     }
 }
 
 /// Another member of the same group. It may have moved, which is known there before it is here.
-fn judge_fellow(from: Address, sender: Sender, view: View<'_>) -> Result<(), Rejection> {
-    ensure(sender.is_member(), Rejection::Sender)?;
-    let (Role::Repository(other), Some(here)) = (from.role, view.repository()) else {
+fn judge_fellow(view: View<'_>) -> Result<(), Rejection> {
+    view.member()?;
+    let (Role::Repository(other), Some(here)) = (view.from.role, view.repository()) else {
         return Err(Rejection::Role);
     };
     let is_fellow = layout::place(other).0 == layout::place(here).0 && other != here;
@@ -77,18 +76,14 @@ fn judge_fellow(from: Address, sender: Sender, view: View<'_>) -> Result<(), Rej
 
 /// That a member of a group leads: it says so itself, and to visitors any coordinator repeats it.
 /// A member that goes by another placement may live elsewhere than is known here.
-fn judge_leader(
-    from: Address,
-    (group, member): (u16, u16),
-    epoch: u64,
-    view: View<'_>,
-) -> Result<(), Rejection> {
-    let Role::Repository(repository) = from.role else {
+fn judge_leader((group, member): (u16, u16), epoch: u64, view: View<'_>) -> Result<(), Rejection> {
+    let Role::Repository(repository) = view.from.role else {
         let is_visitor = view.repository().is_none() && view.catalog.is_client(view.me.node);
         return ensure(is_visitor, Rejection::Sender);
     };
     ensure(layout::place(repository) == (group, member), Rejection::Sender)?;
-    let lives_there = epoch != view.catalog.placement || view.catalog.home(repository) == from.node;
+    let lives_there =
+        epoch != view.catalog.placement || view.catalog.home(repository) == view.from.node;
     ensure(lives_there, Rejection::Sender)
 }
 
@@ -117,18 +112,19 @@ fn judge_placement(
     ensure(homes.iter().zip(stays).all(agrees), Rejection::State)
 }
 
-/// A message of the protocol inside, by its catalog; and the sender that its words count as.
-/// Timestamps up to `issued` are known here to have been issued.
-pub(crate) fn judge_inside<P: Protocol>(
-    first: Address,
-    message: &P::Message,
-    sender: Sender,
+/// A message of the protocol inside, which `first` said; by its catalog, as `me` sees it.
+/// Timestamps up to `issued` are known here to have been issued. What it is judged by further comes
+/// back.
+pub(crate) fn judge_inside<'a, P: Protocol>(
+    (first, message): (Address, &P::Message),
+    (me, catalog): (Address, &'a Catalog),
     issued: Timestamp,
-    view: View<'_>,
-) -> Result<Sender, Rejection> {
-    ensure(P::is_about(message, view.catalog), Rejection::Catalog)?;
-    let sender = first_sender(first, sender, view.catalog).knowing(issued);
-    P::judge(message, first, sender, view).map(|()| sender)
+    view: View<'a>,
+) -> Result<View<'a>, Rejection> {
+    ensure(P::is_about(message, catalog), Rejection::Catalog)?;
+    let sender = first_sender(first, view.sender, catalog).knowing(issued);
+    let view = View { me, from: first, sender, catalog, settings: view.settings };
+    P::judge(message, view).map(|()| view)
 }
 
 /// Who said it first, where a member may have passed it on. The proof that a client showed to that
@@ -170,8 +166,9 @@ mod tests {
     /// Whether `to` takes this of a server.
     fn heard(message: &Said, from: Address, to: Address) -> Result<(), Rejection> {
         let (catalog, settings) = (known(), muesli_core::Settings::default());
-        let view = View { me: to, catalog: &catalog, settings: &settings };
-        <Groups as Protocol>::judge(message, from, Sender::Member, view)
+        let (catalog, settings) = (&catalog, &settings);
+        let view = View { me: to, from, sender: Sender::Member, catalog, settings };
+        <Groups as Protocol>::judge(message, view)
     }
 
     /// Where a member of the second group lives at first.

@@ -17,8 +17,8 @@ use std::fmt;
 
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, Lag, LoggedRole, NodeId, Participant, Post, Protocol, Readiness,
-    Rejection, Rejections, RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, StateMachine,
+    Address, Catalog, Cursor, Lag, LoggedRole, NodeId, Participant, Protocol, Readiness, Rejection,
+    Rejections, ReplicaRole, RepositoryId, Role, Settings, SmallBytes, SpaceId, StateMachine,
     Timestamp, View,
 };
 
@@ -356,23 +356,17 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Replica<P> {
 
     muesli_core::role_without_links!(Grouped<P>);
 
-    fn judge(
-        &self,
-        _from: Address,
-        sender: Sender,
-        message: &Message<P::Message>,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
+    fn judge(&self, message: &Message<P::Message>, view: View<'_>) -> Result<(), Rejection> {
         let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
-        let inner = self.inside.known_catalog(view.catalog);
-        let me = inner_address(view.me, &inner);
-        let view = View { me, catalog: &inner, settings: view.settings };
         if self.leading.is_none() && !P::is_for_all(message) && !P::is_for_any(message) {
             return Ok(()); // It is passed on, to a leader that judges it.
         }
-        let sender = judge_inside::<P>(*first, message, sender, self.inner.issued(), view)?;
+        let inner = self.inside.known_catalog(view.catalog);
+        let (said, issued) = ((*first, message), self.inner.issued());
+        let me = inner_address(view.me, &inner);
+        let view = judge_inside::<P>(said, (me, &inner), issued, view)?;
         match self.leading {
-            Some(_) => self.inner.judge(*first, sender, message, view),
+            Some(_) => self.inner.judge(message, view),
             None => Ok(()),
         }
     }
@@ -547,16 +541,16 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         self.can_tell_lag().then(|| self.behind())
     }
 
-    fn post(&self) -> Post {
+    fn replica_role(&self) -> ReplicaRole {
         match self.leading {
-            _ if self.away => Post::Away,
-            _ if self.joining.is_lost() => Post::Lost,
-            _ if self.consensus.is_none() && self.is_left_out() => Post::Leaves,
-            _ if self.consensus.is_none() || self.settled != Settled::Yes => Post::Joins,
-            _ if !self.has_state() => Post::Joins,
-            _ if !self.takes_part() => Post::Regroups,
-            Some(_) => Post::Leads,
-            None => Post::Follows,
+            _ if self.away => ReplicaRole::Away,
+            _ if self.joining.is_lost() => ReplicaRole::Lost,
+            _ if self.consensus.is_none() && self.is_left_out() => ReplicaRole::Leaves,
+            _ if self.consensus.is_none() || self.settled != Settled::Yes => ReplicaRole::Joins,
+            _ if !self.has_state() => ReplicaRole::Joins,
+            _ if !self.takes_part() => ReplicaRole::Regroups,
+            Some(_) => ReplicaRole::Leads,
+            None => ReplicaRole::Follows,
         }
     }
 

@@ -4,8 +4,8 @@
 //! the group. What it logs stands in the log of its node, beside those of members.
 
 use muesli_core::{
-    Address, Cursor, Effect, LoggedRole, NodeId, Protocol, Readiness, Rejection, Role, Sender,
-    Service, ServiceId, Settings, StateMachine, Timestamp, View, WireError,
+    Address, Cursor, Effect, LoggedRole, NodeId, Protocol, Readiness, Rejection, Role, Service,
+    ServiceId, Settings, StateMachine, Timestamp, View, WireError,
 };
 
 use crate::inside::{Context, InnerContext, Inside};
@@ -47,34 +47,19 @@ impl<P: Protocol> NodeService<P> {
         cx.wait_for_log_up_to(positions.of(self.role).gate);
         answer
     }
-
-    fn judge_first(
-        &self,
-        sender: Sender,
-        message: &Message<P::Message>,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        let Message::Inside { from: first, message, .. } = message else {
-            return Err(Rejection::Role);
-        };
-        let inner = self.inside.known_catalog(view.catalog);
-        let view = View { catalog: &inner, ..view };
-        let sender = judge_inside::<P>(*first, message, sender, self.inner.issued(), view)?;
-        self.inner.judge(*first, sender, message, view)
-    }
 }
 
 impl<P: Protocol> StateMachine<Grouped<P>> for NodeService<P> {
     type Timer = <P::Service as StateMachine<P>>::Timer;
 
-    fn judge(
-        &self,
-        _from: Address,
-        sender: Sender,
-        message: &Message<P::Message>,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        self.judge_first(sender, message, view)
+    fn judge(&self, message: &Message<P::Message>, view: View<'_>) -> Result<(), Rejection> {
+        let Message::Inside { from: first, message, .. } = message else {
+            return Err(Rejection::Role);
+        };
+        let inner = self.inside.known_catalog(view.catalog);
+        let (said, issued) = ((*first, message), self.inner.issued());
+        let view = judge_inside::<P>(said, (view.me, &inner), issued, view)?;
+        self.inner.judge(message, view)
     }
 
     fn issued(&self) -> Timestamp {

@@ -18,7 +18,7 @@ use muesli_core::issuance::Proof;
 use muesli_core::wire::{Reader, Wire};
 use muesli_core::{NodeId, ProcedureId, RepositoryId, Role, SmallBytes, Timestamp, TxnId};
 use muesli_protocols::granola::message::{
-    Agreement, End, Few, Message, Part, PartAnswer, Repositories, Request, Task,
+    Agreement, Few, Message, Part, PartAnswer, ReplyOutcome, Repositories, Request, Task,
 };
 
 use crate::load::Dialect;
@@ -99,7 +99,7 @@ impl Calls {
             bail!("an unexpected message: {message:?}")
         };
         ensure!(txn.sequence == self.answered + 1, "answers come in another order");
-        let End::Done { at, answers } = end else { bail!("a call was not done: {end:?}") };
+        let ReplyOutcome::Done { at, answers } = end else { bail!("a call was not done: {end:?}") };
         let [(_, PartAnswer::Given(given))] = &answers[..] else { bail!("not one answer") };
         shown.push(varint(given.as_slice()).context("this is no number")?);
         self.answered = txn.sequence;

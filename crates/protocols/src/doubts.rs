@@ -44,6 +44,7 @@ impl Asking {
         assert!(clients.is_sorted(), "clients out of order");
         let all = (0..catalog.repositories() as u16).map(RepositoryId);
         let others: BTreeSet<_> = all.filter(|other| *other != me).collect();
+        assert!(!others.contains(&me), "{me:?} asks itself whether it is in doubt");
         let (last, _) = *clients.last().expect("a question is about somebody");
         (Asking { asked, clients, last, missing: others.clone() }, others)
     }
@@ -54,6 +55,8 @@ impl Asking {
             let clients: BTreeSet<&ClientsUntil> = clients.iter().collect();
             assert!(self.clients.len() <= CLIENTS_ASKED_MAX, "asked about too many clients");
             self.clients.retain(|client| clients.contains(client));
+            let last = self.clients.last().map_or(self.last, |(node, _)| *node);
+            assert!(last <= self.last, "{last:?} was not asked about, and is in doubt of nothing");
         }
     }
 

@@ -18,6 +18,7 @@ use muesli_core::Protocol;
 
 mod acknowledgements;
 pub mod bumper;
+mod client_quota;
 pub mod doubts;
 pub mod gmu;
 pub mod granola;

@@ -3,6 +3,10 @@
 //! Each family of rules is an enum; which of them are broken is a [set](Broken) that nothing but
 //! [`Sabotage`] changes. Under a protocol as users run it the set is empty, except for what a paper
 //! [prints](crate::gmu::Rules::printed) and a correction of this implementation mends.
+//!
+//! The rules of two-phase commit itself no protocol of the product breaks. They can be broken with
+//! the feature `sabotage` alone, which tests turn on; without it [`Unbroken`] has no bits, and to
+//! ask whether a rule holds costs nothing.
 
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
@@ -75,6 +79,52 @@ impl<R: Breakable> Broken<R> {
     }
 }
 
+/// The rules of a family that no protocol of the product breaks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unbroken<R> {
+    #[cfg(feature = "sabotage")]
+    broken: Broken<R>,
+    rules: PhantomData<R>,
+}
+
+impl<R> Default for Unbroken<R> {
+    fn default() -> Unbroken<R> {
+        Unbroken {
+            #[cfg(feature = "sabotage")]
+            broken: Broken::default(),
+            rules: PhantomData,
+        }
+    }
+}
+
+impl<R: Breakable> Unbroken<R> {
+    /// Whether a rule holds: it does, unless a test broke it.
+    #[cfg(feature = "sabotage")]
+    #[inline]
+    pub(crate) fn keeps(self, rule: R) -> bool {
+        self.broken.keeps(rule)
+    }
+
+    /// Whether a rule holds: it does, as nothing can break it.
+    #[cfg(not(feature = "sabotage"))]
+    #[inline]
+    pub(crate) fn keeps(self, _: R) -> bool {
+        true
+    }
+
+    #[cfg(feature = "sabotage")]
+    pub(crate) fn set(&mut self, rule: R, holds: bool) {
+        self.broken.set(rule, holds);
+    }
+}
+
+impl<R: Breakable> Debug for Unbroken<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let broken = R::ALL.iter().filter(|(rule, _)| !self.keeps(*rule));
+        f.debug_set().entries(broken.map(|(rule, _)| rule)).finish()
+    }
+}
+
 impl<R: Breakable> Debug for Broken<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let broken = R::ALL.iter().filter(|(rule, _)| !self.keeps(*rule));
@@ -82,18 +132,20 @@ impl<R: Breakable> Debug for Broken<R> {
     }
 }
 
-/// Makes the enum of the rules of a family, each with its name in scripts.
+/// Makes the enum of the switches of a family, each with its name in scripts.
 macro_rules! breakable {
-    ($(#[$about:meta])* enum Rule { $($(#[$what:meta])* $rule:ident = $name:literal,)+ }) => {
+    ($(#[$about:meta])* enum $name:ident {
+        $($(#[$what:meta])* $rule:ident = $script:literal,)+
+    }) => {
         $(#[$about])*
         #[doc(hidden)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Rule {
+        pub enum $name {
             $($(#[$what])* $rule,)+
         }
 
-        impl crate::sabotage::Breakable for Rule {
-            const ALL: &'static [(Rule, &'static str)] = &[$((Rule::$rule, $name)),+];
+        impl crate::sabotage::Breakable for $name {
+            const ALL: &'static [($name, &'static str)] = &[$(($name::$rule, $script)),+];
 
             #[inline]
             fn bit(self) -> u32 {

@@ -20,7 +20,8 @@ pub(crate) struct UnknownOutcomes {
 impl UnknownOutcomes {
     /// The client of a transaction was told that nobody knows its outcome.
     pub(crate) fn add(&mut self, sequence: u64) {
-        self.known.insert(sequence, None);
+        let earlier = self.known.insert(sequence, None);
+        assert_eq!(earlier, None, "{sequence} is unknown for the second time");
         if self.known.len() > UNKNOWN_MAX {
             self.known.pop_first();
         }
@@ -29,9 +30,9 @@ impl UnknownOutcomes {
 
     /// The outcome of one that is remembered is known after all.
     pub(crate) fn learn(&mut self, sequence: u64, outcome: Outcome) {
-        if let Some(known) = self.known.get_mut(&sequence) {
-            *known = Some(outcome);
-        }
+        let Some(known) = self.known.get_mut(&sequence) else { return };
+        assert!(known.is_none_or(|it| it == outcome), "{sequence} ended in two ways: {known:?}");
+        *known = Some(outcome);
     }
 
     /// Nobody will ever know the outcome of this one.

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 use muesli_core::{
     Abort, Address, Catalog, Context, Decision, Isolation, LoggedRole, NoTimer, NodeId,
-    Participant, Protocol, Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId,
-    StateMachine, Timestamp, TxnId, View, wire_enum, wire_struct,
+    Participant, Protocol, Rejection, RepositoryId, Settings, SmallBytes, SpaceId, StateMachine,
+    Timestamp, TxnId, View, wire_enum, wire_struct,
 };
 
 use crate::client::{AskingClient, AsksOne, KnownEnd, Outcomes, Question, Reads, Tell, Writes};
@@ -80,15 +80,10 @@ impl Protocol for Central {
         true
     }
 
-    fn judge(
-        message: &Message,
-        from: Address,
-        sender: Sender,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
+    fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> {
         match message {
-            Message::Ask { ask } => ask.judge(from, view),
-            Message::Tell { tell } => tell.judge(from, sender, view),
+            Message::Ask { ask } => ask.judge(view),
+            Message::Tell { tell } => tell.judge(view),
         }
     }
 

@@ -15,7 +15,7 @@ use muesli_check::{
     BuildError, Header, History, HistoryBuilder, Kind, Seen, TransactionBuilder, TxnId, Value,
     Version,
 };
-use muesli_core::recorder::{Operation, PartRan, Sampling, Status, TxnRecord};
+use muesli_core::recorder::{PartRan, RecordedOperation, Sampling, Status, TxnRecord};
 use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp};
 use serde_json::{Map, Value as Json};
 
@@ -35,7 +35,7 @@ pub struct Told {
     /// When its client was told of its end; `None` if it never was.
     pub end: Option<u64>,
     /// What it did, in order.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<RecordedOperation>,
     /// Whether a crash ended it: what it read may be lost with writes that were not stable.
     pub crashed: bool,
 }
@@ -43,7 +43,9 @@ pub struct Told {
 impl Told {
     /// A transaction whose client was told what was recorded, on a node whose clock is that of
     /// all.
-    pub fn as_recorded((record, operations): (TxnRecord, impl Iterator<Item = Operation>)) -> Told {
+    pub fn as_recorded(
+        (record, operations): (TxnRecord, impl Iterator<Item = RecordedOperation>),
+    ) -> Told {
         Told {
             record,
             status: record.status,
@@ -65,7 +67,7 @@ pub trait Remains {
     /// Where a participant there applied a transaction.
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp>;
     /// What the delayed actions of a transaction read and wrote, as participants there saw it.
-    fn executed(&self, txn: muesli_core::TxnId) -> Vec<Vec<Operation>>;
+    fn executed(&self, txn: muesli_core::TxnId) -> Vec<Vec<RecordedOperation>>;
     /// What the parts of a one-round transaction did, as participants there saw it, each with the
     /// place of the transaction.
     fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan>;
@@ -155,8 +157,9 @@ fn completed<N: Remains>(
         if interactive {
             as_found_at_the_end(&mut told.operations, &ran);
         }
-        let counts =
-            |it: &Operation| is_write(it) || (!interactive && (sure || lasting.was_seen(it)));
+        let counts = |it: &RecordedOperation| {
+            is_write(it) || (!interactive && (sure || lasting.was_seen(it)))
+        };
         told.operations.extend(ran.into_iter().filter(counts));
     }
     (told, at)
@@ -198,9 +201,11 @@ impl<'a> Lasting<'a> {
         let committed = committed.inspect(|told| {
             for operation in &told.operations {
                 match operation {
-                    Operation::Read { version, .. } => read.extend([*version]),
-                    Operation::Scan { rows, .. } => read.extend(rows.iter().map(|row| row.1)),
-                    Operation::ReadOwn { .. } | Operation::Write { .. } => {}
+                    RecordedOperation::Read { version, .. } => read.extend([*version]),
+                    RecordedOperation::Scan { rows, .. } => {
+                        read.extend(rows.iter().map(|row| row.1))
+                    }
+                    RecordedOperation::ReadOwn { .. } | RecordedOperation::Write { .. } => {}
                 }
             }
         });
@@ -217,16 +222,16 @@ impl<'a> Lasting<'a> {
     /// Whether what a transaction that a crash ended has seen is there for all. It may have seen
     /// writes of its own node that were not stable and are lost with it; nobody who is left has
     /// seen them, so that proves nothing of these writes.
-    fn was_seen(&self, operation: &Operation) -> bool {
+    fn was_seen(&self, operation: &RecordedOperation) -> bool {
         let lasts = |space: SpaceId, key: &SmallBytes, version: Timestamp| {
             version == Timestamp::ZERO
                 || self.told.contains(&version)
                 || self.held.contains(&(space, key, version))
         };
         match operation {
-            Operation::Write { .. } | Operation::ReadOwn { .. } => true,
-            Operation::Read { space, key, version, .. } => lasts(*space, key, *version),
-            Operation::Scan { space, rows, .. } => {
+            RecordedOperation::Write { .. } | RecordedOperation::ReadOwn { .. } => true,
+            RecordedOperation::Read { space, key, version, .. } => lasts(*space, key, *version),
+            RecordedOperation::Scan { space, rows, .. } => {
                 rows.iter().all(|(key, version, _)| lasts(*space, key, *version))
             }
         }
@@ -238,8 +243,8 @@ impl<'a> Lasting<'a> {
 fn executed<N: Remains>(
     nodes: &[N],
     txn: muesli_core::TxnId,
-) -> impl Iterator<Item = Operation> + use<N> {
-    let mut all: Vec<Vec<Operation>> = Vec::new();
+) -> impl Iterator<Item = RecordedOperation> + use<N> {
+    let mut all: Vec<Vec<RecordedOperation>> = Vec::new();
     for operations in nodes.iter().flat_map(|node| node.executed(txn)) {
         if !all.contains(&operations) {
             all.push(operations);
@@ -255,11 +260,11 @@ fn ran<N: Remains>(
     nodes: &[N],
     txn: muesli_core::TxnId,
     at: Timestamp,
-) -> impl Iterator<Item = Operation> + use<N> {
+) -> impl Iterator<Item = RecordedOperation> + use<N> {
     let runs = nodes.iter().flat_map(|node| node.ran(txn)).filter(|ran| ran.at == at);
     let runs: Vec<_> = runs.collect();
     let told: BTreeSet<u16> = runs.iter().filter(|ran| ran.told).map(|ran| ran.part).collect();
-    let mut all: Vec<(u16, Vec<Operation>)> = Vec::new();
+    let mut all: Vec<(u16, Vec<RecordedOperation>)> = Vec::new();
     for PartRan { part, operations, .. } in
         runs.into_iter().filter(|ran| ran.told || !told.contains(&ran.part))
     {
@@ -274,22 +279,24 @@ fn ran<N: Remains>(
 /// A protocol that looks at the end of a transaction whether what it read is the newest takes a key
 /// that came and went in the meantime for one that was absent all the time: the transaction has
 /// read what it ended with, as participants say it.
-fn as_found_at_the_end(operations: &mut [Operation], found: &[Operation]) {
+fn as_found_at_the_end(operations: &mut [RecordedOperation], found: &[RecordedOperation]) {
     let absent = found.iter().filter_map(|operation| match operation {
-        Operation::Read { space, key, version, hash: None } => Some(((*space, key), *version)),
+        RecordedOperation::Read { space, key, version, hash: None } => {
+            Some(((*space, key), *version))
+        }
         _ => None,
     });
     let absent: BTreeMap<(SpaceId, &SmallBytes), Timestamp> = absent.collect();
     let mut written: BTreeSet<(SpaceId, SmallBytes)> = BTreeSet::new();
     for operation in operations {
         match operation {
-            Operation::Read { space, key, version, hash: None } => {
+            RecordedOperation::Read { space, key, version, hash: None } => {
                 *version = absent.get(&(*space, &*key)).map_or(*version, |at| *at);
             }
-            Operation::Write { space, key, .. } => {
+            RecordedOperation::Write { space, key, .. } => {
                 written.insert((*space, key.clone()));
             }
-            Operation::Scan { space, lo, hi, rows } => {
+            RecordedOperation::Scan { space, lo, hi, rows } => {
                 let inside =
                     |key: &SmallBytes| key >= &*lo && hi.as_ref().is_none_or(|hi| key < hi);
                 for ((_, key), at) in
@@ -304,25 +311,27 @@ fn as_found_at_the_end(operations: &mut [Operation], found: &[Operation]) {
                     }
                 }
             }
-            Operation::Read { .. } | Operation::ReadOwn { .. } => {}
+            RecordedOperation::Read { .. } | RecordedOperation::ReadOwn { .. } => {}
         }
     }
 }
 
 /// Whether an operation found keys absent that had been there. If nobody knows how its transaction
 /// ended, nobody knows either which deletions it found in the end (`as_found_at_the_end`).
-fn finds_a_deletion(operation: &Operation) -> bool {
+fn finds_a_deletion(operation: &RecordedOperation) -> bool {
     let is_deleted =
         |version: Timestamp, hash: Option<u64>| version != Timestamp::ZERO && hash.is_none();
     match operation {
-        Operation::Read { version, hash, .. } => is_deleted(*version, *hash),
-        Operation::Scan { rows, .. } => rows.iter().any(|(_, at, hash)| is_deleted(*at, *hash)),
-        Operation::ReadOwn { .. } | Operation::Write { .. } => false,
+        RecordedOperation::Read { version, hash, .. } => is_deleted(*version, *hash),
+        RecordedOperation::Scan { rows, .. } => {
+            rows.iter().any(|(_, at, hash)| is_deleted(*at, *hash))
+        }
+        RecordedOperation::ReadOwn { .. } | RecordedOperation::Write { .. } => false,
     }
 }
 
-fn is_write(operation: &Operation) -> bool {
-    matches!(operation, Operation::Write { .. })
+fn is_write(operation: &RecordedOperation) -> bool {
+    matches!(operation, RecordedOperation::Write { .. })
 }
 
 /// How spaces are named in keys.
@@ -369,7 +378,7 @@ impl KeyNames<'_> {
         let last = last_writes(&told.operations);
         let mut written = BTreeSet::new();
         for (place, operation) in told.operations.iter().enumerate() {
-            if let Operation::Write { space, key, .. } = operation {
+            if let RecordedOperation::Write { space, key, .. } = operation {
                 written.insert((*space, key));
             }
             let installs = told.status != Status::Aborted && last.contains(&place);
@@ -382,25 +391,25 @@ impl KeyNames<'_> {
     fn add_operation(
         &self,
         transaction: &mut TransactionBuilder<'_>,
-        operation: &Operation,
+        operation: &RecordedOperation,
         version: Option<Version<'_>>,
         written: &BTreeSet<(SpaceId, &SmallBytes)>,
     ) -> Result<(), BuildError> {
         match operation {
-            Operation::Read { space, key, version, hash } => {
+            RecordedOperation::Read { space, key, version, hash } => {
                 transaction.read(&self.key(*space, key), version.0, value(*hash))?;
             }
-            Operation::ReadOwn { space, key, hash } => {
+            RecordedOperation::ReadOwn { space, key, hash } => {
                 transaction.read(&self.key(*space, key), Seen::Own, value(*hash))?;
             }
-            Operation::Write { space, key, hash: Some(hash) } => {
+            RecordedOperation::Write { space, key, hash: Some(hash) } => {
                 let hash = Value::Unsigned(*hash);
                 transaction.write(&self.key(*space, key), version, hash)?;
             }
-            Operation::Write { space, key, hash: None } => {
+            RecordedOperation::Write { space, key, hash: None } => {
                 transaction.delete(&self.key(*space, key), version)?;
             }
-            Operation::Scan { space, lo, hi, rows } => {
+            RecordedOperation::Scan { space, lo, hi, rows } => {
                 let seen = rows.iter().map(|(key, version, hash)| {
                     (self.key(*space, key), Seen::from(version.0), value(*hash))
                 });
@@ -420,11 +429,13 @@ impl KeyNames<'_> {
 }
 
 /// The places of the writes that no later write of the transaction hides.
-fn last_writes(operations: &[Operation]) -> BTreeSet<usize> {
+fn last_writes(operations: &[RecordedOperation]) -> BTreeSet<usize> {
     let mut hidden = BTreeSet::new();
     let newest_first = operations.iter().enumerate().rev();
     let last = newest_first.filter_map(|(place, operation)| match operation {
-        Operation::Write { space, key, .. } => hidden.insert((*space, key)).then_some(place),
+        RecordedOperation::Write { space, key, .. } => {
+            hidden.insert((*space, key)).then_some(place)
+        }
         _ => None,
     });
     last.collect()

@@ -10,6 +10,8 @@ pub fn run() -> Done {
     run_all(&[
         &["fmt", "--all", "--check"],
         &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
+        // As programs are built: without the features that tests turn on.
+        &["check", "--package", "muesli-cli", "--locked"],
     ])?;
     // The fuzzer's own library is C++.
     if program("c++").arg("--version").output().is_ok() {

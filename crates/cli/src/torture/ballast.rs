@@ -47,7 +47,7 @@ impl Ballast {
         protocol: &str,
         seed: u64,
         over: &AtomicBool,
-    ) -> anyhow::Result<Option<Loaded>> {
+    ) -> anyhow::Result<Option<LoadedBallast>> {
         if self.bytes == 0 {
             return Ok(None);
         }
@@ -70,7 +70,7 @@ impl Ballast {
             })?;
         }
         let revisions = Mutex::new(vec![Revisions::default(); keys as usize]);
-        Ok(Some(Loaded { db, space, content, revisions, wrong: Mutex::default() }))
+        Ok(Some(LoadedBallast { db, space, content, revisions, wrong: Mutex::default() }))
     }
 }
 
@@ -137,7 +137,7 @@ struct Revisions {
 }
 
 /// Data that are there.
-pub struct Loaded {
+pub struct LoadedBallast {
     db: Db,
     space: Space,
     content: Content,
@@ -145,7 +145,7 @@ pub struct Loaded {
     wrong: Mutex<Option<String>>,
 }
 
-impl Loaded {
+impl LoadedBallast {
     fn revisions(&self) -> MutexGuard<'_, Vec<Revisions>> {
         self.revisions.lock().unwrap_or_else(|broken| broken.into_inner())
     }

@@ -3,8 +3,9 @@
 //! Without groups one server, the home of the first repository, keeps the map: whoever wants a
 //! space asks it. It tells everybody who is connected before it answers, over the same connections,
 //! so whoever asked knows the space when it has the answer. With groups the database itself keeps
-//! the spaces ([`register`](crate::spaces::register)), and whoever made one there tells the servers that
-//! there is something new, which they read for themselves: nobody's word is taken for it. A server
+//! the spaces ([`register`](crate::spaces::register)), and whoever made one there tells the servers
+//! that there is something new, which they read for themselves: nobody's word is taken for it. A
+//! server
 //! that has not heard of a space yet leaves messages about it out, which are said again.
 
 use std::sync::mpsc;

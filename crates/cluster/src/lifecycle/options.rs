@@ -64,7 +64,8 @@ pub struct ServerOptions {
     pub checkpoint_bytes: u64,
     /// With more bytes than this waiting for the disk, nothing is read from clients.
     pub log_backlog_bytes: usize,
-    /// A file that says how the log's disk is to misbehave, for tests; see [`crate::storage::trouble`].
+    /// A file that says how the log's disk is to misbehave, for tests; see
+    /// [`crate::storage::trouble`].
     pub trouble: Option<PathBuf>,
     /// The cluster's secret, the same on all its servers: servers and administrators prove that
     /// they know it. Without one everybody is believed who can reach this server.

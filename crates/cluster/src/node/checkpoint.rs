@@ -33,8 +33,8 @@ impl CheckpointUnderWay {
         self.stream.outcome()
     }
 
-    /// Hands over the next piece of the node's, or says that there are no more once the participants
-    /// are ready and the log is stable enough. False: the checkpoint is void, and is given up.
+    /// Hands over the next piece of the node's, or says that there are no more once the
+    /// participants are ready and the log is stable enough. False: the checkpoint is void, and is given up.
     ///
     /// # Errors
     /// The log failed.

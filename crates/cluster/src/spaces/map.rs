@@ -11,11 +11,11 @@
 use std::sync::Arc;
 
 use muesli_core::{Catalog, NodeId, SpaceOptions};
-use muesli_group::layout::{self};
+use muesli_group::layout;
 use muesli_group::placement::SPACE;
 
 use crate::spaces::error::MapError;
-use crate::spaces::limits::{self};
+use crate::spaces::limits;
 use crate::spaces::parts::{MapParts, SpaceParts};
 
 /// A map that makes sense.
@@ -319,7 +319,7 @@ impl TryFrom<MapParts> for Map {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muesli_core::{Index, Rule, SmallBytes};
+    use muesli_core::{Index, Partitioning, SmallBytes};
     use muesli_core::{RepositoryId, Wire};
     use proptest::prelude::*;
 
@@ -343,7 +343,8 @@ mod tests {
             let group = if count < 3 { 1 } else { 3 };
             let map = dealt(count, repositories, 1, group).unwrap();
             let splits = (1..repositories).map(|at| SmallBytes::new(&[at as u8])).collect();
-            let ranged = SpaceOptions { index: Index::Hash, rule: Rule::Range(splits) };
+            let partitioning = Partitioning::Range(splits);
+            let ranged = SpaceOptions { index: Index::Hash, partitioning };
             let map = map.with_space(&SpaceParts::of("a", &SpaceOptions::default())).unwrap();
             let map = map.with_space(&SpaceParts::of("b", &ranged)).unwrap();
             let moved = map.catalog.moved(RepositoryId(0), NodeId(0)).with_begun(&[0]);
@@ -410,7 +411,8 @@ mod tests {
         assert!(dealt(3, 2, 3, 3).is_err(), "more replicas than groups");
         let map = dealt(3, 2, 2, 3).unwrap();
         let splits = (b'a'..=b'd').map(|it| SmallBytes::new(&[it])).collect();
-        let ranged = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
+        let ranged =
+            SpaceOptions { partitioning: Partitioning::Range(splits), ..SpaceOptions::default() };
         assert!(map.with_space(&SpaceParts::of("r", &ranged)).is_err(), "five ranges of four");
         let mut parts = MapParts::from(&map);
         parts.leaving = vec![RepositoryId(0), RepositoryId(1)];

@@ -1,6 +1,8 @@
 //! Maps and spaces as they go over the wire and to the disk: plain values that may make no sense.
 
-use muesli_core::{Index, NodeId, RepositoryId, Rule, SmallBytes, SpaceOptions, wire_struct};
+use muesli_core::{
+    Index, NodeId, Partitioning, RepositoryId, SmallBytes, SpaceOptions, wire_struct,
+};
 
 /// A map as it goes over the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,9 +67,9 @@ wire_struct!(MapParts {
 impl SpaceParts {
     /// As a space's name and options.
     pub fn of(name: &str, options: &SpaceOptions) -> SpaceParts {
-        let splits = match &options.rule {
-            Rule::Hash => None,
-            Rule::Range(splits) => Some(splits.clone()),
+        let splits = match &options.partitioning {
+            Partitioning::Hash => None,
+            Partitioning::Range(splits) => Some(splits.clone()),
         };
         SpaceParts { name: name.to_owned(), ordered: options.index == Index::Ordered, splits }
     }
@@ -75,7 +77,7 @@ impl SpaceParts {
     /// The options.
     pub fn options(&self) -> SpaceOptions {
         let index = if self.ordered { Index::Ordered } else { Index::Hash };
-        let rule = self.splits.clone().map_or(Rule::Hash, Rule::Range);
-        SpaceOptions { index, rule }
+        let partitioning = self.splits.clone().map_or(Partitioning::Hash, Partitioning::Range);
+        SpaceOptions { index, partitioning }
     }
 }

@@ -38,7 +38,7 @@ pub enum Kind {
     /// Messages of the protocol, one after the other; between a client and a server, behind what
     /// their sender proves for all of them ([`Proof`](muesli_core::issuance::Proof)).
     Messages,
-    /// The sender is alive, and says how much it has taken and kept: an [`Alive`](crate::admission::heights).
+    /// The sender is alive, and says how much it has taken and kept: an [`Alive`](super::progress).
     Alive,
     /// A message between drivers.
     Control,
@@ -177,6 +177,15 @@ pub fn end(start: usize, out: &mut [u8]) {
     header[8..12].copy_from_slice(&bytes.to_le_bytes());
     let sum = checksum(&header[..12], body);
     header[12..].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// A frame of its own with this body.
+pub fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let start = begin(kind, &mut out);
+    out.extend_from_slice(body);
+    end(start, &mut out);
+    out
 }
 
 fn word(header: &[u8; HEADER_BYTES], at: usize) -> u32 {

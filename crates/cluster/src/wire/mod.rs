@@ -1,8 +1,8 @@
 //! What goes over a connection, as bytes and as values.
 //!
 //! Everything travels in [frames](frame). The first ones are those of the handshake ([`hello`]),
-//! with proofs of the cluster's secret ([`proof`]); afterwards frames carry the protocol's messages,
-//! signs of life, and what drivers say to each other ([`control`]). `judgement` tests the latter
+//! with proofs of the cluster's secret ([`proof`]); afterwards frames carry the protocol's
+//! messages, signs of life, and what drivers say to each other ([`control`]). `judgement` tests the latter
 //! before anything changes. Nothing here reads or writes a socket.
 
 pub mod challenge;

@@ -51,7 +51,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-const REASONS: [Reason; 11] = [
+/// All reasons, by their numbers.
+pub(crate) const REASONS: [Reason; 11] = [
     Reason::Misunderstood,
     Reason::Cluster,
     Reason::Protocol,

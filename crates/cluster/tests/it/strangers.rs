@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use muesli_cluster::wire::control::Control;
-use muesli_cluster::wire::frame::{self, Kind, VERSION};
+use muesli_cluster::wire::frame::{self, Kind, VERSION, framed};
 use muesli_cluster::wire::hello::{HELLO_BYTES_MAX, Hello, Station, Welcome};
 use muesli_cluster::wire::refusal::{Reason, Refusal};
 use muesli_cluster::{ClusterId, Life, Network, ServerOptions};
@@ -31,14 +31,6 @@ impl Running {
     fn wait_for(&self, name: &str, value: u64) {
         until(name, || self.status(name) == value);
     }
-}
-
-fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let start = frame::begin(kind, &mut out);
-    out.extend_from_slice(body);
-    frame::end(start, &mut out);
-    out
 }
 
 fn encoded(value: &impl Wire) -> Vec<u8> {

@@ -27,7 +27,7 @@ mod without;
 
 pub use context::Context;
 pub use coordinator::Coordinator;
-pub use delaying::{Later, at_once, known_action, known_procedure};
+pub use delaying::{Deferral, at_once, known_action, known_procedure};
 pub use effects::{Effect, Effects, Envelope, Environment, Maintenance, Modes, Work};
 pub use here::Here;
 pub use operation::{Answer, Operation, Put, Step};
@@ -39,8 +39,8 @@ use std::fmt::Debug;
 
 use crate::catalog::Catalog;
 use crate::ids::NodeId;
-use crate::judgement::{Rejection, Sender, View};
-use crate::roles::{Address, ServiceId};
+use crate::judgement::{Rejection, View};
+use crate::roles::ServiceId;
 use crate::time::Nanos;
 use crate::wire::Wire;
 
@@ -98,18 +98,13 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// Whether everything that a message names is there: repositories, spaces, partitions. Drivers
     /// ask it of messages that came from another process, at the door; inside, names are trusted.
     fn is_about(message: &Self::Message, catalog: &Catalog) -> bool;
-    /// Whether this sender may say this at all: who it is, and whether the numbers are ones that
+    /// Whether its sender may say this at all: who it is, and whether the numbers are ones that
     /// can be. Drivers do not ask it themselves: [`Node::receive`](crate::node::Node::receive)
     /// does, of every message from another process, before the role's own judgement.
     ///
     /// # Errors
     /// The message is to be left out, for this reason.
-    fn judge(
-        message: &Self::Message,
-        from: Address,
-        sender: Sender,
-        view: View<'_>,
-    ) -> Result<(), Rejection>;
+    fn judge(message: &Self::Message, view: View<'_>) -> Result<(), Rejection>;
     /// What a client on `node` would say instead, of a transaction of its own that writes nothing;
     /// `None`: clients say nothing of the kind. Simulators and fuzz targets have strangers say it.
     fn as_client(message: &Self::Message, node: NodeId) -> Option<Self::Message>;

@@ -9,7 +9,7 @@ use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::judgement::{Rejection, Rejections};
 use crate::lag::Lag;
 use crate::options::Settings;
-use crate::post::Post;
+use crate::replica_role::ReplicaRole;
 
 /// The state machine of a repository.
 pub trait Participant<P: Protocol>: LoggedRole<P> {
@@ -41,8 +41,9 @@ pub trait Participant<P: Protocol>: LoggedRole<P> {
         cx: &mut Context<'_, P>,
     ) -> bool;
     /// Answers a message of a reader from what was [replayed](LoggedRole::replay): a beginning of a
-    /// log that somebody else goes on writing. Says everything in this call, and logs nothing. False,
-    /// and nothing is done: what was replayed is not enough, and whoever writes must be asked.
+    /// log that somebody else goes on writing. Says everything in this call, and logs nothing.
+    /// False, and nothing is done: what was replayed is not enough, and whoever writes must be
+    /// asked.
     fn answer_behind(&mut self, message: &P::Message, cx: &mut Context<'_, P>) -> bool;
     /// This state machine is dropped, and another one takes its place in the same process: takes
     /// back what it has reported of the process's memory.
@@ -51,7 +52,7 @@ pub trait Participant<P: Protocol>: LoggedRole<P> {
     /// nothing of that.
     fn lag(&self) -> Option<Lag>;
     /// Which part it takes where several nodes keep it.
-    fn post(&self) -> Post;
+    fn replica_role(&self) -> ReplicaRole;
     /// The versions of every key that lives here, oldest first, as (space, key, versions), for
     /// histories.
     fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;

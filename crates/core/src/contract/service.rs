@@ -3,7 +3,7 @@
 use super::{Context, LoggedRole, Protocol, StateMachine};
 use crate::checkpoint::{Cursor, Readiness};
 use crate::ids::{NodeId, Timestamp};
-use crate::judgement::{Rejection, Sender, View};
+use crate::judgement::{Rejection, View};
 use crate::options::Settings;
 use crate::roles::{Address, ServiceId};
 use crate::timers::NoTimer;
@@ -32,7 +32,7 @@ pub enum NoService {}
 impl<P: Protocol> StateMachine<P> for NoService {
     type Timer = NoTimer;
 
-    fn judge(&self, _: Address, _: Sender, _: &P::Message, _: View<'_>) -> Result<(), Rejection> {
+    fn judge(&self, _: &P::Message, _: View<'_>) -> Result<(), Rejection> {
         match *self {}
     }
 

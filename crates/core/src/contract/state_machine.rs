@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use super::{Context, Protocol};
 use crate::checkpoint::{Cursor, Readiness};
 use crate::ids::{NodeId, Timestamp};
-use crate::judgement::{Rejection, Sender, View};
+use crate::judgement::{Rejection, View};
 use crate::roles::Address;
 use crate::timers::Timer;
 use crate::wire::WireError;
@@ -23,13 +23,7 @@ pub trait StateMachine<P: Protocol>: Debug {
     ///
     /// # Errors
     /// It does not, and is to be left out.
-    fn judge(
-        &self,
-        from: Address,
-        sender: Sender,
-        message: &P::Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection>;
+    fn judge(&self, message: &P::Message, view: View<'_>) -> Result<(), Rejection>;
     /// The largest timestamp that was issued here, or that members have told of.
     fn issued(&self) -> Timestamp;
     /// A link to another node is there from now on: whatever was sent to it before may be lost. A

@@ -13,8 +13,8 @@ macro_rules! role_without_links {
     };
 }
 
-/// Inside an `impl Coordinator<$protocol>`: nothing is to be told as the node leaves, and no session
-/// brings or takes what it has seen elsewhere.
+/// Inside an `impl Coordinator<$protocol>`: nothing is to be told as the node leaves, and no
+/// session brings or takes what it has seen elsewhere.
 #[macro_export]
 macro_rules! coordinator_without_sessions {
     ($protocol:ty) => {
@@ -53,8 +53,6 @@ macro_rules! role_without_judgement {
     ($protocol:ty) => {
         fn judge(
             &self,
-            _: $crate::Address,
-            _: $crate::Sender,
             _: &<$protocol as $crate::Protocol>::Message,
             _: $crate::View<'_>,
         ) -> Result<(), $crate::Rejection> {
@@ -268,8 +266,8 @@ macro_rules! participant_kept_by_one_node {
             None
         }
 
-        fn post(&self) -> $crate::Post {
-            $crate::Post::Alone
+        fn replica_role(&self) -> $crate::ReplicaRole {
+            $crate::ReplicaRole::Alone
         }
     };
 }

@@ -1,6 +1,7 @@
 //! Records and checkpoints of a node's roles: what it was in its earlier life.
 
-use super::{Node, context, find, find_mut, logged_role};
+use super::Node;
+use super::roles_here::{context, find, find_mut, logged_role};
 use crate::checkpoint::{Checkpoint, Cursor, Readiness};
 use crate::contract::{Context, Effects, LoggedRole, Protocol};
 use crate::roles::{Address, Role};

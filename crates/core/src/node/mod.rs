@@ -7,10 +7,13 @@
 mod by_name;
 mod checkpoints;
 mod looks;
+mod roles_here;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+
+use roles_here::{context, each_logged_role, find, find_mut, logged_role};
 
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
@@ -54,63 +57,6 @@ impl<P: Protocol> fmt::Debug for Node<P> {
         }
         shown.finish_non_exhaustive()
     }
-}
-
-/// Builds the context of a role from the node's parts, leaving the others free to be borrowed.
-macro_rules! context {
-    ($node:ident, $role:expr, $effects:ident) => {
-        Context {
-            me: Address { node: $node.id, role: $role },
-            catalog: &$node.catalog,
-            settings: &$node.settings,
-            effects: $effects,
-        }
-    };
-}
-
-/// What a logged role does, if it lives here: `$then` with it as `$it`. `None`: it does not, or is
-/// the coordinator, which logs nothing and is given the participants besides.
-macro_rules! logged_role {
-    (&mut $node:ident, $role:expr, |$it:ident| $then:expr) => {
-        match $role {
-            Role::Coordinator => None,
-            Role::Repository(id) => find_mut(&mut $node.participants, id).map(|$it| $then),
-            Role::Service(id) => find_mut(&mut $node.services, id).map(|$it| $then),
-        }
-    };
-    (&$node:ident, $role:expr, |$it:ident| $then:expr) => {
-        match $role {
-            Role::Coordinator => None,
-            Role::Repository(id) => find(&$node.participants, id).map(|$it| $then),
-            Role::Service(id) => find(&$node.services, id).map(|$it| $then),
-        }
-    };
-}
-
-/// What each logged role does: participants in their order, then services.
-macro_rules! each_logged_role {
-    ($node:ident, $effects:ident, |$it:ident, $cx:ident| $then:expr) => {
-        for (id, $it) in &mut $node.participants {
-            let $cx = &mut context!($node, Role::Repository(*id), $effects);
-            $then;
-        }
-        for (id, $it) in &mut $node.services {
-            let $cx = &mut context!($node, Role::Service(*id), $effects);
-            $then;
-        }
-    };
-}
-
-use {context, logged_role};
-
-/// The role of this id in a list, to be looked at.
-fn find<I: PartialEq, R>(roles: &[(I, R)], wanted: I) -> Option<&R> {
-    roles.iter().find(|(id, _)| *id == wanted).map(|(_, found)| found)
-}
-
-/// The role of this id in a list, to be changed.
-fn find_mut<I: PartialEq, R>(roles: &mut [(I, R)], wanted: I) -> Option<&mut R> {
-    roles.iter_mut().find(|(id, _)| *id == wanted).map(|(_, found)| found)
 }
 
 /// The timer of this number, which its role has set.
@@ -337,11 +283,12 @@ impl<P: Protocol> Node<P> {
             Sender::Member => sender,
             Sender::Client { .. } => sender.knowing(self.issued()),
         };
-        let view = View { me: *to, catalog: &self.catalog, settings: &self.settings };
-        P::judge(message, *from, sender, view)?;
+        let (me, from, catalog, settings) = (*to, *from, &*self.catalog, &*self.settings);
+        let view = View { me, from, sender, catalog, settings };
+        P::judge(message, view)?;
         match to.role {
-            Role::Coordinator => self.coordinator.judge(*from, sender, message, view),
-            role => logged_role!(&self, role, |it| it.judge(*from, sender, message, view))
+            Role::Coordinator => self.coordinator.judge(message, view),
+            role => logged_role!(&self, role, |it| it.judge(message, view))
                 .unwrap_or(Err(Rejection::Role)),
         }
     }

@@ -224,7 +224,7 @@ impl<K: Movable> Locator<K> for Hints<K> {
 
 /// What a repository knows of a thing that it gave away or was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct Holding {
     /// The thing's epoch since then.
     pub epoch: u64,
     /// Whether it is here.
@@ -233,14 +233,14 @@ pub struct Held {
     pub at: Timestamp,
 }
 
-wire_struct!(Held { epoch: u64, holds: bool, at: Timestamp });
+wire_struct!(Holding { epoch: u64, holds: bool, at: Timestamp });
 
 /// The things that came to a repository or went from it.
 ///
 /// Invariant: an epoch here is at least 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holdings<K: Movable> {
-    held: BTreeMap<K, Held>,
+    held: BTreeMap<K, Holding>,
 }
 
 impl<K: Movable> Default for Holdings<K> {
@@ -257,7 +257,7 @@ impl<K: Movable> Holdings<K> {
     }
 
     /// What is known of a thing that came or went.
-    pub fn of(&self, thing: &K) -> Option<Held> {
+    pub fn of(&self, thing: &K) -> Option<Holding> {
         self.held.get(thing).copied()
     }
 
@@ -283,14 +283,14 @@ impl<K: Movable> Holdings<K> {
     ///
     /// # Panics
     /// If that is not a later epoch of it than any before.
-    pub fn note(&mut self, thing: K, held: Held) {
+    pub fn note(&mut self, thing: K, held: Holding) {
         let known = self.epoch(&thing);
         assert!(held.epoch > known, "{thing:?} moves to epoch {} after {known}", held.epoch);
         self.held.insert(thing, held);
     }
 
     /// Everything, in order.
-    pub fn all(&self) -> impl Iterator<Item = (&K, &Held)> {
+    pub fn all(&self) -> impl Iterator<Item = (&K, &Holding)> {
         self.held.iter()
     }
 
@@ -300,7 +300,7 @@ impl<K: Movable> Holdings<K> {
     }
 
     /// Takes over what another one knew.
-    pub fn recall(&mut self, all: impl IntoIterator<Item = (K, Held)>) {
+    pub fn recall(&mut self, all: impl IntoIterator<Item = (K, Holding)>) {
         self.held.extend(all);
     }
 
@@ -367,8 +367,8 @@ mod tests {
         };
         assert_eq!(refuses(&holdings, 1, 0), None, "it is here from the beginning");
         assert_eq!(refuses(&holdings, 2, 0), Some(Timestamp::ZERO));
-        holdings.note(1, Held { epoch: 1, holds: false, at: Timestamp(5) });
-        holdings.note(2, Held { epoch: 3, holds: true, at: Timestamp(7) });
+        holdings.note(1, Holding { epoch: 1, holds: false, at: Timestamp(5) });
+        holdings.note(2, Holding { epoch: 3, holds: true, at: Timestamp(7) });
         assert_eq!(refuses(&holdings, 1, 1), Some(Timestamp(5)));
         assert_eq!((refuses(&holdings, 2, 3), refuses(&holdings, 2, 9)), (None, None));
         assert_eq!(refuses(&holdings, 2, 2), Some(Timestamp(7)), "its sender knows less");
@@ -379,7 +379,7 @@ mod tests {
     #[should_panic(expected = "moves to epoch 1 after 1")]
     fn a_thing_does_not_move_twice_at_once() {
         let mut holdings = Holdings::default();
-        let held = Held { epoch: 1, holds: false, at: Timestamp(5) };
+        let held = Holding { epoch: 1, holds: false, at: Timestamp(5) };
         holdings.note(1u16, held);
         holdings.note(1u16, held);
     }

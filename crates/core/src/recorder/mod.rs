@@ -13,7 +13,7 @@ use crate::ids::{NodeId, SpaceId, Timestamp, TxnId};
 use crate::time::Nanos;
 
 pub use hash::value_hash;
-pub use operations::Operations;
+pub use operations::RecordedOperations;
 pub use sampling::Sampling;
 
 mod hash;
@@ -42,7 +42,7 @@ const STATUSES: [Status; 4] =
 /// written), and the hash of the value (`None`: absent or deleted).
 #[expect(missing_docs, reason = "the fields are described above, once")]
 #[derive(Clone, Debug, PartialEq)]
-pub enum Operation {
+pub enum RecordedOperation {
     /// Read `version` of a key (zero: never written) with this hash of the value.
     Read { space: SpaceId, key: SmallBytes, version: Timestamp, hash: Option<u64> },
     /// Read the transaction's own write.
@@ -89,7 +89,7 @@ pub struct Recorder {
     /// What delayed procedures did, encoded; those that ran alike are one.
     called: BTreeSet<(TxnId, Vec<u8>)>,
     /// By transaction and part, those that clients were told of apart.
-    ran: BTreeMap<(TxnId, bool, u16), (Timestamp, Operations)>,
+    ran: BTreeMap<(TxnId, bool, u16), (Timestamp, RecordedOperations)>,
 }
 
 /// What a part of a one-round transaction did.
@@ -102,7 +102,7 @@ pub struct PartRan {
     /// Whether its client was told of this very run; else a participant says that it made it.
     pub told: bool,
     /// What it did, in order.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<RecordedOperation>,
 }
 
 /// A delayed action as a participant ran it. All that run it must have seen and done the same, and
@@ -112,7 +112,7 @@ struct Executed {
     txn: TxnId,
     space: SpaceId,
     key: SmallBytes,
-    /// What it was given, and what it left; hashes as in [`Operation`].
+    /// What it was given, and what it left; hashes as in [`RecordedOperation`].
     version: Timestamp,
     read: Option<u64>,
     written: Option<u64>,
@@ -144,7 +144,7 @@ impl Recorder {
     }
 
     /// Adds a transaction with its operations.
-    pub fn transaction(&mut self, record: &TxnRecord, operations: &Operations) {
+    pub fn transaction(&mut self, record: &TxnRecord, operations: &RecordedOperations) {
         match self.sampling.keeps(record.id) {
             true => self.add(record, operations),
             false => self.add_footprint(record, operations),
@@ -152,7 +152,7 @@ impl Recorder {
     }
 
     /// Adds what a transaction wrote, if it may have written something.
-    fn add_footprint(&mut self, record: &TxnRecord, operations: &Operations) {
+    fn add_footprint(&mut self, record: &TxnRecord, operations: &RecordedOperations) {
         if record.read_only || record.status == Status::Aborted {
             return;
         }
@@ -171,7 +171,7 @@ impl Recorder {
         self.count += 1;
     }
 
-    fn add(&mut self, record: &TxnRecord, operations: &Operations) {
+    fn add(&mut self, record: &TxnRecord, operations: &RecordedOperations) {
         self.count += 1;
         let chunk = self.chunk();
         chunk.extend_from_slice(&record.encoded(operations.bytes.len()));
@@ -225,13 +225,13 @@ impl Recorder {
     }
 
     /// A participant ran a delayed procedure of `txn`, which did this.
-    pub fn called(&mut self, txn: TxnId, operations: &Operations) {
+    pub fn called(&mut self, txn: TxnId, operations: &RecordedOperations) {
         let kept = self.kept_of(txn, operations);
         self.called.insert((txn, kept.bytes));
     }
 
     /// What the delayed actions of `txn` read and wrote, as the participants of this node saw it.
-    pub fn executed_for(&self, txn: TxnId) -> impl Iterator<Item = Vec<Operation>> + '_ {
+    pub fn executed_for(&self, txn: TxnId) -> impl Iterator<Item = Vec<RecordedOperation>> + '_ {
         let first = Executed {
             txn,
             space: SpaceId(0),
@@ -246,7 +246,7 @@ impl Recorder {
     }
 
     /// The same of all transactions.
-    pub fn all_executed(&self) -> impl Iterator<Item = (TxnId, Vec<Operation>)> + '_ {
+    pub fn all_executed(&self) -> impl Iterator<Item = (TxnId, Vec<RecordedOperation>)> + '_ {
         let called = self.called.iter().map(|(txn, bytes)| (*txn, Decoder(bytes).collect()));
         self.executed.iter().map(|it| (it.txn, it.as_operations())).chain(called)
     }
@@ -254,20 +254,20 @@ impl Recorder {
     /// A participant ran part number `part` of a one-round transaction that lies at `at`. Whoever
     /// runs it again, after a crash in which its first run was lost, says so again: the last time
     /// counts.
-    pub fn ran(&mut self, txn: TxnId, part: u16, at: Timestamp, operations: Operations) {
+    pub fn ran(&mut self, txn: TxnId, part: u16, at: Timestamp, operations: RecordedOperations) {
         let kept = self.kept_of(txn, &operations);
         self.ran.insert((txn, false, part), (at, kept));
     }
 
     /// The client of a one-round transaction is told what came of this run of a part: whatever
     /// others ran, this is what must fit.
-    pub fn told(&mut self, txn: TxnId, part: u16, at: Timestamp, operations: Operations) {
+    pub fn told(&mut self, txn: TxnId, part: u16, at: Timestamp, operations: RecordedOperations) {
         let kept = self.kept_of(txn, &operations);
         self.ran.insert((txn, true, part), (at, kept));
     }
 
     /// What is kept of operations of a transaction.
-    fn kept_of(&self, txn: TxnId, operations: &Operations) -> Operations {
+    fn kept_of(&self, txn: TxnId, operations: &RecordedOperations) -> RecordedOperations {
         match self.sampling.keeps(txn) {
             true => operations.clone(),
             false => operations.writes(),
@@ -298,7 +298,7 @@ impl Recorder {
     /// All transactions, in the order they ended, with their operations.
     pub fn transactions(
         &self,
-    ) -> impl Iterator<Item = (TxnRecord, impl Iterator<Item = Operation> + '_)> {
+    ) -> impl Iterator<Item = (TxnRecord, impl Iterator<Item = RecordedOperation> + '_)> {
         self.chunks.iter().flat_map(|chunk| {
             let mut rest = Decoder(chunk);
             std::iter::from_fn(move || {
@@ -323,10 +323,10 @@ impl Recorder {
 }
 
 impl Executed {
-    fn as_operations(&self) -> Vec<Operation> {
+    fn as_operations(&self) -> Vec<RecordedOperation> {
         let Executed { space, key, version, read, written, .. } = self.clone();
-        let read = Operation::Read { space, key: key.clone(), version, hash: read };
-        vec![read, Operation::Write { space, key, hash: written }]
+        let read = RecordedOperation::Read { space, key: key.clone(), version, hash: read };
+        vec![read, RecordedOperation::Write { space, key, hash: written }]
     }
 }
 
@@ -378,12 +378,12 @@ mod tests {
         };
         let operations = |number: usize| {
             let key = SmallBytes::from(number.to_string().as_str());
-            vec![Operation::ReadOwn { space: SpaceId(0), key, hash: None }; number % 7]
+            vec![RecordedOperation::ReadOwn { space: SpaceId(0), key, hash: None }; number % 7]
         };
         let total = 20_000;
         for number in 0..total {
             let list = operations(number);
-            recorder.transaction(&record(number), &Operations::from(&list[..]));
+            recorder.transaction(&record(number), &RecordedOperations::from(&list[..]));
         }
         assert!(recorder.chunks.len() > 1, "the test is to cross chunks");
         assert_eq!(recorder.len(), total);
@@ -393,7 +393,7 @@ mod tests {
         let mut early = Recorder::new();
         for number in 0..7 {
             let list = operations(number);
-            early.transaction(&record(number), &Operations::from(&list[..]));
+            early.transaction(&record(number), &RecordedOperations::from(&list[..]));
         }
         all.absorb(&mut early);
         assert_eq!((all.len(), early.len(), early.transactions().count()), (7, 0, 0));

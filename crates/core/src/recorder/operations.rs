@@ -5,7 +5,7 @@
 //! bytes: kind, space, the version where it has one, the value's hash, the key. They are read back
 //! once, by whoever makes the history, and by nobody else: what is here was encoded here.
 
-use super::Operation;
+use super::RecordedOperation;
 use super::hash::value_hash;
 use crate::bytes::SmallBytes;
 use crate::ids::{SpaceId, Timestamp};
@@ -17,13 +17,13 @@ const SCAN: u8 = 3;
 /// Marks a kind whose value is not absent.
 const PRESENT: u8 = 0x80;
 
-/// Operations of one transaction, in program order, encoded.
+/// The operations of one transaction, in program order, encoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Operations {
+pub struct RecordedOperations {
     pub(super) bytes: Vec<u8>,
 }
 
-impl Operations {
+impl RecordedOperations {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -42,13 +42,13 @@ impl Operations {
     }
 
     /// A copy of those between two marks.
-    pub fn between(&self, marks: std::ops::Range<usize>) -> Operations {
-        Operations { bytes: self.bytes[marks].to_vec() }
+    pub fn between(&self, marks: std::ops::Range<usize>) -> RecordedOperations {
+        RecordedOperations { bytes: self.bytes[marks].to_vec() }
     }
 
     /// The writes among them.
-    pub(super) fn writes(&self) -> Operations {
-        let mut writes = Operations::default();
+    pub(super) fn writes(&self) -> RecordedOperations {
+        let mut writes = RecordedOperations::default();
         self.append_writes(&mut writes.bytes);
         writes
     }
@@ -203,9 +203,9 @@ impl<'a> Decoder<'a> {
 }
 
 impl Iterator for Decoder<'_> {
-    type Item = Operation;
+    type Item = RecordedOperation;
 
-    fn next(&mut self) -> Option<Operation> {
+    fn next(&mut self) -> Option<RecordedOperation> {
         if self.0.is_empty() {
             return None;
         }
@@ -213,23 +213,23 @@ impl Iterator for Decoder<'_> {
         let (space, present) = (self.space(), kind & PRESENT != 0);
         if kind & !PRESENT == SCAN {
             let (lo, hi) = (self.text(), present.then(|| self.text()));
-            return Some(Operation::Scan { space, lo, hi, rows: self.rows() });
+            return Some(RecordedOperation::Scan { space, lo, hi, rows: self.rows() });
         }
         let hash = Some(self.u64()).filter(|_| present);
         let key = self.text();
         Some(match kind & !PRESENT {
-            READ => Operation::Read { space, key, version: Timestamp(self.u64()), hash },
-            READ_OWN => Operation::ReadOwn { space, key, hash },
-            WRITE => Operation::Write { space, key, hash },
+            READ => RecordedOperation::Read { space, key, version: Timestamp(self.u64()), hash },
+            READ_OWN => RecordedOperation::ReadOwn { space, key, hash },
+            WRITE => RecordedOperation::Write { space, key, hash },
             other => unreachable!("kind {other} was never encoded"),
         })
     }
 }
 
-impl From<&[Operation]> for Operations {
+impl From<&[RecordedOperation]> for RecordedOperations {
     /// The same operations, encoded; for those who have them at hand, such as tests.
-    fn from(list: &[Operation]) -> Operations {
-        let mut operations = Operations::default();
+    fn from(list: &[RecordedOperation]) -> RecordedOperations {
+        let mut operations = RecordedOperations::default();
         for operation in list {
             operations.push(operation);
         }
@@ -237,9 +237,9 @@ impl From<&[Operation]> for Operations {
     }
 }
 
-impl Operations {
-    fn push(&mut self, operation: &Operation) {
-        let hashed = |kind, out: &mut Operations, space, key, hash: &Option<u64>| {
+impl RecordedOperations {
+    fn push(&mut self, operation: &RecordedOperation) {
+        let hashed = |kind, out: &mut RecordedOperations, space, key, hash: &Option<u64>| {
             let start = out.bytes.len();
             out.keyed(kind, space, key, None);
             if let Some(hash) = hash {
@@ -248,13 +248,15 @@ impl Operations {
             }
         };
         match operation {
-            Operation::Read { space, key, version, hash } => {
+            RecordedOperation::Read { space, key, version, hash } => {
                 hashed(READ, self, *space, key, hash);
                 self.bytes.extend_from_slice(&version.0.to_le_bytes());
             }
-            Operation::ReadOwn { space, key, hash } => hashed(READ_OWN, self, *space, key, hash),
-            Operation::Write { space, key, hash } => hashed(WRITE, self, *space, key, hash),
-            Operation::Scan { space, lo, hi, rows } => {
+            RecordedOperation::ReadOwn { space, key, hash } => {
+                hashed(READ_OWN, self, *space, key, hash)
+            }
+            RecordedOperation::Write { space, key, hash } => hashed(WRITE, self, *space, key, hash),
+            RecordedOperation::Scan { space, lo, hi, rows } => {
                 self.scan(*space, lo, hi.as_ref(), rows.iter().cloned());
             }
         }
@@ -274,40 +276,41 @@ mod tests {
         prop::option::of(0..1u64 << 53)
     }
 
-    fn operation() -> impl Strategy<Value = Operation> {
+    fn operation() -> impl Strategy<Value = RecordedOperation> {
         let space = || any::<u16>().prop_map(SpaceId);
         let at = || any::<u64>().prop_map(Timestamp);
         let rows = prop::collection::vec((text(), at(), hash()), 0..4);
         prop_oneof![
             (space(), text(), at(), hash()).prop_map(|(space, key, version, hash)| {
-                Operation::Read { space, key, version, hash }
+                RecordedOperation::Read { space, key, version, hash }
             }),
-            (space(), text(), hash()).prop_map(|(space, key, hash)| Operation::ReadOwn {
+            (space(), text(), hash()).prop_map(|(space, key, hash)| RecordedOperation::ReadOwn {
                 space,
                 key,
                 hash
             }),
-            (space(), text(), hash()).prop_map(|(space, key, hash)| Operation::Write {
+            (space(), text(), hash()).prop_map(|(space, key, hash)| RecordedOperation::Write {
                 space,
                 key,
                 hash
             }),
             (space(), text(), prop::option::of(text()), rows)
-                .prop_map(|(space, lo, hi, rows)| Operation::Scan { space, lo, hi, rows }),
+                .prop_map(|(space, lo, hi, rows)| RecordedOperation::Scan { space, lo, hi, rows }),
         ]
     }
 
     proptest! {
         #[test]
         fn writes_are_picked_out(list in prop::collection::vec(operation(), 0..8)) {
-            let writes: Vec<_> = Decoder(&Operations::from(&list[..]).writes().bytes).collect();
-            let is_write = |it: &&Operation| matches!(it, Operation::Write { .. });
+            let recorded = RecordedOperations::from(&list[..]);
+            let writes: Vec<_> = Decoder(&recorded.writes().bytes).collect();
+            let is_write = |it: &&RecordedOperation| matches!(it, RecordedOperation::Write { .. });
             prop_assert_eq!(writes, list.iter().filter(is_write).cloned().collect::<Vec<_>>());
         }
 
         #[test]
         fn operations_come_back(list in prop::collection::vec(operation(), 0..8)) {
-            let operations = Operations::from(&list[..]);
+            let operations = RecordedOperations::from(&list[..]);
             let back: Vec<_> = Decoder(&operations.bytes).collect();
             prop_assert_eq!(back, list);
         }
@@ -316,16 +319,16 @@ mod tests {
         fn noting_is_encoding(key in text(), value in prop::option::of(text()), at: u64) {
             let (space, version) = (SpaceId(3), Timestamp(at));
             let hash = value.as_ref().map(value_hash);
-            let mut noted = Operations::default();
+            let mut noted = RecordedOperations::default();
             noted.read(space, &key, version, value.as_ref());
             noted.read_own(space, &key, value.as_ref());
             noted.write(space, &key, value.as_ref());
             let list = [
-                Operation::Read { space, key: key.clone(), version, hash },
-                Operation::ReadOwn { space, key: key.clone(), hash },
-                Operation::Write { space, key, hash },
+                RecordedOperation::Read { space, key: key.clone(), version, hash },
+                RecordedOperation::ReadOwn { space, key: key.clone(), hash },
+                RecordedOperation::Write { space, key, hash },
             ];
-            prop_assert_eq!(noted, Operations::from(&list[..]));
+            prop_assert_eq!(noted, RecordedOperations::from(&list[..]));
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use muesli_core::recorder::{Operation, Operations, Recorder, Status, TxnRecord};
+use muesli_core::recorder::{RecordedOperation, RecordedOperations, Recorder, Status, TxnRecord};
 use muesli_core::{Nanos, NodeId, SmallBytes, SpaceId, Timestamp, TxnId};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -63,8 +63,8 @@ fn recorded(batch: u64) -> Recorder {
     for id in ids(batch) {
         let key = SmallBytes::new(&id.sequence.to_be_bytes());
         let space = SpaceId(0);
-        let wrote = Operation::Write { space, key: key.clone(), hash: Some(id.sequence) };
-        let operations = Operations::from(&[wrote][..]);
+        let wrote = RecordedOperation::Write { space, key: key.clone(), hash: Some(id.sequence) };
+        let operations = RecordedOperations::from(&[wrote][..]);
         let (begin, at) = (Nanos(id.sequence), Timestamp(id.sequence));
         let (status, end) = (Status::Committed, Some(Nanos(id.sequence + 1)));
         let (session, read_only) = (1, false);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use muesli::blocking::block_on;
 use muesli::{Db, Error, Options, Report, SmallBytes, Space, SpaceOptions, Timestamp, Tx};
 use muesli_core::RepositoryId;
-use muesli_core::recorder::{Operation, Status};
+use muesli_core::recorder::{RecordedOperation, Status};
 
 /// Clients on threads of their own, and as many on each loop.
 const CLIENTS: usize = 4;
@@ -73,7 +73,7 @@ fn told_is_applied(db: &Db, space: Space, reports: &[Report]) -> Result<usize, S
     for (record, operations) in reports.iter().flat_map(|report| report.recorder.transactions()) {
         let (Status::Committed, Some(at)) = (record.status, record.at) else { continue };
         for operation in operations {
-            let Operation::Write { key, .. } = operation else { continue };
+            let RecordedOperation::Write { key, .. } = operation else { continue };
             for repository in catalog.replicas_of(catalog.partition(space.id(), &key)) {
                 let chain = chains.get(&(repository, key.clone()));
                 let chain = chain.ok_or_else(|| format!("{repository:?} lacks {key:?}"))?;
@@ -165,7 +165,7 @@ fn a_body_that_is_open_may_end_when_the_database_is_closed_and_none_begins() {
     let reports = closing.join().unwrap();
     let writers = reports.iter().flat_map(|report| report.recorder.transactions());
     let committed = writers.filter(|(record, _)| record.status == Status::Committed);
-    let wrote = |it: &Operation| matches!(it, Operation::Write { .. });
+    let wrote = |it: &RecordedOperation| matches!(it, RecordedOperation::Write { .. });
     let committed = committed.filter_map(|(_, mut all)| all.find(wrote)).count();
     // On a machine that stands still for long its time may be over: then it is aborted.
     assert_eq!(committed, usize::from(ended.is_ok()), "{ended:?}");

@@ -3,25 +3,25 @@
 
 use std::collections::BTreeSet;
 
-use muesli_core::parts::stamps::Stamps;
+use muesli_core::parts::read_timestamps::ReadTimestamps;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
 
 use super::place::BARRED;
-use super::{Claim, Place, Reader, Rule, Rules};
-use crate::two_phase::{Key, Standing};
+use super::{BumperPlace, BumperSwitch, Reader, Rules, TimeWarpVote};
+use crate::two_phase::{Key, ValidationResult};
 
 /// The reader of stamps that belong to nobody who could still ask.
 const NOBODY: Reader = (u64::MAX, u64::MAX);
 
-/// Stamps, and the versions that were put into the past.
+/// ReadTimestamps, and the versions that were put into the past.
 ///
 /// Invariants, beside those of the stamps: versions of the past are kept only where flags are
 /// compared, and stamps only where updates may lie in the past and reads leave some.
 #[derive(Clone, Debug)]
 pub struct Keeper {
     rules: Rules,
-    stamps: Stamps<Reader>,
+    stamps: ReadTimestamps<Reader>,
     /// Kept only where flags are compared instead of places.
     warped: BTreeSet<(Timestamp, SpaceId, SmallBytes)>,
     /// Which versions at or below this are of the past was forgotten: each may be.
@@ -34,7 +34,7 @@ impl Keeper {
     pub(super) fn new(rules: Rules, hash_seed: u64) -> Keeper {
         Keeper {
             rules,
-            stamps: Stamps::new(hash_seed),
+            stamps: ReadTimestamps::new(hash_seed),
             warped: BTreeSet::new(),
             warped_below: Timestamp::ZERO,
             low: Timestamp::ZERO,
@@ -56,12 +56,12 @@ impl Keeper {
     }
 
     fn keeps_stamps(&self) -> bool {
-        self.rules.time_warps() && self.rules.keeps(Rule::ReadStamps)
+        self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadStamps)
     }
 
     /// What a read at `snapshot` is stamped with.
     fn stamp(&self, snapshot: Timestamp, committed: Timestamp) -> Timestamp {
-        match (self.rules.keeps(Rule::StampsReachTheSnapshot), self.rules.by_flags()) {
+        match (self.rules.keeps(BumperSwitch::StampsReachTheSnapshot), self.rules.by_flags()) {
             (true, false) => snapshot,
             (true, true) => snapshot.max(committed),
             (false, _) => committed,
@@ -79,12 +79,12 @@ impl Keeper {
             return;
         }
         let at = self.stamp(snapshot, committed);
-        if self.rules.keeps(Rule::DistinctReaders) {
+        if self.rules.keeps(BumperSwitch::DistinctReaders) {
             self.stamps.note(space, key, at, Some(reader));
             return;
         }
         // As printed: one pair, whose reader is forgotten when another does not raise the stamp.
-        match self.stamps.stamp_mut(space, key) {
+        match self.stamps.read_timestamp_mut(space, key) {
             Some(stamp) if at > stamp.at => (stamp.at, stamp.reader) = (at, Some(reader)),
             Some(stamp) => stamp.reader = None,
             None => self.stamps.note(space, key, at, Some(reader)),
@@ -106,8 +106,9 @@ impl Keeper {
 
     /// Whether a reader at `snapshot` must wait for an update that read at `held` and voted
     /// `claim`: it ends above its proposal, or in the past, above what it read and above its floor.
-    pub(super) fn blocks(&self, held: Timestamp, claim: Claim, snapshot: Timestamp) -> bool {
-        let may_warp = self.rules.time_warps() && self.rules.keeps(Rule::ReadsWaitForThePast);
+    pub(super) fn blocks(&self, held: Timestamp, claim: TimeWarpVote, snapshot: Timestamp) -> bool {
+        let may_warp =
+            self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadsWaitForThePast);
         claim.turn <= snapshot || may_warp && snapshot > held.max(claim.floor)
     }
 
@@ -115,13 +116,13 @@ impl Keeper {
         &self,
         (space, key): Key<'_>,
         at: Timestamp,
-        standing: &mut Standing,
+        standing: &mut ValidationResult,
     ) -> Result<(), Abort> {
         let warped = || at <= self.warped_below || self.warped.contains(&(at, space, key.clone()));
         if self.rules.by_flags() && warped() {
             return Err(Abort::StaleRead); // It would complete a triad whose pivot is of the past.
         }
-        let earliest = self.rules.keeps(Rule::BeforeTheEarliest);
+        let earliest = self.rules.keeps(BumperSwitch::BeforeTheEarliest);
         let of_both = |missed: Timestamp| if earliest { missed.min(at) } else { missed.max(at) };
         standing.missed = Some(standing.missed.map_or(at, of_both));
         Ok(())
@@ -132,15 +133,15 @@ impl Keeper {
         (space, key): Key<'_>,
         head: Timestamp,
         reader: Reader,
-        standing: &mut Standing,
+        standing: &mut ValidationResult,
     ) {
-        if !self.rules.time_warps() || !self.rules.keeps(Rule::TriadRule) {
+        if !self.rules.time_warps() || !self.rules.keeps(BumperSwitch::TriadRule) {
             return;
         }
-        let read = if self.rules.keeps(Rule::DistinctReaders) {
+        let read = if self.rules.keeps(BumperSwitch::DistinctReaders) {
             self.stamps.latest_of_others(space, key, reader)
         } else {
-            let pair = self.stamps.stamp(space, key);
+            let pair = self.stamps.read_timestamp(space, key);
             let others = pair.filter(|stamp| stamp.reader != Some(reader));
             let ranges = self.stamps.latest_of_ranges(space, key, reader);
             others.map_or(ranges, |stamp| stamp.at.max(ranges))
@@ -152,8 +153,11 @@ impl Keeper {
         } else {
             // An update may come whose snapshot is below the watermark, if its coordinator was
             // silent for longer than the lease: who read or deleted there may be forgotten.
-            let low =
-                if self.rules.keeps(Rule::FloorsAtWatermark) { self.low } else { Timestamp::ZERO };
+            let low = if self.rules.keeps(BumperSwitch::FloorsAtWatermark) {
+                self.low
+            } else {
+                Timestamp::ZERO
+            };
             read.max(head).max(low)
         };
         standing.floor = standing.floor.max(floor);
@@ -161,7 +165,7 @@ impl Keeper {
         assert!(is_above, "an update may lie below the version {head} that it replaces");
     }
 
-    pub(super) fn note_written(&mut self, (space, key): Key<'_>, place: Place) {
+    pub(super) fn note_written(&mut self, (space, key): Key<'_>, place: BumperPlace) {
         if !self.rules.by_flags() {
             // Readers of the version before lie below this one, which is a floor by itself.
             self.stamps.forget(space, key);
@@ -171,18 +175,18 @@ impl Keeper {
     }
 
     /// Where an update is to be found by those who would overwrite what it read.
-    fn of_update(&self, place: Place) -> Timestamp {
+    fn of_update(&self, place: BumperPlace) -> Timestamp {
         if self.rules.by_flags() { place.turn } else { place.version }
     }
 
-    pub(super) fn note_read_by(&mut self, (space, key): Key<'_>, place: Place) {
-        if self.keeps_stamps() && self.rules.keeps(Rule::UpdatesStamp) {
+    pub(super) fn note_read_by(&mut self, (space, key): Key<'_>, place: BumperPlace) {
+        if self.keeps_stamps() && self.rules.keeps(BumperSwitch::UpdatesStamp) {
             self.stamps.note(space, key, self.of_update(place), None);
         }
     }
 
-    pub(super) fn note_scanned_by(&mut self, range: &KeyRange, place: Place) {
-        if self.keeps_stamps() && self.rules.keeps(Rule::UpdatesStamp) {
+    pub(super) fn note_scanned_by(&mut self, range: &KeyRange, place: BumperPlace) {
+        if self.keeps_stamps() && self.rules.keeps(BumperSwitch::UpdatesStamp) {
             self.stamps.note_range(range, self.of_update(place), NOBODY);
         }
     }

@@ -36,7 +36,7 @@
 //!
 //! # Deviations
 //! The paper's algorithm is not serializable; see `docs/inside/protocols/bumper.md` for histories.
-//! Three corrections are needed, each a [`Rule`]:
+//! Three corrections are needed, each a [`BumperSwitch`]:
 //! * *Distinct readers.* A key has one pair (stamp, reader) in the paper, and the pair of a
 //!   transaction that reads a key overwrites who read it before.
 //! * *Snapshots.* A stamp is the repository's last commit in the paper, taken before the reader's
@@ -56,9 +56,9 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, Txn};
 
-use crate::two_phase::policy::{order, validation};
+use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
 use crate::two_phase::{
-    self, DelayedInThePast, Key, Scalar, ScalarTime, Standing, TwoPhase, Variant,
+    self, DelayedInThePast, Key, Scalar, ScalarTime, TwoPhase, ValidationResult, Variant,
 };
 
 mod keeper;
@@ -66,9 +66,9 @@ mod place;
 mod rules;
 
 pub use keeper::Keeper;
-pub use place::{Claim, Place};
+pub use place::{BumperPlace, TimeWarpVote};
 use rules::Delaying;
-pub use rules::{Rule, Rules};
+pub use rules::{BumperSwitch, Rules};
 
 /// The protocol.
 pub type Bumper = TwoPhase<TimeWarp>;
@@ -87,13 +87,15 @@ impl Variant for TimeWarp {
     type Keeper = Keeper;
     type Reader = Reader;
     type Snapshot = Timestamp;
-    type Yes = Claim;
-    type Place = Place;
+    type Yes = TimeWarpVote;
+    type Place = BumperPlace;
     type Time = ScalarTime;
+    type Reading = reading::AtTimestamp;
+    type Participation = participation::Genuine;
+    type Locking = locking::AtPrepare;
     type Validation = validation::Updates;
     type Order = order::ByTimestamp;
-
-    const MAY_COMMIT_IN_THE_PAST: bool = true;
+    type Installing = installing::AtSerializationTimestamp;
 
     fn rules(rules: &Rules) -> two_phase::Rules {
         rules.family
@@ -122,8 +124,8 @@ impl Variant for TimeWarp {
     fn delayed_in_the_past(rules: &Rules) -> DelayedInThePast {
         match (
             rules.delaying == Delaying::TimeWarped,
-            rules.keeps(Rule::AloneInThePast),
-            rules.keeps(Rule::BelowProposals),
+            rules.keeps(BumperSwitch::AloneInThePast),
+            rules.keeps(BumperSwitch::BelowProposals),
         ) {
             (false, ..) => DelayedInThePast::Never,
             (true, true, true) => DelayedInThePast::Safely,
@@ -132,7 +134,7 @@ impl Variant for TimeWarp {
         }
     }
 
-    fn lies_in_the_past(place: &Place) -> bool {
+    fn lies_in_the_past(place: &BumperPlace) -> bool {
         place.version != place.turn
     }
 
@@ -173,7 +175,7 @@ impl Variant for TimeWarp {
         keeper: &Keeper,
         key: Key<'_>,
         at: Timestamp,
-        standing: &mut Standing,
+        standing: &mut ValidationResult,
     ) -> Result<(), Abort> {
         keeper.note_missed(key, at, standing)
     }
@@ -183,20 +185,20 @@ impl Variant for TimeWarp {
         key: Key<'_>,
         head: Timestamp,
         reader: Reader,
-        standing: &mut Standing,
+        standing: &mut ValidationResult,
     ) {
         keeper.note_write(key, head, reader, standing);
     }
 
-    fn note_written(keeper: &mut Keeper, key: Key<'_>, place: &Place) {
+    fn note_written(keeper: &mut Keeper, key: Key<'_>, place: &BumperPlace) {
         keeper.note_written(key, *place);
     }
 
-    fn note_read_by(keeper: &mut Keeper, key: Key<'_>, place: &Place) {
+    fn note_read_by(keeper: &mut Keeper, key: Key<'_>, place: &BumperPlace) {
         keeper.note_read_by(key, *place);
     }
 
-    fn note_scanned_by(keeper: &mut Keeper, range: &KeyRange, place: &Place) {
+    fn note_scanned_by(keeper: &mut Keeper, range: &KeyRange, place: &BumperPlace) {
         keeper.note_scanned_by(range, *place);
     }
 
@@ -210,34 +212,37 @@ impl Variant for TimeWarp {
 }
 
 impl Scalar for TimeWarp {
-    fn blocks(keeper: &Keeper, held: Timestamp, yes: Claim, snapshot: Timestamp) -> bool {
+    fn blocks(keeper: &Keeper, held: Timestamp, yes: TimeWarpVote, snapshot: Timestamp) -> bool {
         keeper.blocks(held, yes, snapshot)
     }
 
-    fn yes(turn: Timestamp, standing: &Standing) -> Claim {
+    fn yes(turn: Timestamp, standing: &ValidationResult) -> TimeWarpVote {
         let missed = standing.missed.unwrap_or(Timestamp::MAX);
         let ceiling = if standing.below_proposal { turn } else { Timestamp::MAX };
-        Claim { turn, missed, floor: standing.floor, ceiling }
+        TimeWarpVote { turn, missed, floor: standing.floor, ceiling }
     }
 
-    fn decide(votes: &Votes<RepositoryId, Claim>) -> Decision<Place> {
+    fn decide(votes: &Votes<RepositoryId, TimeWarpVote>) -> Decision<BumperPlace> {
         assert!(votes.is_complete(), "votes decide once all are there");
-        let all = votes.so_far().copied().reduce(Claim::and);
+        let all = votes.so_far().copied().reduce(TimeWarpVote::and);
         all.expect("there is a vote at least").decision()
     }
 
-    fn decide_alone(claim: Claim) -> Decision<Place> {
+    fn decide_alone(claim: TimeWarpVote) -> Decision<BumperPlace> {
         claim.decision()
     }
 
-    fn version(place: Place) -> Timestamp {
+    fn version(place: BumperPlace) -> Timestamp {
         place.version
     }
 
     /// Who missed something here lies before it, and above whatever keeps it from the past; and
     /// who lies in the past has missed something somewhere.
-    fn may_decide(Claim { missed, floor, ceiling, .. }: Claim, place: Place) -> bool {
-        let Place { turn, version } = place;
+    fn may_decide(
+        TimeWarpVote { missed, floor, ceiling, .. }: TimeWarpVote,
+        place: BumperPlace,
+    ) -> bool {
+        let BumperPlace { turn, version } = place;
         let now = version == turn && missed == Timestamp::MAX;
         now || version <= missed && version > floor && version < ceiling
     }

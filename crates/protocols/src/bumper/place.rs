@@ -11,7 +11,7 @@ use muesli_core::{Abort, Decision, Timestamp, wire_struct};
 
 /// A vote of yes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Claim {
+pub struct TimeWarpVote {
     /// The turn proposed.
     pub turn: Timestamp,
     /// The earliest version that it should have read and did not; [`Timestamp::MAX`] if none.
@@ -24,26 +24,31 @@ pub struct Claim {
     pub ceiling: Timestamp,
 }
 
-wire_struct!(Claim { turn: Timestamp, missed: Timestamp, floor: Timestamp, ceiling: Timestamp });
+wire_struct!(TimeWarpVote {
+    turn: Timestamp,
+    missed: Timestamp,
+    floor: Timestamp,
+    ceiling: Timestamp
+});
 
 /// Where a committed update lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct BumperPlace {
     /// When it is applied.
     pub turn: Timestamp,
     /// What its writes are tagged with.
     pub version: Timestamp,
 }
 
-wire_struct!(Place { turn: Timestamp, version: Timestamp });
+wire_struct!(BumperPlace { turn: Timestamp, version: Timestamp });
 
 /// A floor above all places of the past, by what was read and written there.
 pub const BARRED: Timestamp = Timestamp(Timestamp::MAX.0 - 1);
 
-impl Claim {
+impl TimeWarpVote {
     /// What the claims of two repositories come to.
-    pub fn and(self, other: Claim) -> Claim {
-        Claim {
+    pub fn and(self, other: TimeWarpVote) -> TimeWarpVote {
+        TimeWarpVote {
             turn: self.turn.max(other.turn),
             missed: self.missed.min(other.missed),
             floor: self.floor.max(other.floor),
@@ -53,12 +58,12 @@ impl Claim {
 
     /// The end of an update with this claim at all of its repositories together: it commits now if
     /// it missed nothing, and in the past if nobody has been there.
-    pub fn decision(self) -> Decision<Place> {
-        let Claim { turn, missed, floor, ceiling } = self;
+    pub fn decision(self) -> Decision<BumperPlace> {
+        let TimeWarpVote { turn, missed, floor, ceiling } = self;
         if missed == Timestamp::MAX {
-            Decision::Commit(Place { turn, version: turn })
+            Decision::Commit(BumperPlace { turn, version: turn })
         } else if missed > floor && missed < ceiling {
-            Decision::Commit(Place { turn, version: missed })
+            Decision::Commit(BumperPlace { turn, version: missed })
         } else if floor == Timestamp::MAX {
             Decision::Abort(Abort::ActionsInThePast)
         } else {
@@ -67,32 +72,32 @@ impl Claim {
     }
 }
 
-impl From<Timestamp> for Claim {
-    fn from(turn: Timestamp) -> Claim {
+impl From<Timestamp> for TimeWarpVote {
+    fn from(turn: Timestamp) -> TimeWarpVote {
         let (missed, ceiling) = (Timestamp::MAX, Timestamp::MAX);
-        Claim { turn, missed, floor: Timestamp::ZERO, ceiling }
+        TimeWarpVote { turn, missed, floor: Timestamp::ZERO, ceiling }
     }
 }
 
-impl From<Claim> for Timestamp {
-    fn from(claim: Claim) -> Timestamp {
+impl From<TimeWarpVote> for Timestamp {
+    fn from(claim: TimeWarpVote) -> Timestamp {
         claim.turn
     }
 }
 
-impl From<Timestamp> for Place {
-    fn from(turn: Timestamp) -> Place {
-        Place { turn, version: turn }
+impl From<Timestamp> for BumperPlace {
+    fn from(turn: Timestamp) -> BumperPlace {
+        BumperPlace { turn, version: turn }
     }
 }
 
-impl From<Place> for Timestamp {
-    fn from(place: Place) -> Timestamp {
+impl From<BumperPlace> for Timestamp {
+    fn from(place: BumperPlace) -> Timestamp {
         place.turn
     }
 }
 
-impl fmt::Display for Claim {
+impl fmt::Display for TimeWarpVote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.turn)?;
         if self.missed < Timestamp::MAX {
@@ -108,7 +113,7 @@ impl fmt::Display for Claim {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for BumperPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.turn)?;
         if self.version != self.turn {
@@ -123,22 +128,27 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn claim(turn: u64, missed: u64, floor: u64) -> Claim {
+    fn claim(turn: u64, missed: u64, floor: u64) -> TimeWarpVote {
         let ceiling = Timestamp::MAX;
-        Claim { turn: Timestamp(turn), missed: Timestamp(missed), floor: Timestamp(floor), ceiling }
+        TimeWarpVote {
+            turn: Timestamp(turn),
+            missed: Timestamp(missed),
+            floor: Timestamp(floor),
+            ceiling,
+        }
     }
 
     #[test]
     fn the_past_is_open_above_the_floor_alone() {
         let commit = |turn, version| {
-            Decision::Commit(Place { turn: Timestamp(turn), version: Timestamp(version) })
+            Decision::Commit(BumperPlace { turn: Timestamp(turn), version: Timestamp(version) })
         };
         assert_eq!(claim(9, u64::MAX, 8).decision(), commit(9, 9));
         assert_eq!(claim(9, 5, 4).decision(), commit(9, 5));
         assert_eq!(claim(9, 5, 5).decision(), Decision::Abort(Abort::StaleRead));
         let in_the_past = Decision::Abort(Abort::ActionsInThePast);
         assert_eq!(claim(9, 5, 1).and(claim(9, u64::MAX, u64::MAX)).decision(), in_the_past);
-        let below = |ceiling| Claim { ceiling: Timestamp(ceiling), ..claim(9, 5, 4) };
+        let below = |ceiling| TimeWarpVote { ceiling: Timestamp(ceiling), ..claim(9, 5, 4) };
         assert_eq!(below(6).decision(), commit(9, 5));
         assert_eq!(below(6).and(below(5)).decision(), Decision::Abort(Abort::StaleRead));
         assert_eq!(claim(7, 5, 2).and(claim(9, 6, 5)).decision(), claim(9, 5, 5).decision());
@@ -151,7 +161,7 @@ mod tests {
         ) {
             let all = |claims: &[(u64, u64, u64)]| {
                 let claims = claims.iter().map(|&(turn, missed, floor)| claim(turn, missed, floor));
-                claims.reduce(Claim::and)
+                claims.reduce(TimeWarpVote::and)
             };
             let forwards = all(&claims);
             claims.reverse();

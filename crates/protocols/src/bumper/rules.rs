@@ -5,8 +5,8 @@ use crate::two_phase;
 
 breakable! {
     /// What Bumper keeps to beside its family's rules. Each protects it alone, except for
-    /// [`Rule::FloorsAtWatermark`].
-    enum Rule {
+    /// [`BumperSwitch::FloorsAtWatermark`].
+    enum BumperSwitch {
         /// The first condition of that.
         AloneInThePast = "alone_in_the_past",
         /// The second one: it lies below what it proposed where it has them.
@@ -37,8 +37,11 @@ breakable! {
 }
 
 /// The corrections of this implementation, which the paper does not have.
-const CORRECTIONS: [Rule; 3] =
-    [Rule::DistinctReaders, Rule::StampsReachTheSnapshot, Rule::UpdatesStamp];
+const CORRECTIONS: [BumperSwitch; 3] = [
+    BumperSwitch::DistinctReaders,
+    BumperSwitch::StampsReachTheSnapshot,
+    BumperSwitch::UpdatesStamp,
+];
 
 /// Which updates may be time-warped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +77,7 @@ pub struct Rules {
     pub family: two_phase::Rules,
     pub(super) time_warping: TimeWarping,
     pub(super) delaying: Delaying,
-    broken: Broken<Rule>,
+    broken: Broken<BumperSwitch>,
 }
 
 impl Rules {
@@ -124,19 +127,20 @@ impl Rules {
 
     /// Whether a rule holds.
     #[inline]
-    pub(super) fn keeps(&self, rule: Rule) -> bool {
+    pub(super) fn keeps(&self, rule: BumperSwitch) -> bool {
         self.broken.keeps(rule)
     }
 }
 
-impl Sabotage<Rule> for Rules {
-    fn set(&mut self, rule: Rule, holds: bool) {
+impl Sabotage<BumperSwitch> for Rules {
+    fn set(&mut self, rule: BumperSwitch, holds: bool) {
         self.broken.set(rule, holds);
     }
 }
 
-impl Sabotage<two_phase::Rule> for Rules {
-    fn set(&mut self, rule: two_phase::Rule, holds: bool) {
+#[cfg(feature = "sabotage")]
+impl Sabotage<two_phase::FamilySwitch> for Rules {
+    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
         self.family.set(rule, holds);
     }
 }

@@ -37,7 +37,7 @@
 //!
 //! # Deviations
 //! The algorithm as printed does not give what it promises; `docs/inside/protocols/gmu.md` has the
-//! reasons, each a [`Rule`]: reads on one's own node wait too; visibility goes by whole
+//! reasons, each a [`GmuSwitch`]: reads on one's own node wait too; visibility goes by whole
 //! vectors; maxima are pointwise; only who has answered is marked as read; validation asks whether
 //! the newest version was read or is visible at the reader's vector (as is a deletion that the
 //! replica which was read had collected); numbers are never two transactions'. And a coordinator
@@ -46,7 +46,7 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{order, validation};
+use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
 use crate::two_phase::{self, TwoPhase, Variant};
 
 mod place;
@@ -54,9 +54,9 @@ mod reads;
 mod rules;
 mod time;
 
-pub use place::{Ballot, CommitVector};
+pub use place::{CommitVector, VectorVote};
 pub use reads::Reads;
-pub use rules::{Rule, Rules};
+pub use rules::{GmuSwitch, Rules};
 pub use time::VectorTime;
 
 /// The protocol.
@@ -72,22 +72,23 @@ impl Variant for Vectors {
     type Rules = Rules;
     type Reader = ();
     type Snapshot = Reads;
-    type Yes = Ballot;
+    type Yes = VectorVote;
     type Place = CommitVector;
     type Time = VectorTime;
+    type Reading = reading::AtVector;
+    type Participation = participation::Genuine;
+    type Locking = locking::AtPrepare;
     type Validation = validation::UpdatesAndRows;
     type Order = order::ByTimestamp;
+    type Installing = installing::AtCommitTimestamp;
 
     two_phase::keeps_nothing!();
-
-    const READS_SIDE_BY_SIDE: bool = true;
-    const NODES_REMEMBER: bool = true;
 
     fn rules(rules: &Rules) -> two_phase::Rules {
         rules.family
     }
 
     fn fits(rules: &Rules, known: &Reads, at: &Reads) -> bool {
-        !rules.keeps(Rule::FitsSideBySide) || known.fits(at)
+        !rules.keeps(GmuSwitch::FitsSideBySide) || known.fits(at)
     }
 }

@@ -15,7 +15,7 @@ use muesli_core::{RepositoryId, Timestamp, TxnId, wire_struct};
 
 /// A vote of yes: the paper's prepare VC.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ballot {
+pub struct VectorVote {
     /// Whom it is for.
     pub txn: TxnId,
     /// What the transaction depends on, as far as it is known here, with the number proposed here.
@@ -26,7 +26,7 @@ pub struct Ballot {
     pub unique: bool,
 }
 
-wire_struct!(Ballot { txn: TxnId, vector: VectorClock, writes: bool, unique: bool });
+wire_struct!(VectorVote { txn: TxnId, vector: VectorClock, writes: bool, unique: bool });
 
 /// Where a committed update lies: the paper's commit VC.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ wire_struct!(CommitVector { vector: VectorClock, counter: u64 });
 
 impl CommitVector {
     /// What the votes of all come to.
-    pub fn from_votes(votes: &Votes<RepositoryId, Ballot>) -> CommitVector {
+    pub fn from_votes(votes: &Votes<RepositoryId, VectorVote>) -> CommitVector {
         let all: Vec<_> = votes.by_voter().collect();
         CommitVector::from_ballots(&all)
     }
@@ -50,13 +50,13 @@ impl CommitVector {
     ///
     /// # Panics
     /// If there is no vote.
-    pub fn from_ballots(ballots: &[(RepositoryId, &Ballot)]) -> CommitVector {
-        let (_, Ballot { txn, unique, .. }) = *ballots.first().expect("somebody has voted");
+    pub fn from_ballots(ballots: &[(RepositoryId, &VectorVote)]) -> CommitVector {
+        let (_, VectorVote { txn, unique, .. }) = *ballots.first().expect("somebody has voted");
         let mut vector = VectorClock::default();
         for (_, ballot) in ballots {
             vector.join(&ballot.vector);
         }
-        let writes = |(_, ballot): &&(RepositoryId, &Ballot)| ballot.writes;
+        let writes = |(_, ballot): &&(RepositoryId, &VectorVote)| ballot.writes;
         let owners: Vec<_> = ballots.iter().filter(writes).map(|(owner, _)| *owner).collect();
         if !unique {
             let counter = vector.largest_counter();
@@ -85,7 +85,7 @@ impl CommitVector {
     }
 }
 
-impl fmt::Display for Ballot {
+impl fmt::Display for VectorVote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.vector)
     }
@@ -108,12 +108,12 @@ mod tests {
         TxnId { node: NodeId(0), incarnation: 1, sequence }
     }
 
-    fn ballot(counters: &[u64], writes: bool) -> Ballot {
+    fn ballot(counters: &[u64], writes: bool) -> VectorVote {
         let mut vector = VectorClock::default();
         for (place, &counter) in counters.iter().enumerate() {
             vector.set(RepositoryId(place as u16), Number { counter, by: txn(counter) });
         }
-        Ballot { txn: txn(99), vector, writes, unique: true }
+        VectorVote { txn: txn(99), vector, writes, unique: true }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::two_phase;
 
 breakable! {
     /// What GMU keeps to beside its family's rules. Each protects it alone.
-    enum Rule {
+    enum GmuSwitch {
         /// A read waits until the repository has applied everything that its reader depends on.
         ReadsWait = "reads_wait",
         /// So does a read on the coordinator's own node; as printed, only remote ones do.
@@ -34,12 +34,12 @@ breakable! {
 }
 
 /// What the paper prints differently: corrections of this implementation are left out.
-const PRINTED: [Rule; 5] = [
-    Rule::LocalReadsWait,
-    Rule::FilterByVectors,
-    Rule::Pointwise,
-    Rule::ExactValidation,
-    Rule::UniqueNumbers,
+const PRINTED: [GmuSwitch; 5] = [
+    GmuSwitch::LocalReadsWait,
+    GmuSwitch::FilterByVectors,
+    GmuSwitch::Pointwise,
+    GmuSwitch::ExactValidation,
+    GmuSwitch::UniqueNumbers,
 ];
 
 /// What a user chooses. The default is the protocol as it should be; what the paper prints is
@@ -48,7 +48,7 @@ const PRINTED: [Rule; 5] = [
 pub struct Rules {
     /// The family's choices.
     pub family: two_phase::Rules,
-    broken: Broken<Rule>,
+    broken: Broken<GmuSwitch>,
 }
 
 impl Rules {
@@ -65,19 +65,20 @@ impl Rules {
 
     /// Whether a rule holds.
     #[inline]
-    pub(super) fn keeps(&self, rule: Rule) -> bool {
+    pub(super) fn keeps(&self, rule: GmuSwitch) -> bool {
         self.broken.keeps(rule)
     }
 }
 
-impl Sabotage<Rule> for Rules {
-    fn set(&mut self, rule: Rule, holds: bool) {
+impl Sabotage<GmuSwitch> for Rules {
+    fn set(&mut self, rule: GmuSwitch, holds: bool) {
         self.broken.set(rule, holds);
     }
 }
 
-impl Sabotage<two_phase::Rule> for Rules {
-    fn set(&mut self, rule: two_phase::Rule, holds: bool) {
+#[cfg(feature = "sabotage")]
+impl Sabotage<two_phase::FamilySwitch> for Rules {
+    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
         self.family.set(rule, holds);
     }
 }

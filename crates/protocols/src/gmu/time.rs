@@ -14,21 +14,20 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::reads::{judge_vector, reach_of};
-use super::{Ballot, CommitVector, Reads, Rule, Rules, Vectors};
-use crate::two_phase::message::Prepare;
-use crate::two_phase::{self, Key, NotServed, Reading, Standing, Time, TwoPhase};
+use super::{CommitVector, GmuSwitch, Reads, Rules, VectorVote, Vectors};
+use crate::two_phase::{self, Key, NotServed, Reading, Time, TwoPhase, ValidationResult};
 
 type Context<'a> = muesli_core::Context<'a, TwoPhase<Vectors>>;
 
 /// A place in the queue: the number at this repository; where two are alike, as they never are
 /// under the protocol as it should be, the transaction decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
+struct QueuePosition {
     number: Number,
     txn: TxnId,
 }
 
-impl fmt::Display for Turn {
+impl fmt::Display for QueuePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)
     }
@@ -43,7 +42,7 @@ pub struct VectorTime {
     me: RepositoryId,
     rules: Rules,
     log: CommitLog,
-    queue: CommitQueue<Owner, Turn>,
+    queue: CommitQueue<Owner, QueuePosition>,
     /// The paper's LastPrepSC: the largest counter proposed or final here.
     last_prepared: u64,
     /// No clock that is not at or above this is read at.
@@ -57,26 +56,30 @@ impl VectorTime {
     }
 
     fn most_recent(&self) -> &VectorClock {
-        if self.rules.keeps(Rule::Pointwise) { self.log.most_recent() } else { self.log.last() }
+        if self.rules.keeps(GmuSwitch::Pointwise) {
+            self.log.most_recent()
+        } else {
+            self.log.last()
+        }
     }
 
-    fn turn(&self, txn: TxnId, vector: &VectorClock) -> Turn {
-        Turn { number: vector.get(self.me), txn }
+    fn turn(&self, txn: TxnId, vector: &VectorClock) -> QueuePosition {
+        QueuePosition { number: vector.get(self.me), txn }
     }
 
     /// The vote of a transaction known by `txn` that depends on `clock`.
-    fn ballot(&mut self, clock: &VectorClock, txn: TxnId, writes: bool) -> Ballot {
+    fn ballot(&mut self, clock: &VectorClock, txn: TxnId, writes: bool) -> VectorVote {
         let known = clock.get(self.me).counter;
         self.last_prepared = self.last_prepared.max(known).saturating_add(1);
-        let unique = self.rules.keeps(Rule::UniqueNumbers);
+        let unique = self.rules.keeps(GmuSwitch::UniqueNumbers);
         let by = if unique { txn } else { TxnId::default() };
         let mut vector = clock.clone();
-        if self.rules.keeps(Rule::MergeVotes) {
+        if self.rules.keeps(GmuSwitch::MergeVotes) {
             vector.join(self.most_recent());
         }
         assert!(self.last_prepared > known, "{txn} is given a number that it depends on");
         vector.set(self.me, Number { counter: self.last_prepared, by });
-        Ballot { txn, vector, writes, unique }
+        VectorVote { txn, vector, writes, unique }
     }
 
     /// Whether a commit with this number or a smaller one is still to be applied here. Whoever is
@@ -85,13 +88,14 @@ impl VectorTime {
     /// that wrote would wait for it for ever: it is enough that all smaller ones are applied, and
     /// that none is given any more ([`serve`](Time::serve)).
     fn is_awaited(&self, number: Number) -> bool {
-        let knows = self.rules.keeps(Rule::UniqueNumbers) && self.rules.keeps(Rule::WaitsForQueued);
+        let knows = self.rules.keeps(GmuSwitch::UniqueNumbers)
+            && self.rules.keeps(GmuSwitch::WaitsForQueued);
         !knows || self.queue.first().is_some_and(|first| first.number <= number)
     }
 
     /// Whether a read at `snapshot` sees the version `at` of a key.
     fn sees(&self, space: SpaceId, key: &SmallBytes, at: Timestamp, snapshot: &Reads) -> bool {
-        if !self.rules.keeps(Rule::FilterByVectors) {
+        if !self.rules.keeps(GmuSwitch::FilterByVectors) {
             return at.counter() <= snapshot.clock.get(self.me).counter;
         }
         let writer = self.log.writer_of(space, key, at.counter());
@@ -136,13 +140,13 @@ impl Time<Vectors> for VectorTime {
         let mut snapshot = reading.snapshot.clone();
         if reading.first {
             snapshot.clock.join(&self.low);
-        } else if self.rules.family.keeps(two_phase::Rule::RefusesOldReads)
+        } else if self.rules.family.keeps(two_phase::FamilySwitch::RefusesOldReads)
             && !self.low.is_within(&snapshot.clock)
         {
             return Err(NotServed::TooOld);
         }
-        let waits = self.rules.keeps(Rule::ReadsWait)
-            && (self.rules.keeps(Rule::LocalReadsWait) || !reading.here);
+        let waits = self.rules.keeps(GmuSwitch::ReadsWait)
+            && (self.rules.keeps(GmuSwitch::LocalReadsWait) || !reading.here);
         let needs = snapshot.clock.get(self.me);
         if waits && self.most_recent().get(self.me) < needs {
             if self.is_awaited(needs) {
@@ -151,7 +155,7 @@ impl Time<Vectors> for VectorTime {
             self.last_prepared = self.last_prepared.max(needs.counter);
         }
         if !snapshot.answered.contains(&self.me) {
-            let visible = if self.rules.keeps(Rule::Pointwise) {
+            let visible = if self.rules.keeps(GmuSwitch::Pointwise) {
                 self.log.visible_to(&snapshot.clock, &snapshot.answered)
             } else {
                 self.log.last_visible_to(&snapshot.clock, &snapshot.answered)
@@ -165,7 +169,7 @@ impl Time<Vectors> for VectorTime {
     }
 
     /// Locks are of no concern to reads: what is not applied is not visible.
-    fn blocks(&self, _keeper: &(), _holder: (&Reads, &Ballot), _snapshot: &Reads) -> bool {
+    fn blocks(&self, _keeper: &(), _holder: (&Reads, &VectorVote), _snapshot: &Reads) -> bool {
         false
     }
 
@@ -218,9 +222,9 @@ impl Time<Vectors> for VectorTime {
         read: Timestamp,
         snapshot: &Reads,
     ) -> bool {
-        if self.rules.keeps(Rule::ExactValidation) {
+        if self.rules.keeps(GmuSwitch::ExactValidation) {
             newest == read
-                || self.rules.family.keeps(two_phase::Rule::JudgedBySnapshot)
+                || self.rules.family.keeps(two_phase::FamilySwitch::JudgedBySnapshot)
                     && self.sees(space, key, newest, snapshot)
         } else {
             newest.counter() <= snapshot.clock.get(self.me).counter
@@ -236,15 +240,15 @@ impl Time<Vectors> for VectorTime {
     ) -> bool {
         let unseen = newest != Timestamp::ZERO && seen() != Some(newest);
         unseen
-            && !(self.rules.family.keeps(two_phase::Rule::JudgedBySnapshot)
+            && !(self.rules.family.keeps(two_phase::FamilySwitch::JudgedBySnapshot)
                 && self.sees(space, key, newest, snapshot))
     }
 
-    fn yes(&mut self, prepare: &Prepare<Vectors>, _standing: Standing<Reads>) -> Ballot {
-        self.ballot(&prepare.snapshot.clock, prepare.txn, !prepare.writes.is_empty())
+    fn yes(&mut self, txn: TxnId, writes: bool, standing: ValidationResult<Reads>) -> VectorVote {
+        self.ballot(&standing.snapshot.clock, txn, writes)
     }
 
-    fn enter(&mut self, txn: TxnId, yes: &Ballot, owner: Owner) {
+    fn enter(&mut self, txn: TxnId, yes: &VectorVote, owner: Owner) {
         let turn = self.turn(txn, &yes.vector);
         self.last_prepared = self.last_prepared.max(turn.number.counter);
         self.queue.propose(turn, owner);
@@ -256,11 +260,11 @@ impl Time<Vectors> for VectorTime {
         self.queue.enter_ready(turn, owner);
     }
 
-    fn withdraw(&mut self, txn: TxnId, yes: &Ballot, owner: Owner) {
+    fn withdraw(&mut self, txn: TxnId, yes: &VectorVote, owner: Owner) {
         self.queue.remove(self.turn(txn, &yes.vector), owner);
     }
 
-    fn decided(&mut self, txn: TxnId, yes: &Ballot, place: &CommitVector, owner: Owner) {
+    fn decided(&mut self, txn: TxnId, yes: &VectorVote, place: &CommitVector, owner: Owner) {
         let (proposed, turn) = (self.turn(txn, &yes.vector), self.turn(txn, &place.vector));
         assert!(turn >= proposed, "{txn} is decided at {turn}, below its proposal {proposed}");
         self.last_prepared = self.last_prepared.max(turn.number.counter);
@@ -268,7 +272,7 @@ impl Time<Vectors> for VectorTime {
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
-        let next = if self.rules.family.keeps(two_phase::Rule::OrderedQueue) {
+        let next = if self.rules.family.keeps(two_phase::FamilySwitch::OrderedQueue) {
             self.queue.pop_ready()
         } else {
             self.queue.pop_any_ready()
@@ -291,7 +295,11 @@ impl Time<Vectors> for VectorTime {
     /// Only past an empty queue, and only where nothing is logged. What is in a vector is waited
     /// for, so it must not be lost with this node's memory: a vote is stable before it is said,
     /// and a commit in one step would be read before it is.
-    fn yes_alone(&mut self, standing: &Standing<Reads>, logging: bool) -> Option<Ballot> {
+    fn yes_alone(
+        &mut self,
+        standing: &ValidationResult<Reads>,
+        logging: bool,
+    ) -> Option<VectorVote> {
         if logging || !self.queue.is_empty() {
             return None;
         }
@@ -303,12 +311,12 @@ impl Time<Vectors> for VectorTime {
 
     fn applied_alone(&mut self, _place: &CommitVector) {}
 
-    fn decide(_rules: &Rules, votes: &Votes<RepositoryId, Ballot>) -> Decision<CommitVector> {
+    fn decide(_rules: &Rules, votes: &Votes<RepositoryId, VectorVote>) -> Decision<CommitVector> {
         assert!(votes.is_complete(), "votes decide once all are there");
         Decision::Commit(CommitVector::from_votes(votes))
     }
 
-    fn decide_alone(&self, _rules: &Rules, yes: Ballot) -> Decision<CommitVector> {
+    fn decide_alone(&self, _rules: &Rules, yes: VectorVote) -> Decision<CommitVector> {
         Decision::Commit(CommitVector::from_ballots(&[(self.me, &yes)]))
     }
 
@@ -320,7 +328,7 @@ impl Time<Vectors> for VectorTime {
         Reads::from_clock(place.vector.clone())
     }
 
-    fn judge_yes(txn: TxnId, yes: &Ballot, repositories: usize) -> Result<(), Rejection> {
+    fn judge_yes(txn: TxnId, yes: &VectorVote, repositories: usize) -> Result<(), Rejection> {
         ensure(yes.txn == txn, Rejection::Range)?;
         judge_vector(&yes.vector, repositories).map(|_| ())
     }
@@ -332,12 +340,12 @@ impl Time<Vectors> for VectorTime {
     }
 
     fn judge_logged_yes(
-        prepare: &Prepare<Vectors>,
-        yes: &Ballot,
+        txn: TxnId,
+        writes: bool,
+        yes: &VectorVote,
         repositories: usize,
     ) -> Result<(), Rejection> {
-        let writes = !prepare.writes.is_empty();
-        ensure(yes.txn == prepare.txn && yes.writes == writes, Rejection::Range)?;
+        ensure(yes.txn == txn && yes.writes == writes, Rejection::Range)?;
         judge_logged_vector(&yes.vector, repositories)
     }
 
@@ -361,7 +369,7 @@ impl Time<Vectors> for VectorTime {
 
     /// A place is above the vote in every entry, and has its own number where the transaction
     /// writes.
-    fn can_decide(&self, txn: TxnId, yes: &Ballot, place: &CommitVector) -> bool {
+    fn can_decide(&self, txn: TxnId, yes: &VectorVote, place: &CommitVector) -> bool {
         let (proposed, turn) = (self.turn(txn, &yes.vector), self.turn(txn, &place.vector));
         let is_free = turn == proposed || turn > proposed && !self.queue.is_taken(turn);
         let numbered = !yes.writes || turn.number.counter == place.counter;
@@ -415,7 +423,7 @@ impl Time<Vectors> for VectorTime {
         assert!(collected <= low, "{collected} was collected, and is read at {low}");
     }
 
-    fn can_enter(&self, txn: TxnId, yes: &Ballot, decided: Option<&CommitVector>) -> bool {
+    fn can_enter(&self, txn: TxnId, yes: &VectorVote, decided: Option<&CommitVector>) -> bool {
         let proposed = self.turn(txn, &yes.vector);
         let turn = decided.map_or(proposed, |place| self.turn(txn, &place.vector));
         turn >= proposed && !self.queue.is_taken(turn)
@@ -449,7 +457,7 @@ mod tests {
     fn a_number_that_may_be_given_again_is_noticed() {
         let mut time = time();
         let txn = TxnId::default();
-        time.queue.propose(Turn { number: Number { counter: 7, by: txn }, txn }, Owner(0));
+        time.queue.propose(QueuePosition { number: Number { counter: 7, by: txn }, txn }, Owner(0));
         Time::<Vectors>::assert_invariants(&time);
     }
 }

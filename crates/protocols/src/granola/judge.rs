@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
 use muesli_core::{
-    Address, NodeId, Rejection, RepositoryId, Role, Sender, SmallBytes, SpaceId, Timestamp, TxnId,
-    View,
+    NodeId, Rejection, RepositoryId, Role, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use super::message::{
-    Agreement, Ballot, End, Fetched, Followed, Install, Load, Message, News, Order, Owners, Part,
-    PartAnswer, Request, Task, Write,
+    Agreement, Fetched, Followed, Install, Load, Message, News, Owners, Part, PartAnswer,
+    ReplyOutcome, Request, Task, TimestampVote, VoteOrder, Write,
 };
 use super::naming::name_service;
 use crate::doubts::CLIENTS_ASKED_MAX;
@@ -24,65 +23,60 @@ use crate::doubts::CLIENTS_ASKED_MAX;
 const COUNT_MAX: u64 = 1 << 62;
 
 /// Whether this sender may say this, and whether its numbers can be.
-pub(super) fn judge(
-    message: &Message,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
+pub(super) fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> {
     match message {
         Message::Request(request) => {
-            judge_asker(request, from, sender, view)?;
-            judge_request(request, sender, view)
+            judge_asker(request, view)?;
+            judge_request(request, view)
         }
         Message::Vote { txn, repository, ballot, order, .. } => {
-            view.voter(from, sender, *repository)?;
+            view.voter(*repository)?;
             sequence(*txn)?;
             order.as_ref().map_or(Ok(()), judge_order)?;
-            judge_ballot(ballot, sender, view)
+            judge_ballot(ballot, view)
         }
-        Message::Decide { txn, ballot, .. } => judge_decide(*txn, ballot, from, sender, view),
-        Message::Follow { has } => judge_follow(has, from, view),
-        Message::Tell { txn, .. } => judge_peer(from, sender, view).and_then(|()| sequence(*txn)),
-        Message::WhichPosition { repository } => judge_named(*repository, from, sender, view),
+        Message::Decide { txn, ballot, .. } => judge_decide(*txn, ballot, view),
+        Message::Follow { has } => judge_follow(has, view),
+        Message::Tell { txn, .. } => judge_peer(view).and_then(|()| sequence(*txn)),
+        Message::WhichPosition { repository } => judge_named(*repository, view),
         Message::AskDoubts { clients, .. } => {
-            judge_peer(from, sender, view)?;
+            judge_peer(view)?;
             ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
         }
         Message::NoDoubts { repository, clients, .. } => {
-            judge_named(*repository, from, sender, view)?;
+            judge_named(*repository, view)?;
             ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
         }
         Message::Position { repository, order, at, voted } => {
-            judge_named(*repository, from, sender, view)?;
+            judge_named(*repository, view)?;
             voted.iter().try_for_each(|txn| sequence(*txn))?;
             judge_order(order).and_then(|()| in_range(*at))
         }
         Message::Ask { request, repository, ballot } => {
-            judge_named(*repository, from, sender, view)?;
-            judge_request(request, sender, view)?;
-            judge_ballot(ballot, sender, view)
+            judge_named(*repository, view)?;
+            judge_request(request, view)?;
+            judge_ballot(ballot, view)
         }
         Message::Fetch { repository, has, .. } => {
-            judge_named(*repository, from, sender, view)?;
+            judge_named(*repository, view)?;
             judge_fetched(has)
         }
         Message::Load { repository, stream, source, load, .. } => {
-            judge_named(*repository, from, sender, view)?;
+            judge_named(*repository, view)?;
             in_range(*stream).and_then(|()| in_range(*source))?;
             judge_load(load)
         }
         Message::Reply { txn, repository, end, .. } => {
-            judge_answer(*repository, from, sender, view)?;
+            judge_answer(*repository, view)?;
             ensure(txn.node == view.me.node, Rejection::Sender)?;
             judge_end(end, view)
         }
         Message::Acknowledge { repository, txns } => {
-            judge_answer(*repository, from, sender, view)?;
+            judge_answer(*repository, view)?;
             ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
         }
         Message::News { repository, news, .. } => {
-            judge_answer(*repository, from, sender, view)?;
+            judge_answer(*repository, view)?;
             judge_news(news)
         }
     }
@@ -90,16 +84,12 @@ pub(super) fn judge(
 
 /// A coordinator asks for a transaction of its own; or the master that was asked to count its
 /// votes passes it on.
-fn judge_asker(
-    request: &Request,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
-    ensure(from.role == Role::Coordinator, Rejection::Sender)?;
-    let is_master = request.master == Some(from.node) && view.catalog.masters.contains(&from.node);
-    let passes_on = sender.is_member() && is_master;
-    ensure(from.node == request.txn.node || passes_on, Rejection::Sender)?;
+fn judge_asker(request: &Request, view: View<'_>) -> Result<(), Rejection> {
+    view.coordinator()?;
+    let is_master =
+        request.master == Some(view.from.node) && view.catalog.masters.contains(&view.from.node);
+    let passes_on = view.sender.is_member() && is_master;
+    ensure(view.from.node == request.txn.node || passes_on, Rejection::Sender)?;
     match view.me.role {
         Role::Repository(here) => ensure(request.participants.contains(&here), Rejection::Role),
         Role::Coordinator => ensure(request.master == Some(view.me.node), Rejection::Role),
@@ -107,10 +97,10 @@ fn judge_asker(
     }
 }
 
-fn judge_request(request: &Request, sender: Sender, view: View<'_>) -> Result<(), Rejection> {
+fn judge_request(request: &Request, view: View<'_>) -> Result<(), Rejection> {
     sequence(request.txn)?;
     ensure(request.settled_below <= request.txn.sequence, Rejection::Range)?;
-    view.issued(sender, request.floor)?;
+    view.issued(request.floor)?;
     let is_alone = request.agreement == Agreement::Alone;
     ensure(!request.participants.is_empty(), Rejection::Range)?;
     ensure(is_alone == (request.participants.len() == 1), Rejection::Range)?;
@@ -187,64 +177,50 @@ fn judge_install(
 }
 
 /// Who counts the votes of a transaction decides it: its master, or its own coordinator.
-fn judge_decide(
-    txn: TxnId,
-    ballot: &Ballot,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
+fn judge_decide(txn: TxnId, ballot: &TimestampVote, view: View<'_>) -> Result<(), Rejection> {
     ensure(view.repository().is_some(), Rejection::Role)?;
-    let is_master = sender.is_member() && view.catalog.masters.contains(&from.node);
-    ensure(from.role == Role::Coordinator, Rejection::Sender)?;
-    ensure(from.node == txn.node || is_master, Rejection::Sender)?;
+    let is_master = view.sender.is_member() && view.catalog.masters.contains(&view.from.node);
+    view.coordinator()?;
+    ensure(view.from.node == txn.node || is_master, Rejection::Sender)?;
     sequence(txn)?;
-    judge_ballot(ballot, sender, view)
+    judge_ballot(ballot, view)
 }
 
-fn judge_ballot(ballot: &Ballot, sender: Sender, view: View<'_>) -> Result<(), Rejection> {
+fn judge_ballot(ballot: &TimestampVote, view: View<'_>) -> Result<(), Rejection> {
     match ballot {
-        Ballot::Commit(at) | Ballot::Abort(at, _) | Ballot::Moved(at) => view.issued(sender, *at),
-        Ballot::Conflict => Ok(()),
+        TimestampVote::Commit(at) | TimestampVote::Abort(at, _) | TimestampVote::Moved(at) => {
+            view.issued(*at)
+        }
+        TimestampVote::Conflict => Ok(()),
     }
 }
 
-fn judge_follow(has: &Followed, from: Address, view: View<'_>) -> Result<(), Rejection> {
+fn judge_follow(has: &Followed, view: View<'_>) -> Result<(), Rejection> {
     ensure(view.repository().is_some(), Rejection::Role)?;
-    ensure(from.role == Role::Coordinator, Rejection::Sender)?;
+    view.coordinator()?;
     in_range(has.upto)
 }
 
 /// A repository of a member speaks to another one.
-fn judge_peer(from: Address, sender: Sender, view: View<'_>) -> Result<(), Rejection> {
+fn judge_peer(view: View<'_>) -> Result<(), Rejection> {
     ensure(view.repository().is_some(), Rejection::Role)?;
-    let is_repository = matches!(from.role, Role::Repository(_));
-    ensure(sender.is_member() && is_repository, Rejection::Sender)
+    let is_repository = matches!(view.from.role, Role::Repository(_));
+    ensure(view.sender.is_member() && is_repository, Rejection::Sender)
 }
 
 /// The same, and it says which one it is.
-fn judge_named(
-    repository: RepositoryId,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
+fn judge_named(repository: RepositoryId, view: View<'_>) -> Result<(), Rejection> {
     ensure(view.repository().is_some(), Rejection::Role)?;
-    view.voter(from, sender, repository)
+    view.voter(repository)
 }
 
 /// A repository of a member speaks to a coordinator.
-fn judge_answer(
-    repository: RepositoryId,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
+fn judge_answer(repository: RepositoryId, view: View<'_>) -> Result<(), Rejection> {
     ensure(view.repository().is_none(), Rejection::Role)?;
-    view.voter(from, sender, repository)
+    view.voter(repository)
 }
 
-fn judge_order(order: &Order) -> Result<(), Rejection> {
+fn judge_order(order: &VoteOrder) -> Result<(), Rejection> {
     ensure(order.number < COUNT_MAX && order.stream > Timestamp::ZERO, Rejection::Range)?;
     in_range(order.stream)
 }
@@ -284,14 +260,14 @@ fn judge_news(news: &News) -> Result<(), Rejection> {
     }
 }
 
-fn judge_end(end: &End, view: View<'_>) -> Result<(), Rejection> {
+fn judge_end(end: &ReplyOutcome, view: View<'_>) -> Result<(), Rejection> {
     match end {
-        End::Done { at, answers } => {
+        ReplyOutcome::Done { at, answers } => {
             in_range(*at)?;
             answers.iter().try_for_each(|(_, answer)| judge_given(answer, view))
         }
-        End::Moved { at } | End::Refused { at, .. } => in_range(*at),
-        End::Conflict => Ok(()),
+        ReplyOutcome::Moved { at } | ReplyOutcome::Refused { at, .. } => in_range(*at),
+        ReplyOutcome::Conflict => Ok(()),
     }
 }
 

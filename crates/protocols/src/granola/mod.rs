@@ -35,7 +35,7 @@
 //! No two of these use each other: a test in `tests/it/house_rules` draws the graph.
 
 use muesli_core::contract::{Isolation, Protocol};
-use muesli_core::{Address, Catalog, Nanos, NodeId, Rejection, Sender, View};
+use muesli_core::{Catalog, Nanos, NodeId, Rejection, View};
 
 pub mod coordinator;
 mod judge;
@@ -47,7 +47,7 @@ mod rules;
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use rules::{LockingExit, Ordering, Rule, Rules, SharedData};
+pub use rules::{GranolaSwitch, LockingExit, Ordering, Rules, SharedData};
 
 /// The protocol.
 #[derive(Clone, Copy, Debug)]
@@ -79,13 +79,8 @@ impl Protocol for Granola {
         message::wire::is_about(message, catalog)
     }
 
-    fn judge(
-        message: &Message,
-        from: Address,
-        sender: Sender,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        judge::judge(message, from, sender, view)
+    fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> {
+        judge::judge(message, view)
     }
 
     fn as_client(message: &Message, node: NodeId) -> Option<Message> {

@@ -7,7 +7,7 @@ use crate::sabotage::{Broken, Sabotage, breakable};
 
 breakable! {
     /// What the protocol keeps to. Broken, each shows the checker something to notice.
-    enum Rule {
+    enum GranolaSwitch {
         /// A vote says of the voter's next ones that they lie above it (section 7.4).
         ImplicitVotes = "implicit_votes",
         /// It says so only to whoever has all votes before it.
@@ -118,13 +118,13 @@ pub struct Rules {
     pub shared_data: SharedData,
     /// How locking mode is left.
     pub locking_exit: LockingExit,
-    broken: Broken<Rule>,
+    broken: Broken<GranolaSwitch>,
 }
 
 impl Rules {
     /// Whether a rule holds: it does, unless a test broke it.
     #[inline]
-    pub(super) fn keeps(&self, rule: Rule) -> bool {
+    pub(super) fn keeps(&self, rule: GranolaSwitch) -> bool {
         self.broken.keeps(rule)
     }
 
@@ -145,12 +145,12 @@ impl Rules {
 
     /// Whether a vote says something of the voter's next ones. Nobody waits for that who is locked.
     pub(super) fn implies_votes(&self) -> bool {
-        !self.always_locks() && self.keeps(Rule::ImplicitVotes)
+        !self.always_locks() && self.keeps(GranolaSwitch::ImplicitVotes)
     }
 
     /// Whether a transaction raises the timestamps of a repository.
     pub(super) fn raised_by(&self, request: &Request, repository: RepositoryId) -> bool {
-        let raises = |it: RepositoryId| it != repository || self.keeps(Rule::MovesRaise);
+        let raises = |it: RepositoryId| it != repository || self.keeps(GranolaSwitch::MovesRaise);
         request.moving().is_none_or(|order| raises(order.to))
     }
 
@@ -196,7 +196,7 @@ impl Rules {
     /// Transactions are done as soon as their votes are there, in no order: **not serializable**.
     /// What the order costs shows beside it (section 6.4).
     pub fn unordered() -> Rules {
-        Rules::broken(Rule::InOrder)
+        Rules::broken(GranolaSwitch::InOrder)
     }
 
     /// Sinfonia's minitransactions, with procedures.
@@ -205,8 +205,8 @@ impl Rules {
     }
 }
 
-impl Sabotage<Rule> for Rules {
-    fn set(&mut self, rule: Rule, holds: bool) {
+impl Sabotage<GranolaSwitch> for Rules {
+    fn set(&mut self, rule: GranolaSwitch, holds: bool) {
         self.broken.set(rule, holds);
     }
 }

@@ -16,7 +16,7 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{order, validation};
+use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
 use crate::two_phase::{self, Rules, Scalar, TwoPhase, Variant};
 
 /// The protocol.
@@ -31,13 +31,15 @@ impl Variant for Everybody {
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type Reader = ();
+    type Reading = reading::AtTimestamp;
+    type Participation = participation::NonGenuine;
+    type Locking = locking::AtPrepare;
     type Validation = validation::Updates;
     type Order = order::ByTimestamp;
+    type Installing = installing::AtCommitTimestamp;
 
     two_phase::keeps_nothing!();
     two_phase::goes_by_timestamps!();
-
-    const EVERYBODY_TAKES_PART: bool = true;
 
     fn rules(rules: &Rules) -> Rules {
         *rules

@@ -25,8 +25,8 @@
 use muesli_core::{Isolation, NodeId, Txn};
 
 use crate::bumper::Reader;
-use crate::two_phase::policy::{order, validation};
-use crate::two_phase::{self, Sabotage, Scalar, TwoPhase, Variant};
+use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
+use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 /// The protocol.
 pub type RepeatableRead = TwoPhase<NewestVersions>;
@@ -50,8 +50,9 @@ pub struct Rules {
     pub lock_time: LockTime,
 }
 
-impl Sabotage<two_phase::Rule> for Rules {
-    fn set(&mut self, rule: two_phase::Rule, holds: bool) {
+#[cfg(feature = "sabotage")]
+impl two_phase::Sabotage<two_phase::FamilySwitch> for Rules {
+    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
         self.family.set(rule, holds);
     }
 }
@@ -72,14 +73,15 @@ impl Variant for NewestVersions {
     const ISOLATION: Isolation = Isolation::RepeatableRead;
     type Rules = Rules;
     type Reader = Reader;
-    type Validation = validation::Nobody;
+    type Reading = reading::NewestOnce;
+    type Participation = participation::Genuine;
+    type Locking = locking::AtWriteOrPrepare;
+    type Validation = validation::NoTransaction;
     type Order = order::ByTimestamp;
+    type Installing = installing::AtCommitTimestamp;
 
     two_phase::keeps_nothing!();
     two_phase::goes_by_timestamps!();
-
-    const SNAPSHOTS: bool = false;
-    const MAY_LOCK_AT_WRITES: bool = true;
 
     fn rules(rules: &Rules) -> two_phase::Rules {
         rules.family

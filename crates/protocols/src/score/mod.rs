@@ -45,10 +45,10 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{order, validation};
+use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
-pub use two_phase::{Rule, Rules};
+pub use two_phase::{FamilySwitch, Rules};
 
 /// The protocol.
 pub type Score = TwoPhase<Snapshots>;
@@ -67,8 +67,8 @@ pub mod message {
     pub type Prepare = message::Prepare<Snapshots>;
     /// See [`message::Vote`].
     pub type Vote = message::Vote<Snapshots>;
-    /// See [`message::Ballot`].
-    pub type Ballot = message::Ballot<Snapshots>;
+    /// See [`message::RepositoryVote`].
+    pub type RepositoryVote = message::RepositoryVote<Snapshots>;
 }
 
 /// SCORe's way: everything is read at a snapshot and lies at the largest timestamp proposed.
@@ -80,8 +80,12 @@ impl Variant for Snapshots {
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type Reader = ();
+    type Reading = reading::AtTimestamp;
+    type Participation = participation::Genuine;
+    type Locking = locking::AtPrepare;
     type Validation = validation::Updates;
     type Order = order::ByTimestamp;
+    type Installing = installing::AtCommitTimestamp;
 
     two_phase::keeps_nothing!();
     two_phase::goes_by_timestamps!();

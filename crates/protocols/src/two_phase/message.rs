@@ -75,7 +75,7 @@ pub enum Message<V: Variant> {
         /// Its end.
         decision: Decision<V::Place>,
         /// From a client: the votes that decided it. Members need not show them.
-        ballots: Mostly<Ballot<V>>,
+        ballots: Mostly<RepositoryVote<V>>,
     },
     /// Participant to coordinator: these decisions are stable here.
     Acknowledge {
@@ -348,7 +348,7 @@ pub struct About {
 
 /// A vote as a client was told it, to be shown to the others who take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ballot<V: Variant> {
+pub struct RepositoryVote<V: Variant> {
     /// Who voted.
     pub repository: RepositoryId,
     /// How.

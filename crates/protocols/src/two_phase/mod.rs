@@ -18,8 +18,10 @@
 //! Each uses those above it only:
 //!
 //! * [`policy`] has what a protocol or its user chooses, and the rules that tests break;
+//! * `variant` is where a protocol departs from others, and [`time`] in it what a repository knows
+//!   of time;
 //! * [`message`] has all messages and log records, `wire` their bytes, `sizes` how long they are;
-//! * [`time`] is what a repository knows of time, [`scalar`] the one of a single timestamp;
+//! * [`scalar`] is the time of a single timestamp;
 //! * `table` keeps the transactions that are prepared at a repository, and how others ended;
 //! * `shown_votes` are the votes that a client shows with the end of its transaction;
 //! * [`participant`] keeps a repository: reads, locks, validation, votes, checkpoints;
@@ -32,7 +34,7 @@ use std::marker::PhantomData;
 
 use crate::two_phase::policy::validation::Validation;
 use muesli_core::contract::{Isolation, Protocol};
-use muesli_core::{Address, Catalog, Nanos, NodeId, Rejection, Sender, View};
+use muesli_core::{Catalog, Nanos, NodeId, Rejection, View};
 
 pub mod coordinator;
 pub mod delayed;
@@ -44,19 +46,18 @@ pub mod scalar;
 mod shown_votes;
 mod sizes;
 mod table;
-pub mod time;
 mod variant;
 mod wire;
 
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use policy::{Breakable, LockWaits, Rule, Rules, Sabotage};
+pub use policy::{Breakable, FamilySwitch, LockWaits, Rules, Sabotage};
 pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
-pub use time::{NotServed, Reading, Snapshot, Time};
 pub(crate) use variant::keeps_nothing;
-pub use variant::{DelayedInThePast, Key, ReaderBounds, Standing, Variant};
+pub use variant::time::{self, NotServed, Reading, Snapshot, Time};
+pub use variant::{DelayedInThePast, Key, ReaderBounds, ValidationResult, Variant};
 
 /// What the machines of the family are given with each input.
 type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
@@ -115,13 +116,8 @@ impl<V: Variant> Protocol for TwoPhase<V> {
         false
     }
 
-    fn judge(
-        message: &Message<V>,
-        from: Address,
-        sender: Sender,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        judge::judge(message, from, sender, view)
+    fn judge(message: &Message<V>, view: View<'_>) -> Result<(), Rejection> {
+        judge::judge(message, view)
     }
 
     fn as_client(message: &Message<V>, node: NodeId) -> Option<Message<V>> {

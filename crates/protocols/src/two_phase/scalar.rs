@@ -1,5 +1,7 @@
 //! Time as one timestamp: SCORe's way, and that of all who build upon it.
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use muesli_core::judgement::{ensure, has_room, in_range};
 use muesli_core::parts::clock::ScalarClock;
 use muesli_core::parts::commit_queue::CommitQueue;
@@ -9,11 +11,11 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::message::{Prepare, Record};
-use super::policy::Rule;
-use super::policy::order::Order;
+use super::message::Record;
+use super::policy::FamilySwitch;
+use super::policy::order::ApplyOrder;
 use super::time::{NotServed, Reading, Time};
-use super::{Context, Key, Rules, Standing, Variant};
+use super::{Context, Key, Rules, ValidationResult, Variant};
 
 /// A protocol of the family whose snapshots are timestamps, by where it departs from SCORe.
 pub trait Scalar:
@@ -38,7 +40,7 @@ pub trait Scalar:
 
     /// The vote of a transaction that nothing stands against, proposed at `proposal`.
     #[inline]
-    fn yes(proposal: Timestamp, _standing: &Standing<Timestamp>) -> Self::Yes {
+    fn yes(proposal: Timestamp, _standing: &ValidationResult<Timestamp>) -> Self::Yes {
         proposal.into()
     }
 
@@ -94,17 +96,17 @@ impl ScalarTime {
     ) -> Result<Timestamp, NotServed> {
         // A first read is free to begin at the watermark, so it is never too old.
         let at = if first { snapshot.max(self.clock.committed()).max(self.low) } else { snapshot };
-        if !V::SNAPSHOTS {
+        if !V::Reading::SNAPSHOTS {
             return Ok(at);
         }
-        if at < self.low && self.rules.keeps(Rule::RefusesOldReads) {
+        if at < self.low && self.rules.keeps(FamilySwitch::RefusesOldReads) {
             return Err(NotServed::TooOld);
         }
-        if self.rules.keeps(Rule::ReadsRaise) {
+        if self.rules.keeps(FamilySwitch::ReadsRaise) {
             self.clock.serve(at);
             if at > self.clock.committed() {
                 self.clock.hear(at);
-                if self.queue.is_empty() || !self.rules.keeps(Rule::CatchUpWhenIdle) {
+                if self.queue.is_empty() || !self.rules.keeps(FamilySwitch::CatchUpWhenIdle) {
                     self.clock.catch_up();
                 }
             }
@@ -128,11 +130,11 @@ impl ScalarTime {
     /// An update that lies in the past lies where the first version was written that it missed, and
     /// its reads are right only above its snapshot.
     #[inline(always)]
-    fn assert_missed_above_snapshot<V: Scalar>(&self, standing: &Standing) {
+    fn assert_missed_above_snapshot<V: Scalar>(&self, standing: &ValidationResult) {
         let rules = &self.rules;
-        if V::MAY_COMMIT_IN_THE_PAST
-            && rules.keeps(Rule::JudgedBySnapshot)
-            && rules.keeps(Rule::SeenIsNotMissed)
+        if V::Installing::MAY_TIME_WARP
+            && rules.keeps(FamilySwitch::JudgedBySnapshot)
+            && rules.keeps(FamilySwitch::SeenIsNotMissed)
         {
             let above = standing.missed.is_none_or(|at| at > standing.snapshot);
             assert!(above, "an update at {} missed {:?}", standing.snapshot, standing.missed);
@@ -143,7 +145,7 @@ impl ScalarTime {
 /// Where versions are looked for in a read at `snapshot`.
 #[inline]
 fn seen_at<V: Variant>(snapshot: Timestamp) -> Timestamp {
-    if V::SNAPSHOTS { snapshot } else { Timestamp::MAX }
+    if V::Reading::SNAPSHOTS { snapshot } else { Timestamp::MAX }
 }
 
 impl<V: Scalar> Time<V> for ScalarTime {
@@ -193,12 +195,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
         (held, yes): (&Timestamp, &V::Yes),
         snapshot: &Timestamp,
     ) -> bool {
-        let inside = if self.rules.keeps(Rule::WaitsByProposal) {
+        let inside = if self.rules.keeps(FamilySwitch::WaitsByProposal) {
             <V as Scalar>::blocks(keeper, *held, *yes, *snapshot)
         } else {
             self.clock.committed() < *snapshot
         };
-        V::SNAPSHOTS && self.rules.keeps(Rule::ReadsWait) && inside
+        V::Reading::SNAPSHOTS && self.rules.keeps(FamilySwitch::ReadsWait) && inside
     }
 
     #[inline(always)]
@@ -248,7 +250,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         read: Timestamp,
         snapshot: &Timestamp,
     ) -> bool {
-        newest == read || self.rules.keeps(Rule::JudgedBySnapshot) && newest <= *snapshot
+        newest == read || self.rules.keeps(FamilySwitch::JudgedBySnapshot) && newest <= *snapshot
     }
 
     #[inline]
@@ -262,10 +264,10 @@ impl<V: Scalar> Time<V> for ScalarTime {
         newest > *snapshot
     }
 
-    fn yes(&mut self, prepare: &Prepare<V>, standing: Standing<Timestamp>) -> V::Yes {
+    fn yes(&mut self, _: TxnId, _writes: bool, standing: ValidationResult<Timestamp>) -> V::Yes {
         // Reads raised the clock when they were served; a blind write was never here before.
-        if self.rules.keeps(Rule::ReadsRaise) {
-            self.clock.promise(prepare.snapshot);
+        if self.rules.keeps(FamilySwitch::ReadsRaise) {
+            self.clock.promise(standing.snapshot);
         }
         self.assert_missed_above_snapshot::<V>(&standing);
         let (before, proposal) = (self.clock.promised(), self.clock.propose());
@@ -299,7 +301,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
-        let next = if V::Order::QUEUES && self.rules.keeps(Rule::OrderedQueue) {
+        let next = if V::Order::QUEUES && self.rules.keeps(FamilySwitch::OrderedQueue) {
             self.queue.pop_ready()
         } else {
             self.queue.pop_any_ready()
@@ -318,7 +320,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     #[inline]
     fn rest(&mut self) {
-        if self.queue.is_empty() || !self.rules.keeps(Rule::CatchUpWhenIdle) {
+        if self.queue.is_empty() || !self.rules.keeps(FamilySwitch::CatchUpWhenIdle) {
             self.clock.catch_up();
         }
     }
@@ -328,14 +330,18 @@ impl<V: Scalar> Time<V> for ScalarTime {
     /// transaction's key at a later snapshot waits for that transaction, whatever was applied
     /// since. By the paper's waiting rule, which goes by what was applied, it would have to queue.
     #[inline(always)]
-    fn yes_alone(&mut self, standing: &Standing<Timestamp>, _logging: bool) -> Option<V::Yes> {
+    fn yes_alone(
+        &mut self,
+        standing: &ValidationResult<Timestamp>,
+        _logging: bool,
+    ) -> Option<V::Yes> {
         self.assert_missed_above_snapshot::<V>(standing);
         self.clock.serve(standing.snapshot);
         let room = self.clock.room_below(self.queue.first());
         // Somebody queued may have been decided, and have left its stamp on what is written.
         let at = match room.filter(|at| *at > standing.floor) {
             Some(at) => at,
-            None if self.rules.keeps(Rule::WaitsByProposal) => self.clock.step_past(),
+            None if self.rules.keeps(FamilySwitch::WaitsByProposal) => self.clock.step_past(),
             None => return None,
         };
         Some(<V as Scalar>::yes(at, standing))
@@ -383,7 +389,8 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     fn judge_logged_yes(
-        _prepare: &Prepare<V>,
+        _: TxnId,
+        _writes: bool,
         yes: &V::Yes,
         _repositories: usize,
     ) -> Result<(), Rejection> {

@@ -26,7 +26,7 @@ use muesli_core::judgement::ensure;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Catalog, Decision, Rejection, RepositoryId, TxnId, View, Wire};
 
-use super::message::{About, Ballot, Few, Prepare, Vote};
+use super::message::{About, Few, Prepare, RepositoryVote, Vote};
 use super::table::Prepared;
 use super::time::Time;
 use super::{Context, Variant};
@@ -34,7 +34,7 @@ use super::{Context, Variant};
 /// What is vouched for of a vote without copies takes no more bytes than this.
 const VOUCHED_BYTES: usize = 64;
 
-impl<V: Variant> Ballot<V> {
+impl<V: Variant> RepositoryVote<V> {
     /// What members vouch for with it.
     fn put(&self, txn: TxnId, bytes: &mut Vec<u8>) {
         bytes.clear();
@@ -108,14 +108,14 @@ pub(super) fn are_about_one<'a>(
 }
 
 /// Keeps a vote to be shown. One of no is enough, and so is one that says how it ended.
-pub(super) fn keep<V: Variant>(ballots: &mut Few<Ballot<V>>, ballot: &Ballot<V>) {
+pub(super) fn keep<V: Variant>(ballots: &mut Few<RepositoryVote<V>>, ballot: &RepositoryVote<V>) {
     match ballot.vote {
         Vote::Yes(_) if ballots.iter().any(|it| it.repository == ballot.repository) => return,
         Vote::Yes(_) => {}
         Vote::No(_) | Vote::Decided(_) => ballots.clear(),
     }
     ballots.push(ballot.clone());
-    let is_yes = |ballot: &Ballot<V>| matches!(ballot.vote, Vote::Yes(_));
+    let is_yes = |ballot: &RepositoryVote<V>| matches!(ballot.vote, Vote::Yes(_));
     assert!(ballots.len() == 1 || ballots.iter().all(is_yes), "what decides is shown alone");
 }
 
@@ -126,14 +126,14 @@ pub(super) fn keep<V: Variant>(ballots: &mut Few<Ballot<V>>, ballot: &Ballot<V>)
 pub(super) fn judge<V: Variant>(
     prepared: &Prepared<V>,
     decision: &Decision<V::Place>,
-    ballots: &[Ballot<V>],
+    ballots: &[RepositoryVote<V>],
     rules: &V::Rules,
     view: View<'_>,
 ) -> Result<(), Rejection> {
     let issuer = view.settings.issuer.ok_or(Rejection::Unproven)?;
     let prepare = &prepared.prepare;
     let mut bytes = Vec::with_capacity(VOUCHED_BYTES);
-    let mut is_said = |ballot: &Ballot<V>| {
+    let mut is_said = |ballot: &RepositoryVote<V>| {
         prepare.participants.contains(&ballot.repository)
             && ballot.is_said(issuer, prepare.txn, &mut bytes)
     };
@@ -146,7 +146,7 @@ pub(super) fn judge<V: Variant>(
 /// What votes decide, as the coordinator counts them.
 fn decided_by<V: Variant>(
     prepared: &Prepared<V>,
-    ballots: &[Ballot<V>],
+    ballots: &[RepositoryVote<V>],
     rules: &V::Rules,
     catalog: &Catalog,
 ) -> Option<Decision<V::Place>> {

@@ -13,8 +13,8 @@ use muesli_core::{
 
 use super::Variant;
 use super::message::{
-    About, Ballot, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply,
-    ReadRequest, Record, Repositories, ScanReply, ScanRequest, Vote,
+    About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
+    Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote,
 };
 
 wire_struct!(ReadRequest<V: Variant> {
@@ -87,7 +87,7 @@ wire_struct!(Prepare<V: Variant> {
 
 wire_struct!(About { participants: u64, changes: Vec<(u16, u64)> });
 
-wire_struct!(Ballot<V: Variant> {
+wire_struct!(RepositoryVote<V: Variant> {
     repository: RepositoryId,
     vote: Vote<V>,
     about: Option<Box<About>>,

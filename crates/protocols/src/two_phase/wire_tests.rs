@@ -13,7 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::is_about;
-use crate::score::message::{Ballot, Prepare, Vote};
+use crate::score::message::{Prepare, RepositoryVote, Vote};
 use crate::score::{Message, Record};
 use crate::two_phase::message::{
     About, Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ScanReply, ScanRequest,
@@ -55,7 +55,7 @@ fn vote() -> impl Strategy<Value = Vote> {
     ]
 }
 
-fn ballot() -> impl Strategy<Value = Ballot> {
+fn ballot() -> impl Strategy<Value = RepositoryVote> {
     let changes = vec((any::<u16>(), any::<u64>()), 0..3);
     let about = option::of(
         (any::<u64>(), changes)
@@ -63,7 +63,7 @@ fn ballot() -> impl Strategy<Value = Ballot> {
     );
     (any::<u16>(), vote(), about, any::<u64>()).prop_map(|(repository, vote, about, tag)| {
         let repository = RepositoryId(repository);
-        Ballot { repository, vote, about, tag }
+        RepositoryVote { repository, vote, about, tag }
     })
 }
 
@@ -165,7 +165,7 @@ fn answering() -> impl Strategy<Value = Message> {
         },
     );
     let voted = (ballot(), txn(), at()).prop_map(|(ballot, txn, committed)| {
-        let Ballot { repository, vote, about, tag } = ballot;
+        let RepositoryVote { repository, vote, about, tag } = ballot;
         Message::Vote { txn, repository, vote, committed, about, tag }
     });
     prop_oneof![read, scan, voted]

@@ -37,8 +37,8 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{order, validation};
-use crate::two_phase::{self, Sabotage, Scalar, TwoPhase, Variant};
+use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
+use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 /// The protocol.
 pub type TwoPhaseCommit = TwoPhase<TryLocks>;
@@ -62,8 +62,9 @@ pub struct Rules {
     pub write_locks: WriteLocks,
 }
 
-impl Sabotage<two_phase::Rule> for Rules {
-    fn set(&mut self, rule: two_phase::Rule, holds: bool) {
+#[cfg(feature = "sabotage")]
+impl two_phase::Sabotage<two_phase::FamilySwitch> for Rules {
+    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
         self.family.set(rule, holds);
     }
 }
@@ -84,8 +85,12 @@ impl Variant for TryLocks {
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type Reader = ();
-    type Validation = validation::Everybody;
+    type Reading = reading::AtTimestamp;
+    type Participation = participation::Genuine;
+    type Locking = locking::AtPrepare;
+    type Validation = validation::EveryTransaction;
     type Order = order::AsDecided;
+    type Installing = installing::AtCommitTimestamp;
 
     two_phase::keeps_nothing!();
     two_phase::goes_by_timestamps!();

@@ -10,7 +10,7 @@ use muesli_core::{
     NodeId, Procedure, ProcedureId, Procedures, RepositoryId, Settings, SmallBytes, SpaceId,
     SpaceOptions, Stop, Store, Timestamp, TxnId, Wire,
 };
-use muesli_protocols::bumper::{Bumper, Claim, TimeWarp};
+use muesli_protocols::bumper::{Bumper, TimeWarp, TimeWarpVote};
 use muesli_protocols::two_phase::message::{Answers, Extra, Few, Mostly, Prepare, Vote};
 use muesli_protocols::two_phase::{Message, Record, Time, Variant};
 
@@ -118,7 +118,7 @@ impl Lone {
     }
 
     /// What it proposed; `None`: it voted no.
-    fn vote(&self, of: TxnId) -> Option<Claim> {
+    fn vote(&self, of: TxnId) -> Option<TimeWarpVote> {
         self.sent.iter().rev().find_map(|message| match message {
             Message::Vote { txn, vote: Vote::Yes(yes), .. } if *txn == of => Some(*yes),
             _ => None,

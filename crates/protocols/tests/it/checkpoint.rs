@@ -3,6 +3,7 @@
 
 mod golden;
 
+use muesli_protocols::two_phase::policy::installing::InstallPolicy as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::parts::watermark::Bound;
 use muesli_core::{
     Abort, Action, Address, Catalog, Checkpoint, Decision, Effect, Effects, Envelope, NodeId,
-    Participant as _, Rejection, RepositoryId, Rule, Settings, SmallBytes, SpaceId, SpaceOptions,
-    Step, Timestamp, TxnId, TxnOptions,
+    Participant as _, Partitioning, Rejection, RepositoryId, Settings, SmallBytes, SpaceId,
+    SpaceOptions, Step, Timestamp, TxnId, TxnOptions,
 };
 use muesli_protocols::bumper::TimeWarp;
-use muesli_protocols::gmu::{Ballot, Vectors};
+use muesli_protocols::gmu::{VectorVote, Vectors};
 use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::{Rules, Snapshots};
@@ -105,7 +106,7 @@ macro_rules! tested {
 tested!(Snapshots, TimeWarp, TryLocks, NewestVersions, Everybody);
 
 impl Tested for Vectors {
-    fn elsewhere(txn: TxnId, yes: &Ballot, above: u64) -> (RepositoryId, Ballot) {
+    fn elsewhere(txn: TxnId, yes: &VectorVote, above: u64) -> (RepositoryId, VectorVote) {
         let (other, mut ballot) = (RepositoryId(1), yes.clone());
         let counter = yes.vector.get(REPOSITORY).counter + above;
         ballot.vector.set(other, Number { counter, by: txn });
@@ -143,7 +144,10 @@ fn node<V: Tested>(rules: &V::Rules) -> Node<V> {
     let both = [HERE, ELSEWHERE];
     let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
     // All keys live here.
-    let options = SpaceOptions { rule: Rule::Range(vec!["z".into()]), ..SpaceOptions::default() };
+    let options = SpaceOptions {
+        partitioning: Partitioning::Range(vec!["z".into()]),
+        ..SpaceOptions::default()
+    };
     let catalog = catalog.with_space("keys", options).expect("a space");
     let settings = Settings { logging: true, ..Settings::default() };
     Node::new(HERE, 1, Arc::new(catalog), Arc::new(settings), rules)
@@ -246,7 +250,7 @@ impl<V: Tested> Stage<V> {
             let of = |it: &Versions| it.find(&key(number)).map(|handle| it.lock(handle));
             versions.and_then(of).is_some_and(|lock| lock.is_exclusive())
         };
-        let late = V::MAY_COMMIT_IN_THE_PAST && self.sequence.is_multiple_of(2);
+        let late = V::Installing::MAY_TIME_WARP && self.sequence.is_multiple_of(2);
         reads.retain(|&number| late || !locked(number));
         writes.sort_unstable();
         writes.dedup_by_key(|write| write.0);
@@ -469,7 +473,7 @@ fn changed_pieces<V: Tested>(script: &[Happening], changes: &[(usize, usize, u8)
 
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
-    let rules = Rules::broken(two_phase::Rule::CheckpointPrepared);
+    let rules = Rules::broken(two_phase::FamilySwitch::CheckpointPrepared);
     prepared_transactions_are_missed::<Snapshots>(rules);
     let rules = muesli_protocols::gmu::Rules::default().with_family(rules);
     prepared_transactions_are_missed::<Vectors>(rules);

@@ -11,11 +11,11 @@ use muesli_core::{
     TxnId,
 };
 use muesli_protocols::granola::message::{
-    Agreement, Ballot as Vouched, Install, Message as Said, Part, Request, Shown, Task,
+    Agreement, Install, Message as Said, Part, Request, Shown, Task, TimestampVote as Vouched,
 };
 use muesli_protocols::granola::{Granola, Ordering, Rules};
 use muesli_protocols::score::{Score, Snapshots};
-use muesli_protocols::two_phase::message::{Ballot, Message, Mostly, Prepare, Vote};
+use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, RepositoryVote, Vote};
 
 const SPACE: SpaceId = SpaceId(0);
 const CLIENT: NodeId = NodeId(77);
@@ -154,10 +154,10 @@ fn key() -> SmallBytes {
 
 impl Pair<Score> {
     /// The last votes of both that the client was told.
-    fn ballots(&self) -> BTreeMap<RepositoryId, Ballot<Snapshots>> {
+    fn ballots(&self) -> BTreeMap<RepositoryId, RepositoryVote<Snapshots>> {
         let votes = self.told.iter().filter_map(|message| match message.clone() {
             Message::Vote { repository, vote, about, tag, .. } => {
-                Some((repository, Ballot { repository, vote, about, tag }))
+                Some((repository, RepositoryVote { repository, vote, about, tag }))
             }
             _ => None,
         });
@@ -195,7 +195,7 @@ impl Pair<Score> {
     /// What the client shows one of them: that its transaction commits, by all votes.
     pub(super) fn commit(&mut self, place: usize) -> Result<(), Rejection> {
         let ballots: Mostly<_> = self.ballots().into_values().collect();
-        let proposal = |ballot: &Ballot<Snapshots>| match ballot.vote {
+        let proposal = |ballot: &RepositoryVote<Snapshots>| match ballot.vote {
             Vote::Yes(at) => at,
             ref other => panic!("{other:?}"),
         };

@@ -11,7 +11,7 @@ use std::io::Write;
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
-use muesli_protocols::score::{Rule, Rules};
+use muesli_protocols::score::{FamilySwitch, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 /// Key a… lives at node 0, b… at node 1, c… at node 2.
@@ -253,37 +253,37 @@ fn two_faults() {
 
 #[test]
 fn without_validation_the_checker_notices() {
-    let rules = Rules::broken(Rule::Validate);
+    let rules = Rules::broken(FamilySwitch::Validate);
     breaks(&with_rules(rules, &Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1])));
 }
 
 #[test]
 fn without_validated_strict_readers_the_checker_notices() {
-    let rules = Rules::broken(Rule::ValidatesStrict);
+    let rules = Rules::broken(FamilySwitch::ValidatesStrict);
     breaks(&with_rules(rules, &strict_reader()));
 }
 
 #[test]
 fn without_waiting_reads_the_checker_notices() {
-    let rules = Rules::broken(Rule::ReadsWait);
+    let rules = Rules::broken(FamilySwitch::ReadsWait);
     breaks(&with_rules(rules, &writer_and_late_reader()));
 }
 
 #[test]
 fn without_read_locks_the_checker_notices() {
-    let rules = Rules::broken(Rule::LockReads);
+    let rules = Rules::broken(FamilySwitch::LockReads);
     breaks(&with_rules(rules, &Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1])));
 }
 
 #[test]
 fn without_validated_scans_the_checker_notices() {
-    let rules = Rules::broken(Rule::ValidateScans);
+    let rules = Rules::broken(FamilySwitch::ValidateScans);
     breaks(&with_rules(rules, &Scope::of(&[SCAN_B_AT_0, INSERT_B_AT_1])));
 }
 
 #[test]
 fn without_reads_that_raise_the_clock_the_checker_notices() {
-    let rules = Rules::broken(Rule::ReadsRaise);
+    let rules = Rules::broken(FamilySwitch::ReadsRaise);
     breaks(&with_rules(rules, &writer_and_late_reader()));
 }
 
@@ -291,25 +291,25 @@ fn without_reads_that_raise_the_clock_the_checker_notices() {
 /// transactions leave the queue in order and it catches up only when idle.
 #[test]
 fn by_the_papers_rule_for_waiting_reads_nothing_goes_wrong_either() {
-    let rules = Rules::broken(Rule::WaitsByProposal);
+    let rules = Rules::broken(FamilySwitch::WaitsByProposal);
     let scopes = [updates_and_reader(), writer_and_late_reader(), neighbours_and_reader()];
     hold("papers_rule", &scopes.map(|scope| with_rules(rules, &scope)));
 }
 
 #[test]
 fn without_order_in_the_queue_the_checker_notices_under_the_papers_rule() {
-    let rules = Rules::broken(Rule::OrderedQueue);
+    let rules = Rules::broken(FamilySwitch::OrderedQueue);
     // Reads that go by proposals do not need it.
     hold("queue_without_order", &[with_rules(rules, &neighbours_and_reader())]);
-    let rules = rules.without(Rule::WaitsByProposal);
+    let rules = rules.without(FamilySwitch::WaitsByProposal);
     breaks(&with_rules(rules, &neighbours_and_reader()));
 }
 
 #[test]
 fn with_a_clock_that_catches_up_when_busy_the_checker_notices_under_the_papers_rule() {
-    let rules = Rules::broken(Rule::CatchUpWhenIdle);
+    let rules = Rules::broken(FamilySwitch::CatchUpWhenIdle);
     // Reads that go by proposals do not need it.
     hold("clock_that_catches_up", &[with_rules(rules, &writer_and_late_reader())]);
-    let rules = rules.without(Rule::WaitsByProposal);
+    let rules = rules.without(FamilySwitch::WaitsByProposal);
     breaks(&with_rules(rules, &writer_and_late_reader()));
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Alter, Ask, Delete, Get, Later, Mark, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
-use muesli_protocols::bumper::{Rule, Rules, TimeWarp};
+use muesli_protocols::bumper::{BumperSwitch, Rules, TimeWarp};
 use muesli_protocols::two_phase::{self, Sabotage, TwoPhase};
 
 type BumperScope = Scope<TwoPhase<TimeWarp>>;
@@ -201,29 +201,29 @@ fn strict(rules: Rules) -> BumperScope {
 fn strict_transactions_respect_real_time() {
     hold("strict", &[Rules::time_warping(), Rules::reconciled()].map(strict));
     breaks(
-        |rules| rules.set(two_phase::Rule::ValidatesStrict, false),
+        |rules| rules.set(two_phase::FamilySwitch::ValidatesStrict, false),
         &strict(Rules::time_warping()),
     );
 }
 
 #[test]
 fn without_the_triad_rule_the_checker_notices() {
-    breaks(|rules| rules.set(Rule::TriadRule, false), &skew());
+    breaks(|rules| rules.set(BumperSwitch::TriadRule, false), &skew());
 }
 
 #[test]
 fn without_stamps_the_checker_notices() {
-    breaks(|rules| rules.set(Rule::ReadStamps, false), &past_and_reader_beside());
+    breaks(|rules| rules.set(BumperSwitch::ReadStamps, false), &past_and_reader_beside());
 }
 
 #[test]
 fn without_waiting_for_the_past_the_checker_notices() {
-    breaks(|rules| rules.set(Rule::ReadsWaitForThePast, false), &past_and_reader_beside());
+    breaks(|rules| rules.set(BumperSwitch::ReadsWaitForThePast, false), &past_and_reader_beside());
 }
 
 #[test]
 fn without_stamps_of_updates_the_checker_notices() {
-    breaks(|rules| rules.set(Rule::UpdatesStamp, false), &skew());
+    breaks(|rules| rules.set(BumperSwitch::UpdatesStamp, false), &skew());
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn delayed_actions() {
 #[test]
 fn a_delayed_lock_is_no_shared_one() {
     breaks(
-        |rules| rules.set(two_phase::Rule::DelayedExcludes, false),
+        |rules| rules.set(two_phase::FamilySwitch::DelayedExcludes, false),
         &delayed(&[ADD_AB_AT_0, READ_AB_AT_2]),
     );
 }
@@ -331,7 +331,7 @@ fn procedures_that_are_not_steady_have_their_keys_alone() {
 #[test]
 fn who_takes_the_lock_of_a_procedure_for_a_shared_one_is_caught() {
     let scope = delayed(&[MARK_A_AND_B_AT_0, READ_AB_AT_2]);
-    breaks(|rules| rules.set(two_phase::Rule::DelayedExcludes, false), &scope);
+    breaks(|rules| rules.set(two_phase::FamilySwitch::DelayedExcludes, false), &scope);
 }
 
 fn reconciled(programs: &[Program]) -> BumperScope {
@@ -375,10 +375,10 @@ fn delayed_actions_in_the_past() {
 
 #[test]
 fn who_delays_cannot_lie_above_its_proposal() {
-    breaks(|rules| rules.set(Rule::BelowProposals, false), &past_above_proposals());
+    breaks(|rules| rules.set(BumperSwitch::BelowProposals, false), &past_above_proposals());
 }
 
 #[test]
 fn two_delayers_of_a_key_cannot_both_have_the_past() {
-    breaks(|rules| rules.set(Rule::AloneInThePast, false), &past_and_delayer());
+    breaks(|rules| rules.set(BumperSwitch::AloneInThePast, false), &past_and_delayer());
 }

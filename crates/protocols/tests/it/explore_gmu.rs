@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
-use muesli_protocols::gmu::{Rule, Rules, Vectors};
+use muesli_protocols::gmu::{GmuSwitch, Rules, Vectors};
 use muesli_protocols::two_phase::{self, Sabotage, TwoPhase};
 
 type GmuScope = Scope<TwoPhase<Vectors>>;
@@ -87,7 +87,10 @@ fn first_reads_side_by_side() {
         GmuScope { replicas: 2, ..eus(&[WRITE_A_AT_0, SCAN_AB_AT_2]) },
     ];
     hold("first_reads_side_by_side", &scopes);
-    breaks(|rules| rules.set(Rule::FitsSideBySide, false), &eus(&[WRITE_AB_AT_0, SCAN_AB_AT_2]));
+    breaks(
+        |rules| rules.set(GmuSwitch::FitsSideBySide, false),
+        &eus(&[WRITE_AB_AT_0, SCAN_AB_AT_2]),
+    );
 }
 
 #[test]
@@ -145,7 +148,7 @@ fn strict_reader() -> GmuScope {
 #[test]
 fn a_strict_reader_respects_real_time() {
     hold("strict", &[strict_reader()]);
-    breaks(|rules| rules.set(two_phase::Rule::ValidatesStrict, false), &strict_reader());
+    breaks(|rules| rules.set(two_phase::FamilySwitch::ValidatesStrict, false), &strict_reader());
 }
 
 #[test]
@@ -158,11 +161,17 @@ fn two_readers_may_see_two_orders() {
 
 #[test]
 fn without_the_wait() {
-    breaks(|rules| rules.set(Rule::ReadsWait, false), &eus(&[WRITE_AB_AT_0, READ_AB_AT_2]));
-    breaks(|rules| rules.set(Rule::LocalReadsWait, false), &eus(&[WRITE_AB_AT_2, READ_AB_AT_1]));
+    breaks(|rules| rules.set(GmuSwitch::ReadsWait, false), &eus(&[WRITE_AB_AT_0, READ_AB_AT_2]));
+    breaks(
+        |rules| rules.set(GmuSwitch::LocalReadsWait, false),
+        &eus(&[WRITE_AB_AT_2, READ_AB_AT_1]),
+    );
 }
 
 #[test]
 fn without_validation() {
-    breaks(|rules| rules.set(two_phase::Rule::Validate, false), &eus(&[SKEW_A_AT_0, SKEW_B_AT_1]));
+    breaks(
+        |rules| rules.set(two_phase::FamilySwitch::Validate, false),
+        &eus(&[SKEW_A_AT_0, SKEW_B_AT_1]),
+    );
 }

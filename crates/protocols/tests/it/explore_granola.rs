@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use muesli_check::Level;
-use muesli_protocols::granola::{Granola, LockingExit, Ordering, Rule, Rules};
+use muesli_protocols::granola::{Granola, GranolaSwitch, LockingExit, Ordering, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use crate::exploration::{Do, Fault, Found, Program, Scope, explore};
@@ -163,7 +163,7 @@ fn one_fault_under_a_master_on_a_node_of_its_own() {
 fn with_a_master_of_its_own_that_does_not_wait_the_checker_notices() {
     let pair = apart(of(Rules::sinfonia(), &[TAKE_AB_AT_1, LOOK_A_AT_2]));
     let pair = Scope { before: vec![BUMP_A_AT_1], ..pair };
-    breaks(|rules| rules.set(Rule::MasterWaits, false), &pair);
+    breaks(|rules| rules.set(GranolaSwitch::MasterWaits, false), &pair);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn who_is_run_at_the_same_time() {
 fn with_those_run_together_that_conflict_the_checker_notices() {
     for rules in [Rules::default(), Rules::out_of_order()] {
         let pair = Scope { together: 2, ..of(rules, &[BUMP_A_AT_1, BUMP_A_AT_2]) };
-        breaks(|rules| rules.set(Rule::ParallelApart, false), &pair);
+        breaks(|rules| rules.set(GranolaSwitch::ParallelApart, false), &pair);
     }
 }
 
@@ -327,32 +327,38 @@ fn two() -> OneRound {
 
 #[test]
 fn without_the_order_of_timestamps_the_checker_notices() {
-    breaks(|rules| rules.set(Rule::InOrder, false), &ahead(two()));
+    breaks(|rules| rules.set(GranolaSwitch::InOrder, false), &ahead(two()));
 }
 
 #[test]
 fn without_what_sessions_have_seen_the_checker_notices() {
     let pair = [BUMP_AB_AT_0, LOOK_B_THEN_A_AT_2];
-    breaks(|rules| rules.set(Rule::CarriesFloor, false), &ahead(of(Rules::default(), &pair)));
+    breaks(
+        |rules| rules.set(GranolaSwitch::CarriesFloor, false),
+        &ahead(of(Rules::default(), &pair)),
+    );
 }
 
 #[test]
 fn without_a_look_at_what_its_session_has_seen_a_reader_is_noticed() {
     let pair = [BUMP_AB_AT_0, LOOK_B_THEN_A_AT_2];
-    breaks(|rules| rules.set(Rule::ReadersCheck, false), &ahead(of(Rules::default(), &pair)));
+    breaks(
+        |rules| rules.set(GranolaSwitch::ReadersCheck, false),
+        &ahead(of(Rules::default(), &pair)),
+    );
 }
 
 #[test]
 fn with_bounds_of_votes_out_of_order_the_checker_notices() {
     let lossy = Scope { fault: Some(Fault::Lose), ..after_one(two()) };
-    breaks(|rules| rules.set(Rule::BoundsInOrder, false), &lossy);
+    breaks(|rules| rules.set(GranolaSwitch::BoundsInOrder, false), &lossy);
 }
 
 #[test]
 fn with_who_passes_those_it_conflicts_with_the_checker_notices() {
     let three = [BUMP_AB_AT_1, BUMP_AB_AT_0, LOOK_A_THEN_B_AT_2];
     breaks(
-        |rules| rules.set(Rule::OutOfOrderApart, false),
+        |rules| rules.set(GranolaSwitch::OutOfOrderApart, false),
         &ahead(of(Rules::out_of_order(), &three)),
     );
 }
@@ -360,7 +366,7 @@ fn with_who_passes_those_it_conflicts_with_the_checker_notices() {
 #[test]
 fn without_locks_for_what_was_voted_on_the_checker_notices() {
     breaks(
-        |rules| rules.set(Rule::LocksQueued, false),
+        |rules| rules.set(GranolaSwitch::LocksQueued, false),
         &ahead(of(Rules::default(), &[BUMP_AB_AT_0, TAKE_AB_AT_1])),
     );
 }

@@ -1,9 +1,9 @@
 //! Clients that are killed: what repositories keep of them has an end, and not too early.
 
 use muesli_core::{Abort, Decision, Nanos, Rejection, Settings, TxnId};
-use muesli_protocols::score::{Rule, Rules, Score};
+use muesli_protocols::score::{FamilySwitch, Rules, Score};
 use muesli_protocols::two_phase::Sabotage;
-use muesli_protocols::two_phase::message::{Ballot, Message, Mostly, Vote};
+use muesli_protocols::two_phase::message::{Message, Mostly, RepositoryVote, Vote};
 
 use super::copies::{BOTH, Pair, txn};
 
@@ -54,7 +54,7 @@ fn a_commit_is_known_until_nobody_is_in_doubt_and_then_nothing_is() {
 /// The mistake: what was committed goes without a question to the others.
 #[test]
 fn without_a_question_the_copies_part() {
-    let mut pair = killed(&Rules::broken(Rule::KeepsCommitsOfSilent));
+    let mut pair = killed(&Rules::broken(FamilySwitch::KeepsCommitsOfSilent));
     pair.wait(long(10));
     assert_eq!(kept(&pair)[0], (0, 0));
     pair.cut = false;
@@ -99,7 +99,7 @@ fn that_a_request_may_be_forgotten_decides_nothing() {
         panic!("{:?}", pair.told)
     };
     assert_eq!(vote, Vote::No(Abort::Forgotten));
-    let ballots = Mostly::from_buf([Ballot { repository, vote, about, tag }]);
+    let ballots = Mostly::from_buf([RepositoryVote { repository, vote, about, tag }]);
     (0..2).for_each(|place| pair.prepare_at(place, (txn(), &BOTH), committed, "again"));
     assert_eq!(in_doubt(&pair), [1, 1]);
     let decision = Decision::Abort(Abort::Forgotten);
@@ -121,7 +121,7 @@ fn a_floor_outlives_what_is_restored() {
 /// The mistake: what is not known is taken for new.
 #[test]
 fn without_a_floor_it_is_prepared_once_more() {
-    let (_, prepared) = comes_late(&Rules::broken(Rule::RefusesForgotten));
+    let (_, prepared) = comes_late(&Rules::broken(FamilySwitch::RefusesForgotten));
     assert_eq!(prepared, 1);
 }
 

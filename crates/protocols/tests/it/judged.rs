@@ -11,12 +11,12 @@ use muesli_core::{
     Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,
     TxnId, TxnOptions, Wire,
 };
-use muesli_protocols::bumper::{Bumper, Place};
+use muesli_protocols::bumper::{Bumper, BumperPlace};
 use muesli_protocols::gmu;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::Score;
 use muesli_protocols::two_phase::message::{
-    Ballot, LockRequest, Message, Mostly, Prepare, ReadRequest, Vote,
+    LockRequest, Message, Mostly, Prepare, ReadRequest, RepositoryVote, Vote,
 };
 use muesli_protocols::two_phase::{Sabotage, TwoPhase, Variant};
 
@@ -104,7 +104,7 @@ impl<V: Variant> Server<V> {
     }
 
     /// The vote that was said last, as it is shown to others.
-    fn ballot(&self) -> Ballot<V> {
+    fn ballot(&self) -> RepositoryVote<V> {
         let said = self.effects.list.iter().rev();
         let votes = said.filter_map(|effect| match effect {
             Effect::Send { envelope, .. } => Some(envelope.message.clone()),
@@ -112,7 +112,7 @@ impl<V: Variant> Server<V> {
         });
         let mut ballots = votes.filter_map(|message| match message {
             Message::Vote { repository, vote, about, tag, .. } => {
-                Some(Ballot { repository, vote, about, tag })
+                Some(RepositoryVote { repository, vote, about, tag })
             }
             _ => None,
         });
@@ -155,13 +155,13 @@ fn issuer() -> Issuer {
 }
 
 /// What a member has said of a vote.
-fn voted<V: Variant>(txn: TxnId, repository: RepositoryId, vote: Vote<V>) -> Ballot<V> {
+fn voted<V: Variant>(txn: TxnId, repository: RepositoryId, vote: Vote<V>) -> RepositoryVote<V> {
     let mut bytes = Vec::new();
     txn.encode(&mut bytes);
     repository.encode(&mut bytes);
     vote.encode(&mut bytes);
     bytes.push(0); // Keys have no copies.
-    Ballot { repository, vote, about: None, tag: issuer().vouch(&bytes) }
+    RepositoryVote { repository, vote, about: None, tag: issuer().vouch(&bytes) }
 }
 
 fn decide<V: Variant>(txn: TxnId, decision: Decision<V::Place>) -> Message<V> {
@@ -238,12 +238,12 @@ fn a_client_shows_the_votes_that_decide_and_a_member_need_not() {
     let (here, proposal) = (server.ballot(), server.proposal().unwrap());
     let there = |at| voted(of, THERE, Vote::Yes(at));
     let lower = Timestamp(proposal.0 - 1);
-    let shown = |decision: &Decision, ballots: &[Ballot<_>]| {
+    let shown = |decision: &Decision, ballots: &[RepositoryVote<_>]| {
         let (decision, ballots) = (*decision, ballots.iter().cloned().collect());
         Message::Decide { txn: of, decision, ballots }
     };
     let (commit, abort) = (Decision::Commit(proposal), Decision::Abort(Abort::Abandoned));
-    let forged = Ballot { tag: here.tag ^ 1, ..here.clone() };
+    let forged = RepositoryVote { tag: here.tag ^ 1, ..here.clone() };
     let others = voted(txn(CLIENT, 2), THERE, Vote::Yes(lower));
     let nobodys = voted(of, RepositoryId(2), Vote::No(Abort::Locked));
     for ballots in [
@@ -292,10 +292,10 @@ fn time_warped_places_lie_between_what_the_vote_allows() {
     let (key, of) = (server.key(0), txn(CLIENT, 1));
     server.client(asked(prepare(of, &[key]))).unwrap();
     let turn = server.proposal().expect("it votes yes").turn;
-    let at = |version| decide(of, Decision::Commit(Place { turn, version }));
+    let at = |version| decide(of, Decision::Commit(BumperPlace { turn, version }));
     assert_eq!(server.client(at(Timestamp(turn.0 + 1))), Err(Rejection::Range));
     assert_eq!(server.client(at(Timestamp::ZERO)), Err(Rejection::State));
-    assert_eq!(server.commit_at(of, Place { turn, version: turn }), Ok(()));
+    assert_eq!(server.commit_at(of, BumperPlace { turn, version: turn }), Ok(()));
 }
 
 #[test]
@@ -474,7 +474,7 @@ fn a_number_that_nobody_was_given_keeps_no_reader_waiting() {
         is_answered(&mut server, txn(OTHER, 7))
     };
     assert!(answered(gmu::Rules::default()));
-    assert!(!answered(gmu::Rules::broken(gmu::Rule::WaitsForQueued)));
+    assert!(!answered(gmu::Rules::broken(gmu::GmuSwitch::WaitsForQueued)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use muesli_core::{
     Outcome, RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,
     TxnId, TxnOptions,
 };
-use muesli_protocols::score::{Rule, Rules, Score, Snapshots};
+use muesli_protocols::score::{FamilySwitch, Rules, Score, Snapshots};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_protocols::two_phase::message::{Message, Vote};
 
@@ -119,7 +119,7 @@ fn votes_count_until_the_client_has_given_up() {
 #[test]
 fn without_the_rule_it_commits_what_others_have_aborted() {
     let give_up = Settings::default().give_up_after.as_millis();
-    let mut late = Client::commits(&Rules::broken(Rule::DecidesInTime));
+    let mut late = Client::commits(&Rules::broken(FamilySwitch::DecidesInTime));
     assert_eq!(late.hears(2, 0, yes(1)), None);
     late.sweeps(give_up + 1_000);
     assert_eq!(late.hears(give_up + 2_000, 1, yes(2)), Some(true));
@@ -156,7 +156,7 @@ fn what_may_be_forgotten_is_refused_only_where_it_was_asked_once() {
 #[test]
 fn without_that_rule_it_tells_an_abort_of_what_may_have_committed() {
     let give_up = Settings::default().give_up_after.as_millis();
-    let mut twice = Client::commits(&Rules::broken(Rule::DoubtsForgotten));
+    let mut twice = Client::commits(&Rules::broken(FamilySwitch::DoubtsForgotten));
     assert_eq!(twice.sweeps(give_up - 1), 2);
     assert_eq!(twice.hears(give_up - 1, 0, Vote::No(Abort::Forgotten)), Some(false));
 }

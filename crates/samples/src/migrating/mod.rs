@@ -32,11 +32,11 @@ mod message;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::judgement::ensure;
-use muesli_core::parts::locator::{Held, Hints, Holdings, Locator, Owners};
+use muesli_core::parts::locator::{Hints, Holding, Holdings, Locator, Owners};
 use muesli_core::{
     Abort, Address, Catalog, Context, Decision, Isolation, LoggedRole, Nanos, NodeId, Participant,
-    Protocol, Rejection, RepositoryId, Role, Sender, ServiceId, ServiceKind, Settings, SmallBytes,
-    SpaceId, StateMachine, Timestamp, View, timers,
+    Protocol, Rejection, RepositoryId, Role, ServiceId, ServiceKind, Settings, SmallBytes, SpaceId,
+    StateMachine, Timestamp, View, timers,
 };
 
 use crate::client::{AskingClient, AsksOne, KnownEnd, Outcomes, Question, Tell};
@@ -81,7 +81,7 @@ impl Protocol for Migrating {
     type Record = Record;
     type Rules = Rules;
     type Coordinator = AskingClient<Migrating>;
-    type Participant = Owner;
+    type Participant = ObjectOwner;
     type Service = OwnersOfAll;
 
     muesli_core::protocol_without_extras!();
@@ -102,26 +102,21 @@ impl Protocol for Migrating {
         }
     }
 
-    fn judge(
-        message: &Message,
-        from: Address,
-        sender: Sender,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
+    fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> {
         let is_directory = view.me.role == Role::Service(directory());
         match message {
-            Message::Ask { ask } => ask.judge(from, view),
-            Message::Tell { tell } => tell.judge(from, sender, view),
+            Message::Ask { ask } => ask.judge(view),
+            Message::Tell { tell } => tell.judge(view),
             Message::Want { .. } | Message::Give { .. } | Message::Got { .. } => {
-                ensure(sender.is_member(), Rejection::Sender)?;
+                view.member()?;
                 ensure(view.repository().is_some(), Rejection::Role)
             }
             Message::WhereIs { .. } => {
-                ensure(sender.is_member(), Rejection::Sender)?;
+                view.member()?;
                 ensure(is_directory, Rejection::Role)
             }
             Message::Owns { owners, .. } => {
-                ensure(sender.is_member(), Rejection::Sender)?;
+                view.member()?;
                 ensure(is_directory || view.repository().is_some(), Rejection::Role)?;
                 ensure(owners.holders.len() == 1 && owners.epoch > 0, Rejection::Range)
             }
@@ -167,7 +162,7 @@ struct Leaving {
 
 /// The participant: it owns objects.
 #[derive(Clone, Debug)]
-pub struct Owner {
+pub struct ObjectOwner {
     id: RepositoryId,
     rules: Rules,
     /// What is here; an object that was never written need not be listed.
@@ -201,7 +196,7 @@ fn needed(ask: &Question) -> BTreeSet<Key> {
     }
 }
 
-impl Owner {
+impl ObjectOwner {
     fn owns(&self, key: &Key, catalog: &Catalog) -> bool {
         // Copies of a key at several repositories are not used: the first holder has it.
         let first = || catalog.replicas_of(catalog.partition(key.0, &key.1)).next();
@@ -303,7 +298,7 @@ impl Owner {
                     false => self.objects.remove(&key),
                 };
                 let object = object.unwrap_or_default();
-                self.holdings.note(key.clone(), Held { epoch, holds: false, at: self.latest });
+                self.holdings.note(key.clone(), Holding { epoch, holds: false, at: self.latest });
                 let owners = Owners { epoch, holders: [to].into_iter().collect() };
                 self.hints.learn(key.clone(), owners);
                 let before = self.leaving.insert(key, Leaving { to, epoch, object });
@@ -312,7 +307,7 @@ impl Owner {
             Record::Came { key, epoch, object, latest } => {
                 self.latest = self.latest.max(latest);
                 assert!(object.version <= self.latest, "no version is later than its owner's last");
-                self.holdings.note(key.clone(), Held { epoch, holds: true, at: self.latest });
+                self.holdings.note(key.clone(), Holding { epoch, holds: true, at: self.latest });
                 // It came back, so whoever had it meanwhile had received it.
                 self.leaving.remove(&key);
                 self.objects.insert(key, object);
@@ -405,7 +400,7 @@ impl Owner {
     }
 }
 
-impl StateMachine<Migrating> for Owner {
+impl StateMachine<Migrating> for ObjectOwner {
     type Timer = OwnerTimer;
 
     muesli_core::role_without_links!(Migrating);
@@ -429,7 +424,7 @@ impl StateMachine<Migrating> for Owner {
     }
 }
 
-impl LoggedRole<Migrating> for Owner {
+impl LoggedRole<Migrating> for ObjectOwner {
     muesli_core::role_without_checkpoints!(Migrating);
     muesli_core::role_that_stays!(Migrating);
 
@@ -473,13 +468,13 @@ impl LoggedRole<Migrating> for Owner {
     }
 }
 
-impl Participant<Migrating> for Owner {
+impl Participant<Migrating> for ObjectOwner {
     muesli_core::participant_without_marks!(Migrating);
     muesli_core::participant_kept_by_one_node!();
 
-    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> Owner {
+    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> ObjectOwner {
         let (objects, holdings, leaving, outcomes, waiting) = Default::default();
-        Owner {
+        ObjectOwner {
             id,
             rules: *rules,
             objects,

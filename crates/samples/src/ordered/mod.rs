@@ -27,8 +27,8 @@ use std::marker::PhantomData;
 
 use muesli_core::judgement::ensure;
 use muesli_core::{
-    Address, Catalog, Decision, Isolation, NodeId, Protocol, Rejection, RepositoryId, Role, Sender,
-    ServiceId, TxnId, View, Wire, wire_enum, wire_struct,
+    Catalog, Decision, Isolation, NodeId, Protocol, Rejection, RepositoryId, Role, ServiceId,
+    TxnId, View, Wire, wire_enum, wire_struct,
 };
 
 use crate::client::{AskingClient, AsksOne, Question, Reads, Tell, Writes};
@@ -122,22 +122,17 @@ impl<B: Broadcast, C: Certify> Protocol for Ordered<B, C> {
         true
     }
 
-    fn judge(
-        message: &Self::Message,
-        from: Address,
-        sender: Sender,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
+    fn judge(message: &Self::Message, view: View<'_>) -> Result<(), Rejection> {
         match message {
-            Message::Ask { ask } => ask.judge(from, view),
-            Message::Tell { tell } => tell.judge(from, sender, view),
+            Message::Ask { ask } => ask.judge(view),
+            Message::Tell { tell } => tell.judge(view),
             // Between a site and its orderer, which are of one node.
             Message::Submit { .. } | Message::Deliver { .. } | Message::Applied { .. } => {
                 Err(Rejection::Sender)
             }
             Message::Broadcast { .. } => {
-                ensure(sender.is_member(), Rejection::Sender)?;
-                let both = (from.role, view.me.role);
+                view.member()?;
+                let both = (view.from.role, view.me.role);
                 let are_orderers = matches!(both, (Role::Service(_), Role::Service(_)));
                 ensure(are_orderers, Rejection::Role)
             }

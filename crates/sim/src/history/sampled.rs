@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use muesli_core::recorder::{Operation, Sampling, Status};
+use muesli_core::recorder::{RecordedOperation, Sampling, Status};
 use muesli_core::{SmallBytes, SpaceId, Timestamp};
 
 use super::Told;
@@ -58,7 +58,7 @@ impl Sampled {
             return Some(told);
         }
         let at = at.filter(|_| told.status != Status::Aborted)?;
-        told.operations.retain(|it| matches!(it, Operation::Write { .. }));
+        told.operations.retain(|it| matches!(it, RecordedOperation::Write { .. }));
         let is_read = versions_written(&told, at).any(|version| self.read.contains(&version));
         is_read.then_some(told)
     }
@@ -71,19 +71,23 @@ impl Sampled {
 
 fn versions_written(told: &Told, at: Timestamp) -> impl Iterator<Item = KeyVersion> + '_ {
     told.operations.iter().filter_map(move |operation| match operation {
-        Operation::Write { space, key, .. } => Some((*space, key.clone(), at)),
-        Operation::Read { .. } | Operation::ReadOwn { .. } | Operation::Scan { .. } => None,
+        RecordedOperation::Write { space, key, .. } => Some((*space, key.clone(), at)),
+        RecordedOperation::Read { .. }
+        | RecordedOperation::ReadOwn { .. }
+        | RecordedOperation::Scan { .. } => None,
     })
 }
 
 /// The versions that an operation has read and somebody wrote.
-fn versions_read(operation: &Operation) -> Vec<KeyVersion> {
+fn versions_read(operation: &RecordedOperation) -> Vec<KeyVersion> {
     let all = match operation {
-        Operation::Read { space, key, version, .. } => vec![(*space, key.clone(), *version)],
-        Operation::Scan { space, rows, .. } => {
+        RecordedOperation::Read { space, key, version, .. } => {
+            vec![(*space, key.clone(), *version)]
+        }
+        RecordedOperation::Scan { space, rows, .. } => {
             rows.iter().map(|(key, version, _)| (*space, key.clone(), *version)).collect()
         }
-        Operation::ReadOwn { .. } | Operation::Write { .. } => Vec::new(),
+        RecordedOperation::ReadOwn { .. } | RecordedOperation::Write { .. } => Vec::new(),
     };
     all.into_iter().filter(|(.., version)| *version != Timestamp::ZERO).collect()
 }
@@ -95,7 +99,7 @@ mod tests {
     use crate::history::by_versions;
     use crate::random::{Random, Seed};
     use muesli_check::{Level, Options, check};
-    use muesli_core::recorder::{Operations, Recorder, TxnRecord};
+    use muesli_core::recorder::{RecordedOperations, Recorder, TxnRecord};
     use muesli_core::{Nanos, RepositoryId};
     use serde_json::Map;
 
@@ -104,7 +108,7 @@ mod tests {
 
     struct Transaction {
         record: TxnRecord,
-        operations: Vec<Operation>,
+        operations: Vec<RecordedOperation>,
     }
 
     fn key(number: u64) -> SmallBytes {
@@ -123,7 +127,7 @@ mod tests {
                     let version = newest[number as usize][age(random)];
                     let hash = (version > 0).then_some(version);
                     let (space, key, version) = (SPACE, key(number), Timestamp(version));
-                    operations.push(Operation::Read { space, key, version, hash });
+                    operations.push(RecordedOperation::Read { space, key, version, hash });
                 }
             }
             for number in 0..KEYS {
@@ -131,7 +135,7 @@ mod tests {
                     newest[number as usize].rotate_right(1);
                     newest[number as usize][0] = at;
                     let (space, key) = (SPACE, key(number));
-                    operations.push(Operation::Write { space, key, hash: Some(at) });
+                    operations.push(RecordedOperation::Write { space, key, hash: Some(at) });
                 }
             }
             let begin = (10 * number).saturating_sub(random.below(40));
@@ -153,11 +157,11 @@ mod tests {
         let mut recorder = Recorder::sampling(sampling);
         let mut chains: Vec<_> = (0..KEYS).map(|it| (SPACE, key(it), Vec::new())).collect();
         for Transaction { record, operations } in transactions {
-            recorder.transaction(record, &Operations::from(&operations[..]));
+            recorder.transaction(record, &RecordedOperations::from(&operations[..]));
             for (.., versions) in chains.iter_mut().filter(|(_, key, _)| {
                 operations
                     .iter()
-                    .any(|it| matches!(it, Operation::Write { key: of, .. } if of == key))
+                    .any(|it| matches!(it, RecordedOperation::Write { key: of, .. } if of == key))
             }) {
                 versions.push(record.at.expect("committed"));
             }
@@ -194,13 +198,14 @@ mod tests {
         let number = |kept: bool| (1..).find(|it| sampling.keeps(id(1, *it)) == kept).unwrap();
         let (reader, writer) = (number(true), number(false));
         let other = (writer + 1..).find(|it| !sampling.keeps(id(1, *it))).unwrap();
-        let read = |at: u64| Operation::Read {
+        let read = |at: u64| RecordedOperation::Read {
             space: SPACE,
             key: key(at),
             version: Timestamp(at),
             hash: Some(at),
         };
-        let write = |of, at| Operation::Write { space: SPACE, key: key(of), hash: Some(at) };
+        let write =
+            |of, at| RecordedOperation::Write { space: SPACE, key: key(of), hash: Some(at) };
         let record = |number, at| TxnRecord {
             id: id(1, number),
             session: number,
@@ -217,7 +222,7 @@ mod tests {
             (record(reader, 9), vec![read(1), write(4, 9)]),
         ];
         for (record, operations) in &all {
-            recorder.transaction(record, &Operations::from(&operations[..]));
+            recorder.transaction(record, &RecordedOperations::from(&operations[..]));
         }
         assert_eq!(recorder.len(), 3);
         let history = by_versions(&[Left { recorder, ..Left::default() }], &catalog(), Map::new());

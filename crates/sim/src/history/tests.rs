@@ -1,5 +1,5 @@
 use super::*;
-use muesli_core::recorder::Operations;
+use muesli_core::recorder::RecordedOperations;
 use muesli_core::{Nanos, NodeId, Recorder, SpaceOptions};
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl Remains for Left {
         self.recorder.applied_at(txn)
     }
 
-    fn executed(&self, txn: muesli_core::TxnId) -> Vec<Vec<Operation>> {
+    fn executed(&self, txn: muesli_core::TxnId) -> Vec<Vec<RecordedOperation>> {
         self.recorder.executed_for(txn).collect()
     }
 
@@ -52,15 +52,15 @@ fn text(nodes: &[Left]) -> String {
     String::from_utf8(out).unwrap()
 }
 
-fn write(key: &str, hash: Option<u64>) -> Operation {
-    Operation::Write { space: SpaceId(0), key: key.into(), hash }
+fn write(key: &str, hash: Option<u64>) -> RecordedOperation {
+    RecordedOperation::Write { space: SpaceId(0), key: key.into(), hash }
 }
 
-fn left(status: Status, operations: Vec<Operation>) -> Left {
+fn left(status: Status, operations: Vec<RecordedOperation>) -> Left {
     left_by(id(1, 1), status, operations)
 }
 
-fn left_by(id: muesli_core::TxnId, status: Status, operations: Vec<Operation>) -> Left {
+fn left_by(id: muesli_core::TxnId, status: Status, operations: Vec<RecordedOperation>) -> Left {
     let mut recorder = Recorder::new();
     let (end, at) = match status {
         Status::Committed => (Some(Nanos(20)), Some(Timestamp(7))),
@@ -69,7 +69,7 @@ fn left_by(id: muesli_core::TxnId, status: Status, operations: Vec<Operation>) -
     };
     let (session, begin, read_only) = (3, Nanos(10), false);
     let record = TxnRecord { id, session, begin, end, status, read_only, at };
-    recorder.transaction(&record, &Operations::from(&operations[..]));
+    recorder.transaction(&record, &RecordedOperations::from(&operations[..]));
     Left { recorder, ..Left::default() }
 }
 
@@ -86,7 +86,7 @@ fn only_last_writes_of_committed_transactions_have_versions() {
 
 #[test]
 fn of_what_a_crash_ended_reads_count_of_versions_that_last() {
-    let version = |at| Operation::Read {
+    let version = |at| RecordedOperation::Read {
         space: SpaceId(0),
         key: "a".into(),
         version: Timestamp(at),
@@ -117,11 +117,11 @@ fn unknown_outcomes_are_filled_from_any_participant() {
 #[test]
 fn which_deletions_were_found_is_known_only_with_the_outcome() {
     let (space, version) = (SpaceId(0), Timestamp(3));
-    let read = |hash| Operation::Read { space, key: "a".into(), version, hash };
+    let read = |hash| RecordedOperation::Read { space, key: "a".into(), version, hash };
     let rows = |hash| vec![("a".into(), version, hash)];
     let scan = |hash| {
         let (lo, hi) = (SmallBytes::EMPTY, None);
-        Operation::Scan { space, lo, hi, rows: rows(hash) }
+        RecordedOperation::Scan { space, lo, hi, rows: rows(hash) }
     };
     let said = |known: bool, operation| {
         let mut participant = Left::default();
@@ -149,7 +149,7 @@ fn a_place_that_a_deposed_leader_found_alone_does_not_count() {
     let most = [unknown(), participant(3), participant(9), participant(9)];
     assert!(text(&most).contains(r#"["w","s/a",9,1]"#));
     let (space, version) = (SpaceId(0), Timestamp(3));
-    let read = Operation::Read { space, key: "a".into(), version, hash: Some(1) };
+    let read = RecordedOperation::Read { space, key: "a".into(), version, hash: Some(1) };
     let mut reader = Left::default();
     let record = TxnRecord {
         id: id(1, 2),
@@ -160,7 +160,7 @@ fn a_place_that_a_deposed_leader_found_alone_does_not_count() {
         read_only: true,
         at: Some(Timestamp(3)),
     };
-    reader.recorder.transaction(&record, &Operations::from(&[read][..]));
+    reader.recorder.transaction(&record, &RecordedOperations::from(&[read][..]));
     let seen = text(&[unknown(), participant(9), participant(9), participant(3), reader]);
     assert!(seen.contains(r#"["w","s/a",3,1]"#), "{seen}");
 }
@@ -171,7 +171,7 @@ fn what_participants_ran_counts_where_the_transaction_lies() {
     let mut second = Left::default();
     let ran = |left: &mut Left, part, at, keys: &[&str]| {
         let all: Vec<_> = keys.iter().map(|key| write(key, Some(1))).collect();
-        let operations = Operations::from(&all[..]);
+        let operations = RecordedOperations::from(&all[..]);
         left.recorder.ran(id(1, 1), part, at, operations);
     };
     ran(&mut first, 0, Timestamp(7), &["a"]);
@@ -180,7 +180,7 @@ fn what_participants_ran_counts_where_the_transaction_lies() {
     ran(&mut second, 1, Timestamp(7), &["b"]);
     ran(&mut second, 2, Timestamp(5), &["lost"]);
     ran(&mut second, 3, Timestamp(7), &["not told"]);
-    let told = Operations::from(&[write("c", Some(1))][..]);
+    let told = RecordedOperations::from(&[write("c", Some(1))][..]);
     first.recorder.told(id(1, 1), 3, Timestamp(7), told);
     let text = text(&[first, second]);
     assert!(text.contains(r#"[["w","s/a",7,1],["w","s/b",7,1],["w","s/c",7,1]]"#), "{text}");
@@ -188,19 +188,19 @@ fn what_participants_ran_counts_where_the_transaction_lies() {
 
 #[test]
 fn a_key_that_came_and_went_is_read_as_it_was_at_the_end() {
-    let absent = |key: &str, version| Operation::Read {
+    let absent = |key: &str, version| RecordedOperation::Read {
         space: SpaceId(0),
         key: key.into(),
         version: Timestamp(version),
         hash: None,
     };
     let rows = vec![("b".into(), Timestamp(2), None)];
-    let scan = Operation::Scan { space: SpaceId(0), lo: "b".into(), hi: None, rows };
+    let scan = RecordedOperation::Scan { space: SpaceId(0), lo: "b".into(), hi: None, rows };
     let operations = vec![absent("a", 1), write("c", Some(1)), scan, write("a", Some(1))];
     let left = left(Status::Committed, operations);
     let mut other = Left::default();
     let found = [absent("a", 5), absent("b", 6), absent("c", 4), absent("d", 3)];
-    other.recorder.ran(id(1, 1), 0, Timestamp(7), Operations::from(&found[..]));
+    other.recorder.ran(id(1, 1), 0, Timestamp(7), RecordedOperations::from(&found[..]));
     let text = text(&[left, other]);
     let expected = concat!(
         r#"[["r","s/a",5,null],["w","s/c",7,1],"#,
@@ -213,7 +213,7 @@ fn a_key_that_came_and_went_is_read_as_it_was_at_the_end() {
 fn scans_end_with_their_space_and_chains_begin_after_version_zero() {
     let rows = vec![("b".into(), Timestamp(4), None)];
     let (space, lo) = (SpaceId(0), SmallBytes::EMPTY);
-    let scan = Operation::Scan { space, lo, hi: None, rows };
+    let scan = RecordedOperation::Scan { space, lo, hi: None, rows };
     let mut left = left(Status::Committed, vec![write("c", Some(1)), scan]);
     let versions = vec![Timestamp::ZERO, Timestamp(4)];
     left.chains = vec![(RepositoryId(2), vec![(space, "\u{e9}".into(), versions)])];

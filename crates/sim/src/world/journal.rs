@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
+use muesli_core::recorder::{PartRan, RecordedOperation, Status, TxnRecord};
 use muesli_core::{Answer, Environment, Failure, Recorder, Timestamp, TxnId};
 
 use crate::clock::LocalClock;
@@ -77,7 +77,7 @@ pub struct Recorded {
     /// How it ended as far as its client was told.
     pub status: Status,
     /// What it did, in order.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<RecordedOperation>,
     /// Whether a crash ended it, or its client was never told because of one.
     pub crashed: bool,
     /// When it began, or up to 2 ns before.
@@ -151,7 +151,7 @@ impl WorldJournal {
     }
 
     /// What participants of this host ran for `txn`, over all their lives.
-    pub(super) fn executed(&self, txn: TxnId) -> impl Iterator<Item = Vec<Operation>> + '_ {
+    pub(super) fn executed(&self, txn: TxnId) -> impl Iterator<Item = Vec<RecordedOperation>> + '_ {
         self.recorder.executed_for(txn)
     }
 
@@ -171,7 +171,7 @@ impl WorldJournal {
         &self,
         place: usize,
         record: TxnRecord,
-        operations: impl Iterator<Item = Operation>,
+        operations: impl Iterator<Item = RecordedOperation>,
         clock: &LocalClock,
     ) -> Recorded {
         // Drift costs the way back up to two nanoseconds; they must not order what overlapped.

@@ -12,7 +12,7 @@ use muesli::{Db, Error, Range, Retry, Space, SpaceOptions, Tx};
 use muesli_check::{Level, Options, Verdict};
 use muesli_core::recorder::Status;
 use muesli_core::{Catalog, NodeId, Typed};
-use muesli_protocols::score::{Rule, Rules, Score};
+use muesli_protocols::score::{FamilySwitch, Rules, Score};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::latency::Latency;
@@ -295,9 +295,12 @@ fn is_caught(break_rule: impl Fn(&mut Rules), kinds: &str) -> bool {
 
 #[test]
 fn without_a_rule_score_is_caught() {
-    assert!(is_caught(|rules| rules.set(Rule::Validate, false), "none"), "validate");
-    assert!(is_caught(|rules| rules.set(Rule::ReadsWait, false), "none"), "reads_wait");
-    assert!(is_caught(|rules| rules.set(Rule::LockReads, false), "none"), "lock_reads");
-    assert!(is_caught(|rules| rules.set(Rule::ReadsRaise, false), "none"), "reads_raise");
-    assert!(is_caught(|rules| rules.set(Rule::ValidateScans, false), "none"), "validate_scans");
+    assert!(is_caught(|rules| rules.set(FamilySwitch::Validate, false), "none"), "validate");
+    assert!(is_caught(|rules| rules.set(FamilySwitch::ReadsWait, false), "none"), "reads_wait");
+    assert!(is_caught(|rules| rules.set(FamilySwitch::LockReads, false), "none"), "lock_reads");
+    assert!(is_caught(|rules| rules.set(FamilySwitch::ReadsRaise, false), "none"), "reads_raise");
+    assert!(
+        is_caught(|rules| rules.set(FamilySwitch::ValidateScans, false), "none"),
+        "validate_scans"
+    );
 }

@@ -14,7 +14,7 @@ use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::granola::Granola;
 use muesli_protocols::non_genuine_multiversioning::NonGenuineMultiversioning;
 use muesli_protocols::repeatable_read::{self, RepeatableRead};
-use muesli_protocols::score::{Rule, Rules, Score};
+use muesli_protocols::score::{FamilySwitch, Rules, Score};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_protocols::two_phase_commit::{self, TwoPhaseCommit};
 use muesli_sim::fault::FaultKinds;
@@ -207,7 +207,7 @@ fn many_versions() -> Search {
 #[test]
 fn a_long_chain_in_one_piece_of_a_checkpoint_is_noticed() {
     assert_eq!(many_versions().first::<Score>(&Rules::default(), 0..5), None);
-    let rules = Rules::broken(Rule::CutsChains);
+    let rules = Rules::broken(FamilySwitch::CutsChains);
     assert!(many_versions().first::<Score>(&rules, 0..10).is_some());
 }
 
@@ -244,7 +244,7 @@ fn a_log_that_is_cut_too_far_is_noticed() {
 
 #[test]
 fn a_decision_without_a_record_is_noticed() {
-    let family = Rules::broken(Rule::LogsDecisions);
+    let family = Rules::broken(FamilySwitch::LogsDecisions);
     assert!(cutting().first::<Score>(&family, 0..20).is_some());
     let gmu = gmu::Rules::default().with_family(family);
     assert!(cutting().first::<Gmu>(&gmu, 0..20).is_some());
@@ -268,7 +268,7 @@ fn strict_readers_that_are_not_validated_are_noticed() {
     assert_eq!(strict().first::<Score>(&Rules::default(), sound.clone()), None);
     assert_eq!(strict().first::<Gmu>(&gmu::Rules::default(), sound.clone()), None);
     assert_eq!(strict().first::<Bumper>(&bumper::Rules::time_warping(), sound), None);
-    let family = Rules::broken(Rule::ValidatesStrict);
+    let family = Rules::broken(FamilySwitch::ValidatesStrict);
     assert!(strict().first::<Score>(&family, 0..30).is_some(), "SCORe");
     let gmu = gmu::Rules::default().with_family(family);
     assert!(strict().first::<Gmu>(&gmu, 0..30).is_some(), "GMU");
@@ -280,7 +280,7 @@ fn strict_readers_that_are_not_validated_are_noticed() {
 #[test]
 fn a_watermark_raised_early_is_noticed_among_faults() {
     let search = Search { workload: LONG, ..cutting() };
-    let family = Rules::broken(Rule::ReadersHoldLow).without(Rule::RefusesOldReads);
+    let family = Rules::broken(FamilySwitch::ReadersHoldLow).without(FamilySwitch::RefusesOldReads);
     assert!(search.first::<Score>(&family, 0..20).is_some(), "SCORe");
     let gmu = gmu::Rules::default().with_family(family);
     assert!(search.first::<Gmu>(&gmu, 0..20).is_some(), "GMU");
@@ -290,7 +290,7 @@ fn a_watermark_raised_early_is_noticed_among_faults() {
 
 #[test]
 fn reads_below_the_watermark_after_a_lease_are_noticed() {
-    let family = Rules::broken(Rule::RefusesOldReads);
+    let family = Rules::broken(FamilySwitch::RefusesOldReads);
     assert!(leases().first::<Score>(&family, 0..60).is_some(), "SCORe");
     let gmu = gmu::Rules::default().with_family(family);
     assert!(leases().first::<Gmu>(&gmu, 0..60).is_some(), "GMU");
@@ -300,7 +300,7 @@ fn reads_below_the_watermark_after_a_lease_are_noticed() {
 
 #[test]
 fn commits_that_are_forgotten_with_a_silent_client_are_noticed() {
-    let rules = Rules::broken(Rule::KeepsCommitsOfSilent);
+    let rules = Rules::broken(FamilySwitch::KeepsCommitsOfSilent);
     assert!(silence().first::<Score>(&rules, 0..120).is_some());
     assert!(gone().first::<Score>(&rules, 0..120).is_some());
     let gmu = gmu::Rules::default().with_family(rules);
@@ -314,7 +314,9 @@ fn commits_that_are_forgotten_with_a_silent_client_are_noticed() {
 #[test]
 fn reads_judged_by_what_was_found_are_noticed() {
     let rules = bumper::Rules::time_warping();
-    let printed = rules.without(Rule::JudgedBySnapshot).without(bumper::Rule::FloorsAtWatermark);
+    let printed = rules
+        .without(FamilySwitch::JudgedBySnapshot)
+        .without(bumper::BumperSwitch::FloorsAtWatermark);
     assert!(blind().first::<Bumper>(&printed, 0..400).is_some());
     assert_eq!(blind().first::<Bumper>(&rules, 0..40), None);
 }

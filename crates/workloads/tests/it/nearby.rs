@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use muesli_check::check;
 use muesli_group::{Grouped, Rules as GroupRules};
-use muesli_protocols::granola::{Granola, Rule, Rules};
+use muesli_protocols::granola::{Granola, GranolaSwitch, Rules};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
@@ -94,13 +94,13 @@ fn caches_of_groups_answer_readers_under_every_kind_of_fault() {
 
 #[test]
 fn a_follower_that_does_not_look_at_what_the_session_has_seen_is_noticed() {
-    let change = |rules: &mut Groups| rules.inner.set(Rule::CopiesCheck, false);
+    let change = |rules: &mut Groups| rules.inner.set(GranolaSwitch::CopiesCheck, false);
     assert!(first_problem(("none", false), 0..20, change).is_some());
 }
 
 #[test]
 fn a_follower_that_does_not_wait_for_what_may_lie_below_is_noticed() {
-    let change = |rules: &mut Groups| rules.inner.set(Rule::CopiesWait, false);
+    let change = |rules: &mut Groups| rules.inner.set(GranolaSwitch::CopiesWait, false);
     assert!(first_problem(("none", false), 0..60, change).is_some());
 }
 

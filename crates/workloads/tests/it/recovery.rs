@@ -9,7 +9,7 @@ use std::time::Duration;
 use muesli_check::{Level, check};
 use muesli_core::Protocol;
 use muesli_group::{Grouped, Rules as GroupRules};
-use muesli_protocols::score::{Rule, Rules, Score};
+use muesli_protocols::score::{FamilySwitch, Rules, Score};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
@@ -68,7 +68,7 @@ fn mistakes_of_checkpoints_and_replays_are_noticed() {
     let often = Upkeep { checkpoint_every: Some(Span::from_millis(2)), ..Upkeep::default() };
     let sound = Rules::default();
     assert!(!crashes_notice(&sound, often));
-    assert!(crashes_notice(&sound.without(Rule::CheckpointPrepared), often));
+    assert!(crashes_notice(&sound.without(FamilySwitch::CheckpointPrepared), often));
     assert!(crashes_notice(&sound, Upkeep { mistake: Some(Mistake::SkipsARecord), ..often }));
 }
 

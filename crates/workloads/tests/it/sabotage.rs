@@ -14,7 +14,7 @@ use muesli_core::{Pace, Protocol};
 use muesli_protocols::bumper::{self, Bumper};
 use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::repeatable_read::RepeatableRead;
-use muesli_protocols::score::{Rule, Rules, Score};
+use muesli_protocols::score::{FamilySwitch, Rules, Score};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
@@ -153,13 +153,13 @@ fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
 
 #[test]
 fn a_watermark_raised_early_is_noticed() {
-    let rules = Rules::broken(Rule::ReadersHoldLow).without(Rule::RefusesOldReads);
+    let rules = Rules::broken(FamilySwitch::ReadersHoldLow).without(FamilySwitch::RefusesOldReads);
     assert!(noticed_among_faults(LONG, "none", Upkeep::default(), &rules).is_some());
 }
 
 #[test]
 fn lost_updates_are_noticed_by_every_route() {
-    let rules = Rules::broken(Rule::Validate);
+    let rules = Rules::broken(FamilySwitch::Validate);
     let (checks, versions, lists) = (true, true, true);
     assert_eq!(noticed("bank", "keys=10", &rules), Noticed { checks, versions, lists: false });
     assert_eq!(noticed("append", "keys=5", &rules), Noticed { checks, versions, lists });
@@ -169,7 +169,7 @@ fn lost_updates_are_noticed_by_every_route() {
 
 #[test]
 fn phantoms_are_noticed() {
-    let rules = Rules::broken(Rule::ValidateScans);
+    let rules = Rules::broken(FamilySwitch::ValidateScans);
     let found = noticed("ycsb", "workload=s keys=16 fields=1 reads=8", &rules);
     assert!(found.versions, "{found:?}");
 }
@@ -203,23 +203,25 @@ fn bumper_without_a_rule_is_caught() {
     let keys = "keys=5";
     assert!(!bumper_is_caught(keys, 0..40, |_| {}), "nothing is wrong");
     assert!(
-        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::Rule::TriadRule, false)),
+        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::BumperSwitch::TriadRule, false)),
         "triad_rule"
     );
     assert!(
-        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::Rule::ReadStamps, false)),
+        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::BumperSwitch::ReadStamps, false)),
         "read_stamps"
     );
     assert!(
-        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::Rule::UpdatesStamp, false)),
+        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::BumperSwitch::UpdatesStamp, false)),
         "updates_stamp"
     );
     assert!(
-        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::Rule::BeforeTheEarliest, false)),
+        bumper_is_caught(keys, 0..40, |rules| rules
+            .set(bumper::BumperSwitch::BeforeTheEarliest, false)),
         "earliest"
     );
     assert!(
-        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::Rule::ReadsWaitForThePast, false)),
+        bumper_is_caught(keys, 0..40, |rules| rules
+            .set(bumper::BumperSwitch::ReadsWaitForThePast, false)),
         "waits"
     );
 }
@@ -230,9 +232,9 @@ fn each_correction_of_bumper_is_needed() {
     let caught = |distinct, snapshots, updates| {
         bumper_is_caught("keys=6 appends=40", 0..1_600, |rules| {
             *rules = bumper::Rules::printed();
-            rules.set(bumper::Rule::DistinctReaders, distinct);
-            rules.set(bumper::Rule::StampsReachTheSnapshot, snapshots);
-            rules.set(bumper::Rule::UpdatesStamp, updates);
+            rules.set(bumper::BumperSwitch::DistinctReaders, distinct);
+            rules.set(bumper::BumperSwitch::StampsReachTheSnapshot, snapshots);
+            rules.set(bumper::BumperSwitch::UpdatesStamp, updates);
         })
     };
     assert!(caught(false, false, false), "as printed");
@@ -259,14 +261,14 @@ fn gmu_is_caught(seeds: Range<u64>, change: impl Fn(&mut gmu::Rules)) -> Option<
 #[test]
 fn gmu_without_a_rule_is_caught() {
     let all: [(&str, Change<gmu::Rules>); 8] = [
-        ("reads_wait", |rules| rules.set(gmu::Rule::ReadsWait, false)),
-        ("local_reads_wait", |rules| rules.set(gmu::Rule::LocalReadsWait, false)),
-        ("merge_votes", |rules| rules.set(gmu::Rule::MergeVotes, false)),
-        ("ordered_queue", |rules| rules.set(Rule::OrderedQueue, false)),
-        ("filter_by_vectors", |rules| rules.set(gmu::Rule::FilterByVectors, false)),
-        ("pointwise", |rules| rules.set(gmu::Rule::Pointwise, false)),
-        ("exact_validation", |rules| rules.set(gmu::Rule::ExactValidation, false)),
-        ("unique_numbers", |rules| rules.set(gmu::Rule::UniqueNumbers, false)),
+        ("reads_wait", |rules| rules.set(gmu::GmuSwitch::ReadsWait, false)),
+        ("local_reads_wait", |rules| rules.set(gmu::GmuSwitch::LocalReadsWait, false)),
+        ("merge_votes", |rules| rules.set(gmu::GmuSwitch::MergeVotes, false)),
+        ("ordered_queue", |rules| rules.set(FamilySwitch::OrderedQueue, false)),
+        ("filter_by_vectors", |rules| rules.set(gmu::GmuSwitch::FilterByVectors, false)),
+        ("pointwise", |rules| rules.set(gmu::GmuSwitch::Pointwise, false)),
+        ("exact_validation", |rules| rules.set(gmu::GmuSwitch::ExactValidation, false)),
+        ("unique_numbers", |rules| rules.set(gmu::GmuSwitch::UniqueNumbers, false)),
     ];
     for (name, change) in all {
         assert!(gmu_is_caught(0..150, change).is_some(), "{name}");
@@ -283,7 +285,7 @@ fn sessions_that_leave_their_past_behind_are_caught() {
     };
     let mut rules = gmu::Rules::default();
     assert_eq!(roaming(&rules), Noticed::default(), "nothing is wrong");
-    rules.set(Rule::SessionsBringPasts, false);
+    rules.set(FamilySwitch::SessionsBringPasts, false);
     assert!(roaming(&rules).versions);
 }
 
@@ -295,7 +297,7 @@ fn a_delayed_lock_taken_for_a_shared_one_is_caught() {
     };
     let mut rules = bumper::Rules::default();
     assert_eq!(delayed(&rules), Noticed::default(), "nothing is wrong");
-    rules.set(Rule::DelayedExcludes, false);
+    rules.set(FamilySwitch::DelayedExcludes, false);
     let found = delayed(&rules);
     assert!(found.checks && found.versions, "{found:?}");
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use muesli_cluster::spaces::parts::MapParts;
 use muesli_cluster::wire::challenge::Challenge;
 use muesli_cluster::wire::control::Control;
-use muesli_cluster::wire::frame::{self, Kind};
+use muesli_cluster::wire::frame::{self, Kind, framed};
 use muesli_cluster::wire::hello::{Hello, Station, Welcome};
 use muesli_cluster::wire::progress::{Alive, Reached};
 use muesli_cluster::wire::proof::{self, Proof};
@@ -28,14 +28,6 @@ pub struct Speaker {
     map: MapParts,
     /// What was said last has its answer.
     answered: bool,
-}
-
-fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let start = frame::begin(kind, &mut out);
-    out.extend_from_slice(body);
-    frame::end(start, &mut out);
-    out
 }
 
 fn encoded(kind: Kind, value: &impl Wire) -> Vec<u8> {

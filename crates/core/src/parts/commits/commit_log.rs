@@ -26,7 +26,7 @@ pub type LoggedKey = (SpaceId, SmallBytes);
 pub struct CommitLog {
     me: RepositoryId,
     /// In the order of numbers here; those of one number, as they were applied.
-    entries: BTreeMap<(Number, u64), Entry>,
+    entries: BTreeMap<(Number, u64), LoggedCommit>,
     added: u64,
     /// The pointwise maximum of all that was ever applied.
     most_recent: VectorClock,
@@ -37,7 +37,7 @@ pub struct CommitLog {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct LoggedCommit {
     vector: VectorClock,
     keys: Vec<LoggedKey>,
 }
@@ -59,7 +59,7 @@ impl CommitLog {
     pub fn add(&mut self, vector: VectorClock, keys: Vec<LoggedKey>) {
         self.most_recent.join(&vector);
         self.added += 1;
-        self.entries.insert((vector.get(self.me), self.added), Entry { vector, keys });
+        self.entries.insert((vector.get(self.me), self.added), LoggedCommit { vector, keys });
     }
 
     /// The pointwise maximum of everything applied here.
@@ -103,7 +103,7 @@ impl CommitLog {
     ) -> Option<&VectorClock> {
         let from = (Number { counter, ..Number::ZERO }, 0);
         let to = (Number { counter: counter.saturating_add(1), ..Number::ZERO }, 0);
-        let wrote = |entry: &&Entry| entry.keys.iter().any(|(s, k)| *s == space && k == key);
+        let wrote = |entry: &&LoggedCommit| entry.keys.iter().any(|(s, k)| *s == space && k == key);
         self.entries.range(from..to).map(|(_, entry)| entry).find(wrote).map(|entry| &entry.vector)
     }
 
@@ -123,7 +123,7 @@ impl CommitLog {
 
     /// All of it, for a checkpoint: in pieces of about `bytes` bytes, each behind `head`.
     pub fn encode(&self, head: Vec<u8>, bytes: usize) -> Vec<Vec<u8>> {
-        let entry = |entry: &Entry| (entry.vector.clone(), entry.keys.clone());
+        let entry = |entry: &LoggedCommit| (entry.vector.clone(), entry.keys.clone());
         let mut all: Vec<_> =
             pieces(head.clone(), self.entries.values().map(entry), bytes).collect();
         if all.is_empty() {

@@ -15,12 +15,12 @@ use crate::ids::Timestamp;
 /// those that are.
 #[derive(Clone, Debug)]
 pub struct CommitQueue<T, K = Timestamp> {
-    entries: VecDeque<Entry<T, K>>,
+    entries: VecDeque<QueuedCommit<T, K>>,
     ready: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Entry<T, K> {
+struct QueuedCommit<T, K> {
     at: K,
     ready: bool,
     txn: T,
@@ -66,7 +66,7 @@ impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
     /// # Panics
     /// If the timestamp is taken.
     pub fn propose(&mut self, at: K, txn: T) {
-        self.insert(Entry { at, ready: false, txn });
+        self.insert(QueuedCommit { at, ready: false, txn });
     }
 
     /// Enters a transaction that is ready at its final timestamp.
@@ -75,7 +75,7 @@ impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
     /// If the timestamp is taken.
     pub fn enter_ready(&mut self, at: K, txn: T) {
         self.ready += 1;
-        self.insert(Entry { at, ready: true, txn });
+        self.insert(QueuedCommit { at, ready: true, txn });
     }
 
     /// Moves a pending transaction to its final timestamp and makes it ready.
@@ -87,7 +87,7 @@ impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
         let entry = self.take(proposed, txn);
         assert!(!entry.ready, "decided twice");
         self.ready += 1;
-        self.insert(Entry { at, ready: true, txn });
+        self.insert(QueuedCommit { at, ready: true, txn });
     }
 
     /// Takes out a pending transaction that aborted.
@@ -134,14 +134,14 @@ impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
         self.entries.remove(at).map(|entry| (entry.at, entry.txn))
     }
 
-    fn insert(&mut self, entry: Entry<T, K>) {
+    fn insert(&mut self, entry: QueuedCommit<T, K>) {
         let place = self.entries.partition_point(|other| other.at < entry.at);
         let taken = self.entries.get(place).is_some_and(|other| other.at == entry.at);
         assert!(!taken, "two transactions at {}", entry.at);
         self.entries.insert(place, entry);
     }
 
-    fn take(&mut self, at: K, txn: T) -> Entry<T, K> {
+    fn take(&mut self, at: K, txn: T) -> QueuedCommit<T, K> {
         let place = self.entries.partition_point(|other| other.at < at);
         let entry = self.entries.remove(place).expect("the transaction is queued");
         assert!(entry.at == at && entry.txn == txn, "another transaction stands at {at}");

@@ -17,7 +17,7 @@ use crate::limits::{ENTRY_BYTES, Limits, check_size, range_bytes, read_bytes, wr
 use crate::outcome::Failure;
 use crate::parts::versions::Handle;
 use crate::ranges::{KeyRange, Row, Scan};
-use crate::recorder::Operations;
+use crate::recorder::RecordedOperations;
 
 /// A key that was read, and what a validation needs to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub struct TransactionSets {
     /// Ranges scanned, as far as they were seen.
     pub scans: Vec<KeyRange>,
     /// For the history, if one is recorded.
-    pub operations: Operations,
+    pub operations: RecordedOperations,
     /// Where the writes are, by the hashes of their keys, once they are many.
     write_index: HashTable<u32>,
     written_bytes: usize,

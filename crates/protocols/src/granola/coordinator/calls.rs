@@ -3,14 +3,14 @@
 use crate::granola::rules::SharedData;
 use muesli_core::parts::locator::Locator;
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, Refuses};
-use muesli_core::recorder::{Operations, Status, TxnRecord};
+use muesli_core::recorder::{RecordedOperations, Status, TxnRecord};
 use muesli_core::{
     Abort, Answer, Catalog, Failure, Here, Nanos, NodeId, OpId, RepositoryId, Settings, SmallBytes,
     Step, Timestamp, TxnOptions,
 };
 
 use super::migration::Special;
-use super::{Context, Coordinator, Purpose, Verdict};
+use super::{Context, Coordinator, Purpose, RequestVerdict};
 use crate::granola::Granola;
 use crate::granola::message::limits::check_parts_size;
 use crate::granola::message::{Agreement, Few, Part, PartAnswer, Repositories, Request, Task};
@@ -122,8 +122,9 @@ impl Coordinator {
         let agreement = self.agree(call.class, &mut parts, participants.len(), cx.settings)?;
         let settled_below = self.settled_below();
         let txn = self.next_txn_id();
+        assert!(settled_below <= txn.sequence, "{txn} is settled before it is sent");
         let floor = options.floor;
-        let nearby = options.nearby && read_only && agreement == Agreement::Alone;
+        let nearby = options.follower_reads && read_only && agreement == Agreement::Alone;
         Ok(Request {
             txn,
             settled_below,
@@ -210,23 +211,25 @@ impl Coordinator {
         &mut self,
         invocation: Invocation,
         request: &Request,
-        verdict: Verdict,
+        verdict: RequestVerdict,
         cx: &mut Context<'_>,
     ) {
         let (status, at, result) = match verdict {
-            Verdict::Done(at, answers) => {
+            RequestVerdict::Done(at, answers) => {
                 let results = answers.into_iter().map(|(_, answer)| given(answer)).collect();
                 (Status::Committed, Some(at), Ok(Answer::Invoked(Invoked { at, results })))
             }
-            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
+            RequestVerdict::Conflict | RequestVerdict::Moved(_) | RequestVerdict::Forgotten(_) => {
                 (Status::Aborted, None, Err(Failure::Aborted(Abort::Locked)))
             }
-            Verdict::Refused(refusal) => (Status::Aborted, None, Err(Failure::from(refusal))),
+            RequestVerdict::Refused(refusal) => {
+                (Status::Aborted, None, Err(Failure::from(refusal)))
+            }
         };
         let now = cx.now();
         if let Some(recorder) = &mut cx.effects.recorder {
             let record = invocation.record(request, Some(now), status, at);
-            recorder.transaction(&record, &Operations::default());
+            recorder.transaction(&record, &RecordedOperations::default());
         }
         cx.complete(invocation.op, result);
     }

@@ -15,14 +15,14 @@
 //! and another repository may show it what is older. Departure: caches are not nodes that serve
 //! others, but live in the processes that read.
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::wire::WireError;
 use muesli_core::{Nanos, Participant as _, RepositoryId, Timestamp};
 
 use super::{Context, Coordinator, GranolaCoordinatorTimer};
-use crate::granola::message::{End, Followed, Message, News, Noted, Request};
+use crate::granola::message::{Followed, Message, News, Noted, ReplyOutcome, Request};
 use crate::granola::participant::Participant;
 
 /// Who follows and was told nothing for so many times
@@ -59,7 +59,7 @@ impl Coordinator {
         &mut self,
         request: &Request,
         cx: &mut Context<'_>,
-    ) -> Option<(RepositoryId, End, Noted)> {
+    ) -> Option<(RepositoryId, ReplyOutcome, Noted)> {
         let &[repository] = &request.participants[..] else { return None };
         let elsewhere = cx.catalog.home(repository) != cx.me.node;
         if !(cx.settings.caches && elsewhere) {
@@ -73,8 +73,8 @@ impl Coordinator {
         };
         copy.used = now;
         let (mut end, noted) = copy.participant.read_as_copy(request, cx)?;
-        if let End::Done { at, .. } = &mut end
-            && !self.rules.keeps(Rule::CopiesTell)
+        if let ReplyOutcome::Done { at, .. } = &mut end
+            && !self.rules.keeps(GranolaSwitch::CopiesTell)
         {
             *at = request.floor;
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::{OpId, Txn};
 
-use super::{Coordinator, FAILED_MAX, Purpose, Slot};
+use super::{Coordinator, FAILED_MAX, InteractiveSlot, Purpose};
 
 impl Coordinator {
     /// Checks the invariants of the coordinator and of its parts.
@@ -94,7 +94,7 @@ impl Coordinator {
     }
 }
 
-impl Slot {
+impl InteractiveSlot {
     /// Checks the slot: one that is free keeps nothing of its last transaction, and what was read
     /// is there to be read again.
     fn assert_invariants(&self) {
@@ -117,10 +117,10 @@ mod tests {
         Timestamp, TxnId, TxnOptions,
     };
 
-    use super::super::{Context, Verdict};
+    use super::super::{Context, RequestVerdict};
     use super::*;
     use crate::granola::Rules;
-    use crate::granola::message::{Agreement, Few, Found, Part, PartAnswer, Request, Task};
+    use crate::granola::message::{Agreement, Few, FoundVersion, Part, PartAnswer, Request, Task};
 
     const SPACE: SpaceId = SpaceId(0);
 
@@ -171,8 +171,8 @@ mod tests {
             all.check_invariants();
             all.operations.get_mut(op.0).expect("it waits").waiting = 0;
             let (version, collected) = (Timestamp(3), Timestamp::ZERO);
-            let found = PartAnswer::Found(vec![Found { version, value: None, collected }]);
-            let verdict = Verdict::Done(Timestamp(3), Few::from_iter([(0, found)]));
+            let found = PartAnswer::Found(vec![FoundVersion { version, value: None, collected }]);
+            let verdict = RequestVerdict::Done(Timestamp(3), Few::from_iter([(0, found)]));
             all.on_read_end(op, &request(1), verdict, cx);
         });
     }
@@ -188,6 +188,14 @@ mod tests {
             assert_eq!(all.on_put(txn, put, cx), Ok(()));
             let _ = all.on_commit(txn, cx);
         });
+    }
+
+    #[test]
+    #[should_panic(expected = "whether the transaction of slot 0 runs")]
+    fn slots_that_are_free_while_their_transaction_runs_are_noticed() {
+        let mut all = run(|_, _, _| {});
+        all.free.push(0);
+        all.check_invariants();
     }
 
     #[test]

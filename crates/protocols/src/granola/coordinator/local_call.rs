@@ -6,13 +6,13 @@
 //! by messages within the node like all others.
 
 use muesli_core::procedure::Invoked;
-use muesli_core::recorder::{Operations, Status, TxnRecord};
+use muesli_core::recorder::{RecordedOperations, Status, TxnRecord};
 use muesli_core::{Answer, Failure, Here, Role, Step, TxnOptions};
 
 use super::calls::given;
 use super::{Context, Coordinator};
 use crate::granola::Granola;
-use crate::granola::message::{Agreement, End, Request};
+use crate::granola::message::{Agreement, ReplyOutcome, Request};
 
 impl Coordinator {
     /// Does a transaction at once, if it is one of a repository of this node alone and nobody is
@@ -33,12 +33,14 @@ impl Coordinator {
         let role = Role::Repository(repository);
         let end = participant.perform_here(request, &mut cx.at(role))?;
         let (status, at, answer) = match end {
-            End::Done { at, answers } => {
+            ReplyOutcome::Done { at, answers } => {
                 let results = answers.into_iter().map(|(_, answer)| given(answer)).collect();
                 (Status::Committed, Some(at), Ok(Invoked { at, results }))
             }
-            End::Refused { refusal, .. } => (Status::Aborted, None, Err(Failure::from(refusal))),
-            End::Conflict | End::Moved { .. } => {
+            ReplyOutcome::Refused { refusal, .. } => {
+                (Status::Aborted, None, Err(Failure::from(refusal)))
+            }
+            ReplyOutcome::Conflict | ReplyOutcome::Moved { .. } => {
                 unreachable!("who is in the way is asked before")
             }
         };
@@ -47,7 +49,7 @@ impl Coordinator {
             let (id, session, read_only) = (request.txn, options.session, request.read_only);
             let (begin, end) = (now, Some(now));
             let record = TxnRecord { id, session, begin, end, status, read_only, at };
-            recorder.transaction(&record, &Operations::default());
+            recorder.transaction(&record, &RecordedOperations::default());
         }
         Some(self.answer_here(answer, role, cx))
     }

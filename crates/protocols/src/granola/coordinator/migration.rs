@@ -20,7 +20,7 @@ use muesli_core::{
 };
 use smallvec::smallvec;
 
-use super::{Context, Coordinator, Purpose, Verdict};
+use super::{Context, Coordinator, Purpose, RequestVerdict};
 use crate::granola::message::{
     Agreement, Fetched, Few, Move, Owners, Part, PartAnswer, Repositories, Request, Task,
 };
@@ -173,9 +173,9 @@ impl Coordinator {
     }
 
     /// The name service has answered whoever was refused.
-    pub(super) fn on_names(&mut self, verdict: Verdict) {
+    pub(super) fn on_names(&mut self, verdict: RequestVerdict) {
         self.learning = false;
-        if let Verdict::Done(_, answers) = verdict {
+        if let RequestVerdict::Done(_, answers) = verdict {
             self.learn(answers);
         }
     }
@@ -189,14 +189,19 @@ impl Coordinator {
     }
 
     /// The name service has answered whoever asked where partitions are.
-    pub(super) fn on_partitions(&mut self, op: OpId, verdict: Verdict, cx: &mut Context<'_>) {
+    pub(super) fn on_partitions(
+        &mut self,
+        op: OpId,
+        verdict: RequestVerdict,
+        cx: &mut Context<'_>,
+    ) {
         let result = match verdict {
-            Verdict::Done(at, answers) => {
+            RequestVerdict::Done(at, answers) => {
                 self.learn(answers);
                 Ok(Answer::Invoked(Invoked { at, results: vec![told(&self.names, cx.catalog)] }))
             }
-            Verdict::Refused(refusal) => Err(Failure::from(refusal)),
-            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
+            RequestVerdict::Refused(refusal) => Err(Failure::from(refusal)),
+            RequestVerdict::Conflict | RequestVerdict::Moved(_) | RequestVerdict::Forgotten(_) => {
                 Err(Failure::Aborted(muesli_core::Abort::Locked))
             }
         };
@@ -218,7 +223,7 @@ impl Coordinator {
                 let epoch = owners.as_ref().map_or(0, |owners| owners.epoch) + 1;
                 let order = Move { partition, from, to, epoch, has: moving.has };
                 let Some(after) = after(&self.names, &order, cx.catalog) else {
-                    moving.round = Round::Look; // DataByPart of another move meanwhile.
+                    moving.round = Round::Look; // Another move was done meanwhile.
                     return self.go_round(moving, cx);
                 };
                 moving.after = Some(after);
@@ -238,15 +243,15 @@ impl Coordinator {
         &mut self,
         mut moving: Box<Moving>,
         request: &Request,
-        verdict: Verdict,
+        verdict: RequestVerdict,
         cx: &mut Context<'_>,
     ) {
         let (at, answers) = match verdict {
-            Verdict::Done(at, answers) => (at, answers),
-            Verdict::Refused(refusal) => {
+            RequestVerdict::Done(at, answers) => (at, answers),
+            RequestVerdict::Refused(refusal) => {
                 return cx.complete(moving.op, Err(Failure::from(refusal)));
             }
-            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
+            RequestVerdict::Conflict | RequestVerdict::Moved(_) | RequestVerdict::Forgotten(_) => {
                 return self.again(moving, request, cx);
             }
         };
@@ -335,11 +340,11 @@ impl Coordinator {
 }
 
 /// What is told of a request that is to have a repository issue a timestamp.
-pub(super) fn issued(verdict: Verdict) -> Result<Answer, Failure> {
+pub(super) fn issued(verdict: RequestVerdict) -> Result<Answer, Failure> {
     match verdict {
-        Verdict::Done(at, _) => Ok(Answer::Invoked(Invoked { at, results: Vec::new() })),
-        Verdict::Refused(refusal) => Err(Failure::from(refusal)),
-        Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
+        RequestVerdict::Done(at, _) => Ok(Answer::Invoked(Invoked { at, results: Vec::new() })),
+        RequestVerdict::Refused(refusal) => Err(Failure::from(refusal)),
+        RequestVerdict::Conflict | RequestVerdict::Moved(_) | RequestVerdict::Forgotten(_) => {
             Err(Failure::Aborted(muesli_core::Abort::Locked))
         }
     }

@@ -19,19 +19,19 @@ use muesli_core::limits::check_size;
 use muesli_core::parts::locator::OwnerDirectory;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::window::Window;
-use muesli_core::recorder::{Operations, Status, TxnRecord};
+use muesli_core::recorder::{RecordedOperations, Status, TxnRecord};
 use muesli_core::{
     Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Put, Recorder,
     RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, timers,
 };
 
-use crate::granola::message::{Few, Found, Message, PartAnswer, Refusal, Seen, Shown};
+use crate::granola::message::{Few, FoundVersion, Message, PartAnswer, Refusal, SeenRange, Shown};
 use crate::granola::{Granola, Rules};
 use crate::unknown_outcomes::UnknownOutcomes;
 use calls::{Holders, Invocation};
 use copies::Copies;
 use interactive::pages::Look;
-use interactive::reads::WaitingOperation;
+use interactive::reads::InteractiveOperation;
 use master::delegated::Cases;
 use migration::Moving;
 use pending::{Again, Pending};
@@ -71,12 +71,12 @@ pub struct Coordinator {
     rules: Rules,
     incarnation: u32,
     sequence: u64,
-    slots: Vec<Slot>,
+    slots: Vec<InteractiveSlot>,
     free: Vec<u32>,
     failed: VecDeque<(Txn, Failure)>,
     next_op: u64,
     /// Operations of interactive transactions that wait for answers.
-    operations: Window<WaitingOperation>,
+    operations: Window<InteractiveOperation>,
     /// Requests that are not settled, by sequence number.
     pending: Window<Pending>,
     /// When to try again, and what.
@@ -119,7 +119,7 @@ enum Purpose {
 
 /// How a transaction ended, by the answers of its participants.
 #[derive(Clone, Debug)]
-enum Verdict {
+enum RequestVerdict {
     Done(Timestamp, Few<(u16, PartAnswer)>),
     Conflict,
     /// A partition is elsewhere, which is known at this timestamp or later.
@@ -129,21 +129,21 @@ enum Verdict {
     Refused(Refusal),
 }
 
-impl Verdict {
+impl RequestVerdict {
     /// Whether a participant knows nothing of the transaction, and has refused it for that.
     fn knows_nothing(&self) -> bool {
         let superseded = Refusal::Aborted(Abort::Superseded);
         match self {
-            Verdict::Forgotten(_) => true,
-            Verdict::Refused(refusal) => *refusal == superseded,
-            Verdict::Done(..) | Verdict::Conflict | Verdict::Moved(_) => false,
+            RequestVerdict::Forgotten(_) => true,
+            RequestVerdict::Refused(refusal) => *refusal == superseded,
+            RequestVerdict::Done(..) | RequestVerdict::Conflict | RequestVerdict::Moved(_) => false,
         }
     }
 }
 
 /// The place of an interactive transaction; reused, with its memory, by the next one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct InteractiveSlot {
     generation: u32,
     running: bool,
     /// Its end is under way: no further operations.
@@ -152,15 +152,15 @@ pub(super) struct Slot {
     begun: Nanos,
     pub sets: TransactionSets,
     /// What was read: it is what is read again.
-    pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
+    pub seen: BTreeMap<(SpaceId, SmallBytes), FoundVersion>,
     /// Ranges that were read, by partition.
-    pub scans: Vec<(u16, Seen)>,
+    pub scans: Vec<(u16, SeenRange)>,
     /// How many requests have read for it, and when the last of them did.
     pub looks: u32,
     pub read_at: Timestamp,
 }
 
-impl Slot {
+impl InteractiveSlot {
     fn record(
         &self,
         id: TxnId,
@@ -175,7 +175,7 @@ impl Slot {
 
 impl Coordinator {
     /// The slot of a transaction that takes operations.
-    pub(super) fn open(&mut self, txn: Txn) -> Result<&mut Slot, Failure> {
+    pub(super) fn open(&mut self, txn: Txn) -> Result<&mut InteractiveSlot, Failure> {
         let found = self.slots.get_mut(txn.slot as usize);
         let open = found.filter(|slot| {
             slot.running && slot.generation == txn.generation && slot.ending.is_none()
@@ -190,7 +190,7 @@ impl Coordinator {
     }
 
     /// The slot of a transaction that has not ended, its end perhaps under way.
-    pub(super) fn slot(&mut self, txn: Txn) -> Option<&mut Slot> {
+    pub(super) fn slot(&mut self, txn: Txn) -> Option<&mut InteractiveSlot> {
         let slot = self.slots.get_mut(txn.slot as usize)?;
         (slot.running && slot.generation == txn.generation).then_some(slot)
     }
@@ -277,7 +277,7 @@ impl Coordinator {
 impl Coordinator {
     fn on_begin(&mut self, options: TxnOptions, cx: &Context<'_>) -> Txn {
         let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(InteractiveSlot::default());
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[place as usize];
@@ -384,7 +384,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
     muesli_core::coordinator_without_peeks!(Granola);
 
     fn open_transactions(&self) -> Vec<Txn> {
-        let is_open = |slot: &Slot| slot.running && slot.ending.is_none();
+        let is_open = |slot: &InteractiveSlot| slot.running && slot.ending.is_none();
         let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
         slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
     }
@@ -470,7 +470,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         let sent = self.pending.iter().filter_map(|(_, pending)| pending.record_running());
         let waiting = self.again.values().filter_map(Again::record_running);
         for record in sent.chain(waiting) {
-            recorder.transaction(&record, &Operations::default());
+            recorder.transaction(&record, &RecordedOperations::default());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use muesli_core::{SmallBytes, Timestamp};
 
-use super::{Held, Write};
+use super::{Holding, Write};
 
 /// What a coordinator that follows a repository has of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum News {
         /// What was written where, in ascending order.
         changes: Vec<(Timestamp, Vec<Write>)>,
         /// Which partitions the repository holds at `upto`, of those that came or went.
-        held: Vec<(u16, Held)>,
+        held: Vec<(u16, Holding)>,
     },
     /// This attempt is not known here: begin anew.
     Unknown,

@@ -16,7 +16,7 @@ use muesli_core::issuance::Issuer;
 use muesli_core::judgement::ensure;
 use muesli_core::{Catalog, Rejection, RepositoryId, Settings, Timestamp, TxnId, View, Wire};
 
-use super::{Ballot, Request, Shown};
+use super::{Request, Shown, TimestampVote};
 
 /// What stands for a request; zero where its coordinator is believed, or keys have no copies.
 pub(in super::super) fn about(request: &Request, settings: &Settings, catalog: &Catalog) -> u64 {
@@ -53,9 +53,11 @@ impl Shown {
 /// Keeps a vote to be shown. One against the transaction is enough.
 pub(in super::super) fn keep(all: &mut Vec<Shown>, shown: Shown) {
     match shown.ballot {
-        Ballot::Commit(_) if all.iter().any(|it| it.repository == shown.repository) => return,
-        Ballot::Commit(_) => {}
-        Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => all.clear(),
+        TimestampVote::Commit(_) if all.iter().any(|it| it.repository == shown.repository) => {
+            return;
+        }
+        TimestampVote::Commit(_) => {}
+        TimestampVote::Conflict | TimestampVote::Abort(..) | TimestampVote::Moved(_) => all.clear(),
     }
     all.push(shown);
 }
@@ -67,7 +69,7 @@ pub(in super::super) fn keep(all: &mut Vec<Shown>, shown: Shown) {
 /// It is not, or members have not said all of them.
 pub(in super::super) fn judge(
     (request, asked): (&Request, u64),
-    decided: &Ballot,
+    decided: &TimestampVote,
     shown: &[Shown],
     view: View<'_>,
 ) -> Result<(), Rejection> {
@@ -75,13 +77,13 @@ pub(in super::super) fn judge(
     let (txn, participants) = (request.txn, &request.participants);
     let is_said = |it: &Shown| participants.contains(&it.repository) && it.is_said(issuer, txn);
     ensure(shown.len() <= participants.len() && shown.iter().all(is_said), Rejection::Unproven)?;
-    let Ballot::Commit(place) = decided else {
+    let TimestampVote::Commit(place) = decided else {
         return ensure(shown.iter().any(|it| it.ballot == *decided), Rejection::Unproven);
     };
     let proposal = |voter: &RepositoryId| {
         let found = shown.iter().find(|it| it.repository == *voter)?;
         match found.ballot {
-            Ballot::Commit(at) if found.about == asked => Some(at),
+            TimestampVote::Commit(at) if found.about == asked => Some(at),
             _ => None,
         }
     };

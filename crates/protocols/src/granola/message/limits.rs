@@ -7,7 +7,7 @@ use muesli_core::limits::{ENTRY_BYTES, check_size, range_bytes, read_bytes, writ
 use muesli_core::links::patience_for;
 use muesli_core::{Abort, Failure, Limits, Nanos, SmallBytes, SpaceId, Timestamp};
 
-use super::{Install, Part, Request, Seen, Task, Write};
+use super::{Install, Part, Request, SeenRange, Task, Write};
 
 /// # Errors
 /// A transaction of these parts is too large to be sent.
@@ -84,7 +84,7 @@ impl Task {
             Task::Read(keys) => keys.len() * size_of::<(SpaceId, SmallBytes)>(),
             Task::Install(install) => {
                 install.reads.len() * size_of::<(SpaceId, SmallBytes, Timestamp)>()
-                    + install.scans.len() * size_of::<Seen>()
+                    + install.scans.len() * size_of::<SeenRange>()
                     + install.writes.len() * size_of::<Write>()
             }
             Task::Call { .. } | Task::Scan { .. } => 0,

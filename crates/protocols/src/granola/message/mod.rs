@@ -35,22 +35,22 @@ use smallvec::SmallVec;
 use crate::doubts::ClientsUntil;
 
 pub use copies::{Followed, News};
-pub use muesli_core::parts::locator::{Held, Owners, Repositories};
+pub use muesli_core::parts::locator::{Holding, Owners, Repositories};
 pub use muesli_core::parts::migration::{Fetched, Load, Move, Write};
-pub use outcome::{End, Found, Noted, PartAnswer, Refusal};
+pub use outcome::{FoundVersion, Noted, PartAnswer, Refusal, ReplyOutcome};
 pub use record::Record;
-pub use request::{Agreement, Install, Part, Request, Seen, Task};
-pub use vote::{Ballot, Order, Shown};
+pub use request::{Agreement, Install, Part, Request, SeenRange, Task};
 pub(super) use vote::{Ballots, Vote};
+pub use vote::{Shown, TimestampVote, VoteOrder};
 
 /// Most transactions have a part or two.
 pub type Few<T> = SmallVec<[T; 2]>;
 
 /// What the keys of a part have at the transaction's place: the part's number, and the keys.
-pub type PartData = (u16, Vec<(SpaceId, SmallBytes, Found)>);
+pub type PartData = (u16, Vec<(SpaceId, SmallBytes, FoundVersion)>);
 
 /// What participants tell of keys, by the numbers of the parts that these belong to.
-pub(super) type DataByPart = BTreeMap<u16, Vec<(SpaceId, SmallBytes, Found)>>;
+pub(super) type DataByPart = BTreeMap<u16, Vec<(SpaceId, SmallBytes, FoundVersion)>>;
 
 /// Everything that is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,13 +65,13 @@ pub enum Message {
         /// Who votes.
         repository: RepositoryId,
         /// How.
-        ballot: Ballot,
+        ballot: TimestampVote,
         /// What stands for the request, where its client is not believed; zero elsewhere.
         about: u64,
         /// To a client: that a member has said so, for the client to show. Zero elsewhere.
         tag: u64,
         /// Its number, if it is told for the first time, and to whom it may imply something.
-        order: Option<Order>,
+        order: Option<VoteOrder>,
     },
     /// Participant to participant: this is what I have at the transaction's place, for all to
     /// decide by. Everything that it follows from is stable before it is said.
@@ -92,7 +92,7 @@ pub enum Message {
         /// Who votes.
         repository: RepositoryId,
         /// Its last vote for the other one.
-        order: Order,
+        order: VoteOrder,
         /// Its last proposal.
         at: Timestamp,
         /// Of each coordinator, the newest transaction that it has voted on.
@@ -103,7 +103,7 @@ pub enum Message {
         /// The transaction.
         txn: TxnId,
         /// To be done, at this very timestamp; or why not.
-        ballot: Ballot,
+        ballot: TimestampVote,
         /// From a client: the votes that decide it. Members need not show them.
         shown: Vec<Shown>,
     },
@@ -114,7 +114,7 @@ pub enum Message {
         /// Who asks.
         repository: RepositoryId,
         /// How it voted.
-        ballot: Ballot,
+        ballot: TimestampVote,
     },
     /// Participant to coordinator: how it ended here.
     Reply {
@@ -123,7 +123,7 @@ pub enum Message {
         /// Who answers.
         repository: RepositoryId,
         /// The end.
-        end: End,
+        end: ReplyOutcome,
         /// For a history.
         noted: Noted,
     },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::recorder::Operations;
+use muesli_core::recorder::RecordedOperations;
 use muesli_core::{Abort, Failure, SmallBytes, SpaceId, Stop, Timestamp};
 
 use super::Fetched;
@@ -10,7 +10,7 @@ use super::{Few, Owners};
 
 /// How a transaction ended at a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ReplyOutcome {
     /// It was done.
     Done {
         /// Its place in the serial order.
@@ -60,10 +60,10 @@ pub enum PartAnswer {
     /// The result of a procedure.
     Given(SmallBytes),
     /// Keys, in the order asked.
-    Found(Vec<Found>),
+    Found(Vec<FoundVersion>),
     /// The keys of a range in ascending order, deleted ones too; and the last key that was looked
     /// at, of whatever partition, if the range was not seen to its end.
-    Rows(Vec<(SmallBytes, Found)>, Option<SmallBytes>),
+    Rows(Vec<(SmallBytes, FoundVersion)>, Option<SmallBytes>),
     /// What was read has not changed, and what was to be written is; or a partition was moved.
     Installed,
     /// How much of a partition is fetched.
@@ -84,11 +84,11 @@ pub enum PartAnswer {
 /// What procedures did, by the numbers of their parts, as the client is told of it: histories are
 /// judged by that. Only drivers that record histories have it, and they do not turn it into bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Noted(pub Option<Arc<Vec<(u16, Operations)>>>);
+pub struct Noted(pub Option<Arc<Vec<(u16, RecordedOperations)>>>);
 
 /// A version of a key as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundVersion {
     /// The version.
     pub version: Timestamp,
     /// Its value.
@@ -97,7 +97,7 @@ pub struct Found {
     pub collected: Timestamp,
 }
 
-impl Found {
+impl FoundVersion {
     /// What was read, for histories.
     pub fn recorded(&self) -> Timestamp {
         self.version.max(self.collected)

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use muesli_core::parts::spaces::Newest;
 use muesli_core::{Timestamp, TxnId};
 
-use super::outcome::End;
+use super::outcome::ReplyOutcome;
 use super::request::Request;
-use super::vote::Ballot;
+use super::vote::TimestampVote;
 use super::{PartData, Write};
 
 /// What a repository's log holds.
@@ -25,7 +25,7 @@ pub enum Record {
         /// The transaction.
         txn: TxnId,
         /// How.
-        ballot: Ballot,
+        ballot: TimestampVote,
     },
     /// Done: everything before it in the log was done before.
     Done {
@@ -36,7 +36,7 @@ pub enum Record {
         /// What it wrote.
         writes: Vec<Write>,
         /// What its coordinator is told, until it has heard.
-        end: End,
+        end: ReplyOutcome,
     },
     /// What the others are told of the keys here, at the transaction's place.
     Told {
@@ -50,7 +50,7 @@ pub enum Record {
         /// The transaction.
         txn: TxnId,
         /// What its coordinator is told.
-        end: End,
+        end: ReplyOutcome,
     },
     /// Keys of a partition that is to move here, as they are elsewhere.
     Staged {

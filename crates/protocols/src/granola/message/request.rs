@@ -135,14 +135,14 @@ pub struct Install {
     /// Keys read, with the versions read.
     pub reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
     /// Ranges read.
-    pub scans: Vec<Seen>,
+    pub scans: Vec<SeenRange>,
     /// Keys written.
     pub writes: Vec<Write>,
 }
 
 /// A range of a partition as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenRange {
     /// The range.
     pub range: KeyRange,
     /// When it was seen: nothing in it is to have a later version.

@@ -6,8 +6,8 @@ use muesli_core::{SmallBytes, Timestamp};
 use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
 
 use super::{
-    End, Found, Install, Load, Message, News, Part, PartAnswer, PartData, Record, Request, Task,
-    Write,
+    FoundVersion, Install, Load, Message, News, Part, PartAnswer, PartData, Record, ReplyOutcome,
+    Request, Task, Write,
 };
 
 pub(in super::super) fn writes_bytes(writes: &[Write]) -> usize {
@@ -49,12 +49,12 @@ impl Request {
 
 /// How long what parts gave is.
 pub(in super::super) fn answers_bytes(answers: &[(u16, PartAnswer)]) -> usize {
-    let found = |found: &Found| 8 + value_bytes(found.value.as_ref());
+    let found = |found: &FoundVersion| 8 + value_bytes(found.value.as_ref());
     let answer = |(_, answer): &(u16, PartAnswer)| match answer {
         PartAnswer::Given(result) => 6 + result.len(),
         PartAnswer::Found(all) => 6 + all.iter().map(found).sum::<usize>(),
         PartAnswer::Rows(rows, seen_to) => {
-            let row = |(key, row): &(SmallBytes, Found)| KEY_BYTES + key.len() + found(row);
+            let row = |(key, row): &(SmallBytes, FoundVersion)| KEY_BYTES + key.len() + found(row);
             let stopped = seen_to.as_ref().map_or(0, SmallBytes::len);
             6 + stopped + rows.iter().map(row).sum::<usize>()
         }
@@ -70,13 +70,13 @@ pub(in super::super) fn answers_bytes(answers: &[(u16, PartAnswer)]) -> usize {
     answers.iter().map(answer).sum()
 }
 
-impl End {
+impl ReplyOutcome {
     pub(in super::super) fn bytes(&self) -> usize {
         match self {
-            End::Done { answers, .. } => 8 + answers_bytes(answers),
-            End::Conflict => 1,
-            End::Moved { .. } => 9,
-            End::Refused { .. } => 24,
+            ReplyOutcome::Done { answers, .. } => 8 + answers_bytes(answers),
+            ReplyOutcome::Conflict => 1,
+            ReplyOutcome::Moved { .. } => 9,
+            ReplyOutcome::Refused { .. } => 24,
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use muesli_core::{RepositoryId, Timestamp};
 
-use super::outcome::{End, Refusal};
+use super::outcome::{Refusal, ReplyOutcome};
 
 /// How a participant votes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ballot {
+pub enum TimestampVote {
     /// To be done, at this timestamp or later.
     Commit(Timestamp),
     /// Another transaction is in the way; the coordinator is to try again.
@@ -23,7 +23,7 @@ pub struct Shown {
     /// Who voted.
     pub repository: RepositoryId,
     /// How.
-    pub ballot: Ballot,
+    pub ballot: TimestampVote,
     /// On what.
     pub about: u64,
     /// That a member has said so.
@@ -32,7 +32,7 @@ pub struct Shown {
 
 /// Where a vote stands among those of its voter for one other repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct VoteOrder {
     /// The voter's life: its first proposal in it.
     pub stream: Timestamp,
     /// From 1, without gaps.
@@ -40,19 +40,21 @@ pub struct Order {
 }
 
 /// A vote, and what it is about.
-pub(in crate::granola) type Vote = (Ballot, u64);
+pub(in crate::granola) type Vote = (TimestampVote, u64);
 
 /// Votes on a transaction, each repository's once.
 pub(in crate::granola) type Ballots = Vec<(RepositoryId, Vote)>;
 
-impl Ballot {
+impl TimestampVote {
     /// How a transaction ends that is voted on so; `None`: it is voted for.
-    pub(in crate::granola) fn end_against(&self) -> Option<End> {
+    pub(in crate::granola) fn end_against(&self) -> Option<ReplyOutcome> {
         match self {
-            Ballot::Commit(_) => None,
-            Ballot::Conflict => Some(End::Conflict),
-            Ballot::Moved(at) => Some(End::Moved { at: *at }),
-            Ballot::Abort(at, refusal) => Some(End::Refused { at: *at, refusal: refusal.clone() }),
+            TimestampVote::Commit(_) => None,
+            TimestampVote::Conflict => Some(ReplyOutcome::Conflict),
+            TimestampVote::Moved(at) => Some(ReplyOutcome::Moved { at: *at }),
+            TimestampVote::Abort(at, refusal) => {
+                Some(ReplyOutcome::Refused { at: *at, refusal: refusal.clone() })
+            }
         }
     }
 }

@@ -13,14 +13,14 @@ use muesli_core::{
 };
 
 use super::{
-    Agreement, Ballot, End, Fetched, Few, Followed, Found, Held, Install, Load, Message, Move,
-    News, Noted, Order, Owners, Part, PartAnswer, PartData, Record, Refusal, Repositories, Request,
-    Seen, Shown, Task, Write,
+    Agreement, Fetched, Few, Followed, FoundVersion, Holding, Install, Load, Message, Move, News,
+    Noted, Owners, Part, PartAnswer, PartData, Record, Refusal, ReplyOutcome, Repositories,
+    Request, SeenRange, Shown, Task, TimestampVote, VoteOrder, Write,
 };
 use crate::doubts::ClientsUntil;
 
 /// By hand for what only histories need, which costs nothing elsewhere.
-impl Wire for Found {
+impl Wire for FoundVersion {
     const LEAST_BYTES: usize = 9;
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -38,7 +38,7 @@ impl Wire for Found {
         }
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<Found, WireError> {
+    fn decode(input: &mut Reader<'_>) -> Result<FoundVersion, WireError> {
         let (version, mut collected) = (Timestamp::decode(input)?, Timestamp::ZERO);
         let value = match input.variant("value that was found", 3)? {
             0 => None,
@@ -48,17 +48,17 @@ impl Wire for Found {
                 None
             }
         };
-        Ok(Found { version, value, collected })
+        Ok(FoundVersion { version, value, collected })
     }
 }
-wire_struct!(Seen { range: KeyRange, at: Timestamp, live: u64 });
-wire_struct!(Order { stream: Timestamp, number: u64 });
-wire_struct!(Shown { repository: RepositoryId, ballot: Ballot, about: u64, tag: u64 });
+wire_struct!(SeenRange { range: KeyRange, at: Timestamp, live: u64 });
+wire_struct!(VoteOrder { stream: Timestamp, number: u64 });
+wire_struct!(Shown { repository: RepositoryId, ballot: TimestampVote, about: u64, tag: u64 });
 wire_struct!(Followed { stream: u64, pieces: u32, upto: Timestamp });
 wire_struct!(Part { partition: u16, owners: Option<std::sync::Arc<Owners>>, task: Task });
 wire_struct!(Install {
     reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
-    scans: Vec<Seen>,
+    scans: Vec<SeenRange>,
     writes: Vec<Write>,
 });
 
@@ -142,28 +142,28 @@ wire_enum!(Refusal, "refusal" {
     2 => Refusal::Aborted(reason: Abort),
 });
 
-wire_enum!(Ballot, "ballot" {
-    0 => Ballot::Commit(at: Timestamp),
-    1 => Ballot::Conflict,
-    2 => Ballot::Abort(at: Timestamp, refusal: Refusal),
-    3 => Ballot::Moved(at: Timestamp),
+wire_enum!(TimestampVote, "ballot" {
+    0 => TimestampVote::Commit(at: Timestamp),
+    1 => TimestampVote::Conflict,
+    2 => TimestampVote::Abort(at: Timestamp, refusal: Refusal),
+    3 => TimestampVote::Moved(at: Timestamp),
 });
 
 wire_enum!(PartAnswer, "answer" {
     0 => PartAnswer::Given(result: SmallBytes),
-    1 => PartAnswer::Found(all: Vec<Found>),
-    2 => PartAnswer::Rows(rows: Vec<(SmallBytes, Found)>, seen_to: Option<SmallBytes>),
+    1 => PartAnswer::Found(all: Vec<FoundVersion>),
+    2 => PartAnswer::Rows(rows: Vec<(SmallBytes, FoundVersion)>, seen_to: Option<SmallBytes>),
     3 => PartAnswer::Installed,
     4 => PartAnswer::Taken { has: Fetched, whole: bool },
     5 => PartAnswer::Names(all: Vec<(u16, Owners)>),
     6 => PartAnswer::Absent(all: Vec<(SpaceId, SmallBytes, Timestamp)>),
 });
 
-wire_enum!(End, "end" {
-    0 => End::Done { at: Timestamp, answers: Few<(u16, PartAnswer)> },
-    1 => End::Conflict,
-    2 => End::Refused { at: Timestamp, refusal: Refusal },
-    3 => End::Moved { at: Timestamp },
+wire_enum!(ReplyOutcome, "end" {
+    0 => ReplyOutcome::Done { at: Timestamp, answers: Few<(u16, PartAnswer)> },
+    1 => ReplyOutcome::Conflict,
+    2 => ReplyOutcome::Refused { at: Timestamp, refusal: Refusal },
+    3 => ReplyOutcome::Moved { at: Timestamp },
 });
 
 wire_enum!(News, "news" {
@@ -171,7 +171,7 @@ wire_enum!(News, "news" {
     1 => News::Changes {
         upto: Timestamp,
         changes: Vec<(Timestamp, Vec<Write>)>,
-        held: Vec<(u16, Held)>
+        held: Vec<(u16, Holding)>
     },
     2 => News::Unknown,
 });
@@ -181,23 +181,23 @@ wire_enum!(Message, "message" {
     1 => Message::Vote {
         txn: TxnId,
         repository: RepositoryId,
-        ballot: Ballot,
+        ballot: TimestampVote,
         about: u64,
         tag: u64,
-        order: Option<Order>
+        order: Option<VoteOrder>
     },
     2 => Message::Ask {
         request: std::sync::Arc<Request>,
         repository: RepositoryId,
-        ballot: Ballot
+        ballot: TimestampVote
     },
-    3 => Message::Reply { txn: TxnId, repository: RepositoryId, end: End, noted: Noted },
+    3 => Message::Reply { txn: TxnId, repository: RepositoryId, end: ReplyOutcome, noted: Noted },
     4 => Message::Acknowledge { repository: RepositoryId, txns: Vec<TxnId> },
-    5 => Message::Decide { txn: TxnId, ballot: Ballot, shown: Vec<Shown> },
+    5 => Message::Decide { txn: TxnId, ballot: TimestampVote, shown: Vec<Shown> },
     6 => Message::WhichPosition { repository: RepositoryId },
     7 => Message::Position {
         repository: RepositoryId,
-        order: Order,
+        order: VoteOrder,
         at: Timestamp,
         voted: Vec<TxnId>
     },
@@ -222,9 +222,9 @@ wire_enum!(Message, "message" {
 
 wire_enum!(Record, "record" {
     0 => Record::Voted { request: std::sync::Arc<Request>, at: Timestamp },
-    1 => Record::Against { txn: TxnId, ballot: Ballot },
-    2 => Record::Done { txn: TxnId, at: Timestamp, writes: Vec<Write>, end: End },
-    3 => Record::Dropped { txn: TxnId, end: End },
+    1 => Record::Against { txn: TxnId, ballot: TimestampVote },
+    2 => Record::Done { txn: TxnId, at: Timestamp, writes: Vec<Write>, end: ReplyOutcome },
+    3 => Record::Dropped { txn: TxnId, end: ReplyOutcome },
     4 => Record::Ceiling { at: Timestamp },
     5 => Record::Reached { at: Timestamp },
     6 => Record::Told { txn: TxnId, told: Vec<PartData> },

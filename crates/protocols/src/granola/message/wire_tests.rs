@@ -4,7 +4,7 @@ use muesli_core::{NodeId, SpaceOptions};
 use proptest::prelude::*;
 
 use super::*;
-use super::{Fetched, Held, Load, Move, Owners};
+use super::{Fetched, Holding, Load, Move, Owners};
 
 fn txn() -> TxnId {
     TxnId { node: NodeId(3), incarnation: 2, sequence: 77 }
@@ -18,7 +18,7 @@ fn request(agreement: Agreement) -> Arc<Request> {
     let procedure = ProcedureId { name: "transfer".into(), version: 4 };
     let install = Install {
         reads: vec![(SpaceId(0), "a".into(), Timestamp(9))],
-        scans: vec![Seen { range: range(), at: Timestamp(8), live: 5 }],
+        scans: vec![SeenRange { range: range(), at: Timestamp(8), live: 5 }],
         writes: vec![(SpaceId(0), "b".into(), None)],
     };
     let tasks = [
@@ -59,9 +59,9 @@ fn moving() -> Request {
     Request { parts, ..(*request(Agreement::Independent)).clone() }
 }
 
-fn ends() -> Vec<End> {
+fn ends() -> Vec<ReplyOutcome> {
     let collected = Timestamp::ZERO;
-    let found = Found { version: Timestamp(3), value: Some("v".into()), collected };
+    let found = FoundVersion { version: Timestamp(3), value: Some("v".into()), collected };
     let answers = [
         PartAnswer::Given("12".into()),
         PartAnswer::Found(vec![found.clone()]),
@@ -78,9 +78,9 @@ fn ends() -> Vec<End> {
         Refusal::Faulty("it panicked".to_owned()),
         Refusal::Aborted(Abort::StaleRead),
     ];
-    let refused = refusals.map(|refusal| End::Refused { at: Timestamp(4), refusal });
-    let mut ends = vec![End::Done { at: Timestamp(6), answers }, End::Conflict];
-    ends.push(End::Moved { at: Timestamp(7) });
+    let refused = refusals.map(|refusal| ReplyOutcome::Refused { at: Timestamp(4), refusal });
+    let mut ends = vec![ReplyOutcome::Done { at: Timestamp(6), answers }, ReplyOutcome::Conflict];
+    ends.push(ReplyOutcome::Moved { at: Timestamp(7) });
     ends.extend(refused);
     ends
 }
@@ -95,7 +95,7 @@ fn key_there() -> SmallBytes {
 
 fn told() -> Vec<PartData> {
     let collected = Timestamp::ZERO;
-    let found = Found { version: Timestamp(3), value: Some("v".into()), collected };
+    let found = FoundVersion { version: Timestamp(3), value: Some("v".into()), collected };
     vec![(1, vec![(SpaceId(0), "k".into(), found)]), (2, Vec::new())]
 }
 
@@ -108,12 +108,12 @@ fn messages() -> Vec<Message> {
     }
     all.push(Message::Request(Arc::new(moving())));
     for ballot in [
-        Ballot::Commit(Timestamp(2)),
-        Ballot::Conflict,
-        Ballot::Abort(Timestamp(3), refusal),
-        Ballot::Moved(Timestamp(4)),
+        TimestampVote::Commit(Timestamp(2)),
+        TimestampVote::Conflict,
+        TimestampVote::Abort(Timestamp(3), refusal),
+        TimestampVote::Moved(Timestamp(4)),
     ] {
-        let order = Some(Order { stream: Timestamp(8), number: 3 });
+        let order = Some(VoteOrder { stream: Timestamp(8), number: 3 });
         for order in [None, order] {
             let (about, tag) = (order.map_or(0, |order| order.number), 7);
             all.push(Message::Vote { txn, repository, ballot: ballot.clone(), about, tag, order });
@@ -131,7 +131,7 @@ fn messages() -> Vec<Message> {
     all.push(Message::Follow { has });
     let changes = vec![(Timestamp(6), vec![(SpaceId(0), "k".into(), None)])];
     let bytes = SmallBytes::from("piece");
-    let held = vec![(1, Held { epoch: 2, holds: true, at: Timestamp(4) })];
+    let held = vec![(1, Holding { epoch: 2, holds: true, at: Timestamp(4) })];
     for news in [
         News::Piece { number: 3, bytes },
         News::Changes { upto: Timestamp(8), changes: changes.clone(), held },
@@ -154,7 +154,7 @@ fn messages() -> Vec<Message> {
     ] {
         all.push(Message::Load { repository, partition, stream, source, load });
     }
-    let order = Order { stream: Timestamp(8), number: 3 };
+    let order = VoteOrder { stream: Timestamp(8), number: 3 };
     all.push(Message::Position { repository, order, at: Timestamp(9), voted: vec![txn] });
     all
 }
@@ -163,7 +163,7 @@ fn records() -> Vec<Record> {
     let txn = txn();
     let mut all = vec![
         Record::Voted { request: request(Agreement::Independent), at: Timestamp(1) },
-        Record::Against { txn, ballot: Ballot::Conflict },
+        Record::Against { txn, ballot: TimestampVote::Conflict },
         Record::Ceiling { at: Timestamp(9) },
         Record::Told { txn, told: told() },
         Record::Reached { at: Timestamp(9) },

@@ -25,7 +25,7 @@ impl Participant {
         self.feeds.assert_invariants();
         self.moves.assert_invariants();
         self.assert_queue();
-        self.assert_claims();
+        self.assert_footprints();
         self.assert_deferred();
         self.assert_waits();
     }
@@ -50,7 +50,7 @@ impl Participant {
     }
 
     /// Whoever has claims is under way, and prepared or in locking mode.
-    fn assert_claims(&self) {
+    fn assert_footprints(&self) {
         let claimed: BTreeSet<TxnId> = self.claims.owners().collect();
         for txn in &claimed {
             let active = self.active.get(txn).expect("whoever has claims is under way");
@@ -161,6 +161,16 @@ mod tests {
     fn a_place_before_all_votes_is_noticed() {
         let mut all = participant();
         all.active.get_mut(&TXN).expect("it is under way").place = Some(Timestamp(7));
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "the id of a transaction under way")]
+    fn a_transaction_under_the_id_of_another_one_is_noticed() {
+        let mut all = participant();
+        let mut other = (*request()).clone();
+        other.txn.sequence += 1;
+        all.active.get_mut(&TXN).expect("it is under way").request = Arc::new(other);
         all.check_invariants();
     }
 

@@ -5,27 +5,22 @@ use muesli_core::judgement::ensure;
 use muesli_core::{Rejection, Sender, Timestamp, TxnId, View};
 
 use super::Participant;
-use super::outcomes::Room;
-use crate::granola::message::{Agreement, Ballot, Message, evidence};
+use crate::client_quota::ClientQuota;
+use crate::granola::message::{Agreement, Message, TimestampVote, evidence};
 
 impl Participant {
     /// Whether there is room for what a client's request would leave: a client that does not settle
     /// its transactions gets no further ones in.
-    pub(super) fn judge_room(
-        &self,
-        sender: Sender,
-        message: &Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
+    pub(super) fn judge_room(&self, message: &Message, view: View<'_>) -> Result<(), Rejection> {
         let Message::Request(request) = message else { return Ok(()) };
         let reads_alone = request.read_only && request.agreement == Agreement::Alone;
         let txn = request.txn;
         let known = || self.active.contains_key(&txn) || self.memory.get(txn).is_some();
-        if sender.is_member() || reads_alone || known() {
+        if view.sender.is_member() || reads_alone || known() {
             return Ok(());
         }
-        let (most, bytes) = (view.settings.unsettled_max, view.settings.limits.transaction_bytes);
-        let room = Room { ends: most, bytes, all: view.settings.unsettled_total_max };
+        let room = ClientQuota::of(view.settings);
+        let most = room.entries;
         let has_room = self.memory.has_room(txn, request.settled_below, self.active.len(), room);
         ensure(has_room, Rejection::Full)?;
         // What is under way is counted only where there is much of it.
@@ -37,25 +32,20 @@ impl Participant {
     }
 
     /// Whether a message agrees with what is known here of its transaction.
-    pub(super) fn judge_state(
-        &self,
-        sender: Sender,
-        message: &Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
+    pub(super) fn judge_state(&self, message: &Message, view: View<'_>) -> Result<(), Rejection> {
         let Message::Decide { txn, ballot, shown } = message else { return Ok(()) };
         ensure(self.rules.has_master(), Rejection::Role)?;
         let Some(active) = self.active.get(txn).filter(|it| it.place.is_none()) else {
             return Ok(());
         };
         match ballot {
-            Ballot::Commit(at) => {
+            TimestampVote::Commit(at) => {
                 let voted = active.is_prepared();
                 ensure(voted && *at >= active.proposed, Rejection::State)?;
             }
-            Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => {}
+            TimestampVote::Conflict | TimestampVote::Abort(..) | TimestampVote::Moved(_) => {}
         }
-        match sender {
+        match view.sender {
             Sender::Member => Ok(()),
             Sender::Client { .. } => {
                 evidence::judge((&active.request, active.about), ballot, shown, view)

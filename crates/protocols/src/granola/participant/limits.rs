@@ -14,7 +14,7 @@ use crate::granola::message::Request;
 
 /// What a repository has told its process of its memory.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Reported {
+pub(super) struct ReportedMemory {
     held: Held,
     /// How many bytes of that are of transactions under way.
     active: usize,
@@ -24,7 +24,7 @@ pub(super) struct Reported {
     installed: usize,
 }
 
-impl Reported {
+impl ReportedMemory {
     /// So many bytes of keys and values were installed.
     pub fn note_installed(&mut self, bytes: usize) {
         self.installed += bytes;
@@ -32,9 +32,9 @@ impl Reported {
 }
 
 /// Without the bytes that came and went since: of little, they make no state another one.
-impl fmt::Debug for Reported {
+impl fmt::Debug for ReportedMemory {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Reported { held, since, .. } = self;
+        let ReportedMemory { held, since, .. } = self;
         out.debug_struct("Reported").field("held", held).field("since", since).finish()
     }
 }
@@ -83,13 +83,13 @@ impl Participant {
         let held = Held { all, ..spaces };
         assert!(held.old <= held.all, "{} bytes are old, of {all} in all", held.old);
         settings.memory.report(self.reported.held, held);
-        self.reported = Reported { held, active, since: 0, installed: 0 };
+        self.reported = ReportedMemory { held, active, since: 0, installed: 0 };
     }
 
     /// Nothing is held here any more.
     pub(super) fn take_back_report(&mut self, settings: &Settings) {
         settings.memory.report(self.reported.held, Held::default());
-        self.reported = Reported::default();
+        self.reported = ReportedMemory::default();
     }
 
     /// What is remembered of clients from now on is remembered at this time.

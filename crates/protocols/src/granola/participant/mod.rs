@@ -19,7 +19,7 @@ use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, Nanos, NodeId, Readiness, Rejection, RepositoryId, Sender, Settings,
+    Address, Catalog, Cursor, Nanos, NodeId, Readiness, Rejection, RepositoryId, Settings,
     SmallBytes, SpaceId, Timestamp, TxnId, View, timers,
 };
 
@@ -29,12 +29,12 @@ use crate::granola::message::{Agreement, Message, Record, Request};
 use crate::granola::{Granola, Rules};
 use clock::Clock;
 use copies::feed::Feeds;
-use limits::Reported;
+use limits::ReportedMemory;
 use migration::Moves;
 use modes::active::{Active, Actives};
 use modes::locking::Deferred;
 use modes::queue::Queue;
-use outcomes::Memory;
+use outcomes::EndedTransactions;
 use votes::early_votes::EarlyVotes;
 use votes::implicit::VoteSequences;
 
@@ -81,7 +81,7 @@ pub struct Participant {
     vote_sequences: VoteSequences,
     /// Votes on transactions whose requests have not come.
     early_votes: EarlyVotes,
-    memory: Memory,
+    memory: EndedTransactions,
     /// Whether it is in locking mode.
     locking: bool,
     /// What is touched by what was prepared.
@@ -100,7 +100,7 @@ pub struct Participant {
     /// When copies were last told how far it has come.
     reached: Option<Nanos>,
     /// What it has told the process of its memory.
-    reported: Reported,
+    reported: ReportedMemory,
     /// About whom the others were asked.
     asking: Option<Asking>,
     silent_timer_set: bool,
@@ -155,6 +155,7 @@ impl Participant {
     }
 
     fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_>) {
+        assert!(!txns.is_empty(), "{node:?} is told of the end of nothing");
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
@@ -207,15 +208,9 @@ impl muesli_core::StateMachine<Granola> for Participant {
 
     muesli_core::role_without_links!(Granola);
 
-    fn judge(
-        &self,
-        _from: Address,
-        sender: Sender,
-        message: &Message,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        self.judge_room(sender, message, view)?;
-        self.judge_state(sender, message, view)
+    fn judge(&self, message: &Message, view: View<'_>) -> Result<(), Rejection> {
+        self.judge_room(message, view)?;
+        self.judge_state(message, view)
     }
 
     fn issued(&self) -> Timestamp {
@@ -336,7 +331,7 @@ impl muesli_core::Participant<Granola> for Participant {
             queue: Queue::new(rules.is_out_of_order()),
             vote_sequences: VoteSequences::default(),
             early_votes: EarlyVotes::default(),
-            memory: Memory::default(),
+            memory: EndedTransactions::default(),
             locking: rules.always_locks(),
             claims: Claims::default(),
             deferred: Vec::new(),
@@ -346,7 +341,7 @@ impl muesli_core::Participant<Granola> for Participant {
             feeds: Feeds::default(),
             moves: Moves::default(),
             reached: None,
-            reported: Reported::default(),
+            reported: ReportedMemory::default(),
             asking: None,
             silent_timer_set: false,
             acknowledgements: Acknowledgements::default(),

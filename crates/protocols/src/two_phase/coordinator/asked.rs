@@ -16,14 +16,14 @@ pub(in crate::two_phase) struct WaitingOperation {
     pub queued: Queued,
     /// What it was answered with so far, in bytes.
     pub bytes: usize,
-    pub kind: Kind,
+    pub kind: OperationKind,
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::two_phase) enum Kind {
+pub(in crate::two_phase) enum OperationKind {
     Get(Option<SmallBytes>),
     Many(Vec<Option<SmallBytes>>),
-    Scan(Gathered),
+    Scan(ScannedRows),
     Lock,
 }
 
@@ -38,7 +38,7 @@ pub(in crate::two_phase) type Groups = Few<(RepositoryId, AskedKeys)>;
 
 /// Something asked of one repository.
 #[derive(Clone, Debug)]
-pub(in crate::two_phase) struct Request {
+pub(in crate::two_phase) struct PendingRequest {
     pub op: OpId,
     pub to: RepositoryId,
     pub asked: Asked,
@@ -79,7 +79,7 @@ pub(in crate::two_phase) struct AskedPage {
 pub(in crate::two_phase) type Queued = VecDeque<(RepositoryId, AskedKeys)>;
 /// The rows of a scan as they come in from the repositories.
 #[derive(Clone, Debug)]
-pub(in crate::two_phase) struct Gathered {
+pub(in crate::two_phase) struct ScannedRows {
     pub scan: Scan,
     /// In no order; each key once.
     pub rows: Vec<(SmallBytes, Found)>,
@@ -89,7 +89,7 @@ pub(in crate::two_phase) struct Gathered {
     pub edge: Option<SmallBytes>,
 }
 
-impl Request {
+impl PendingRequest {
     /// Whether so many keys may be its answer, or the first page of it.
     pub fn asks_for(&self, count: usize) -> bool {
         matches!(&self.asked, Asked::Keys(keys) if (1..=keys.len()).contains(&count))
@@ -122,6 +122,7 @@ impl Asked {
             }
             Asked::Lock(..) => vec![(asked, self)], // All replicas are asked.
             Asked::Page(AskedPage { partitions, seen_to, limit }) => {
+                assert!(!partitions.is_empty(), "{asked:?} was asked for rows of no partition");
                 let page = |(to, partitions)| {
                     let seen_to = seen_to.clone();
                     (to, Asked::Page(AskedPage { partitions, seen_to, limit }))
@@ -144,7 +145,7 @@ fn grouped<T, C: Default + Extend<T> + IntoIterator<Item = T>>(
     groups.into_iter()
 }
 
-impl Gathered {
+impl ScannedRows {
     /// Takes the rows that only histories need out of an answer.
     pub fn take_collected(&mut self, rows: &mut Vec<(SmallBytes, Found)>) {
         rows.retain(|(key, found)| {

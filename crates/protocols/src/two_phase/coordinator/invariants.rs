@@ -8,7 +8,7 @@ use muesli_core::parts::watermark::Bound;
 use super::commit::{Committing, Phase};
 use super::{Coordinator, Slot};
 use crate::two_phase::Variant;
-use crate::two_phase::policy::Rule;
+use crate::two_phase::policy::FamilySwitch;
 
 impl<V: Variant> Coordinator<V> {
     /// Checks the invariants of the coordinator and of its parts.
@@ -99,7 +99,7 @@ impl<V: Variant> Coordinator<V> {
 
     /// What was told to others holds.
     fn assert_bound(&self) {
-        if !V::rules(&self.rules).keeps(Rule::ReadersHoldLow) {
+        if !V::rules(&self.rules).keeps(FamilySwitch::ReadersHoldLow) {
             return;
         }
         let counts = |slot: &&Slot<V>| slot.begun >= self.aged;
@@ -122,7 +122,7 @@ mod tests {
     use muesli_core::{Address, Operation, TxnOptions};
     use muesli_core::{Catalog, Effects, Nanos, NodeId, OpId, RepositoryId, Settings, SpaceId};
 
-    use super::super::asked::{Asked, Kind, Queued, Request, WaitingOperation};
+    use super::super::asked::{Asked, OperationKind, PendingRequest, Queued, WaitingOperation};
     use super::*;
     use crate::score::Snapshots;
     use crate::two_phase::Context;
@@ -134,12 +134,13 @@ mod tests {
         all.slots.push(Slot::empty());
         all.slots[0].running = true;
         let txn = Txn { slot: 0, generation: 0 };
-        let (queued, kind) = (Queued::new(), Kind::Get(None));
+        let (queued, kind) = (Queued::new(), OperationKind::Get(None));
         all.operations.insert(1, WaitingOperation { txn, missing: 1, queued, bytes: 0, kind });
         let keys = [(0, SpaceId(0), "key".into())].into_iter().collect();
         let (to, asked, at) = (RepositoryId(0), Asked::Keys(keys), Nanos(1));
         let (op, answers) = (OpId(1), 0);
-        let request = Request { op, to, asked, held, answers, sent: at, quiet: at, since: at };
+        let request =
+            PendingRequest { op, to, asked, held, answers, sent: at, quiet: at, since: at };
         all.requests.insert(1, request);
         (all.next_op, all.next_request, all.sweep_timer_set) = (1, 1, true);
         all

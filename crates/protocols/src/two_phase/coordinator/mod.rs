@@ -7,6 +7,8 @@
 //! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
 //! use; [`failed`] remembers why transactions failed before their commit.
 
+use crate::two_phase::policy::locking::LockPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::parts::watermark::Watermark;
@@ -14,16 +16,16 @@ use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
     Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Protocol, Put,
-    Recorder, Rejection, RepositoryId, Sender, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
+    Recorder, Rejection, RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
     TxnOptions, View, timers,
 };
 
-use crate::two_phase::message::{Ballot, Message};
-use crate::two_phase::policy::Rule;
+use crate::two_phase::message::{Message, RepositoryVote};
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, TwoPhase, Variant};
 use crate::unknown_outcomes::UnknownOutcomes;
-use asked::{Request, WaitingOperation};
+use asked::{PendingRequest, WaitingOperation};
 use commit::Committing;
 use failed::Failed;
 use muesli_core::Wire;
@@ -81,7 +83,7 @@ pub struct Coordinator<V: Variant> {
     /// Operations that wait for answers, by number.
     pub(in crate::two_phase) operations: Window<WaitingOperation>,
     /// Requests that wait for answers, or for the snapshot to be known.
-    pub(in crate::two_phase) requests: Window<Request>,
+    pub(in crate::two_phase) requests: Window<PendingRequest>,
     pub(in crate::two_phase) next_request: u64,
     /// Requests for further pages of repositories here, in order.
     pub(in crate::two_phase) pages: VecDeque<u64>,
@@ -192,7 +194,7 @@ impl<V: Variant> Coordinator<V> {
         let mut base = V::Snapshot::from_floor(options.floor);
         base.join(&self.bound);
         base.join(&self.fresh);
-        if V::NODES_REMEMBER {
+        if V::Reading::NODES_REMEMBER {
             base.join(&self.seen);
         }
         let slot = &mut self.slots[place as usize];
@@ -205,7 +207,7 @@ impl<V: Variant> Coordinator<V> {
     /// Buffers a write, and asks for the key's lock where these are taken as keys are written.
     #[inline(always)]
     fn on_put(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Step<()> {
-        let locks = V::MAY_LOCK_AT_WRITES && self.locks_at_writes && write.may_wait;
+        let locks = V::Locking::MAY_LOCK_AT_WRITES && self.locks_at_writes && write.may_wait;
         let lock = locks.then(|| (write.space, write.key.clone()));
         if let Err(failure) = self.buffer(txn, write, cx) {
             return Step::Done(Err(failure));
@@ -246,13 +248,7 @@ fn no_procedures<V: Variant>() -> Failure {
 impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Coordinator<V> {
     type Timer = CoordinatorTimer;
 
-    fn judge(
-        &self,
-        _from: Address,
-        _sender: Sender,
-        message: &Message<V>,
-        _view: View<'_>,
-    ) -> Result<(), Rejection> {
+    fn judge(&self, message: &Message<V>, _view: View<'_>) -> Result<(), Rejection> {
         self.judge_state(message)
     }
 
@@ -390,7 +386,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             Message::Vote { txn, repository, vote, committed, about, tag } => {
                 self.heard.join(&committed);
                 if txn.incarnation == self.incarnation {
-                    self.on_vote(txn, Ballot { repository, vote, about, tag }, cx);
+                    self.on_vote(txn, RepositoryVote { repository, vote, about, tag }, cx);
                 }
             }
             Message::Acknowledge { repository, txns } => {
@@ -457,7 +453,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn past(&self) -> Option<SmallBytes> {
-        if !V::NODES_REMEMBER {
+        if !V::Reading::NODES_REMEMBER {
             return None;
         }
         let mut bytes = Vec::new();
@@ -466,8 +462,8 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn adopt(&mut self, past: &SmallBytes) {
-        if V::NODES_REMEMBER
-            && V::rules(&self.rules).keeps(Rule::SessionsBringPasts)
+        if V::Reading::NODES_REMEMBER
+            && V::rules(&self.rules).keeps(FamilySwitch::SessionsBringPasts)
             && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
         {
             self.seen.join(&seen);

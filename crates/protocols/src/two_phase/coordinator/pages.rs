@@ -14,7 +14,7 @@
 use muesli_core::limits::Limits;
 use muesli_core::{OpId, RepositoryId, SmallBytes, Txn};
 
-use super::asked::{Asked, AskedKeys, Groups, Queued, Request};
+use super::asked::{Asked, AskedKeys, Groups, PendingRequest, Queued};
 use super::{Coordinator, CoordinatorTimer};
 use crate::sizes::grow_answer;
 use crate::two_phase::{Context, Variant};
@@ -48,8 +48,16 @@ impl<V: Variant> Coordinator<V> {
     ) {
         self.next_request += 1;
         let (id, now) = (self.next_request, cx.now());
-        let request =
-            Request { op, to, asked, held: true, answers: 0, sent: now, quiet: now, since: now };
+        let request = PendingRequest {
+            op,
+            to,
+            asked,
+            held: true,
+            answers: 0,
+            sent: now,
+            quiet: now,
+            since: now,
+        };
         if cx.catalog.home(to) != self.id {
             return self.issue(txn, id, request, cx);
         }
@@ -94,7 +102,7 @@ impl<V: Variant> Coordinator<V> {
 /// Keys in pages of so many keys and bytes at most; a page has one key at least.
 fn pages_of(keys: AskedKeys, rows: usize, bytes: usize) -> Vec<AskedKeys> {
     let mut pages: Vec<AskedKeys> = Vec::new();
-    let mut size = 0;
+    let (mut size, count) = (0, keys.len());
     for key in keys {
         let full = pages.last().is_none_or(|page| page.len() >= rows || size >= bytes);
         if full {
@@ -105,6 +113,7 @@ fn pages_of(keys: AskedKeys, rows: usize, bytes: usize) -> Vec<AskedKeys> {
         pages.last_mut().expect("pushed above").push(key);
     }
     assert!(pages.iter().all(|page| (1..=rows.max(1)).contains(&page.len())), "a page too large");
+    assert_eq!(pages.iter().map(AskedKeys::len).sum::<usize>(), count, "keys of all pages");
     pages
 }
 

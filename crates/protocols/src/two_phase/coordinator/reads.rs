@@ -1,6 +1,8 @@
 //! The coordinator's reads as clients ask for them: directly where a replica lives on the same
 //! node, else by [`remote_requests`](super::remote_requests).
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
@@ -10,7 +12,7 @@ use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId,
 use smallvec::smallvec;
 
 use super::Coordinator;
-use super::asked::{AskedKeys, Kind};
+use super::asked::{AskedKeys, OperationKind};
 use super::slot::Slot;
 use crate::two_phase::message::Found;
 use crate::two_phase::policy::validation::Validation;
@@ -43,7 +45,7 @@ impl<V: Variant> Slot<V> {
     /// that is what was read of it before.
     #[inline]
     pub fn repeated(&mut self, space: SpaceId, key: &SmallBytes, found: Found) -> Found {
-        if V::SNAPSHOTS {
+        if V::Reading::SNAPSHOTS {
             return found;
         }
         self.seen.entry((space, key.clone())).or_insert(found).clone()
@@ -59,7 +61,7 @@ impl<V: Variant> Slot<V> {
     /// Whether a read at `repository` need not wait for another one to be answered.
     #[inline]
     pub fn may_read_at(&self, repository: RepositoryId) -> bool {
-        V::READS_SIDE_BY_SIDE || self.fixing.is_none() || self.is_fixed_at(repository)
+        V::Reading::SIDE_BY_SIDE || self.fixing.is_none() || self.is_fixed_at(repository)
     }
 
     /// Whether a read at `repository` leaves the snapshot as it is.
@@ -71,7 +73,7 @@ impl<V: Variant> Slot<V> {
     /// A repository has answered at `snapshot`.
     #[inline]
     pub fn learn(&mut self, snapshot: V::Snapshot) {
-        if V::READS_SIDE_BY_SIDE {
+        if V::Reading::SIDE_BY_SIDE {
             self.answers = self.answers.wrapping_add(1);
         }
         match &mut self.snapshot {
@@ -107,7 +109,7 @@ impl<V: Variant> Coordinator<V> {
             }
             Ok(Local::Ask) => {
                 let keys = smallvec![(0, space, key.clone())];
-                Step::Wait(self.ask_keys(txn, Kind::Get(None), keys, &here, cx))
+                Step::Wait(self.ask_keys(txn, OperationKind::Get(None), keys, &here, cx))
             }
             Err(failure) => Step::Done(Err(failure)),
         }
@@ -128,7 +130,7 @@ impl<V: Variant> Coordinator<V> {
         let may_delay = V::delays_actions(&self.rules);
         let Ok(slot) = self.open(txn) else { return false };
         let delays = may_delay && !slot.delays.is_empty();
-        let plain = V::SNAPSHOTS && slot.sets.writes.is_empty() && !delays;
+        let plain = V::Reading::SNAPSHOTS && slot.sets.writes.is_empty() && !delays;
         let recording = cx.effects.recorder.is_some();
         let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
         if !plain || !one_repository || keys.len() > cx.settings.limits.page_rows {
@@ -186,7 +188,7 @@ impl<V: Variant> Coordinator<V> {
         let may_delay = V::delays_actions(&self.rules);
         let slot = self.open(txn)?;
         if may_delay && !slot.delays.is_empty() && slot.delays.changes(space, key) {
-            return Ok(Some(Local::Failed(Abort::Strayed)));
+            return Ok(Some(Local::Failed(Abort::FootprintViolation)));
         }
         if let Some(own) = slot.sets.own(space, key) {
             let own = own.clone();
@@ -195,7 +197,7 @@ impl<V: Variant> Coordinator<V> {
             }
             return Ok(Some(Local::Value(own)));
         }
-        if !V::SNAPSHOTS
+        if !V::Reading::SNAPSHOTS
             && let Some(found) = slot.seen.get(&(space, key.clone()))
         {
             let found = found.clone();
@@ -220,7 +222,7 @@ impl<V: Variant> Coordinator<V> {
         if let Some(known) = self.read_known(txn, space, key, cx)? {
             return Ok(known);
         }
-        let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
+        let suffered = V::Installing::MAY_TIME_WARP && self.tolerates_stale_reads;
         let reader = V::reader(self.id, self.incarnation, txn);
         let slot = self.open(txn)?;
         let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
@@ -237,7 +239,7 @@ impl<V: Variant> Coordinator<V> {
                 slot.learn(read.snapshot);
                 slot.undisturbed_since = None; // So much is kept for the simplest way only.
                 let (version, value) = (read.version, read.version.value.cloned());
-                if !V::SNAPSHOTS {
+                if !V::Reading::SNAPSHOTS {
                     let found = Found { collected, ..Found::from(version) };
                     slot.seen.insert((space, key.clone()), found);
                 }
@@ -295,6 +297,6 @@ impl<V: Variant> Coordinator<V> {
         if asked.is_empty() {
             return Step::Done(Ok(values));
         }
-        Step::Wait(self.ask_keys(txn, Kind::Many(values), asked, &here, cx))
+        Step::Wait(self.ask_keys(txn, OperationKind::Many(values), asked, &here, cx))
     }
 }

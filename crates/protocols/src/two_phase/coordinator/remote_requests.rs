@@ -6,6 +6,8 @@
 //! ([`Variant::READS_SIDE_BY_SIDE`]), they go out together, and an answer that does not fit what
 //! others have fixed meanwhile is asked for once more.
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::ranges::KeyRange;
@@ -16,7 +18,9 @@ use muesli_core::{
 use smallvec::smallvec;
 
 use super::Coordinator;
-use super::asked::{Asked, AskedKeys, Groups, Kind, Queued, Request, WaitingOperation};
+use super::asked::{
+    Asked, AskedKeys, Groups, OperationKind, PendingRequest, Queued, WaitingOperation,
+};
 use super::pages::first_pages;
 use super::slot::Slot;
 use crate::two_phase::message::{LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
@@ -32,13 +36,13 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn ask_keys(
         &mut self,
         txn: Txn,
-        kind: Kind,
+        kind: OperationKind,
         keys: AskedKeys,
         here: &Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
         let alone =
-            !V::READS_SIDE_BY_SIDE && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
+            !V::Reading::SIDE_BY_SIDE && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
         let mut groups = Groups::new();
         for key in keys {
             let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
@@ -58,7 +62,7 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn ask(
         &mut self,
         txn: Txn,
-        (kind, queued): (Kind, Queued),
+        (kind, queued): (OperationKind, Queued),
         groups: impl ExactSizeIterator<Item = (RepositoryId, Asked)>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
@@ -70,7 +74,7 @@ impl<V: Variant> Coordinator<V> {
         for (to, asked) in groups {
             self.next_request += 1;
             let (answers, sent, quiet, since) = (0, now, now, now);
-            let request = Request { op, to, asked, held: true, answers, sent, quiet, since };
+            let request = PendingRequest { op, to, asked, held: true, answers, sent, quiet, since };
             self.issue(txn, self.next_request, request, cx);
         }
         self.set_sweep_timer(cx);
@@ -78,7 +82,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// The least snapshot of the transaction that a request is of.
-    pub(in crate::two_phase) fn base_of(&self, request: &Request) -> Option<&V::Snapshot> {
+    pub(in crate::two_phase) fn base_of(&self, request: &PendingRequest) -> Option<&V::Snapshot> {
         let txn = self.operations.get(request.op.0)?.txn;
         let slot = self.slots.get(txn.slot as usize)?;
         (slot.running && slot.generation == txn.generation).then_some(&slot.base)
@@ -89,18 +93,18 @@ impl<V: Variant> Coordinator<V> {
         &mut self,
         txn: Txn,
         id: u64,
-        request: Request,
+        request: PendingRequest,
         cx: &mut Context<'_, V>,
     ) {
         let to = request.to;
         let is_lock = matches!(request.asked, Asked::Lock(..));
-        let before = self.requests.insert(id, Request { held: true, ..request });
+        let before = self.requests.insert(id, PendingRequest { held: true, ..request });
         assert!(before.is_none(), "request {id} is open already");
         let slot = self.slot(txn).expect("a transaction that has not ended");
         if is_lock {
             self.send_request(id, cx);
         } else if slot.may_read_at(to) {
-            let fixes = !V::READS_SIDE_BY_SIDE && !slot.is_fixed_at(to);
+            let fixes = !V::Reading::SIDE_BY_SIDE && !slot.is_fixed_at(to);
             slot.fixing = slot.fixing.or(fixes.then_some(id));
             self.send_request(id, cx);
         } else {
@@ -115,7 +119,7 @@ impl<V: Variant> Coordinator<V> {
         &mut self,
         (id, snapshot, committed): (u64, Option<V::Snapshot>, &V::Snapshot),
         cx: &mut Context<'_, V>,
-    ) -> Option<(Txn, Request)> {
+    ) -> Option<(Txn, PendingRequest)> {
         if self.requests.get(id)?.held {
             return None;
         }
@@ -164,7 +168,7 @@ impl<V: Variant> Coordinator<V> {
                 let keys = keys.iter().map(|(_, space, key)| (*space, key.clone())).collect();
                 Message::Read(ReadRequest { request: id, snapshot, first, reader, keys })
             }
-            (Asked::Page(page), Kind::Scan(gathered)) => {
+            (Asked::Page(page), OperationKind::Scan(gathered)) => {
                 let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
                 let whole = KeyRange { space, lo, hi };
                 let seen_to = page.seen_to.as_ref();
@@ -184,7 +188,10 @@ impl<V: Variant> Coordinator<V> {
                 let (space, key) = (*space, key.clone());
                 Message::Lock(LockRequest { request: id, reader, space, key })
             }
-            (Asked::Page(_), Kind::Get(_) | Kind::Many(_) | Kind::Lock) => {
+            (
+                Asked::Page(_),
+                OperationKind::Get(_) | OperationKind::Many(_) | OperationKind::Lock,
+            ) => {
                 unreachable!("pages are asked by scans only")
             }
         };
@@ -196,12 +203,12 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn fix_snapshot(
         &mut self,
         txn: Txn,
-        (request, asked): (u64, Request),
+        (request, asked): (u64, PendingRequest),
         snapshot: V::Snapshot,
         cx: &mut Context<'_, V>,
-    ) -> Option<Request> {
+    ) -> Option<PendingRequest> {
         self.heard.join(&snapshot);
-        if V::READS_SIDE_BY_SIDE {
+        if V::Reading::SIDE_BY_SIDE {
             let known = self.slot(txn)?.snapshot.clone();
             if known.is_some_and(|known| !V::fits(&self.rules, &known, &snapshot)) {
                 self.issue(txn, request, asked, cx);
@@ -228,11 +235,11 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn on_too_old(
         &mut self,
         txn: Txn,
-        (id, request): (u64, Request),
+        (id, request): (u64, PendingRequest),
         cx: &mut Context<'_, V>,
     ) {
         let learnt = |slot: &mut Slot<V>| slot.answers != request.answers;
-        if V::READS_SIDE_BY_SIDE && self.slot(txn).is_some_and(learnt) {
+        if V::Reading::SIDE_BY_SIDE && self.slot(txn).is_some_and(learnt) {
             self.issue(txn, id, request, cx);
         } else {
             self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
@@ -250,7 +257,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let answer = (reply.request, reply.snapshot, &reply.committed);
         let Some((txn, request)) = self.take_answer(answer, cx) else { return };
-        let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
+        let suffered = V::Installing::MAY_TIME_WARP && self.tolerates_stale_reads;
         let Asked::Keys(mut keys) = request.asked else { return };
         let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));
         if !self.count_bytes(request.op, answered, cx) {
@@ -272,9 +279,9 @@ impl<V: Variant> Coordinator<V> {
                 return;
             }
             match self.operations.get_mut(request.op.0).map(|operation| &mut operation.kind) {
-                Some(Kind::Get(value)) => *value = found.value,
-                Some(Kind::Many(values)) => values[place] = found.value,
-                Some(Kind::Scan(_) | Kind::Lock) | None => {
+                Some(OperationKind::Get(value)) => *value = found.value,
+                Some(OperationKind::Many(values)) => values[place] = found.value,
+                Some(OperationKind::Scan(_) | OperationKind::Lock) | None => {
                     unreachable!("keys are asked by gets only")
                 }
             }
@@ -302,7 +309,7 @@ impl<V: Variant> Coordinator<V> {
         assert!(!replicas.is_empty(), "a key that lives nowhere");
         slot.locked_at.extend(&replicas);
         let groups = replicas.into_iter().map(|to| (to, Asked::Lock(space, key.clone())));
-        Some(self.ask(txn, (Kind::Lock, Queued::new()), groups, cx))
+        Some(self.ask(txn, (OperationKind::Lock, Queued::new()), groups, cx))
     }
 
     /// A replica has locked a key, or refused.
@@ -312,7 +319,7 @@ impl<V: Variant> Coordinator<V> {
         refused: Option<Abort>,
         cx: &mut Context<'_, V>,
     ) {
-        let is_lock = |it: &Request| matches!(it.asked, Asked::Lock(..));
+        let is_lock = |it: &PendingRequest| matches!(it.asked, Asked::Lock(..));
         if !self.requests.get(request).is_some_and(is_lock) {
             return;
         }
@@ -337,10 +344,12 @@ impl<V: Variant> Coordinator<V> {
         }
         let operation = self.operations.remove(op.0).expect("found above");
         let result = match operation.kind {
-            Kind::Get(value) => Ok(Answer::Value(value)),
-            Kind::Lock => Ok(Answer::Written),
-            Kind::Many(values) => Ok(Answer::Values(values)),
-            Kind::Scan(gathered) => Ok(Answer::Rows(self.finish_scan(operation.txn, gathered, cx))),
+            OperationKind::Get(value) => Ok(Answer::Value(value)),
+            OperationKind::Lock => Ok(Answer::Written),
+            OperationKind::Many(values) => Ok(Answer::Values(values)),
+            OperationKind::Scan(gathered) => {
+                Ok(Answer::Rows(self.finish_scan(operation.txn, gathered, cx)))
+            }
         };
         cx.complete(op, result);
     }
@@ -393,7 +402,7 @@ impl<V: Variant> Coordinator<V> {
         }
         for (to, asked) in groups {
             self.next_request += 1;
-            let part = Request { to, asked, held: true, ..request };
+            let part = PendingRequest { to, asked, held: true, ..request };
             self.issue(txn, self.next_request, part, cx);
         }
     }

@@ -1,5 +1,7 @@
 //! Ranges, put together from what the repositories that hold parts of them answer.
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::collections::BTreeMap;
 
 use muesli_core::parts::transaction::{ReadEntry, check_scan};
@@ -9,7 +11,7 @@ use muesli_core::recorder::value_hash;
 use muesli_core::{Abort, Failure, Here, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
 
 use super::Coordinator;
-use super::asked::{Asked, AskedPage, Gathered, Kind, Queued};
+use super::asked::{Asked, AskedPage, OperationKind, Queued, ScannedRows};
 use super::slot::Slot;
 use crate::two_phase::message::{Found, ScanReply};
 use crate::two_phase::policy::validation::Validation;
@@ -45,7 +47,7 @@ impl<V: Variant> Coordinator<V> {
         let page = |partitions| Asked::Page(AskedPage { partitions, seen_to: None, limit });
         let groups = groups.into_iter().map(|(to, partitions)| (to, page(partitions)));
         let (rows, collected) = (Vec::new(), BTreeMap::new());
-        let kind = Kind::Scan(Gathered { scan, rows, collected, edge: None });
+        let kind = OperationKind::Scan(ScannedRows { scan, rows, collected, edge: None });
         Step::Wait(self.ask(txn, (kind, Queued::new()), groups, cx))
     }
 
@@ -57,7 +59,7 @@ impl<V: Variant> Coordinator<V> {
     ) {
         let answer = (reply.request, reply.snapshot, &reply.committed);
         let Some((txn, request)) = self.take_answer(answer, cx) else { return };
-        let suffered = V::MAY_COMMIT_IN_THE_PAST && self.tolerates_stale_reads;
+        let suffered = V::Installing::MAY_TIME_WARP && self.tolerates_stale_reads;
         let updates = !suffered && self.slot(txn).is_some_and(|slot| !slot.sets.writes.is_empty());
         if updates && reply.rows.iter().any(|(_, found)| !found.newest) {
             self.abort(txn, &Failure::Aborted(Abort::StaleRead), cx);
@@ -68,7 +70,9 @@ impl<V: Variant> Coordinator<V> {
             return;
         }
         let operation = self.operations.get_mut(request.op.0).expect("found above");
-        let (Kind::Scan(gathered), Asked::Page(page)) = (&mut operation.kind, request.asked) else {
+        let (OperationKind::Scan(gathered), Asked::Page(page)) =
+            (&mut operation.kind, request.asked)
+        else {
             return;
         };
         gathered.take_collected(&mut reply.rows);
@@ -91,17 +95,17 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn finish_scan(
         &mut self,
         txn: Txn,
-        gathered: Gathered,
+        gathered: ScannedRows,
         cx: &mut Context<'_, V>,
     ) -> Vec<Row> {
         let Some(slot) = self.slot(txn) else { return Vec::new() };
-        let Gathered { scan, mut rows, collected, edge } = gathered;
+        let ScannedRows { scan, mut rows, collected, edge } = gathered;
         let range = KeyRange { space: scan.space, lo: scan.lo, hi: scan.hi };
         let mut seen = range.seen(scan.reverse, edge.as_ref());
         rows.retain(|(key, _)| seen.contains(scan.space, key));
         rows.sort_by(|(a, _), (b, _)| a.cmp(b)); // Pages are sorted already, one way or the other.
         rows.dedup_by(|again, row| again.0 == row.0); // Each key lives in one place.
-        if !V::SNAPSHOTS {
+        if !V::Reading::SNAPSHOTS {
             rows = slot.repeat_rows(&seen, rows);
         }
         let live = rows.iter().filter_map(|(key, found)| Some((key.clone(), found.value.clone()?)));
@@ -120,7 +124,7 @@ impl<V: Variant> Coordinator<V> {
         let row_reads: Vec<_> = if V::Validation::ROWS { reads_of(&rows, &seen) } else { vec![] };
         if cx.effects.recorder.is_some() {
             // Where reads are made at no snapshot, rows may come and go between two reads.
-            let collected = collected.into_iter().filter(|_| V::SNAPSHOTS);
+            let collected = collected.into_iter().filter(|_| V::Reading::SNAPSHOTS);
             let mut noted: BTreeMap<_, _> = collected.map(|(k, at)| (k, (at, None))).collect();
             let hash = |found: &Found| found.value.as_ref().map(value_hash);
             noted.extend(rows.into_iter().map(|(key, row)| (key, (row.recorded(), hash(&row)))));

@@ -1,5 +1,7 @@
 //! The place of a transaction at its coordinator.
 
+use crate::two_phase::policy::locking::LockPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::exceeded::Limit;
@@ -97,10 +99,10 @@ impl<V: Variant> Slot<V> {
         self.generation = self.generation.wrapping_add(1);
         self.sets.clear();
         self.delays.clear();
-        if !V::SNAPSHOTS {
+        if !V::Reading::SNAPSHOTS {
             self.seen.clear();
         }
-        if V::MAY_LOCK_AT_WRITES {
+        if V::Locking::MAY_LOCK_AT_WRITES {
             self.locked.clear();
             self.locked_at.clear();
         }
@@ -124,7 +126,7 @@ impl<V: Variant> Slot<V> {
         let holds = self.committing.is_some() && !self.held.is_empty();
         assert!(!holds, "{:?} are held back as their transaction commits", self.held);
         assert!(
-            !V::SNAPSHOTS || self.seen.is_empty(),
+            !V::Reading::SNAPSHOTS || self.seen.is_empty(),
             "reads at a snapshot are not kept to repeat"
         );
     }

@@ -11,12 +11,13 @@
 //! gatherer hears of, and answers, as many a second as with so many. What comes later is garbage
 //! collection alone: an old bound is merely careful, and a watermark that is told late is too.
 
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings, TxnId};
 
 use super::slot::Slot;
 use super::{Coordinator, CoordinatorTimer};
 use crate::two_phase::message::Message;
-use crate::two_phase::policy::Rule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::{Context, TwoPhase, Variant};
 use muesli_core::parts::watermark::Bound;
 
@@ -34,7 +35,7 @@ impl<V: Variant> Coordinator<V> {
     /// The greatest of what the repositories here say; without any, what was heard of. A node that
     /// remembers knows of other repositories what it has heard.
     fn greatest(&self, all: impl Iterator<Item = V::Snapshot>) -> V::Snapshot {
-        let also = V::NODES_REMEMBER.then(|| self.heard.clone());
+        let also = V::Reading::NODES_REMEMBER.then(|| self.heard.clone());
         let joined = all.chain(also).reduce(|mut greatest, other| {
             greatest.join(&other);
             greatest
@@ -50,7 +51,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> V::Snapshot {
         let since = cx.now() - cx.settings.snapshot_age_max;
-        let all = V::rules(&self.rules).keeps(Rule::ReadersHoldLow);
+        let all = V::rules(&self.rules).keeps(FamilySwitch::ReadersHoldLow);
         let aged = self.running().filter(|it| (self.aged..since).contains(&it.begun)).count();
         cx.effects.maintenance.snapshots_aged += aged as u64;
         self.aged = self.aged.max(since);

@@ -16,15 +16,15 @@ use crate::two_phase::message::{Answers, Prepare, Writes};
 use crate::two_phase::participant::Participant;
 use crate::two_phase::participant::prepare::NO_HANDLE;
 use crate::two_phase::participant::waits::WaitState;
-use crate::two_phase::policy::Rule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::table::{DelayedWrite, Prepared};
-use crate::two_phase::{Context, DelayedInThePast, Standing, Time, Variant};
+use crate::two_phase::{Context, DelayedInThePast, Time, ValidationResult, Variant};
 
 impl<V: Variant> Participant<V> {
     /// Whether a lock keeps readers and those who validate away.
     #[inline]
     pub(in crate::two_phase) fn is_closed(&self, lock: LockWord) -> bool {
-        lock.is_exclusive() || self.rules.keeps(Rule::DelayedExcludes) && lock.is_delayed()
+        lock.is_exclusive() || self.rules.keeps(FamilySwitch::DelayedExcludes) && lock.is_delayed()
     }
 
     /// Who has delayed actions on a key.
@@ -40,7 +40,7 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn check_delayed(
         &mut self,
         prepare: &Prepare<V>,
-        standing: &mut Standing<V::Snapshot>,
+        standing: &mut ValidationResult<V::Snapshot>,
         way: &mut WaitState,
         cx: &Context<'_, V>,
     ) -> Result<(), Abort> {
@@ -50,10 +50,12 @@ impl<V: Variant> Participant<V> {
         let known =
             |(_, _, action): &(_, _, Action)| cx.settings.actions.get(&action.name).is_some();
         if contradicts_itself(prepare) || !prepare.delayed.iter().all(known) {
-            return Err(Abort::Strayed); // Done at once, actions are done where they are known.
+            // Done at once, actions are done where they are known.
+            return Err(Abort::FootprintViolation);
         }
         if prepare.result_bytes() > cx.settings.limits.value_bytes as u64 {
-            return Err(Abort::Strayed); // Done at once, what they leave is judged as any value.
+            // Done at once, what they leave is judged as any value.
+            return Err(Abort::FootprintViolation);
         }
         for (space, key, _) in &prepare.delayed {
             self.meet_ranges(prepare, (*space, key), way);

@@ -50,21 +50,21 @@ use crate::two_phase::participant::Participant;
 use crate::two_phase::participant::prepare::NO_HANDLE;
 use crate::two_phase::participant::waits::WaitState;
 use crate::two_phase::table::{LockedCall, Prepared};
-use crate::two_phase::{Context, Standing, Variant};
+use crate::two_phase::{Context, ValidationResult, Variant};
 
 impl<V: Variant> Participant<V> {
     /// Whether delayed procedures may have their locks; who has them is met.
     pub(in crate::two_phase) fn check_calls(
         &mut self,
         prepare: &Prepare<V>,
-        standing: &mut Standing<V::Snapshot>,
+        standing: &mut ValidationResult<V::Snapshot>,
         way: &mut WaitState,
         cx: &Context<'_, V>,
     ) -> Result<(), Abort> {
         for call in prepare.calls() {
             standing.floor = Timestamp::MAX;
             if !cx.catalog.holds(self.id, call.partition) {
-                return Err(Abort::Strayed);
+                return Err(Abort::FootprintViolation);
             }
             for (space, key) in &call.keys {
                 self.meet_ranges(prepare, (*space, key), way);
@@ -295,12 +295,11 @@ impl Written {
         bytes: usize,
         cx: &Context<'_, V>,
     ) -> Result<(), String> {
-        let known = self.0.iter().position(|(it, _)| cx.catalog.are_together(*it, partition));
+        let known = self.0.iter().position(|(it, _)| cx.catalog.are_colocated(*it, partition));
         let before = known.map_or(0, |place| self.0[place].1);
         let share = cx.settings.limits.transaction_bytes / usize::from(cx.catalog.replicas.max(1));
         let judged = check_size(Limit::Transaction, before + bytes, share);
         judged.map_err(|failure| format!("delayed procedures: {failure}"))?;
-        assert!(before + bytes <= share, "{} bytes, of a share of {share}", before + bytes);
         match known {
             Some(place) => self.0[place].1 += bytes,
             None => self.0.push((partition, bytes)),

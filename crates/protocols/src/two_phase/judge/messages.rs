@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
 use muesli_core::{
-    Address, Decision, NodeId, Rejection, RepositoryId, Role, Sender, SmallBytes, SpaceId, Txn,
-    TxnId, View,
+    Decision, NodeId, Rejection, RepositoryId, Role, SmallBytes, SpaceId, Txn, TxnId, View,
 };
 
 use crate::doubts::CLIENTS_ASKED_MAX;
@@ -18,8 +17,6 @@ use crate::two_phase::time::{Snapshot, Time};
 /// Whether this sender may say this, and whether its numbers can be.
 pub(in crate::two_phase) fn judge<V: Variant>(
     message: &Message<V>,
-    from: Address,
-    sender: Sender,
     view: View<'_>,
 ) -> Result<(), Rejection> {
     let to_repository = matches!(view.me.role, Role::Repository(_));
@@ -35,10 +32,10 @@ pub(in crate::two_phase) fn judge<V: Variant>(
         | Message::NoDoubts { .. }
         | Message::Ask { .. } => {
             ensure(to_repository, Rejection::Role)?;
-            judge_request(message, from, sender, view)
+            judge_request(message, view)
         }
         Message::Vote { txn, repository, vote, committed, .. } => {
-            view.voter(from, sender, *repository)?;
+            view.voter(*repository)?;
             sequence(*txn)?;
             committed.judge(view.catalog.repositories())?;
             judge_vote(*txn, vote, view)
@@ -50,10 +47,11 @@ pub(in crate::two_phase) fn judge<V: Variant>(
         | Message::Ran { .. }
         | Message::Bound { .. } => {
             ensure(!to_repository, Rejection::Role)?;
-            judge_reply(message, from, sender, view)
+            judge_reply(message, view)
         }
         Message::Watermark { low, newest } => {
-            ensure(sender.is_member() && from.role == Role::Coordinator, Rejection::Sender)?;
+            view.member()?;
+            view.coordinator()?;
             let repositories = view.catalog.repositories();
             low.judge(repositories).and_then(|_| newest.judge(repositories)).map(|_| ())
         }
@@ -61,33 +59,26 @@ pub(in crate::two_phase) fn judge<V: Variant>(
 }
 
 /// What is said to a repository, but for votes.
-fn judge_request<V: Variant>(
-    message: &Message<V>,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
+fn judge_request<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(), Rejection> {
     match message {
-        Message::Read(request) => judge_read(request, from, sender, view),
-        Message::Scan(request) => judge_scan(request, from, sender, view),
+        Message::Read(request) => judge_read(request, view),
+        Message::Scan(request) => judge_scan(request, view),
         Message::Lock(asked) => {
-            judge_reader::<V>(asked.reader, from)?;
+            judge_reader::<V>(asked.reader, view)?;
             ensure(asked.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
             view.key(asked.space, &asked.key)
         }
-        Message::Unlock { reader } => judge_reader::<V>(*reader, from),
-        Message::Prepare(prepare) => judge_prepare(prepare, from, sender, view),
-        Message::Decide { txn, decision, .. } => {
-            judge_decide::<V>(*txn, decision, from, sender, view)
-        }
-        Message::Settled { txn } => view.owner(from, *txn),
-        Message::Ask { txn } => judge_ask(*txn, from, sender),
+        Message::Unlock { reader } => judge_reader::<V>(*reader, view),
+        Message::Prepare(prepare) => judge_prepare(prepare, view),
+        Message::Decide { txn, decision, .. } => judge_decide::<V>(*txn, decision, view),
+        Message::Settled { txn } => view.owner(*txn),
+        Message::Ask { txn } => judge_ask(*txn, view),
         Message::AskDoubts { clients, .. } => {
-            judge_answer(from, sender)?;
+            judge_answer(view)?;
             ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
         }
         Message::NoDoubts { repository, clients, .. } => {
-            view.voter(from, sender, *repository)?;
+            view.voter(*repository)?;
             ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
         }
         _ => Err(Rejection::Role),
@@ -95,84 +86,64 @@ fn judge_request<V: Variant>(
 }
 
 /// What is said to a coordinator, but for votes.
-fn judge_reply<V: Variant>(
-    message: &Message<V>,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
+fn judge_reply<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(), Rejection> {
     match message {
         Message::ReadReply(reply) => {
-            judge_answer(from, sender)?;
+            judge_answer(view)?;
             reply.found.iter().try_for_each(|found| in_range(found.version))?;
             judge_answered(reply.snapshot.as_ref(), &reply.committed, view)
         }
         Message::ScanReply(reply) => {
-            judge_answer(from, sender)?;
+            judge_answer(view)?;
             reply.rows.iter().try_for_each(|(_, found)| in_range(found.version))?;
             judge_answered(reply.snapshot.as_ref(), &reply.committed, view)
         }
-        Message::Locked { .. } => judge_answer(from, sender),
+        Message::Locked { .. } => judge_answer(view),
         Message::Acknowledge { repository, txns } => {
-            view.voter(from, sender, *repository)?;
+            view.voter(*repository)?;
             ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
         }
         Message::Ran { txn, .. } => {
-            judge_answer(from, sender)?;
+            judge_answer(view)?;
             ensure(txn.node == view.me.node, Rejection::Sender)
         }
-        Message::Bound { bound, newest } => judge_bound(bound, newest, from, sender, view),
+        Message::Bound { bound, newest } => judge_bound(bound, newest, view),
         _ => Err(Rejection::Role),
     }
 }
 
 /// A coordinator speaks for a transaction of its own.
-fn judge_reader<V: Variant>(reader: V::Reader, from: Address) -> Result<(), Rejection> {
-    ensure(from.role == Role::Coordinator, Rejection::Sender)?;
-    ensure(V::is_reader_of(reader, from.node), Rejection::Sender)
+fn judge_reader<V: Variant>(reader: V::Reader, view: View<'_>) -> Result<(), Rejection> {
+    view.coordinator()?;
+    ensure(V::is_reader_of(reader, view.from.node), Rejection::Sender)
 }
 
 /// A coordinator reads keys that are here, at a snapshot that it can have.
-fn judge_read<V: Variant>(
-    request: &ReadRequest<V>,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
-    judge_reader::<V>(request.reader, from)?;
+fn judge_read<V: Variant>(request: &ReadRequest<V>, view: View<'_>) -> Result<(), Rejection> {
+    judge_reader::<V>(request.reader, view)?;
     ensure(!request.keys.is_empty(), Rejection::Range)?;
-    judge_snapshot(&request.snapshot, sender, view)?;
+    judge_snapshot(&request.snapshot, view)?;
     request.keys.iter().try_for_each(|(space, key)| view.key(*space, key))
 }
 
 /// A coordinator scans partitions that are here, at a snapshot that it can have.
-fn judge_scan<V: Variant>(
-    request: &ScanRequest<V>,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
-    judge_reader::<V>(request.reader, from)?;
+fn judge_scan<V: Variant>(request: &ScanRequest<V>, view: View<'_>) -> Result<(), Rejection> {
+    judge_reader::<V>(request.reader, view)?;
     ensure(request.partitions.len() <= view.catalog.partitions(), Rejection::Range)?;
     let here = view.repository().ok_or(Rejection::Role)?;
     let held = |partition: &u16| view.catalog.holds(here, *partition);
     ensure(request.partitions.iter().all(held), Rejection::Catalog)?;
-    judge_snapshot(&request.snapshot, sender, view)?;
+    judge_snapshot(&request.snapshot, view)?;
     view.range(&request.range)
 }
 
 /// A coordinator asks about a transaction of its own, of keys that are here, each written once.
-fn judge_prepare<V: Variant>(
-    prepare: &Prepare<V>,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
-    view.owner(from, prepare.txn)?;
-    ensure(V::is_reader_of(prepare.reader, from.node), Rejection::Sender)?;
+fn judge_prepare<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(), Rejection> {
+    view.owner(prepare.txn)?;
+    ensure(V::is_reader_of(prepare.reader, view.from.node), Rejection::Sender)?;
     ensure(prepare.settled_below <= prepare.txn.sequence, Rejection::Range)?;
     judge_participants(&prepare.participants, view)?;
-    judge_snapshot(&prepare.snapshot, sender, view)?;
+    judge_snapshot(&prepare.snapshot, view)?;
     for (space, key, version) in &prepare.reads {
         in_range(*version)?;
         view.key(*space, key)?;
@@ -203,7 +174,7 @@ fn judge_delayed<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(),
             view.key(*space, key)?;
             // All who hold the partition run it, so they must hold all of its keys.
             let lives = view.catalog.partition(*space, key);
-            ensure(view.catalog.are_together(lives, call.partition), Rejection::Catalog)
+            ensure(view.catalog.are_colocated(lives, call.partition), Rejection::Catalog)
         })?;
     }
     let all = prepare.delayed.len() + prepare.calls().len();
@@ -226,29 +197,26 @@ fn delayed_keys<V: Variant>(
 fn judge_decide<V: Variant>(
     txn: TxnId,
     decision: &Decision<V::Place>,
-    from: Address,
-    sender: Sender,
     view: View<'_>,
 ) -> Result<(), Rejection> {
-    match from.role {
-        Role::Coordinator => view.owner(from, txn)?,
-        Role::Repository(_) => ensure(sender.is_member(), Rejection::Sender)?,
+    match view.from.role {
+        Role::Coordinator => view.owner(txn)?,
+        Role::Repository(_) => view.member()?,
         Role::Service(_) => return Err(Rejection::Sender),
     }
     sequence(txn)?;
     match decision {
         Decision::Commit(place) => {
             let at = V::Time::judge_place(place, view.catalog.repositories())?;
-            view.issued(sender, at)
+            view.issued(at)
         }
         Decision::Abort(_) => Ok(()),
     }
 }
 
 /// A participant asks the others: nobody else may, for the answer binds.
-fn judge_ask(txn: TxnId, from: Address, sender: Sender) -> Result<(), Rejection> {
-    ensure(sender.is_member(), Rejection::Sender)?;
-    ensure(matches!(from.role, Role::Repository(_)), Rejection::Sender)?;
+fn judge_ask(txn: TxnId, view: View<'_>) -> Result<(), Rejection> {
+    judge_answer(view)?;
     sequence(txn)
 }
 
@@ -264,9 +232,9 @@ fn judge_vote<V: Variant>(txn: TxnId, vote: &Vote<V>, view: View<'_>) -> Result<
 }
 
 /// What a repository answers.
-fn judge_answer(from: Address, sender: Sender) -> Result<(), Rejection> {
-    ensure(sender.is_member(), Rejection::Sender)?;
-    ensure(matches!(from.role, Role::Repository(_)), Rejection::Sender)
+fn judge_answer(view: View<'_>) -> Result<(), Rejection> {
+    view.member()?;
+    ensure(matches!(view.from.role, Role::Repository(_)), Rejection::Sender)
 }
 
 fn judge_answered<S: Snapshot>(
@@ -280,27 +248,17 @@ fn judge_answered<S: Snapshot>(
 }
 
 /// A coordinator tells its bound to the one that gathers them.
-fn judge_bound<S: Snapshot>(
-    bound: &S,
-    newest: &S,
-    from: Address,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
-    ensure(from.role == Role::Coordinator, Rejection::Sender)?;
+fn judge_bound<S: Snapshot>(bound: &S, newest: &S, view: View<'_>) -> Result<(), Rejection> {
+    view.coordinator()?;
     ensure(view.catalog.home(RepositoryId(0)) == view.me.node, Rejection::Role)?;
     let may_visit = view.catalog.visiting_coordinators;
-    ensure(may_visit || !view.catalog.is_client(from.node), Rejection::Sender)?;
-    judge_snapshot(bound, sender, view)?;
-    judge_snapshot(newest, sender, view)
+    ensure(may_visit || !view.catalog.is_client(view.from.node), Rejection::Sender)?;
+    judge_snapshot(bound, view)?;
+    judge_snapshot(newest, view)
 }
 
-fn judge_snapshot<S: Snapshot>(
-    snapshot: &S,
-    sender: Sender,
-    view: View<'_>,
-) -> Result<(), Rejection> {
-    view.issued(sender, snapshot.judge(view.catalog.repositories())?)
+fn judge_snapshot<S: Snapshot>(snapshot: &S, view: View<'_>) -> Result<(), Rejection> {
+    view.issued(snapshot.judge(view.catalog.repositories())?)
 }
 
 /// What a client on `node` would say instead, of a transaction of its own that writes nothing.

@@ -58,7 +58,8 @@ impl<V: Variant> Participant<V> {
     ) -> Result<(), Rejection> {
         sequence(prepare.txn)?;
         ensure(prepare.settled_below <= prepare.txn.sequence, Rejection::Range)?;
-        V::Time::judge_logged_yes(prepare, yes, catalog.repositories())?;
+        let writes = !prepare.writes.is_empty();
+        V::Time::judge_logged_yes(prepare.txn, writes, yes, catalog.repositories())?;
         ensure(self.table.owner(prepare.txn).is_none(), Rejection::State)?;
         ensure(self.time.can_enter(prepare.txn, yes, decided), Rejection::State)?;
         self.judge_members(&prepare.participants, catalog)?;

@@ -2,12 +2,12 @@
 
 use muesli_core::judgement::ensure;
 use muesli_core::parts::watermark::Bound;
-use muesli_core::{Address, Decision, Rejection, Role, Sender, Timestamp, TxnId, View};
+use muesli_core::{Decision, Rejection, Role, Sender, Timestamp, TxnId, View};
 
-use crate::two_phase::coordinator::asked::Request;
-use crate::two_phase::message::{Ballot, Message, Prepare, Vote};
+use crate::client_quota::ClientQuota;
+use crate::two_phase::coordinator::asked::PendingRequest;
+use crate::two_phase::message::{Message, Prepare, RepositoryVote, Vote};
 use crate::two_phase::participant::Participant;
-use crate::two_phase::table::Room;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Coordinator, Variant, shown_votes};
 
@@ -15,21 +15,19 @@ impl<V: Variant> Participant<V> {
     /// Whether a message agrees with what is known here of its transaction.
     pub(in crate::two_phase) fn judge_state(
         &self,
-        from: Address,
-        sender: Sender,
         message: &Message<V>,
         view: View<'_>,
     ) -> Result<(), Rejection> {
         match message {
             Message::Prepare(prepare) => self.judge_known_prepare(prepare),
             Message::Decide { txn, decision, ballots } => {
-                self.judge_known_end(*txn, from, decision)?;
-                match sender {
+                self.judge_known_end(*txn, decision, view)?;
+                match view.sender {
                     Sender::Member => Ok(()),
                     Sender::Client { .. } => self.judge_ballots(*txn, decision, ballots, view),
                 }
             }
-            Message::Vote { txn, vote: Vote::Decided(_), .. } => self.judge_voter(*txn, from),
+            Message::Vote { txn, vote: Vote::Decided(_), .. } => self.judge_voter(*txn, view),
             Message::Read(_)
             | Message::Scan(_)
             | Message::Lock(_)
@@ -58,7 +56,6 @@ impl<V: Variant> Participant<V> {
     /// settle its transactions gets no further ones in.
     pub(in crate::two_phase) fn judge_room(
         &self,
-        sender: Sender,
         message: &Message<V>,
         view: View<'_>,
     ) -> Result<(), Rejection> {
@@ -70,14 +67,10 @@ impl<V: Variant> Participant<V> {
             Message::Decide { txn, .. } => (*txn, 0, true),
             _ => return Ok(()),
         };
-        if sender.is_member() || !leaves {
+        if view.sender.is_member() || !leaves {
             return Ok(());
         }
-        let room = Room {
-            entries: view.settings.unsettled_max,
-            answer_bytes: view.settings.limits.transaction_bytes,
-            all: view.settings.unsettled_total_max,
-        };
+        let room = ClientQuota::of(view.settings);
         let is_let_in = self.table.has_room(txn, below, room) || self.table.knows(txn);
         ensure(is_let_in, Rejection::Full)
     }
@@ -87,16 +80,16 @@ impl<V: Variant> Participant<V> {
     fn judge_known_end(
         &self,
         txn: TxnId,
-        from: Address,
         decision: &Decision<V::Place>,
+        view: View<'_>,
     ) -> Result<(), Rejection> {
-        self.judge_voter(txn, from)?;
+        self.judge_voter(txn, view)?;
         ensure(self.can_end_as(txn, decision), Rejection::State)
     }
 
     /// A repository speaks of the end of transactions in which it takes part.
-    fn judge_voter(&self, txn: TxnId, from: Address) -> Result<(), Rejection> {
-        let Role::Repository(repository) = from.role else { return Ok(()) };
+    fn judge_voter(&self, txn: TxnId, view: View<'_>) -> Result<(), Rejection> {
+        let Role::Repository(repository) = view.from.role else { return Ok(()) };
         let Some(owner) = self.table.owner(txn) else { return Ok(()) };
         let takes_part = self.table.get(owner).prepare.participants.contains(&repository);
         ensure(takes_part, Rejection::Sender)
@@ -125,7 +118,7 @@ impl<V: Variant> Participant<V> {
         &self,
         txn: TxnId,
         decision: &Decision<V::Place>,
-        ballots: &[Ballot<V>],
+        ballots: &[RepositoryVote<V>],
         view: View<'_>,
     ) -> Result<(), Rejection> {
         let Some(owner) = self.table.owner(txn) else { return Ok(()) };
@@ -180,7 +173,7 @@ impl<V: Variant> Coordinator<V> {
     /// nothing below.
     fn judge_served(
         &self,
-        request: &Request,
+        request: &PendingRequest,
         snapshot: Option<&V::Snapshot>,
     ) -> Result<(), Rejection> {
         let served = snapshot.zip(self.base_of(request));

@@ -41,7 +41,7 @@ use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId, TxnId};
 use super::Participant;
 use super::prepare::Restored;
 use crate::two_phase::message::{Answers, Prepare};
-use crate::two_phase::policy::Rule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::table::{Prepared, Remembered, Settled, judge_settled};
 use crate::two_phase::time::Time;
 use crate::two_phase::wire::is_call_about;
@@ -80,7 +80,8 @@ impl<V: Variant> Participant<V> {
         let clock = self.time.encode(HEAD_PIECE_BYTES).into_iter();
         let mut first: VecDeque<_> =
             clock.map(|piece| [&[kind::CLOCK], &piece[..]].concat()).collect();
-        for prepared in self.table.prepared().filter(|_| self.rules.keeps(Rule::CheckpointPrepared))
+        for prepared in
+            self.table.prepared().filter(|_| self.rules.keeps(FamilySwitch::CheckpointPrepared))
         {
             first.push_back(piece(kind::PREPARED, &self.prepared_now(prepared)));
         }
@@ -148,7 +149,7 @@ impl<V: Variant> Participant<V> {
         if cursor.stage == DONE {
             return false;
         }
-        let kinds = ChainKinds { cuts: self.rules.keeps(Rule::CutsChains), ..CHAIN_KINDS };
+        let kinds = ChainKinds { cuts: self.rules.keeps(FamilySwitch::CutsChains), ..CHAIN_KINDS };
         if self.spaces.next_chains(kinds, cursor, bytes, out) {
             return true;
         }

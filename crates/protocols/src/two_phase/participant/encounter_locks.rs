@@ -18,6 +18,7 @@
 //! [`in_doubt_after`](muesli_core::Settings::in_doubt_after) in which nothing was heard of their
 //! transaction: its coordinator is dead, or a message was lost.
 
+use crate::two_phase::policy::locking::LockPolicy as _;
 use std::collections::BTreeMap;
 
 use muesli_core::limits::read_bytes;
@@ -38,7 +39,7 @@ const LOCKS_BYTES_MAX: usize = 128 << 20;
 
 /// What a running transaction has locked here.
 #[derive(Clone, Debug)]
-struct Held {
+struct HeldLocks {
     keys: Few<(SpaceId, Handle)>,
     /// What these count.
     bytes: usize,
@@ -60,7 +61,7 @@ struct WaitingLock<V: Variant> {
 /// count, and nobody waits under a number that was not given out.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct EncounterLocks<V: Variant> {
-    held: BTreeMap<V::Reader, Held>,
+    held: BTreeMap<V::Reader, HeldLocks>,
     /// What all that is held counts.
     bytes: usize,
     /// In the order in which they came.
@@ -163,7 +164,7 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let again = |it: &WaitingLock<V>| it.from == from && it.asked.request == asked.request;
-        if !V::MAY_LOCK_AT_WRITES || self.encounters.waiting.values().any(again) {
+        if !V::Locking::MAY_LOCK_AT_WRITES || self.encounters.waiting.values().any(again) {
             return;
         }
         let bytes = read_bytes(&asked.key);
@@ -195,7 +196,7 @@ impl<V: Variant> Participant<V> {
             return false;
         }
         let until = cx.now() + cx.settings.in_doubt_after;
-        let none = || Held { keys: Few::new(), bytes: 0, until };
+        let none = || HeldLocks { keys: Few::new(), bytes: 0, until };
         let held = self.encounters.held.entry(asked.reader).or_insert_with(none);
         held.until = until;
         if taken {
@@ -310,8 +311,8 @@ mod tests {
 
     const SPACE: SpaceId = SpaceId(0);
 
-    fn held(key: Handle) -> Held {
-        Held { keys: [(SPACE, key)].into_iter().collect(), bytes: 8, until: Nanos(1) }
+    fn held(key: Handle) -> HeldLocks {
+        HeldLocks { keys: [(SPACE, key)].into_iter().collect(), bytes: 8, until: Nanos(1) }
     }
 
     #[test]

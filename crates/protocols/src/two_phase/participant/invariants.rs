@@ -8,7 +8,7 @@ use muesli_core::parts::versions::Handle;
 
 use super::Participant;
 use crate::two_phase::Variant;
-use crate::two_phase::policy::order::Order;
+use crate::two_phase::policy::order::ApplyOrder;
 use crate::two_phase::table::Prepared;
 use crate::two_phase::time::{Snapshot, Time};
 
@@ -17,7 +17,7 @@ type Key = (SpaceId, Handle);
 
 /// Who has the locks of keys, as prepared and running transactions say.
 #[derive(Default)]
-struct Holders {
+struct LockHolders {
     /// For writing.
     writers: BTreeMap<Key, Owner>,
     /// For reading, and how many.
@@ -26,7 +26,7 @@ struct Holders {
     delayers: BTreeMap<Key, Vec<Owner>>,
 }
 
-impl Holders {
+impl LockHolders {
     fn writes(&mut self, key: Key, owner: Owner) {
         assert!(self.writers.insert(key, owner).is_none(), "two hold the lock of {key:?}");
     }
@@ -73,7 +73,7 @@ impl<V: Variant> Participant<V> {
 
     /// Locks are held by those who say so.
     fn assert_locks(&self) {
-        let mut holders = Holders::default();
+        let mut holders = LockHolders::default();
         for owner in self.table.owners() {
             holders.add(owner, self.table.get(owner));
         }

@@ -14,7 +14,7 @@ use muesli_core::{Abort, Address, Nanos, NodeId, RepositoryId, Settings, TxnId};
 use super::Participant;
 use crate::doubts::{Asking, CLIENTS_ASKED_MAX, ClientsUntil};
 use crate::two_phase::message::{Message, Prepare, Vote};
-use crate::two_phase::policy::Rule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Variant};
 
@@ -146,7 +146,7 @@ impl<V: Variant> Participant<V> {
         let lease = cx.settings.client_lease;
         self.forgets_at = cx.now() + Nanos(lease.0 / 8);
         let (catalog, reached) = (cx.catalog, self.reached());
-        let kept = self.rules.keeps(Rule::KeepsCommitsOfSilent);
+        let kept = self.rules.keeps(FamilySwitch::KeepsCommitsOfSilent);
         let since = cx.now() - lease;
         let forgotten =
             self.table.forget_silent(since, kept, reached, |node| catalog.is_client(node));

@@ -17,13 +17,13 @@ use muesli_core::timers;
 use muesli_core::wire::WireError;
 use muesli_core::{
     Abort, Address, Catalog, Cursor, Decision, Nanos, NodeId, Pace, Readiness, Rejection,
-    RepositoryId, Sender, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
+    RepositoryId, Settings, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use crate::acknowledgements::Acknowledgements;
 use crate::doubts::Asking;
 use crate::two_phase::message::{Message, Record, Vote};
-use crate::two_phase::policy::Rule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::table::Table;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Rules, TwoPhase, Variant};
@@ -229,7 +229,7 @@ impl<V: Variant> Participant<V> {
         if self.judge_end(txn, &decision, cx.catalog.repositories()).is_err() {
             return;
         }
-        if self.rules.keeps(Rule::LogsDecisions) {
+        if self.rules.keeps(FamilySwitch::LogsDecisions) {
             cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
         }
         self.settle(owner, decision, cx);
@@ -243,6 +243,7 @@ impl<V: Variant> Participant<V> {
     }
 
     fn send_acknowledgement(&self, node: NodeId, txns: Vec<TxnId>, cx: &mut Context<'_, V>) {
+        assert!(!txns.is_empty(), "{node:?} is told of the end of nothing");
         let message = Message::Acknowledge { repository: self.id, txns };
         cx.send_when_logged(Address::coordinator(node), message);
     }
@@ -287,15 +288,9 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Participant<V> {
 
     muesli_core::role_without_links!(TwoPhase<V>);
 
-    fn judge(
-        &self,
-        from: Address,
-        sender: Sender,
-        message: &Message<V>,
-        view: View<'_>,
-    ) -> Result<(), Rejection> {
-        self.judge_room(sender, message, view)?;
-        self.judge_state(from, sender, message, view)
+    fn judge(&self, message: &Message<V>, view: View<'_>) -> Result<(), Rejection> {
+        self.judge_room(message, view)?;
+        self.judge_state(message, view)
     }
 
     fn issued(&self) -> Timestamp {

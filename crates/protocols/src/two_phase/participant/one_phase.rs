@@ -1,6 +1,7 @@
 //! Both phases in one step, where one repository on the coordinator's node is all of a
 //! transaction's footprint.
 
+use crate::two_phase::policy::locking::LockPolicy as _;
 use muesli_core::limits::writes_bytes;
 use muesli_core::parts::transaction::{TransactionSets, WriteEntry};
 use muesli_core::parts::versions::Handle;
@@ -11,7 +12,7 @@ use super::prepare::NO_HANDLE;
 use super::waits::Conflict;
 use crate::two_phase::message::Record;
 use crate::two_phase::time::Time;
-use crate::two_phase::{Context, Standing, Variant};
+use crate::two_phase::{Context, ValidationResult, Variant};
 
 /// What spares a transaction work because no other one can be in its way.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +31,7 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn commit_here(
         &mut self,
         sets: &mut TransactionSets,
-        mut standing: Standing<V::Snapshot>,
+        mut standing: ValidationResult<V::Snapshot>,
         alone: Alone,
         reader: V::Reader,
         cx: &mut Context<'_, V>,
@@ -72,7 +73,7 @@ impl<V: Variant> Participant<V> {
             match versions.look(write.handle, &write.key) {
                 Some((handle, _, lock))
                     if !lock.is_free()
-                        && (!V::MAY_LOCK_AT_WRITES
+                        && (!V::Locking::MAY_LOCK_AT_WRITES
                             || !self.encounters.has(reader, (write.space, handle))) =>
                 {
                     return None;

@@ -1,6 +1,8 @@
 //! The first phase at a participant: locks, validation, proposal; and the one step that does all
 //! of it where a transaction has no other participant.
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::policy::locking::LockPolicy as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,11 +13,11 @@ use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
 use super::waits::{Check, Conflict, WaitState};
-use crate::two_phase::message::{Ballot, Few, Message, Prepare, Record, Vote};
-use crate::two_phase::policy::{LockWaits, Rule, validation::Validation};
+use crate::two_phase::message::{Few, Message, Prepare, Record, RepositoryVote, Vote};
+use crate::two_phase::policy::{FamilySwitch, LockWaits, validation::Validation};
 use crate::two_phase::table::{LockedWrite, Prepared};
 use crate::two_phase::time::Time;
-use crate::two_phase::{Context, Snapshot, Standing, Variant, shown_votes};
+use crate::two_phase::{Context, Snapshot, ValidationResult, Variant, shown_votes};
 
 /// A key that is written, and what with.
 type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
@@ -61,7 +63,7 @@ impl<V: Variant> Participant<V> {
         assert!(!self.table.is_settled(txn), "{txn} is settled, and is to be prepared");
         let reached = self.time.reached(&prepare.snapshot);
         if is_client
-            && self.rules.keeps(Rule::RefusesForgotten)
+            && self.rules.keeps(FamilySwitch::RefusesForgotten)
             && self.table.may_be_forgotten(txn, reached)
         {
             // Not for ever: nothing is known of it, and nothing need be.
@@ -98,9 +100,9 @@ impl<V: Variant> Participant<V> {
         // What is not remembered may be followed by another vote, and decides nothing.
         let lasts = !matches!(vote, Vote::No(Abort::Forgotten | Abort::Superseded));
         let issuer = cx.settings.issuer.filter(|_| lasts && cx.catalog.shows_votes(to));
-        let mut ballot = Ballot { repository, vote, about, tag: 0 };
+        let mut ballot = RepositoryVote { repository, vote, about, tag: 0 };
         ballot.tag = issuer.map_or(0, |it| ballot.vouched(it, txn, &mut self.vouched_bytes));
-        let Ballot { vote, about, tag, .. } = ballot;
+        let RepositoryVote { vote, about, tag, .. } = ballot;
         cx.send_when_logged(to, Message::Vote { txn, repository, vote, committed, about, tag });
     }
 
@@ -108,10 +110,11 @@ impl<V: Variant> Participant<V> {
         &mut self,
         from: Address,
         prepare: Arc<Prepare<V>>,
-        standing: Standing<V::Snapshot>,
+        standing: ValidationResult<V::Snapshot>,
         cx: &mut Context<'_, V>,
     ) {
-        let (txn, yes) = (prepare.txn, self.time.yes(&prepare, standing));
+        let (txn, writes) = (prepare.txn, !prepare.writes.is_empty());
+        let yes = self.time.yes(txn, writes, standing);
         cx.log_lazily(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
         self.enter_prepared(prepare, yes.clone(), cx.now(), None, cx);
         self.set_sweep_timer(cx);
@@ -147,7 +150,7 @@ impl<V: Variant> Participant<V> {
         if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {
             return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
         }
-        let mut standing = Standing::new(prepare.snapshot.clone(), prepare.strict);
+        let mut standing = ValidationResult::new(prepare.snapshot.clone(), prepare.strict);
         let mut way = self.no_wait();
         let written = Listed::new(&prepare.writes);
         let writes = |space, key: &SmallBytes| {
@@ -192,7 +195,7 @@ impl<V: Variant> Participant<V> {
             Ok(()) => found,
             Err(reason) => {
                 self.tell_strayed(prepare.txn, &reason, cx);
-                Check::Refused(Abort::Strayed)
+                Check::Refused(Abort::FootprintViolation)
             }
         }
     }
@@ -201,7 +204,7 @@ impl<V: Variant> Participant<V> {
     fn check_writes(
         &mut self,
         prepare: &Prepare<V>,
-        standing: &mut Standing<V::Snapshot>,
+        standing: &mut ValidationResult<V::Snapshot>,
         way: &mut WaitState,
         cx: &mut Context<'_, V>,
     ) {
@@ -212,7 +215,8 @@ impl<V: Variant> Participant<V> {
             let locked = found.filter(|&handle| !versions.lock(handle).is_free());
             let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
             let is_own = |handle: &Handle| self.encounters.has(prepare.reader, (*space, *handle));
-            if let Some(handle) = locked.filter(|it| !V::MAY_LOCK_AT_WRITES || !is_own(it)) {
+            if let Some(handle) = locked.filter(|it| !V::Locking::MAY_LOCK_AT_WRITES || !is_own(it))
+            {
                 self.meet(prepare, (*space, handle), way);
             }
             self.meet_ranges(prepare, (*space, key), way);
@@ -226,7 +230,7 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn check_read(
         &mut self,
         (space, handle, key, version): (SpaceId, Handle, &SmallBytes, Timestamp),
-        standing: &mut Standing<V::Snapshot>,
+        standing: &mut ValidationResult<V::Snapshot>,
         is_written: impl Fn() -> bool,
         cx: &Context<'_, V>,
     ) -> Result<(), Conflict> {
@@ -237,22 +241,25 @@ impl<V: Variant> Participant<V> {
         let newest = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
         let is_current = self.time.is_current((space, key), newest, version, &standing.snapshot);
         let Some((handle, _, lock)) = found else {
-            let stale = rules.keeps(Rule::Validate) && !is_current;
+            let stale = rules.keeps(FamilySwitch::Validate) && !is_current;
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
         };
         let closed = self.is_closed(lock);
-        let seen =
-            if rules.keeps(Rule::JudgedBySnapshot) { standing.snapshot.at() } else { version };
-        if rules.keeps(Rule::LockReads) && closed && tolerant {
+        let seen = if rules.keeps(FamilySwitch::JudgedBySnapshot) {
+            standing.snapshot.at()
+        } else {
+            version
+        };
+        if rules.keeps(FamilySwitch::LockReads) && closed && tolerant {
             self.check_missed((space, handle, key), (lock, seen), standing, &is_written)?;
         }
-        if rules.keeps(Rule::Validate) && !is_current {
+        if rules.keeps(FamilySwitch::Validate) && !is_current {
             if !tolerant || is_written() {
                 return Err(Abort::StaleRead.into());
             }
             return self.note_missed((space, key), seen, standing);
         }
-        if rules.keeps(Rule::LockReads) && closed && !tolerant {
+        if rules.keeps(FamilySwitch::LockReads) && closed && !tolerant {
             return Err(self.writer_at((space, handle)));
         }
         Ok(())
@@ -260,8 +267,8 @@ impl<V: Variant> Participant<V> {
 
     /// Whether stale reads go into the standing of an update.
     #[inline]
-    fn tolerates(&self, standing: &Standing<V::Snapshot>) -> bool {
-        V::MAY_COMMIT_IN_THE_PAST && !standing.strict && V::suffers_stale_reads(&self.keeper)
+    fn tolerates(&self, standing: &ValidationResult<V::Snapshot>) -> bool {
+        V::Installing::MAY_TIME_WARP && !standing.strict && V::suffers_stale_reads(&self.keeper)
     }
 
     /// What comes of a lock for writing on something that was read.
@@ -277,7 +284,7 @@ impl<V: Variant> Participant<V> {
         &mut self,
         (space, key): (SpaceId, &SmallBytes),
         seen: Timestamp,
-        standing: &mut Standing<V::Snapshot>,
+        standing: &mut ValidationResult<V::Snapshot>,
     ) -> Result<(), Conflict> {
         let versions = self.versions(space).expect("its key was just found");
         let Some(handle) = versions.find(key) else { return Ok(()) };
@@ -291,12 +298,12 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn check_scan(
         &mut self,
         range: &KeyRange,
-        standing: &mut Standing<V::Snapshot>,
+        standing: &mut ValidationResult<V::Snapshot>,
         is_written: impl Fn(SpaceId, &SmallBytes) -> bool,
         seen: impl Fn(SpaceId, &SmallBytes) -> Option<Timestamp>,
         cx: &mut Context<'_, V>,
     ) -> Result<(), Conflict> {
-        if !self.rules.keeps(Rule::ValidateScans) {
+        if !self.rules.keeps(FamilySwitch::ValidateScans) {
             return Ok(());
         }
         let tolerant = self.tolerates(standing);
@@ -347,7 +354,7 @@ impl<V: Variant> Participant<V> {
         for (space, key, value) in &prepare.writes {
             let versions = self.space(*space, cx);
             let handle = versions.find_or_create(NO_HANDLE, key);
-            if V::MAY_LOCK_AT_WRITES {
+            if V::Locking::MAY_LOCK_AT_WRITES {
                 self.take_over((*space, handle), cx);
             }
             let versions = self.space(*space, cx);
@@ -361,7 +368,7 @@ impl<V: Variant> Participant<V> {
             }
             None => self.lock_what_it_read(&prepare, cx),
         };
-        if self.rules.keeps(Rule::ValidateScans) {
+        if self.rules.keeps(FamilySwitch::ValidateScans) {
             for range in &prepare.scans {
                 self.ranges.lock(owner, range.clone());
             }
@@ -390,7 +397,7 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         cx: &Context<'_, V>,
     ) -> Few<(SpaceId, Handle)> {
-        if !self.rules.keeps(Rule::LockReads) {
+        if !self.rules.keeps(FamilySwitch::LockReads) {
             return Few::new();
         }
         // Most write few keys, and those that they read: comparing is less than a look-up.

@@ -1,5 +1,6 @@
 //! Reads at a replica: the clock passes the snapshot, then locks are looked at, then versions.
 
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
@@ -9,7 +10,7 @@ use super::waits::reads::WaitingRead;
 use crate::two_phase::message::{
     Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest,
 };
-use crate::two_phase::policy::Rule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::{NotServed, Reading, Snapshot, Time};
 use crate::two_phase::{Context, Variant};
 
@@ -39,7 +40,7 @@ impl<V: Variant> Participant<V> {
     /// to lie inside the snapshot. In SCORe one that was proposed a later timestamp ends up later.
     #[inline]
     fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: &V::Snapshot) -> bool {
-        if !V::SNAPSHOTS {
+        if !V::Reading::SNAPSHOTS {
             return false; // The newest version there is, whoever is about to replace it.
         }
         let versions = self.versions(space).expect("the space has this handle");
@@ -47,7 +48,7 @@ impl<V: Variant> Participant<V> {
         let blocks = |owner| {
             let holder = self.table.get(owner);
             if let Some(place) = holder.decided.as_ref().filter(|_| self.orders_waits()) {
-                return self.rules.keeps(Rule::ReadsWait)
+                return self.rules.keeps(FamilySwitch::ReadsWait)
                     && V::Time::version_of(place) <= snapshot.at();
             }
             self.time.blocks(&self.keeper, (&holder.prepare.snapshot, &holder.yes), snapshot)

@@ -11,7 +11,7 @@ use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, TxnId};
 
 use super::Participant;
 use crate::two_phase::message::{About, Message, Mostly, Record, Vote};
-use crate::two_phase::policy::Rule;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Variant, shown_votes};
 
@@ -156,6 +156,8 @@ impl<V: Variant> Participant<V> {
             Vote::Yes(at) => {
                 let counted = finishing.votes.count(repository, at);
                 if counted != Counted::Ignored {
+                    let is_new = finishing.abouts.iter().all(|(voter, _)| *voter != repository);
+                    assert!(is_new, "{repository:?} votes twice on {txn}, and both count");
                     finishing.abouts.push((repository, about));
                 }
                 match counted {
@@ -172,9 +174,10 @@ impl<V: Variant> Participant<V> {
         let Some(owner) = self.table.owner(txn) else { return };
         assert!(self.table.get(owner).decided.is_none(), "{txn} is not in doubt");
         let participants = self.table.get(owner).prepare.participants.clone();
+        assert!(participants.contains(&self.id), "{txn} ends here, and takes no part");
         cx.effects.maintenance.finished += 1;
         // The own vote was counted, and may not be stable: without it the decision could fall.
-        if self.rules.keeps(Rule::FinishWaitsForLog) {
+        if self.rules.keeps(FamilySwitch::FinishWaitsForLog) {
             cx.wait_for_log();
         }
         self.on_decide(txn, decision.clone(), cx);

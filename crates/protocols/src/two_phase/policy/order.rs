@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 /// In which order decided transactions are applied.
-pub trait Order: Copy + Debug + 'static {
+pub trait ApplyOrder: Copy + Debug + 'static {
     /// Whether they leave a commit queue in the order of their timestamps.
     const QUEUES: bool;
 }
@@ -12,7 +12,7 @@ pub trait Order: Copy + Debug + 'static {
 #[derive(Clone, Copy, Debug)]
 pub enum ByTimestamp {}
 
-impl Order for ByTimestamp {
+impl ApplyOrder for ByTimestamp {
     const QUEUES: bool = true;
 }
 
@@ -20,6 +20,6 @@ impl Order for ByTimestamp {
 #[derive(Clone, Copy, Debug)]
 pub enum AsDecided {}
 
-impl Order for AsDecided {
+impl ApplyOrder for AsDecided {
     const QUEUES: bool = false;
 }

@@ -1,13 +1,15 @@
 //! The rules of the family.
 //!
-//! Two back each other up: without [`Rule::OrderedQueue`] or [`Rule::CatchUpWhenIdle`] nothing
-//! breaks as long as reads go by proposals.
+//! Two back each other up: without [`FamilySwitch::OrderedQueue`] or
+//! [`FamilySwitch::CatchUpWhenIdle`] nothing breaks as long as reads go by proposals.
 
-use crate::sabotage::{Broken, Sabotage, breakable};
+#[cfg(feature = "sabotage")]
+use crate::sabotage::Sabotage;
+use crate::sabotage::{Unbroken, breakable};
 
 breakable! {
     /// What the family's machines keep to. Each protects a protocol of the family alone.
-    enum Rule {
+    enum FamilySwitch {
         /// A prepare is refused if a version read is no longer the newest.
         Validate = "validate",
         /// A read waits for a lock whose holder may come to lie inside the snapshot.
@@ -82,7 +84,7 @@ pub enum LockWaits {
 pub struct Rules {
     /// For which locks a prepare waits.
     pub lock_waits: LockWaits,
-    broken: Broken<Rule>,
+    broken: Unbroken<FamilySwitch>,
 }
 
 impl Rules {
@@ -93,13 +95,14 @@ impl Rules {
 
     /// Whether a rule holds: it does, unless a test broke it.
     #[inline]
-    pub(crate) fn keeps(&self, rule: Rule) -> bool {
+    pub(crate) fn keeps(&self, rule: FamilySwitch) -> bool {
         self.broken.keeps(rule)
     }
 }
 
-impl Sabotage<Rule> for Rules {
-    fn set(&mut self, rule: Rule, holds: bool) {
+#[cfg(feature = "sabotage")]
+impl Sabotage<FamilySwitch> for Rules {
+    fn set(&mut self, rule: FamilySwitch, holds: bool) {
         self.broken.set(rule, holds);
     }
 }

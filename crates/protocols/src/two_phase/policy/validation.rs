@@ -34,9 +34,9 @@ impl Validation for UpdatesAndRows {
 
 /// Every transaction is validated, whether it writes or not.
 #[derive(Clone, Copy, Debug)]
-pub enum Everybody {}
+pub enum EveryTransaction {}
 
-impl Validation for Everybody {
+impl Validation for EveryTransaction {
     const READS: bool = true;
     const READERS: bool = true;
     const ROWS: bool = false;
@@ -44,9 +44,9 @@ impl Validation for Everybody {
 
 /// No transaction is validated.
 #[derive(Clone, Copy, Debug)]
-pub enum Nobody {}
+pub enum NoTransaction {}
 
-impl Validation for Nobody {
+impl Validation for NoTransaction {
     const READS: bool = false;
     const READERS: bool = false;
     const ROWS: bool = false;

@@ -2,6 +2,7 @@
 //! is kept of it.
 
 use super::*;
+use crate::client_quota::ClientQuota;
 
 impl<V: Variant> Table<V> {
     /// Takes note of a coordinator's life and of what it has settled; false if `txn` is of an
@@ -67,10 +68,10 @@ impl<V: Variant> Table<V> {
     /// Whether there is room for a transaction of a client. Where there is none, what it says with
     /// the transaction has to make some: the first of another life, by which refusals of earlier
     /// ones are forgotten; or one that says which others are settled.
-    pub fn has_room(&self, txn: TxnId, below: u64, room: Room) -> bool {
+    pub fn has_room(&self, txn: TxnId, below: u64, room: ClientQuota) -> bool {
         let known = self.settled.get(&txn.node).copied().unwrap_or_default();
         let is_full = known.entries >= room.entries || self.of_clients >= room.all;
-        if !is_full && known.answers < room.answer_bytes {
+        if !is_full && known.answers < room.bytes {
             return true;
         }
         if txn.incarnation > known.life {
@@ -81,11 +82,11 @@ impl<V: Variant> Table<V> {
         }
         let first = |sequence| TxnId { sequence, ..txn };
         let mut settled = self.standings.range(first(known.below)..first(below));
-        let mut makes_room = || settled.any(|(_, entry)| matches!(entry, Entry::Over(..)));
+        let mut makes_room = || settled.any(|(_, entry)| matches!(entry, TableEntry::Over(..)));
         let answers = self.answers.range(first(0)..first(below));
         let freed: usize = answers.map(|(_, it)| answers_bytes(it)).sum();
         assert!(freed <= known.answers, "answers that were not counted");
-        (!is_full || makes_room()) && known.answers - freed < room.answer_bytes
+        (!is_full || makes_room()) && known.answers - freed < room.bytes
     }
 
     /// How many coordinators are known.
@@ -117,7 +118,7 @@ impl<V: Variant> Table<V> {
         let end = TxnId { node, incarnation, sequence: below };
         let mut next = first;
         while let Some((&txn, entry)) = self.standings.range(next..end).next() {
-            if let Entry::Over(vote, participants) = entry {
+            if let TableEntry::Over(vote, participants) = entry {
                 let end = (vote.clone(), *participants);
                 self.take(txn);
                 self.retire(txn, end);

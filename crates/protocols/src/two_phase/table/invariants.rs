@@ -33,7 +33,7 @@ impl<V: Variant> Table<V> {
         let prepared = self.standings.values().filter(|entry| entry.is_prepared()).count();
         assert_eq!(prepared, self.slots.len() - free.len(), "how many are prepared");
         for entry in self.standings.values() {
-            assert!(!matches!(entry, Entry::Over(Vote::Yes(_), _)), "a vote of yes is no end");
+            assert!(!matches!(entry, TableEntry::Over(Vote::Yes(_), _)), "a vote of yes is no end");
         }
     }
 

@@ -78,7 +78,7 @@ impl<V: Variant> Prepared<V> {
 
 /// How the repository stands to a transaction.
 #[derive(Clone, Debug)]
-enum Entry<V: Variant> {
+enum TableEntry<V: Variant> {
     /// Voted yes, and not over.
     Prepared(Owner),
     /// No, or decided: remembered until the coordinator says that it is settled everywhere. With
@@ -86,14 +86,17 @@ enum Entry<V: Variant> {
     Over(Vote<V>, u64),
 }
 
-impl<V: Variant> Entry<V> {
+impl<V: Variant> TableEntry<V> {
     fn is_prepared(&self) -> bool {
-        matches!(self, Entry::Prepared(_))
+        matches!(self, TableEntry::Prepared(_))
     }
 
     /// Whether it stays when its coordinator begins another life.
     fn lasts(&self) -> bool {
-        matches!(self, Entry::Prepared(_) | Entry::Over(Vote::Decided(Decision::Commit(_)), _))
+        matches!(
+            self,
+            TableEntry::Prepared(_) | TableEntry::Over(Vote::Decided(Decision::Commit(_)), _)
+        )
     }
 }
 
@@ -120,11 +123,11 @@ type Ends<V> = BTreeMap<TxnId, (Vote<V>, u64)>;
 pub(in crate::two_phase) struct Table<V: Variant> {
     slots: Vec<Option<Prepared<V>>>,
     free: Vec<u32>,
-    standings: BTreeMap<TxnId, Entry<V>>,
+    standings: BTreeMap<TxnId, TableEntry<V>>,
     /// What delayed actions gave, of those among them that were asked.
     answers: BTreeMap<TxnId, Answers>,
     /// What is known of each coordinator.
-    settled: BTreeMap<NodeId, Known>,
+    settled: BTreeMap<NodeId, KnownCoordinator>,
     /// Commits of clients that are settled, as their clients say: another participant may ask all
     /// the same. Those that became so lately, and those before.
     retired: [Ends<V>; 2],
@@ -139,17 +142,6 @@ pub(in crate::two_phase) struct Table<V: Variant> {
     /// Up to where commits had come here when a client was forgotten last.
     floor: u64,
     steps: Steps,
-}
-
-/// How much a table may keep of clients.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::two_phase) struct Room {
-    /// So many transactions of one.
-    pub entries: usize,
-    /// So many bytes of answers for one.
-    pub answer_bytes: usize,
-    /// So many transactions and clients in all.
-    pub all: usize,
 }
 
 /// How many bytes those take that are prepared.
@@ -170,7 +162,7 @@ impl PreparedBytes {
 
 /// A coordinator, as a repository knows it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct KnownCoordinator {
     /// Its newest life.
     life: u32,
     /// Everything of that below this number is settled.
@@ -216,7 +208,7 @@ impl<V: Variant> Default for Table<V> {
 impl<V: Variant> Table<V> {
     /// How many bytes it takes, as far as others fill it.
     pub fn bytes(&self) -> usize {
-        let entries = self.standings.len() * (size_of::<TxnId>() + size_of::<Entry<V>>());
+        let entries = self.standings.len() * (size_of::<TxnId>() + size_of::<TableEntry<V>>());
         entries + self.answer_bytes + self.prepared_bytes.all
     }
 
@@ -227,7 +219,7 @@ impl<V: Variant> Table<V> {
 
     /// What is put in stays as long as after a sign of life of the coordinator, which may be cut
     /// off from here and ask for just that in the end.
-    fn put(&mut self, txn: TxnId, entry: Entry<V>) {
+    fn put(&mut self, txn: TxnId, entry: TableEntry<V>) {
         let (lasts, is_prepared) = (entry.lasts(), entry.is_prepared());
         let replaced = self.standings.insert(txn, entry);
         let known = self.known_mut(txn.node);
@@ -245,7 +237,7 @@ impl<V: Variant> Table<V> {
             }
         }
         let (known, now) = (self.settled.get_mut(&txn.node).expect("just seen"), self.now);
-        let Known { entries, lasting, prepared, .. } = *known;
+        let KnownCoordinator { entries, lasting, prepared, .. } = *known;
         assert!(prepared <= lasting && lasting <= entries, "what is kept of {:?}", txn.node);
         known.heard = known.heard.max(now);
         if txn.incarnation < known.life {
@@ -288,8 +280,8 @@ impl<V: Variant> Table<V> {
     /// How this repository stands to `txn`, if it has voted.
     pub fn standing(&self, txn: TxnId) -> Option<Vote<V>> {
         match self.standings.get(&txn) {
-            Some(Entry::Prepared(owner)) => Some(Vote::Yes(self.get(*owner).yes.clone())),
-            Some(Entry::Over(vote, _)) => Some(vote.clone()),
+            Some(TableEntry::Prepared(owner)) => Some(Vote::Yes(self.get(*owner).yes.clone())),
+            Some(TableEntry::Over(vote, _)) => Some(vote.clone()),
             None => self.retired(txn).map(|(vote, _)| vote.clone()),
         }
     }
@@ -302,8 +294,8 @@ impl<V: Variant> Table<V> {
     /// What that is about, where others have to be sure of it.
     pub fn about(&self, txn: TxnId) -> Option<Box<About>> {
         let participants = match self.standings.get(&txn) {
-            Some(Entry::Prepared(owner)) => return self.get(*owner).about.clone(),
-            Some(Entry::Over(_, participants)) => *participants,
+            Some(TableEntry::Prepared(owner)) => return self.get(*owner).about.clone(),
+            Some(TableEntry::Over(_, participants)) => *participants,
             None => self.retired(txn)?.1,
         };
         let is_known = participants != 0;
@@ -319,7 +311,7 @@ impl<V: Variant> Table<V> {
         let (owner, txn) = (self.next_owner(), prepared.prepare.txn);
         assert!(self.owner(txn).is_none(), "{txn} is prepared twice");
         assert!(prepared.decided.is_none(), "{txn} is decided as it prepares");
-        self.put(txn, Entry::Prepared(owner));
+        self.put(txn, TableEntry::Prepared(owner));
         let PreparedBytes { all, adding_nothing } = PreparedBytes::of(&prepared);
         self.prepared_bytes.all += all;
         self.prepared_bytes.adding_nothing += adding_nothing;
@@ -353,8 +345,8 @@ impl<V: Variant> Table<V> {
 
     pub fn owner(&self, txn: TxnId) -> Option<Owner> {
         match self.standings.get(&txn)? {
-            Entry::Prepared(owner) => Some(*owner),
-            Entry::Over(..) => None,
+            TableEntry::Prepared(owner) => Some(*owner),
+            TableEntry::Over(..) => None,
         }
     }
 
@@ -379,7 +371,7 @@ impl<V: Variant> Table<V> {
             self.take(txn);
             self.retire(txn, (vote, participants));
         } else {
-            self.put(txn, Entry::Over(vote, participants));
+            self.put(txn, TableEntry::Over(vote, participants));
         }
         prepared
     }
@@ -389,7 +381,7 @@ impl<V: Variant> Table<V> {
         assert!(self.owner(txn).is_none(), "{txn} is prepared, and is to be forgotten as that");
         let is_new = !self.is_settled(txn);
         if is_new {
-            self.put(txn, Entry::Over(vote, 0));
+            self.put(txn, TableEntry::Over(vote, 0));
         }
         is_new
     }
@@ -398,8 +390,8 @@ impl<V: Variant> Table<V> {
     pub fn in_doubt(&self) -> impl Iterator<Item = (Owner, &Prepared<V>)> {
         let prepared = self.slots.len() - self.free.len();
         let all = self.standings.values().filter_map(|entry| match entry {
-            Entry::Prepared(owner) => Some((*owner, self.get(*owner))),
-            Entry::Over(..) => None,
+            TableEntry::Prepared(owner) => Some((*owner, self.get(*owner))),
+            TableEntry::Over(..) => None,
         });
         all.take(prepared).filter(|(_, prepared)| prepared.decided.is_none())
     }
@@ -407,19 +399,19 @@ impl<V: Variant> Table<V> {
     /// All that are prepared, in the order of their ids.
     pub fn prepared(&self) -> impl Iterator<Item = &Prepared<V>> {
         self.standings.values().filter_map(|entry| match entry {
-            Entry::Prepared(owner) => Some(self.get(*owner)),
-            Entry::Over(..) => None,
+            TableEntry::Prepared(owner) => Some(self.get(*owner)),
+            TableEntry::Over(..) => None,
         })
     }
 
     /// What is remembered, and what is settled.
     pub fn memory(&self) -> (Vec<Remembered<V>>, Vec<Settled>) {
         let over = self.standings.iter().filter_map(|(&txn, entry)| match entry {
-            Entry::Prepared(_) => None,
-            Entry::Over(vote, participants) => Some((txn, vote.clone(), *participants)),
+            TableEntry::Prepared(_) => None,
+            TableEntry::Over(vote, participants) => Some((txn, vote.clone(), *participants)),
         });
         let over = over.collect();
-        let each = |(&node, known): (&NodeId, &Known)| (node, known.life, known.below);
+        let each = |(&node, known): (&NodeId, &KnownCoordinator)| (node, known.life, known.below);
         (over, self.settled.iter().map(each).collect())
     }
 
@@ -435,7 +427,7 @@ impl<V: Variant> Table<V> {
     pub fn recall(&mut self, over: Vec<Remembered<V>>) {
         for (txn, vote, participants) in over {
             assert!(!matches!(vote, Vote::Yes(_)), "{txn} is over, with a vote of yes");
-            self.put(txn, Entry::Over(vote, participants));
+            self.put(txn, TableEntry::Over(vote, participants));
         }
     }
 

@@ -31,9 +31,11 @@ use crate::doubts::ClientsUntil;
 
 impl<V: Variant> Table<V> {
     /// A coordinator, which may have been forgotten if it was not known.
-    pub(super) fn known_mut(&mut self, node: NodeId) -> &mut Known {
+    pub(super) fn known_mut(&mut self, node: NodeId) -> &mut KnownCoordinator {
         let floor = self.floor;
-        self.settled.entry(node).or_insert_with(|| Known { floor, ..Known::default() })
+        self.settled
+            .entry(node)
+            .or_insert_with(|| KnownCoordinator { floor, ..KnownCoordinator::default() })
     }
 
     /// Forgets coordinators that may go and were not heard of since, with what was refused or
@@ -101,14 +103,14 @@ impl<V: Variant> Table<V> {
             let goes = known.lasting > 0
                 && may_go(node)
                 && self.prepared_of((node, until)).next().is_none()
-                && self.entries_before((node, until)).any(Entry::lasts);
+                && self.entries_before((node, until)).any(TableEntry::lasts);
             goes.then_some((node, until))
         });
         kept.take(most).collect()
     }
 
     /// What is kept of a client's incarnations before one.
-    fn entries_before(&self, of: ClientsUntil) -> impl Iterator<Item = &Entry<V>> {
+    fn entries_before(&self, of: ClientsUntil) -> impl Iterator<Item = &TableEntry<V>> {
         self.standings.range(transactions_before(of)).map(|(_, entry)| {
             self.steps.count();
             entry
@@ -120,8 +122,8 @@ impl<V: Variant> Table<V> {
         let prepared = self.settled.get(&of.0).map_or(0, |known| known.prepared);
         let entries = (prepared > 0).then(|| self.entries_before(of)).into_iter().flatten();
         entries.filter_map(|entry| match entry {
-            Entry::Prepared(owner) => Some(self.get(*owner)),
-            Entry::Over(..) => None,
+            TableEntry::Prepared(owner) => Some(self.get(*owner)),
+            TableEntry::Over(..) => None,
         })
     }
 

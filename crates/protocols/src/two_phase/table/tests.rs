@@ -1,3 +1,4 @@
+use crate::client_quota::ClientQuota;
 use muesli_core::{Abort, Gave};
 
 use super::*;
@@ -28,7 +29,7 @@ fn answers_that_are_kept_for_a_client_have_a_bound_until_it_settles() {
         table.keep_answers(txn(sequence), vec![(0, gave)]);
     }
     let all = usize::MAX;
-    let room = |answer_bytes| Room { entries: 10, answer_bytes, all };
+    let room = |bytes| ClientQuota { entries: 10, bytes, all };
     let is_full = |table: &Table<Snapshots>| !table.has_room(txn(4), 0, room(300));
     assert!(is_full(&table) && table.has_room(txn(4), 0, room(1_000)));
     assert!(table.has_room(txn(4), 3, room(300)), "it says that the first two are settled");
@@ -50,7 +51,7 @@ fn commit() -> Vote<Snapshots> {
 #[test]
 fn commits_of_earlier_lives_leave_no_more_room_to_later_ones() {
     let id = |incarnation, sequence| TxnId { node: NodeId(9), incarnation, sequence };
-    let room = Room { entries: 4, answer_bytes: 1_000, all: usize::MAX };
+    let room = ClientQuota { entries: 4, bytes: 1_000, all: usize::MAX };
     let mut table = Table::<Snapshots>::default();
     let mut admitted = 0;
     for incarnation in 1..=20 {
@@ -77,7 +78,7 @@ fn commits_of_earlier_lives_leave_no_more_room_to_later_ones() {
 #[test]
 fn saying_that_nothing_is_settled_which_is_there_makes_no_room() {
     let id = |sequence| TxnId { node: NodeId(9), incarnation: 1, sequence };
-    let room = Room { entries: 4, answer_bytes: 1_000, all: usize::MAX };
+    let room = ClientQuota { entries: 4, bytes: 1_000, all: usize::MAX };
     let mut table = Table::<Snapshots>::default();
     for number in 1..=20 {
         let of = id(1_000 + number);
@@ -93,7 +94,7 @@ fn saying_that_nothing_is_settled_which_is_there_makes_no_room() {
 #[test]
 fn all_clients_together_have_a_bound_and_members_do_not_count() {
     let id = |node, sequence| TxnId { node: NodeId(node), incarnation: 1, sequence };
-    let room = Room { entries: 100, answer_bytes: 1_000, all: 10 };
+    let room = ClientQuota { entries: 100, bytes: 1_000, all: 10 };
     let mut table = Table::<Snapshots>::default();
     for sequence in 1..=20 {
         assert!(table.is_current(id(1, sequence), 1));
@@ -122,7 +123,7 @@ fn all_clients_together_have_a_bound_and_members_do_not_count() {
 #[test]
 fn what_is_left_of_clients_that_are_gone_keeps_no_room_from_others() {
     let id = |node, sequence| TxnId { node: NodeId(node), incarnation: 1, sequence };
-    let room = Room { entries: 100, answer_bytes: 1_000, all: 10 };
+    let room = ClientQuota { entries: 100, bytes: 1_000, all: 10 };
     let mut table = Table::<Snapshots>::default();
     for sequence in 1..=9 {
         assert!(table.is_current(id(50, sequence), 1));

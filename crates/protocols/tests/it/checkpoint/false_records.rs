@@ -2,7 +2,7 @@
 //! replayed, and what comes of them is a state that a repository can work from.
 
 use muesli_core::Gave;
-use muesli_protocols::bumper::Place;
+use muesli_protocols::bumper::BumperPlace;
 
 use super::*;
 
@@ -187,7 +187,7 @@ fn a_decision_contradicts_the_vote_below_it_and_where_another_one_stands() {
     let prepared = Record::Prepared { prepare: Arc::new(prepare), at: above.into() };
     member.replay(&[prepared]);
     let judged = |of: &TxnId, turn: Timestamp, version: Timestamp| {
-        let decision = Decision::Commit(Place { turn, version });
+        let decision = Decision::Commit(BumperPlace { turn, version });
         member.judge(&Record::Decided { txn: *of, decision })
     };
     let below = Timestamp(at.turn.0 - 1);

@@ -11,7 +11,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Gave, ProcedureId, Protocol};
 use muesli_protocols::granola::Granola;
 use muesli_protocols::granola::message as calls;
-use muesli_protocols::granola::message::{Held, Owners};
+use muesli_protocols::granola::message::{Holding, Owners};
 use muesli_protocols::two_phase::message::Answers;
 
 use super::*;
@@ -112,7 +112,10 @@ fn two_phase<V: Tested>() -> Node<V> {
     let both = [HERE, ELSEWHERE];
     let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
     // All keys live here.
-    let options = SpaceOptions { rule: Rule::Range(vec!["z".into()]), ..SpaceOptions::default() };
+    let options = SpaceOptions {
+        partitioning: Partitioning::Range(vec!["z".into()]),
+        ..SpaceOptions::default()
+    };
     let catalog = catalog.with_space("keys", options).expect("a space");
     Node::new(HERE, 1, Arc::new(catalog), settings(), &V::Rules::default())
 }
@@ -207,7 +210,7 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
     let txn = |sequence| TxnId { node: ELSEWHERE, incarnation: 1, sequence };
     let write = |at: usize, value: Option<&str>| (SPACE, keys[at].clone(), value.map(Into::into));
     let (collected, value) = (Timestamp::ZERO, Some("old".into()));
-    let found = calls::Found { version: Timestamp(64), value, collected };
+    let found = calls::FoundVersion { version: Timestamp(64), value, collected };
     let call = calls::Task::Call {
         procedure: ProcedureId { name: "transfer".into(), version: 3 },
         arguments: "17".into(),
@@ -217,7 +220,7 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
     let range = KeyRange { space: SPACE, lo: keys[0].clone(), hi: None };
     let install = calls::Install {
         reads: vec![(SPACE, keys[0].clone(), Timestamp(64))],
-        scans: vec![calls::Seen { range, at: Timestamp(65), live: 2 }],
+        scans: vec![calls::SeenRange { range, at: Timestamp(65), live: 2 }],
         writes: vec![write(1, Some("new")), write(2, None)],
     };
     let answers = [
@@ -230,13 +233,13 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
         txn: txn(sequence),
         at: Timestamp(64 * sequence),
         writes,
-        end: calls::End::Done {
+        end: calls::ReplyOutcome::Done {
             at: Timestamp(64 * sequence),
             answers: (0..).zip(answers.clone()).collect(),
         },
     };
     let refusal = calls::Refusal::Refused("no money".into());
-    let ballot = calls::Ballot::Abort(Timestamp(9), refusal.clone());
+    let ballot = calls::TimestampVote::Abort(Timestamp(9), refusal.clone());
     let (independent, coordinated) = (calls::Agreement::Independent, calls::Agreement::Coordinated);
     let told = (1, vec![(SPACE, keys[0].clone(), found)]);
     let staged = (SPACE, keys[3].clone(), Timestamp(11), Some("staged".into()));
@@ -252,7 +255,7 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
         calls::Record::Against { txn: txn(6), ballot },
         calls::Record::Dropped {
             txn: txn(7),
-            end: calls::End::Refused { at: Timestamp(9), refusal },
+            end: calls::ReplyOutcome::Refused { at: Timestamp(9), refusal },
         },
         calls::Record::Told { txn: txn(3), told: vec![told] },
         calls::Record::Staged { partition: 1, anew: true, keys: vec![staged] },
@@ -267,7 +270,7 @@ fn checkpoints_of_granola_are_as_they_were() {
     let of = |wanted: u16| (0..).map(key).filter(move |key| partition(key) == wanted);
     let keys: Vec<_> = of(0).take(3).chain(of(1).take(1)).collect();
     let more: Vec<_> = of(0).skip(3).take(2).collect();
-    let held = Held { epoch: 1, holds: true, at: Timestamp(12) };
+    let held = Holding { epoch: 1, holds: true, at: Timestamp(12) };
     let holders = [REPOSITORY].into_iter().collect();
     let moves = (vec![(1_u16, held)], vec![(1_u16, Owners { epoch: 1, holders })], vec![1_u16]);
     // Versions that begin with zero are those of collected deletions.

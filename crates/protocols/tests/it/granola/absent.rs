@@ -2,7 +2,7 @@
 //! commits, and its history has what it ended with, also where its client is no server, or has
 //! given up before it learned of the end.
 
-use muesli_core::recorder::{Operation, Recorder};
+use muesli_core::recorder::{RecordedOperation, Recorder};
 use muesli_core::{Answer, Failure, Nanos, Scan, Settings, SmallBytes, Timestamp, TxnId};
 
 use super::pages::{CLIENT, Pair, SERVER, SPACE, key, waits};
@@ -20,8 +20,10 @@ fn found(pair: &Pair) -> (Timestamp, Option<Timestamp>) {
     let recorder = pair.effects[1].recorder.as_ref().expect("it records");
     let (record, operations) = recorder.transactions().last().expect("a transaction");
     let read = operations.filter_map(|operation| match operation {
-        Operation::Read { key: read, version, .. } if read == key(0) => Some(version),
-        Operation::Scan { rows, .. } => rows.iter().find(|row| row.0 == key(0)).map(|row| row.1),
+        RecordedOperation::Read { key: read, version, .. } if read == key(0) => Some(version),
+        RecordedOperation::Scan { rows, .. } => {
+            rows.iter().find(|row| row.0 == key(0)).map(|row| row.1)
+        }
         _ => None,
     });
     (read.last().expect("it was read"), told(recorder, record.id))
@@ -30,7 +32,9 @@ fn found(pair: &Pair) -> (Timestamp, Option<Timestamp>) {
 fn told(recorder: &Recorder, txn: TxnId) -> Option<Timestamp> {
     let told = recorder.ran_for(txn).filter(|ran| ran.told).flat_map(|ran| ran.operations);
     let of_key = told.filter_map(|operation| match operation {
-        Operation::Read { key: read, version, hash: None, .. } if read == key(0) => Some(version),
+        RecordedOperation::Read { key: read, version, hash: None, .. } if read == key(0) => {
+            Some(version)
+        }
         _ => None,
     });
     of_key.last()

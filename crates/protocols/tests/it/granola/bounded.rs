@@ -7,7 +7,7 @@ use muesli_core::{
     Address, Catalog, Effect, Effects, Envelope, Limits, Node, NodeId, Procedure, ProcedureId,
     Procedures, RepositoryId, Settings, SmallBytes, SpaceOptions, Stop, Store, Timestamp, TxnId,
 };
-use muesli_protocols::granola::message::{Agreement, End, Part, Refusal, Request, Task};
+use muesli_protocols::granola::message::{Agreement, Part, Refusal, ReplyOutcome, Request, Task};
 use muesli_protocols::granola::{Granola, Message, Record};
 
 const HERE: RepositoryId = RepositoryId(0);
@@ -21,7 +21,7 @@ struct Lone {
     node: Node<Granola>,
     effects: Effects<Granola>,
     records: Vec<Record>,
-    ends: Vec<End>,
+    ends: Vec<ReplyOutcome>,
 }
 
 /// Gives as many bytes as it is told.
@@ -47,7 +47,7 @@ impl Lone {
     }
 
     /// Parts of so many bytes each, all of one transaction.
-    fn call(&mut self, sequence: u64, sizes: &[usize]) -> End {
+    fn call(&mut self, sequence: u64, sizes: &[usize]) -> ReplyOutcome {
         let part = |(partition, size): (u16, &usize)| {
             let procedure = ProcedureId { name: "give".into(), version: 1 };
             let arguments = size.to_string().as_str().into();
@@ -96,8 +96,9 @@ impl Lone {
 #[test]
 fn results_that_are_too_much_together_are_refused() {
     let mut lone = Lone::new();
-    assert!(matches!(lone.call(1, &[1_000; 4]), End::Done { .. }));
-    let End::Refused { refusal: Refusal::Faulty(why), .. } = lone.call(2, &[1_000; 5]) else {
+    assert!(matches!(lone.call(1, &[1_000; 4]), ReplyOutcome::Done { .. }));
+    let ReplyOutcome::Refused { refusal: Refusal::Faulty(why), .. } = lone.call(2, &[1_000; 5])
+    else {
         panic!("{:?}", lone.ends)
     };
     let said = "what a call gives and writes is 5080 bytes, over the limit of 5000 bytes \
@@ -109,7 +110,8 @@ fn results_that_are_too_much_together_are_refused() {
 #[test]
 fn what_is_remembered_is_cut_by_its_bytes() {
     let mut lone = Lone::new();
-    let ends: Vec<End> = (1..=300).map(|sequence| lone.call(sequence, &[900, 900, 900])).collect();
+    let ends: Vec<ReplyOutcome> =
+        (1..=300).map(|sequence| lone.call(sequence, &[900, 900, 900])).collect();
     let pieces = lone.pieces();
     assert!(pieces.iter().map(Vec::len).sum::<usize>() > 300 * 2_700);
     let longest = pieces.iter().map(Vec::len).max().unwrap_or(0);

@@ -8,7 +8,7 @@ use muesli_core::{
     Timestamp,
 };
 use muesli_protocols::granola::message::{
-    Agreement, Ballot, Install, Message, Record, Request, Task,
+    Agreement, Install, Message, Record, Request, Task, TimestampVote,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
 use muesli_protocols::granola::{Ordering, Rules};
@@ -145,7 +145,8 @@ impl Working {
     /// What the other repository says of a transaction, or the master.
     fn decide(&mut self, sequence: u64, above: Option<u64>) -> Vec<Message> {
         let at = |above| Timestamp::new(1_000 + 64 * sequence + above, RepositoryId(1));
-        let ballot = above.map_or(Ballot::Conflict, |above| Ballot::Commit(at(above)));
+        let ballot =
+            above.map_or(TimestampVote::Conflict, |above| TimestampVote::Commit(at(above)));
         let message = match self.stage.rules.ordering == Ordering::Master {
             true => Message::Decide { txn: txn(sequence), ballot, shown: Vec::new() },
             false => vote(sequence, ballot),

@@ -1,7 +1,7 @@
 //! Participants that tell each other what they decide by: whatever goes wrong, all decide alike;
 //! data that are told too early are noticed; and what it gives beside votes and locks.
 
-use muesli_protocols::granola::{LockingExit, Rule, Rules, SharedData};
+use muesli_protocols::granola::{GranolaSwitch, LockingExit, Rules, SharedData};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -53,7 +53,7 @@ fn data_that_go_with_the_vote_are_too_early() {
     assert_caught(
         "data_sent_in_order",
         &shape,
-        |rules| rules.set(Rule::DataSentInOrder, false),
+        |rules| rules.set(GranolaSwitch::DataSentInOrder, false),
         20,
     );
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use muesli_core::{Address, LoggedRole as _, NodeId, Participant as _, Timestamp};
 use muesli_protocols::granola::message::{
-    Agreement, Ballot, End, Followed, Message, News, Record, Request,
+    Agreement, Followed, Message, News, Record, ReplyOutcome, Request, TimestampVote,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{Rule, Rules};
+use muesli_protocols::granola::{GranolaSwitch, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -59,7 +59,7 @@ fn a_copy_answers_right_behind_what_it_knows_and_nobody_who_has_seen_more() {
     assert_eq!(asked(&mut copy, more.clone()), None);
     let update = Request { read_only: false, ..reader(&stage, 4, at) };
     assert_eq!(asked(&mut copy, update), None, "it only reads");
-    copy.rules.set(Rule::CopiesCheck, false);
+    copy.rules.set(GranolaSwitch::CopiesCheck, false);
     let mut careless = copy_of(&copy);
     for record in stage.log.clone() {
         careless.step(|participant, cx| participant.replay(record, cx));
@@ -94,7 +94,7 @@ fn done_beside_what_is_prepared(rules: Rules) -> (Stage, Timestamp) {
     let coordinated = stage.request(2, Agreement::Coordinated, &[0, 1]);
     let said = stage.receive(Message::Request(Arc::new(coordinated)));
     let proposed = said.iter().find_map(|message| match message {
-        Message::Vote { ballot: Ballot::Commit(at), .. } => Some(*at),
+        Message::Vote { ballot: TimestampVote::Commit(at), .. } => Some(*at),
         _ => None,
     });
     // An other key than the one that is locked.
@@ -111,10 +111,10 @@ fn a_copy_waits_for_what_may_lie_below() {
     let request = |stage: &Stage| reader(stage, 4, Timestamp::ZERO);
     let early = request(&stage);
     assert_eq!(asked(&mut copy_of(&stage), early), None);
-    stage.receive(vote(2, Ballot::Commit(Timestamp(1))));
+    stage.receive(vote(2, TimestampVote::Commit(Timestamp(1))));
     let late = request(&stage);
     assert_eq!(asked(&mut copy_of(&stage), late), Some(beside));
-    let rules = Rules::broken(Rule::CopiesWait);
+    let rules = Rules::broken(GranolaSwitch::CopiesWait);
     let (stage, beside) = done_beside_what_is_prepared(rules);
     let early = request(&stage);
     assert_eq!(asked(&mut copy_of(&stage), early), Some(beside), "the mistake");
@@ -149,7 +149,7 @@ fn who_follows_is_told_all_keys_and_then_changes_up_to_where_nothing_is_open() {
     assert_eq!(piece(&follow(&mut stage, 0, Timestamp::ZERO)), 1, "it was lost");
     assert_eq!(follow(&mut stage, 1, Timestamp::ZERO), [], "that was all");
     assert_eq!(changes(&mut stage), None, "something open may lie below");
-    let said = stage.receive(vote(2, Ballot::Commit(Timestamp(1))));
+    let said = stage.receive(vote(2, TimestampVote::Commit(Timestamp(1))));
     let at = done_at(&said).expect("its votes are there");
     assert_eq!(changes(&mut stage), Some((beside, vec![at])));
     assert_eq!(changes(&mut stage), None, "nobody asks");
@@ -180,7 +180,10 @@ fn a_reader_that_is_refused_is_told_so_by_a_copy_too() {
     let message = Message::Request(Arc::new(message));
     let mut copy = copy_of(&stage);
     let said = copy.step(|participant, cx| assert!(participant.answer_behind(&message, cx)));
-    assert!(matches!(said[..], [Message::Reply { end: End::Refused { .. }, .. }]), "{said:?}");
+    assert!(
+        matches!(said[..], [Message::Reply { end: ReplyOutcome::Refused { .. }, .. }]),
+        "{said:?}"
+    );
 }
 
 const READERS: Mix = Mix { look: 12, keys: 6, ..ALL };
@@ -205,17 +208,17 @@ fn assert_noticed(mix: Mix, faults: &'static str, rules: Rules, seeds: u64) {
 #[test]
 fn caches_look_at_what_a_session_has_seen() {
     let mix = Mix { look: 9, keys: 4, ..TIMESTAMPS };
-    assert_noticed(mix, "skew", Rules::broken(Rule::CopiesCheck), 20);
+    assert_noticed(mix, "skew", Rules::broken(GranolaSwitch::CopiesCheck), 20);
 }
 
 #[test]
 fn caches_wait_for_what_may_lie_below() {
-    assert_noticed(READERS, "none", Rules::broken(Rule::CopiesWait), 20);
+    assert_noticed(READERS, "none", Rules::broken(GranolaSwitch::CopiesWait), 20);
 }
 
 #[test]
 fn caches_tell_what_a_session_has_seen() {
     let mix = Mix { look: 60, independent: 9, single: 0, keys: 4, ..TIMESTAMPS };
-    let rules = Rules::broken(Rule::CopiesTell);
+    let rules = Rules::broken(GranolaSwitch::CopiesTell);
     assert_noticed(mix, "link,pause", rules, 40);
 }

@@ -7,12 +7,13 @@ use muesli_core::{
     LoggedRole as _, Participant as _, RepositoryId, SmallBytes, SpaceId, Timestamp,
 };
 use muesli_protocols::granola::message::{
-    Agreement, Ballot, End, Few, Message, Part, PartAnswer, Record, Repositories, Request, Task,
+    Agreement, Few, Message, Part, PartAnswer, Record, ReplyOutcome, Repositories, Request, Task,
+    TimestampVote,
 };
 use muesli_protocols::granola::message::{Fetched, Load};
 use muesli_protocols::granola::message::{Move, Owners};
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{Participant, Rule, Rules};
+use muesli_protocols::granola::{GranolaSwitch, Participant, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::steps::{Stage, done_at, txn, vote};
@@ -75,13 +76,13 @@ fn keys_in(stage: &Stage) -> usize {
 
 fn moved(said: &[Message]) -> Option<Timestamp> {
     said.iter().find_map(|message| match message {
-        Message::Reply { end: End::Moved { at }, .. } => Some(*at),
+        Message::Reply { end: ReplyOutcome::Moved { at }, .. } => Some(*at),
         _ => None,
     })
 }
 
 fn votes_for(said: &[Message]) -> bool {
-    said.iter().any(|it| matches!(it, Message::Vote { ballot: Ballot::Commit(_), .. }))
+    said.iter().any(|it| matches!(it, Message::Vote { ballot: TimestampVote::Commit(_), .. }))
 }
 
 /// Partition 0 has gone to the other repository, at the place that is given too.
@@ -93,7 +94,7 @@ fn gone() -> (Stage, Timestamp) {
     let order = moving(&stage, 2, HERE, has);
     assert!(votes_for(&stage.receive(order)));
     let place = Timestamp::new(1_000, THERE);
-    assert_eq!(done_at(&stage.receive(vote(2, Ballot::Commit(place)))), Some(place));
+    assert_eq!(done_at(&stage.receive(vote(2, TimestampVote::Commit(place)))), Some(place));
     (stage, place)
 }
 
@@ -109,7 +110,10 @@ fn a_source_gives_away_what_was_loaded_and_nothing_else() {
     let order = moving(&stage, 3, HERE, has);
     let said = stage.receive(order);
     assert!(!votes_for(&said) && moved(&said).is_some(), "{said:?}");
-    assert!(matches!(stage.log.last(), Some(Record::Against { ballot: Ballot::Moved(_), .. })));
+    assert!(matches!(
+        stage.log.last(),
+        Some(Record::Against { ballot: TimestampVote::Moved(_), .. })
+    ));
     // It is held still: what is there can be loaded.
     let third = write(&stage, 4, 0, None);
     assert!(moved(&stage.receive(third.clone())).is_some());
@@ -124,7 +128,7 @@ fn a_source_gives_away_what_was_loaded_and_nothing_else() {
     let fourth = write(&stage, 6, 0, None);
     assert!(moved(&stage.receive(fourth)).is_some());
     // Somebody else votes against it: all is as it was, but for what was refused.
-    stage.receive(vote(5, Ballot::Moved(Timestamp::ZERO)));
+    stage.receive(vote(5, TimestampVote::Moved(Timestamp::ZERO)));
     let fifth = write(&stage, 7, 0, None);
     assert!(done_at(&stage.receive(fifth)).is_some());
     assert!(moved(&stage.receive(third)).is_some(), "an id that was refused stays refused");
@@ -189,7 +193,7 @@ fn who_has_given_it_away_remembers_and_refuses_through_crashes_and_checkpoints()
     let owners = Owners { epoch: 1, holders: Repositories::from_iter([THERE]) };
     let answer = PartAnswer::Names(vec![(0, owners)]);
     let told = |it: &Message| match it {
-        Message::Reply { end: End::Done { answers, .. }, .. } => answers[0].1 == answer,
+        Message::Reply { end: ReplyOutcome::Done { answers, .. }, .. } => answers[0].1 == answer,
         _ => false,
     };
     assert!(said.iter().any(told), "{said:?}");
@@ -206,7 +210,7 @@ fn a_source_that_starts_again_is_still_bound_by_its_vote() {
     stage.crash(voted.expect("it has voted") + 1);
     let next = write(&stage, 3, 0, None);
     assert!(moved(&stage.receive(next)).is_some());
-    assert_eq!(done_at(&stage.receive(vote(2, Ballot::Commit(place)))), Some(place));
+    assert_eq!(done_at(&stage.receive(vote(2, TimestampVote::Commit(place)))), Some(place));
 }
 
 #[test]
@@ -243,7 +247,7 @@ fn loaded(rules: Rules, votes: bool) -> (Stage, Fetched) {
     let has = Fetched { pieces: 1, source, ..has };
     let taken = PartAnswer::Taken { has, whole: false };
     let told = |it: &Message| match it {
-        Message::Reply { end: End::Done { answers, .. }, .. } => answers[0].1 == taken,
+        Message::Reply { end: ReplyOutcome::Done { answers, .. }, .. } => answers[0].1 == taken,
         _ => false,
     };
     assert!(said.iter().any(told), "{said:?}");
@@ -271,7 +275,7 @@ fn after_the_move(rules: Rules) -> std::cmp::Ordering {
     let early = write(&stage, 4, 1, owned_here());
     assert!(moved(&stage.receive(early)).is_some(), "it has not come yet");
     let place = Timestamp::new(1_000, THERE);
-    assert_eq!(done_at(&stage.receive(vote(3, Ballot::Commit(place)))), Some(place));
+    assert_eq!(done_at(&stage.receive(vote(3, TimestampVote::Commit(place)))), Some(place));
     let store = stage.participant.spaces().get(SpaceId(0)).expect("a key was loaded");
     assert!(store.find(&stage.key_in(1)).is_some());
     let next = write(&stage, 5, 1, owned_here());
@@ -281,7 +285,7 @@ fn after_the_move(rules: Rules) -> std::cmp::Ordering {
 #[test]
 fn at_its_destination_everything_lies_above_the_move() {
     assert!(after_the_move(Rules::default()).is_gt());
-    let rules = Rules::broken(Rule::MovesRaise);
+    let rules = Rules::broken(GranolaSwitch::MovesRaise);
     assert!(after_the_move(rules).is_lt(), "below what was done at the source");
 }
 
@@ -290,7 +294,7 @@ fn a_destination_has_all_keys_when_it_has_voted_and_none_if_it_did_not() {
     let (mut stage, _) = loaded(Rules::default(), true);
     stage.crash(stage.log.len());
     let place = Timestamp::new(1_000, THERE);
-    assert_eq!(done_at(&stage.receive(vote(3, Ballot::Commit(place)))), Some(place));
+    assert_eq!(done_at(&stage.receive(vote(3, TimestampVote::Commit(place)))), Some(place));
     assert_eq!(keys_in(&stage), 1);
     assert_eq!(stage.participant.chains(&stage.catalog).len(), 1);
     let (mut stage, has) = loaded(Rules::default(), false);
@@ -304,7 +308,7 @@ fn a_destination_has_all_keys_when_it_has_voted_and_none_if_it_did_not() {
 #[test]
 fn a_move_that_is_off_leaves_nothing_at_its_destination() {
     let (mut stage, _) = loaded(Rules::default(), true);
-    stage.receive(vote(3, Ballot::Moved(Timestamp::ZERO)));
+    stage.receive(vote(3, TimestampVote::Moved(Timestamp::ZERO)));
     stage.now = stage.settings.snapshot_lease;
     stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Staged, cx));
     assert_eq!(keys_in(&stage), 0);

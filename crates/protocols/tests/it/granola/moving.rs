@@ -1,7 +1,7 @@
 //! Partitions move while clients read and write them: in worlds with every kind of fault, judged by
 //! the checker; and in the same worlds without one rule each, which it notices.
 
-use muesli_protocols::granola::{LockingExit, Rule, Rules};
+use muesli_protocols::granola::{GranolaSwitch, LockingExit, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -83,36 +83,46 @@ fn beside_copies_at_coordinators() {
 #[test]
 fn who_does_not_hold_a_partition_refuses() {
     let shape = shape(MOVING);
-    assert_caught("epochs_checked", &shape, |rules| rules.set(Rule::EpochsChecked, false), 20);
+    assert_caught(
+        "epochs_checked",
+        &shape,
+        |rules| rules.set(GranolaSwitch::EpochsChecked, false),
+        20,
+    );
 }
 
 #[test]
 fn a_partition_lies_above_what_was_done_on_it_before() {
     let shape = Shape { faults: "skew", ..shape(FEW_KEYS) };
-    assert_caught("moves_raise", &shape, |rules| rules.set(Rule::MovesRaise, false), 100);
+    assert_caught("moves_raise", &shape, |rules| rules.set(GranolaSwitch::MovesRaise, false), 100);
 }
 
 #[test]
 fn what_is_under_way_ends_before_a_partition_moves() {
     let shape = shape(FEW_KEYS);
-    assert_caught("moves_wait", &shape, |rules| rules.set(Rule::MovesWait, false), 50);
+    assert_caught("moves_wait", &shape, |rules| rules.set(GranolaSwitch::MovesWait, false), 50);
 }
 
 #[test]
 fn a_partition_moves_with_all_of_its_keys() {
     let shape = shape(FEW_KEYS);
-    assert_caught("moves_whole", &shape, |rules| rules.set(Rule::MovesWhole, false), 50);
+    assert_caught("moves_whole", &shape, |rules| rules.set(GranolaSwitch::MovesWhole, false), 50);
 }
 
 #[test]
 fn nothing_is_taken_up_on_what_is_about_to_move() {
     let shape = shape(FEW_KEYS);
-    assert_caught("moves_hold_still", &shape, |rules| rules.set(Rule::MovesHoldStill, false), 50);
+    assert_caught(
+        "moves_hold_still",
+        &shape,
+        |rules| rules.set(GranolaSwitch::MovesHoldStill, false),
+        50,
+    );
 }
 
 #[test]
 fn copies_know_what_has_moved() {
     let mix = Mix { look: 12, ..FEW_KEYS };
     let shape = Shape { caches: true, clients: 9, ..shape(mix) };
-    assert_caught("copies_know", &shape, |rules| rules.set(Rule::CopiesKnow, false), 100);
+    assert_caught("copies_know", &shape, |rules| rules.set(GranolaSwitch::CopiesKnow, false), 100);
 }

@@ -1,7 +1,7 @@
 //! Past who waits at the head of the queue: whatever goes wrong, it cannot be seen; without one of
 //! its rules it is; and what it gives where one repository is slow.
 
-use muesli_protocols::granola::{LockingExit, Rule, Rules};
+use muesli_protocols::granola::{GranolaSwitch, LockingExit, Rules};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::time::Span;
 
@@ -49,7 +49,7 @@ fn who_passes_conflicts_with_nobody_before_it() {
     assert_caught(
         "out_of_order_apart",
         &shape,
-        |rules| rules.set(Rule::OutOfOrderApart, false),
+        |rules| rules.set(GranolaSwitch::OutOfOrderApart, false),
         20,
     );
 }
@@ -57,14 +57,19 @@ fn who_passes_conflicts_with_nobody_before_it() {
 #[test]
 fn who_passes_conflicts_with_nothing_that_others_may_touch() {
     let shape = Shape { faults: "skew", clients: 9, ..passing(SOME_KEYS) };
-    assert_caught("supersets", &shape, |rules| rules.set(Rule::Supersets, false), 100);
+    assert_caught("supersets", &shape, |rules| rules.set(GranolaSwitch::Supersets, false), 100);
 }
 
 #[test]
 fn readers_behind_what_is_done_look_who_was_passed() {
     let mix = Mix { look: 8, ..SOME_KEYS };
     let shape = Shape { faults: "skew,pause,link", clients: 9, ..passing(mix) };
-    assert_caught("readers_look", &shape, |rules| rules.set(Rule::ReadersLook, false), 100);
+    assert_caught(
+        "readers_look",
+        &shape,
+        |rules| rules.set(GranolaSwitch::ReadersLook, false),
+        100,
+    );
 }
 
 /// How many transactions clients at three nodes have done in 60 ms, of which n2 is a millisecond

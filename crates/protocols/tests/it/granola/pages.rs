@@ -12,7 +12,7 @@ use muesli_core::{
     Txn, TxnId, TxnOptions,
 };
 use muesli_protocols::granola::message::{
-    Agreement, End, Message, Part, PartAnswer, Request, Task,
+    Agreement, Message, Part, PartAnswer, ReplyOutcome, Request, Task,
 };
 use muesli_protocols::granola::{Granola, Rules};
 
@@ -123,8 +123,8 @@ impl Pair {
     }
 
     /// No answer has more than a page, of all its parts together.
-    fn judge_page(&mut self, end: &End) {
-        let End::Done { answers, .. } = end else { return };
+    fn judge_page(&mut self, end: &ReplyOutcome) {
+        let ReplyOutcome::Done { answers, .. } = end else { return };
         let rows = answers.iter().map(|(_, answer)| match answer {
             PartAnswer::Rows(rows, _) => rows.len(),
             PartAnswer::Found(found) => found.len(),
@@ -314,7 +314,7 @@ fn a_page_counts_what_lies_between_the_keys_that_are_wanted() {
         let to = muesli_core::Address::repository(SERVER, RepositoryId(0));
         let envelope = Envelope { from, to, message: Message::Request(Arc::new(request)) };
         pair.on(SERVER, |node, effects| node.receive(Sender::Member, envelope, effects)).unwrap();
-        let Some(Message::Reply { end: End::Done { answers, .. }, .. }) =
+        let Some(Message::Reply { end: ReplyOutcome::Done { answers, .. }, .. }) =
             pair.sent.pop_front().map(|it| it.message)
         else {
             panic!("it is answered at once")

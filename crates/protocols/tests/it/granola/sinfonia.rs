@@ -1,7 +1,7 @@
 //! Sinfonia: many seeds, with all faults; and what goes wrong where its master does not wait for
 //! all votes.
 
-use muesli_protocols::granola::{Rule, Rules};
+use muesli_protocols::granola::{GranolaSwitch, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -61,7 +61,7 @@ fn masters_and_participants_that_crash() {
 
 #[test]
 fn a_master_that_does_not_wait_for_all_votes_is_noticed() {
-    let rules = Rules::sinfonia().without(Rule::MasterWaits);
+    let rules = Rules::sinfonia().without(GranolaSwitch::MasterWaits);
     let mix = Mix {
         single: 2,
         independent: 2,

@@ -8,10 +8,10 @@ use muesli_core::{
     SpaceOptions, Timer, Timestamp, TxnId,
 };
 use muesli_protocols::granola::message::{
-    Agreement, Ballot, End, Install, Message, Part, Record, Request, Task,
+    Agreement, Install, Message, Part, Record, ReplyOutcome, Request, Task, TimestampVote,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{Granola, Participant, Rule, Rules};
+use muesli_protocols::granola::{Granola, GranolaSwitch, Participant, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::procedures::{SPACE, all, key};
@@ -179,14 +179,14 @@ pub fn txn(sequence: u64) -> TxnId {
     TxnId { node: NodeId(1), incarnation: 1, sequence }
 }
 
-pub fn vote(sequence: u64, ballot: Ballot) -> Message {
+pub fn vote(sequence: u64, ballot: TimestampVote) -> Message {
     let (txn, repository) = (txn(sequence), RepositoryId(1));
     Message::Vote { txn, repository, ballot, about: 0, tag: 0, order: None }
 }
 
 pub fn done_at(said: &[Message]) -> Option<Timestamp> {
     said.iter().find_map(|message| match message {
-        Message::Reply { end: End::Done { at, .. }, .. } => Some(*at),
+        Message::Reply { end: ReplyOutcome::Done { at, .. }, .. } => Some(*at),
         _ => None,
     })
 }
@@ -199,7 +199,7 @@ fn before_and_after_a_crash(rules: Rules) -> (Timestamp, Timestamp) {
     stage.receive(Message::Request(Arc::new(both)));
     let voted = stage.log.len();
     let place = Timestamp::new(1_000, RepositoryId(1));
-    let told = done_at(&stage.receive(vote(1, Ballot::Commit(place)))).expect("all votes");
+    let told = done_at(&stage.receive(vote(1, TimestampVote::Commit(place)))).expect("all votes");
     // What was stable before the answer was told: all but the record of the end itself.
     assert!(matches!(stage.log.last(), Some(Record::Done { .. })));
     assert!(stage.log.len() > voted);
@@ -207,9 +207,11 @@ fn before_and_after_a_crash(rules: Rules) -> (Timestamp, Timestamp) {
     stage.crash(stable);
     let alone = stage.request(2, Agreement::Alone, &[0]);
     assert_eq!(done_at(&stage.receive(Message::Request(Arc::new(alone)))), None, "it waits");
-    let said = stage.receive(vote(1, Ballot::Commit(place)));
+    let said = stage.receive(vote(1, TimestampVote::Commit(place)));
     let after = said.iter().find_map(|message| match message {
-        Message::Reply { txn: of, end: End::Done { at, .. }, .. } if *of == txn(2) => Some(*at),
+        Message::Reply { txn: of, end: ReplyOutcome::Done { at, .. }, .. } if *of == txn(2) => {
+            Some(*at)
+        }
         _ => None,
     });
     (told, after.expect("done after what it waited for"))
@@ -220,24 +222,24 @@ fn a_new_life_lies_above_all_that_was_done_before() {
     let (told, after) = before_and_after_a_crash(Rules::default());
     assert!(after > told, "{after} is below {told}");
     // A repository that resumes with its votes alone goes before what its clients were told of.
-    let (told, after) = before_and_after_a_crash(Rules::broken(Rule::Ceiling));
+    let (told, after) = before_and_after_a_crash(Rules::broken(GranolaSwitch::Ceiling));
     assert!(after < told, "{after} is above {told}");
 }
 
 #[test]
 fn what_is_ready_is_done_after_votes_have_left_and_newcomers_go_behind_it() {
-    let mut stage = Stage::new(Rules::broken(Rule::ImplicitVotes));
+    let mut stage = Stage::new(Rules::broken(GranolaSwitch::ImplicitVotes));
     stage.holds_back = true;
     let place = Timestamp::new(1_000, RepositoryId(1));
     let votes = |said: &[Message]| match said {
-        [Message::Vote { ballot: Ballot::Commit(at), .. }] => *at,
+        [Message::Vote { ballot: TimestampVote::Commit(at), .. }] => *at,
         other => panic!("a vote and nothing else, not {other:?}"),
     };
     let both = |stage: &Stage, number| {
         Message::Request(Arc::new(stage.request(number, Agreement::Independent, &[0, 1])))
     };
     // All that the first one waits for is there before it: yet at once it only votes.
-    stage.receive(vote(1, Ballot::Commit(place)));
+    stage.receive(vote(1, TimestampVote::Commit(place)));
     let first = stage.receive(both(&stage, 1));
     assert!(votes(&first) < place);
     let second = stage.receive(both(&stage, 2));
@@ -253,10 +255,10 @@ fn a_vote_whose_request_does_not_come_ends_by_time_and_is_asked_for_when_it_come
     let (begun, patience) = (Nanos::from_millis(1), stage.settings.in_doubt_after);
     stage.now = begun;
     let place = Timestamp::new(1_000, RepositoryId(1));
-    stage.receive(vote(1, Ballot::Commit(place)));
+    stage.receive(vote(1, TimestampVote::Commit(place)));
     stage.pass_until(begun + Nanos(patience.0 / 2));
     // Another one keeps the timer going, and ends later.
-    stage.receive(vote(2, Ballot::Commit(Timestamp::new(1_001, RepositoryId(1)))));
+    stage.receive(vote(2, TimestampVote::Commit(Timestamp::new(1_001, RepositoryId(1)))));
     stage.pass_until(begun + Nanos(patience.0 - 1));
     assert_eq!(stage.participant.early_votes(), 2);
     stage.pass_until(begun + Nanos(patience.0 * 3 / 2 - 1));
@@ -269,22 +271,24 @@ fn a_vote_whose_request_does_not_come_ends_by_time_and_is_asked_for_when_it_come
     assert_eq!(done_at(&said), None, "the vote is gone");
     let said = stage.pass_until(begun + Nanos(5 * patience.0));
     assert!(said.iter().any(|message| matches!(message, Message::Ask { .. })), "{said:?}");
-    let said = stage.receive(vote(1, Ballot::Commit(place)));
+    let said = stage.receive(vote(1, TimestampVote::Commit(place)));
     assert!(done_at(&said).is_some_and(|at| at > place), "{said:?}");
 }
 
 #[test]
 fn a_vote_against_that_came_first_is_never_answered_with_a_vote_for() {
-    for ballot in [Ballot::Conflict, Ballot::Commit(Timestamp::new(7, RepositoryId(1)))] {
+    for ballot in
+        [TimestampVote::Conflict, TimestampVote::Commit(Timestamp::new(7, RepositoryId(1)))]
+    {
         let mut stage = Stage::new(Rules::default());
-        let against = ballot == Ballot::Conflict;
+        let against = ballot == TimestampVote::Conflict;
         assert_eq!(stage.receive(vote(1, ballot)), []);
         let both = stage.request(1, Agreement::Independent, &[0, 1]);
         let said = stage.receive(Message::Request(Arc::new(both)));
         let voted: Vec<_> = said
             .iter()
             .filter_map(|message| match message {
-                Message::Vote { ballot, .. } => Some(matches!(ballot, Ballot::Commit(_))),
+                Message::Vote { ballot, .. } => Some(matches!(ballot, TimestampVote::Commit(_))),
                 _ => None,
             })
             .collect();
@@ -322,17 +326,22 @@ fn a_deferred_transaction_does_not_keep_others_from_their_votes() {
     assert_eq!(stage.receive(Message::Request(Arc::new(coordinated))), [], "deferred");
     let both = stage.request(4, Agreement::Independent, &[0, 1]);
     let said = stage.receive(Message::Request(Arc::new(both)));
-    assert!(matches!(said[..], [Message::Vote { ballot: Ballot::Commit(_), .. }]), "{said:?}");
+    assert!(
+        matches!(said[..], [Message::Vote { ballot: TimestampVote::Commit(_), .. }]),
+        "{said:?}"
+    );
     // Two are over: what is left can be locked, but the deferred one conflicts with it.
-    let place = |sequence| Ballot::Commit(Timestamp::new(sequence, RepositoryId(1)));
+    let place = |sequence| TimestampVote::Commit(Timestamp::new(sequence, RepositoryId(1)));
     stage.receive(vote(1, place(1_000)));
     stage.receive(vote(2, place(1_001)));
-    let said = stage.receive(vote(4, Ballot::Conflict));
+    let said = stage.receive(vote(4, TimestampVote::Conflict));
     let voted = said.iter().any(|message| {
-        matches!(message, Message::Vote { txn: of, ballot: Ballot::Commit(_), .. } if *of == txn(3))
+        let Message::Vote { txn: of, ballot, .. } = message else { return false };
+        *of == txn(3) && matches!(ballot, TimestampVote::Commit(_))
     });
     let refused = stage.log.iter().any(|record| {
-        matches!(record, Record::Against { txn: of, ballot: Ballot::Conflict } if *of == txn(3))
+        let Record::Against { txn: of, ballot } = record else { return false };
+        *of == txn(3) && *ballot == TimestampVote::Conflict
     });
     assert!(voted != refused, "it was voted on once: {said:?}");
 }
@@ -351,7 +360,8 @@ fn beside_what_is_blocked(rules: Rules) -> (Stage, Vec<Message>) {
     assert_eq!(done_at(&stage.receive(stage.call(4, "bump", &keys[2..], true))), None, "it waits");
     stage.now = stage.settings.in_doubt_after;
     let said = stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Sweep, cx));
-    let conflict = |message: &Message| matches!(message, Message::Reply { end: End::Conflict, .. });
+    let conflict =
+        |message: &Message| matches!(message, Message::Reply { end: ReplyOutcome::Conflict, .. });
     assert!(said.iter().any(conflict), "what waited for its turn alone is to try again: {said:?}");
     let other = stage.receive(stage.call(5, "bump", &keys[2..], true));
     assert!(done_at(&other).is_some(), "what touches nothing of it goes on: {other:?}");
@@ -364,14 +374,16 @@ fn what_waits_for_who_stays_away_claims_all_that_it_may_touch() {
     let (mut stage, same) = beside_what_is_blocked(Rules::default());
     assert_eq!(done_at(&same), None, "{same:?}");
     // Its votes come: both are done, in the order of their places, and the mode is left.
-    let place = |sequence| Ballot::Commit(Timestamp::new(sequence, RepositoryId(1)));
+    let place = |sequence| TimestampVote::Commit(Timestamp::new(sequence, RepositoryId(1)));
     assert_eq!(done_at(&stage.receive(vote(3, place(1)))), None, "behind the other one");
     let said = stage.receive(vote(2, place(1)));
-    let done = |message: &&Message| matches!(message, Message::Reply { end: End::Done { .. }, .. });
+    let done = |message: &&Message| {
+        matches!(message, Message::Reply { end: ReplyOutcome::Done { .. }, .. })
+    };
     assert_eq!(said.iter().filter(done).count(), 2, "{said:?}");
     let Message::Request(again) = stage.call(7, "bump", &[], true) else { unreachable!() };
     assert!(done_at(&stage.receive(Message::Request(again))).is_some());
     // Locks of what it touches as things are would have let a later one go before it.
-    let (_, same) = beside_what_is_blocked(Rules::broken(Rule::Supersets));
+    let (_, same) = beside_what_is_blocked(Rules::broken(GranolaSwitch::Supersets));
     assert!(done_at(&same).is_some(), "{same:?}");
 }

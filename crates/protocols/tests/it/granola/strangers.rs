@@ -11,10 +11,11 @@ use muesli_core::{
 use muesli_protocols::granola::message::Fetched;
 use muesli_protocols::granola::message::Move;
 use muesli_protocols::granola::message::{
-    Agreement, Ballot, End, Found, Message, Order, Refusal, Request, Task,
+    Agreement, FoundVersion, Message, Refusal, ReplyOutcome, Request, Task, TimestampVote,
+    VoteOrder,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{Granola, Rule, Rules};
+use muesli_protocols::granola::{Granola, GranolaSwitch, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::procedures::{SPACE, key};
@@ -50,21 +51,22 @@ fn hear_from(
     sender: Sender,
 ) -> Result<Vec<Message>, Rejection> {
     let me = Address { node: NodeId(0), role: Role::Repository(RepositoryId(0)) };
-    let view = View { me, catalog: &stage.catalog, settings: &stage.settings };
-    Granola::judge(&message, from, sender, view)?;
-    stage.participant.judge(from, sender, &message, view)?;
+    let view = View { me, from, sender, catalog: &stage.catalog, settings: &stage.settings };
+    Granola::judge(&message, view)?;
+    stage.participant.judge(&message, view)?;
     Ok(stage.step(|participant, cx| participant.receive(from, message, cx)))
 }
 
 fn refused(said: &[Message]) -> Option<&Refusal> {
     said.iter().find_map(|message| match message {
-        Message::Reply { end: End::Refused { refusal, .. }, .. } => Some(refusal),
+        Message::Reply { end: ReplyOutcome::Refused { refusal, .. }, .. } => Some(refusal),
         _ => None,
     })
 }
 
 fn is_done(said: &[Message]) -> bool {
-    said.iter().any(|message| matches!(message, Message::Reply { end: End::Done { .. }, .. }))
+    said.iter()
+        .any(|message| matches!(message, Message::Reply { end: ReplyOutcome::Done { .. }, .. }))
 }
 
 /// What repositories ask each other is not asked by clients, under no address of theirs.
@@ -78,8 +80,8 @@ fn questions_of_clients_leave_nothing() {
                 ..stage.request(sequence, Agreement::Independent, &[0, 1])
             };
             let (txn, repository) = (request.txn, RepositoryId(1));
-            let ballot = Ballot::Commit(Timestamp::new(sequence, repository));
-            let order = Order { stream: Timestamp::new(1, repository), number: sequence };
+            let ballot = TimestampVote::Commit(Timestamp::new(sequence, repository));
+            let order = VoteOrder { stream: Timestamp::new(1, repository), number: sequence };
             let at = order.stream;
             let questions = [
                 Message::Ask { request: Arc::new(request), repository, ballot: ballot.clone() },
@@ -217,11 +219,11 @@ fn told_to_one_that_is_gone() -> (Stage, u64, Vec<Message>) {
     }
     let (txn, repository) = (request.txn, RepositoryId(1));
     stage.receive(Message::Request(Arc::new(request)));
-    let ballot = Ballot::Commit(Timestamp::new(1_000, repository));
+    let ballot = TimestampVote::Commit(Timestamp::new(1_000, repository));
     stage.receive(Message::Vote { txn, repository, ballot, about: 0, tag: 0, order: None });
     let zero = Timestamp::ZERO;
     let value = Some(SmallBytes::from(vec![0; 500]));
-    let found = Found { version: zero, value, collected: zero };
+    let found = FoundVersion { version: zero, value, collected: zero };
     let told = vec![(1, vec![(space, stage.key_in(1), found)])];
     assert!(is_done(&stage.receive(Message::Tell { txn, told })));
     stage.now = Nanos(2 * Settings::default().client_lease.0);
@@ -274,7 +276,7 @@ fn what_was_forgotten_is_not_done_a_second_time() {
             Message::Reply { end, .. } => Some(end.clone()),
             _ => None,
         });
-        let Some(End::Refused { at, refusal }) = end else { panic!("{said:?}") };
+        let Some(ReplyOutcome::Refused { at, refusal }) = end else { panic!("{said:?}") };
         assert_eq!(refusal, Refusal::Aborted(Abort::Forgotten));
         // Another transaction, of a session that has seen as much, is done.
         let above = Request { floor: at, ..of_client(&stage, 2) };
@@ -287,7 +289,7 @@ fn what_was_forgotten_is_not_done_a_second_time() {
 
 #[test]
 fn a_repository_that_takes_up_what_it_forgot_is_noticed() {
-    let rules = Rules::broken(Rule::RefusesForgotten);
+    let rules = Rules::broken(GranolaSwitch::RefusesForgotten);
     let (_, said) = copy_of_one_that_is_forgotten(rules);
     assert!(is_done(&said), "it is done a second time: {said:?}");
 }
@@ -345,7 +347,7 @@ fn at_the_limit_of_memory_what_may_write_is_refused_and_nothing_else() {
         let several = stage.request(sequence + 1, Agreement::Coordinated, &[0, 1]);
         let said = stage.receive(Message::Request(Arc::new(several)));
         let against = |message: &Message| match message {
-            Message::Vote { ballot, .. } => matches!(ballot, Ballot::Abort(..)),
+            Message::Vote { ballot, .. } => matches!(ballot, TimestampVote::Abort(..)),
             _ => false,
         };
         assert!(said.iter().any(against), "{said:?}");
@@ -395,12 +397,13 @@ fn a_move_is_one_of_all_who_know_where_partitions_are() {
     request.participants = [to, RepositoryId(2)].into_iter().collect();
     let view = View {
         me: Address { node: NodeId(1), role: Role::Repository(to) },
+        from: Address::coordinator(CLIENT),
+        sender: Sender::CLIENT,
         catalog: &stage.catalog,
         settings: &stage.settings,
     };
     let message = Message::Request(Arc::new(request));
-    let judged = Granola::judge(&message, Address::coordinator(CLIENT), Sender::CLIENT, view);
-    assert_eq!(judged, Err(Rejection::Catalog));
+    assert_eq!(Granola::judge(&message, view), Err(Rejection::Catalog));
 }
 
 /// A transaction of both repositories that writes so much under a key of this one, or deletes it.
@@ -421,7 +424,7 @@ fn of_both(stage: &Stage, sequence: u64, value: Option<usize>) -> Request {
 /// Whether this repository has voted for it.
 fn is_voted_for(said: &[Message]) -> bool {
     let vote = |message: &Message| match message {
-        Message::Vote { ballot, .. } => matches!(ballot, Ballot::Commit(_)),
+        Message::Vote { ballot, .. } => matches!(ballot, TimestampVote::Commit(_)),
         _ => false,
     };
     said.iter().any(vote)
@@ -457,7 +460,7 @@ fn what_waits_for_votes_keeps_further_writes_out_at_the_limit_of_memory() {
         // It counts once more, in builds that do.
         stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Silent, cx));
         for sequence in 1..first {
-            stage.receive(vote(sequence, Ballot::Conflict));
+            stage.receive(vote(sequence, TimestampVote::Conflict));
         }
         stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Silent, cx));
         let held = stage.settings.memory.held().all;
@@ -481,7 +484,7 @@ fn at_the_limit_of_memory_what_waits_for_votes_has_an_end_too() {
     let (first, refusal) = met.expect("they have an end");
     assert_eq!(refusal, Refusal::Aborted(Abort::Overloaded));
     assert!((10..60).contains(&first), "{first} deletes");
-    stage.receive(vote(1, Ballot::Conflict));
+    stage.receive(vote(1, TimestampVote::Conflict));
     let next = of_both(&stage, first + 1, None);
     assert!(is_voted_for(&stage.receive(Message::Request(Arc::new(next)))));
 }
@@ -500,7 +503,8 @@ fn what_waits_for_locking_mode_takes_no_more_bytes_than_a_transaction() {
         let agreement = Agreement::Coordinated;
         let request = Request { agreement, ..of_both(&stage, *sequence, Some(60_000)) };
         let said = stage.receive(Message::Request(Arc::new(request)));
-        let conflict = |it: &Message| matches!(it, Message::Reply { end: End::Conflict, .. });
+        let conflict =
+            |it: &Message| matches!(it, Message::Reply { end: ReplyOutcome::Conflict, .. });
         said.iter().any(conflict)
     });
     assert_eq!(conflicts.collect::<Vec<_>>(), [6, 7, 8, 9]);

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_check::{Header, HistoryBuilder, Kind, Level, Options, Seen, TxnId as Name, Value};
 use muesli_check::{Status as Fate, Verdict, Version, check};
-use muesli_core::recorder::{Operation, PartRan, Status, TxnRecord};
+use muesli_core::recorder::{PartRan, RecordedOperation, Status, TxnRecord};
 use muesli_core::{Recorder, SmallBytes, Timestamp, TxnId};
 
 use crate::subject::Subject;
 
 /// A transaction as it was recorded.
-pub type Recorded = (TxnRecord, Vec<Operation>);
+pub type Recorded = (TxnRecord, Vec<RecordedOperation>);
 
 /// Transactions, and what participants say of those whose clients were not told.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Evidence {
     pub transactions: Vec<Recorded>,
     pub applied: BTreeMap<TxnId, Timestamp>,
     /// What delayed actions did, by everybody who ran them; all must say the same.
-    pub executed: BTreeMap<TxnId, Vec<Vec<Operation>>>,
+    pub executed: BTreeMap<TxnId, Vec<Vec<RecordedOperation>>>,
     /// What parts of one-round transactions did, by transaction, part, and who ran it; `None`: as
     /// its client was told.
     pub ran: BTreeMap<(TxnId, u16, Option<u32>), PartRan>,
@@ -66,7 +66,7 @@ impl Evidence {
 
     /// What the parts of a one-round transaction did that lies at `at`, as its client was told, if
     /// it was.
-    fn ran(&self, id: TxnId, at: Timestamp) -> Vec<Operation> {
+    fn ran(&self, id: TxnId, at: Timestamp) -> Vec<RecordedOperation> {
         let all = self.ran.range((id, 0, None)..=(id, u16::MAX, Some(u32::MAX)));
         let mut parts: BTreeMap<u16, Vec<&PartRan>> = BTreeMap::new();
         for (_, ran) in all.filter(|(_, ran)| ran.at == at) {
@@ -99,8 +99,9 @@ impl Evidence {
     /// them alone, which promise more: their order is that of real time.
     pub fn judge<P: Subject>(&self, level: Level) -> Verdict {
         let all = self.verdict(level, |_| true);
-        let updates =
-            |ops: &[Operation]| ops.iter().any(|op| matches!(op, Operation::Write { .. }));
+        let updates = |ops: &[RecordedOperation]| {
+            ops.iter().any(|op| matches!(op, RecordedOperation::Write { .. }))
+        };
         if all.holds() && P::STRICT_UPDATES {
             self.verdict(Level::StrictSerializable, updates)
         } else {
@@ -108,7 +109,7 @@ impl Evidence {
         }
     }
 
-    fn verdict(&self, level: Level, wanted: impl Fn(&[Operation]) -> bool) -> Verdict {
+    fn verdict(&self, level: Level, wanted: impl Fn(&[RecordedOperation]) -> bool) -> Verdict {
         let mut builder = HistoryBuilder::new(Kind::Version);
         let lasting = self.lasting();
         for (record, operations) in &self.transactions {
@@ -127,16 +128,21 @@ impl Evidence {
     }
 
     /// What nobody was told of may have run over what is lost: what it read proves nothing.
-    fn ran_of(&self, record: &TxnRecord) -> Vec<Operation> {
+    fn ran_of(&self, record: &TxnRecord) -> Vec<RecordedOperation> {
         let sure = record.status == Status::Committed;
         let at = record.at.or_else(|| self.applied.get(&record.id).copied());
         let Some(at) = at.filter(|_| record.status != Status::Aborted) else { return Vec::new() };
         let mut ran = self.ran(record.id, at);
-        ran.retain(|operation| sure || matches!(operation, Operation::Write { .. }));
+        ran.retain(|operation| sure || matches!(operation, RecordedOperation::Write { .. }));
         ran
     }
 
-    fn add(&self, builder: &mut HistoryBuilder, record: &TxnRecord, operations: &[Operation]) {
+    fn add(
+        &self,
+        builder: &mut HistoryBuilder,
+        record: &TxnRecord,
+        operations: &[RecordedOperation],
+    ) {
         let name = record.id.to_string();
         let at = record.at.or_else(|| self.applied.get(&record.id).copied());
         let session = record.session;
@@ -157,13 +163,13 @@ impl Evidence {
         let mut transaction = builder.transaction(header).expect("ids are unique");
         for (place, operation) in operations.iter().enumerate() {
             let added = match operation {
-                Operation::Read { key, version, hash, .. } => {
+                RecordedOperation::Read { key, version, hash, .. } => {
                     transaction.read(key.as_slice(), version.0, value(*hash))
                 }
-                Operation::ReadOwn { key, hash, .. } => {
+                RecordedOperation::ReadOwn { key, hash, .. } => {
                     transaction.read(key.as_slice(), Seen::Own, value(*hash))
                 }
-                Operation::Write { key, hash, .. } => {
+                RecordedOperation::Write { key, hash, .. } => {
                     let last = !operations[place + 1..].iter().any(|later| writes(later, key));
                     let version = at.filter(|_| last).map(|at| Version::Number(at.0));
                     match hash {
@@ -171,7 +177,7 @@ impl Evidence {
                         None => transaction.delete(key.as_slice(), version),
                     }
                 }
-                Operation::Scan { lo, hi, rows, .. } => {
+                RecordedOperation::Scan { lo, hi, rows, .. } => {
                     let rows = rows.iter().map(|(key, version, hash)| {
                         (key.as_slice(), Seen::from(version.0), value(*hash))
                     });
@@ -184,18 +190,18 @@ impl Evidence {
 }
 
 /// Whether what was read is there whatever crashes.
-fn lasts(operation: &Operation, lasting: &BTreeSet<Timestamp>) -> bool {
+fn lasts(operation: &RecordedOperation, lasting: &BTreeSet<Timestamp>) -> bool {
     match operation {
-        Operation::Write { .. } | Operation::ReadOwn { .. } => true,
-        Operation::Read { version, .. } => lasting.contains(version),
-        Operation::Scan { rows, .. } => {
+        RecordedOperation::Write { .. } | RecordedOperation::ReadOwn { .. } => true,
+        RecordedOperation::Read { version, .. } => lasting.contains(version),
+        RecordedOperation::Scan { rows, .. } => {
             rows.iter().all(|(_, version, _)| lasting.contains(version))
         }
     }
 }
 
-fn writes(operation: &Operation, wanted: &SmallBytes) -> bool {
-    matches!(operation, Operation::Write { key, .. } if key == wanted)
+fn writes(operation: &RecordedOperation, wanted: &SmallBytes) -> bool {
+    matches!(operation, RecordedOperation::Write { key, .. } if key == wanted)
 }
 
 fn value(hash: Option<u64>) -> Value<'static> {

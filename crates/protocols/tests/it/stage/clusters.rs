@@ -94,7 +94,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
         rules.lock_waits = if on { LockWaits::ForAll } else { LockWaits::Ordered };
         return Ok(());
     }
-    let rule = two_phase::Rule::named(name).ok_or_else(|| format!("no rule `{name}`"))?;
+    let rule = two_phase::FamilySwitch::named(name).ok_or_else(|| format!("no rule `{name}`"))?;
     rules.set(rule, on);
     Ok(())
 }
@@ -116,7 +116,7 @@ fn rr_switch(rules: &mut repeatable_read::Rules, name: &str, on: bool) -> Result
 }
 
 fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), String> {
-    match bumper::Rule::named(name) {
+    match bumper::BumperSwitch::named(name) {
         Some(rule) => rules.set(rule, on),
         None => return switch(&mut rules.family, name, on),
     }
@@ -124,7 +124,7 @@ fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), 
 }
 
 fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String> {
-    match gmu::Rule::named(name) {
+    match gmu::GmuSwitch::named(name) {
         Some(rule) => rules.set(rule, on),
         None => return switch(&mut rules.family, name, on),
     }
@@ -140,7 +140,8 @@ fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<()
         ("tells", true) => rules.shared_data = SharedData::Told,
         ("tells", false) => rules.shared_data = SharedData::Coordinated,
         (other, _) => {
-            let rule = granola::Rule::named(other).ok_or_else(|| format!("no rule `{other}`"))?;
+            let rule =
+                granola::GranolaSwitch::named(other).ok_or_else(|| format!("no rule `{other}`"))?;
             rules.set(rule, on);
         }
     }

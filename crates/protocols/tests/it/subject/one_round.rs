@@ -4,7 +4,8 @@ use muesli_core::parts::spaces::Newest;
 use muesli_core::parts::versions::Versions;
 use muesli_core::{Role, SpaceId, Timestamp, TxnId};
 use muesli_protocols::granola::message::{
-    Agreement, Ballot, End, Found, News, Order, PartAnswer, PartData, Refusal, Request, Task, Write,
+    Agreement, FoundVersion, News, PartAnswer, PartData, Refusal, ReplyOutcome, Request, Task,
+    TimestampVote, VoteOrder, Write,
 };
 use muesli_protocols::granola::message::{Fetched, Load};
 use muesli_protocols::granola::message::{Move, Owners};
@@ -205,20 +206,20 @@ fn task(task: &Task) -> String {
 
 fn told(told: &[PartData]) -> String {
     let keys = told.iter().flat_map(|(_, keys)| keys);
-    let value = |found: &Found| found.value.as_ref().map_or_else(|| "-".to_owned(), text);
+    let value = |found: &FoundVersion| found.value.as_ref().map_or_else(|| "-".to_owned(), text);
     joined(keys.map(|(_, key, found)| format!("{}={}", text(key), value(found))))
 }
 
-fn ballot(ballot: &Ballot) -> String {
+fn ballot(ballot: &TimestampVote) -> String {
     match ballot {
-        Ballot::Commit(at) => format!("commit {at}"),
-        Ballot::Conflict => "conflict".to_owned(),
-        Ballot::Moved(at) => format!("moved, known at {at}"),
-        Ballot::Abort(at, why) => format!("abort {at}, {}", refusal(why)),
+        TimestampVote::Commit(at) => format!("commit {at}"),
+        TimestampVote::Conflict => "conflict".to_owned(),
+        TimestampVote::Moved(at) => format!("moved, known at {at}"),
+        TimestampVote::Abort(at, why) => format!("abort {at}, {}", refusal(why)),
     }
 }
 
-fn order(order: Option<&Order>) -> String {
+fn order(order: Option<&VoteOrder>) -> String {
     order.map_or_else(String::new, |order| format!(", number {}", order.number))
 }
 
@@ -230,9 +231,9 @@ fn refusal(refusal: &Refusal) -> String {
     }
 }
 
-fn end(end: &End) -> String {
+fn end(end: &ReplyOutcome) -> String {
     match end {
-        End::Done { at, answers } => {
+        ReplyOutcome::Done { at, answers } => {
             let given = answers.iter().map(|(_, answer)| match answer {
                 PartAnswer::Given(result) => text(result),
                 PartAnswer::Found(all) => format!("{} found", all.len()),
@@ -252,8 +253,8 @@ fn end(end: &End) -> String {
             });
             format!("done at {at}: {}", joined(given))
         }
-        End::Conflict => "conflict".to_owned(),
-        End::Moved { at } => format!("moved, known at {at}"),
-        End::Refused { at, refusal: why } => format!("refused at {at}, {}", refusal(why)),
+        ReplyOutcome::Conflict => "conflict".to_owned(),
+        ReplyOutcome::Moved { at } => format!("moved, known at {at}"),
+        ReplyOutcome::Refused { at, refusal: why } => format!("refused at {at}, {}", refusal(why)),
     }
 }

@@ -1,5 +1,6 @@
 //! SCORe's family: two phases with a coordinator.
 
+use muesli_protocols::two_phase::policy::installing::InstallPolicy as _;
 use std::fmt::Display;
 
 use muesli_core::contract::StateMachine as _;
@@ -19,7 +20,7 @@ const LOCK_TIMER: u32 = 1;
 const GOSSIP_TIMER: u32 = 0;
 
 impl<V: Variant> Subject for TwoPhase<V> {
-    const STRICT_UPDATES: bool = V::Validation::READS && !V::MAY_COMMIT_IN_THE_PAST;
+    const STRICT_UPDATES: bool = V::Validation::READS && !V::Installing::MAY_TIME_WARP;
     const TRIES_AGAIN: bool = false;
 
     fn show_message(shown: &Message<V>, names: &Names) -> String {

@@ -13,8 +13,8 @@ use std::hash::BuildHasherDefault;
 use muesli_core::{
     Address, Answer, Catalog, Committed, Context, Coordinator, Doubt, Failure, Here, Isolation,
     LoggedRole, Nanos, NoTimer, NodeId, OpId, Operation, Outcome, Participant, Protocol, Put,
-    Reader, Recorder, Rejection, RepositoryId, Sender, Settings, SmallBytes, SpaceId, StateMachine,
-    Step, Timestamp, Txn, TxnId, View, Wire, WireError, timers, wire_struct,
+    Reader, Recorder, Rejection, RepositoryId, Settings, SmallBytes, SpaceId, StateMachine, Step,
+    Timestamp, Txn, TxnId, View, Wire, WireError, timers, wire_struct,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +132,7 @@ impl Protocol for Registers {
         false
     }
 
-    fn judge(_: &Message, _: Address, _: Sender, _: View<'_>) -> Result<(), Rejection> {
+    fn judge(_: &Message, _: View<'_>) -> Result<(), Rejection> {
         Ok(())
     }
 

@@ -9,11 +9,11 @@
 use std::collections::BTreeMap;
 
 use muesli_core::parts::locator::Locator;
-use muesli_core::recorder::{Operations, Status};
+use muesli_core::recorder::{RecordedOperations, Status};
 use muesli_core::{Abort, Answer, Catalog, Committed, Failure, OpId, Step, Timestamp, Txn, TxnId};
 
 use crate::granola::coordinator::calls::{Holders, participants_of};
-use crate::granola::coordinator::{Context, Coordinator, Purpose, Slot, Verdict};
+use crate::granola::coordinator::{Context, Coordinator, InteractiveSlot, Purpose, RequestVerdict};
 use crate::granola::message::limits::check_parts_size;
 use crate::granola::message::{Agreement, Few, Install, Part, PartAnswer, Request, Task};
 
@@ -36,7 +36,7 @@ impl Coordinator {
             self.end(txn, None, Status::Committed, Some(at), cx);
             return Step::Done(Ok(Committed { at }));
         }
-        let nearby = slot.options.nearby && read_only;
+        let nearby = slot.options.follower_reads && read_only;
         let floor = if nearby { slot.floor() } else { slot.options.floor };
         let mut parts = slot.divide(cx.catalog);
         parts.iter_mut().for_each(|part| part.owners = self.names.moved(&part.partition).cloned());
@@ -93,18 +93,20 @@ impl Coordinator {
         txn: Txn,
         op: OpId,
         request: &Request,
-        verdict: Verdict,
+        verdict: RequestVerdict,
         cx: &mut Context<'_>,
     ) {
         let (status, at, result) = match verdict {
-            Verdict::Done(at, answers) => {
+            RequestVerdict::Done(at, answers) => {
                 note_absent(request.txn, at, &answers, cx);
                 (Status::Committed, Some(at), Ok(Answer::Committed(Committed { at })))
             }
-            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
+            RequestVerdict::Conflict | RequestVerdict::Moved(_) | RequestVerdict::Forgotten(_) => {
                 (Status::Aborted, None, Err(Failure::Aborted(Abort::Locked)))
             }
-            Verdict::Refused(refusal) => (Status::Aborted, None, Err(Failure::from(refusal))),
+            RequestVerdict::Refused(refusal) => {
+                (Status::Aborted, None, Err(Failure::from(refusal)))
+            }
         };
         self.end(txn, Some(request.txn), status, at, cx);
         cx.complete(op, result);
@@ -122,7 +124,7 @@ pub(in super::super) fn note_absent(
     let Some(recorder) = &mut cx.effects.recorder else { return };
     for (part, answer) in answers {
         let PartAnswer::Absent(absent) = answer else { continue };
-        let mut operations = Operations::default();
+        let mut operations = RecordedOperations::default();
         for (space, key, deleted) in absent {
             operations.read(*space, key, *deleted, None);
         }
@@ -130,7 +132,7 @@ pub(in super::super) fn note_absent(
     }
 }
 
-impl Slot {
+impl InteractiveSlot {
     /// What is to be checked and written, by partition.
     fn divide(&self, catalog: &Catalog) -> Few<Part> {
         let mut parts: BTreeMap<u16, Install> = BTreeMap::new();

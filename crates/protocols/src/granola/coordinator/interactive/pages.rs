@@ -19,7 +19,7 @@ use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
 use crate::granola::coordinator::calls::participants_of;
 use crate::granola::coordinator::{Context, Coordinator, GranolaCoordinatorTimer, Purpose};
-use crate::granola::message::{Agreement, Few, Found, Part, Repositories, Request, Task};
+use crate::granola::message::{Agreement, Few, FoundVersion, Part, Repositories, Request, Task};
 use crate::granola::naming::holders;
 use crate::sizes::grow_answer;
 
@@ -109,7 +109,7 @@ impl Coordinator {
     fn read_parts(&mut self, (txn, op): (Txn, OpId), parts: Few<Part>, cx: &mut Context<'_>) {
         let Some(slot) = self.slot(txn) else { return };
         slot.looks += 1;
-        let nearby = slot.options.nearby && slot.options.read_only;
+        let nearby = slot.options.follower_reads && slot.options.read_only;
         // A copy is not to answer from before what was read already.
         let floor = if nearby { slot.floor() } else { slot.options.floor };
         let participants = participants_of(&parts, self.reader(), cx.catalog);
@@ -155,7 +155,7 @@ impl Coordinator {
     pub(in super::super) fn count_bytes<'a>(
         &mut self,
         op: OpId,
-        answered: impl Iterator<Item = (usize, &'a Found)>,
+        answered: impl Iterator<Item = (usize, &'a FoundVersion)>,
         cx: &mut Context<'_>,
     ) -> bool {
         let Some(operation) = self.operations.get_mut(op.0) else { return false };

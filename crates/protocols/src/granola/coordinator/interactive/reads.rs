@@ -17,36 +17,36 @@ use muesli_core::{
 };
 
 use super::pages::{Look, PARTS_MAX, Queued, each_once, reads_of};
-use crate::granola::coordinator::{Context, Coordinator, Slot, Verdict};
-use crate::granola::message::{Few, Found, Part, PartAnswer, Request, Seen, Task};
+use crate::granola::coordinator::{Context, Coordinator, InteractiveSlot, RequestVerdict};
+use crate::granola::message::{Few, FoundVersion, Part, PartAnswer, Request, SeenRange, Task};
 
 /// An operation that waits for answers.
 #[derive(Clone, Debug)]
-pub(in super::super) struct WaitingOperation {
+pub(in super::super) struct InteractiveOperation {
     pub txn: Txn,
     /// Requests that are not answered, or about to be sent.
     pub waiting: usize,
     queued: Queued,
     /// What it was answered with so far, in bytes.
     pub bytes: usize,
-    kind: Kind,
+    kind: ReadKind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum ReadKind {
     Get(SpaceId, SmallBytes),
     Many(SpaceId, Vec<SmallBytes>),
-    Scan(Gathered),
+    Scan(GatheredRows),
 }
 
 /// What was asked of partitions and what came of it, seen up to one key.
-type Pages<'a> = Vec<(u16, &'a Task, Vec<(SmallBytes, Found)>)>;
+type Pages<'a> = Vec<(u16, &'a Task, Vec<(SmallBytes, FoundVersion)>)>;
 
 /// The rows of a scan as they come in from the repositories.
 #[derive(Clone, Debug)]
-struct Gathered {
+struct GatheredRows {
     scan: Scan,
-    rows: BTreeMap<SmallBytes, Found>,
+    rows: BTreeMap<SmallBytes, FoundVersion>,
     /// The pages of partitions: what of the range each is about, when it was seen, and its keys.
     seen: Vec<(u16, KeyRange, Timestamp, Vec<SmallBytes>)>,
     /// The nearest place at which some repository stopped: what lies beyond was not seen.
@@ -67,7 +67,7 @@ impl Coordinator {
             Err(failure) => Step::Done(Err(failure)),
             Ok(Some(value)) => Step::Done(Ok(value)),
             Ok(None) => {
-                let kind = Kind::Get(space, key.clone());
+                let kind = ReadKind::Get(space, key.clone());
                 Step::Wait(self.read_keys(txn, kind, space, vec![key.clone()], cx))
             }
         }
@@ -92,13 +92,13 @@ impl Coordinator {
             let recording = cx.effects.recorder.is_some();
             return Step::Done(self.open(txn).map(|slot| slot.values(space, &keys, recording)));
         }
-        Step::Wait(self.read_keys(txn, Kind::Many(space, keys), space, asked, cx))
+        Step::Wait(self.read_keys(txn, ReadKind::Many(space, keys), space, asked, cx))
     }
 
     fn read_keys(
         &mut self,
         txn: Txn,
-        kind: Kind,
+        kind: ReadKind,
         space: SpaceId,
         keys: Vec<SmallBytes>,
         cx: &mut Context<'_>,
@@ -114,14 +114,14 @@ impl Coordinator {
     }
 
     /// Asks for the first of these of each repository, and puts the others aside.
-    fn look(&mut self, txn: Txn, kind: Kind, looks: Vec<Look>, cx: &mut Context<'_>) -> OpId {
+    fn look(&mut self, txn: Txn, kind: ReadKind, looks: Vec<Look>, cx: &mut Context<'_>) -> OpId {
         let op = self.next_op();
         let mut queued = Queued::default();
         looks.into_iter().for_each(|look| queued.push(self.holder(look[0].0, cx), look));
         let first = queued.first_of_each();
         let waiting = first.len();
         assert!(waiting > 0, "operation {} asks nobody", op.0);
-        self.operations.insert(op.0, WaitingOperation { txn, waiting, queued, bytes: 0, kind });
+        self.operations.insert(op.0, InteractiveOperation { txn, waiting, queued, bytes: 0, kind });
         for look in first {
             self.look_at((txn, op), look, cx);
         }
@@ -150,8 +150,8 @@ impl Coordinator {
         let looks = self.by_repositories(tasks, cx).into_values();
         let chunked = |all: Look| all.chunks(PARTS_MAX).map(Look::from).collect::<Vec<_>>();
         let looks = looks.flat_map(chunked).collect();
-        let gathered = Gathered { scan, rows: BTreeMap::new(), seen: Vec::new(), edge: None };
-        Step::Wait(self.look(txn, Kind::Scan(gathered), looks, cx))
+        let gathered = GatheredRows { scan, rows: BTreeMap::new(), seen: Vec::new(), edge: None };
+        Step::Wait(self.look(txn, ReadKind::Scan(gathered), looks, cx))
     }
 
     /// A repository has answered a read.
@@ -159,18 +159,20 @@ impl Coordinator {
         &mut self,
         op: OpId,
         request: &Request,
-        verdict: Verdict,
+        verdict: RequestVerdict,
         cx: &mut Context<'_>,
     ) {
         let Some(operation) = self.operations.get_mut(op.0) else { return };
         let txn = operation.txn;
         let (at, answers) = match verdict {
-            Verdict::Done(at, answers) => (at, answers),
-            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
+            RequestVerdict::Done(at, answers) => (at, answers),
+            RequestVerdict::Conflict | RequestVerdict::Moved(_) | RequestVerdict::Forgotten(_) => {
                 let failure = Failure::Aborted(muesli_core::Abort::Locked);
                 return self.abort(txn, &failure, cx);
             }
-            Verdict::Refused(refusal) => return self.abort(txn, &Failure::from(refusal), cx),
+            RequestVerdict::Refused(refusal) => {
+                return self.abort(txn, &Failure::from(refusal), cx);
+            }
         };
         let Some(slot) = self.slot(txn) else { return };
         slot.read_at = slot.read_at.max(at);
@@ -241,7 +243,7 @@ impl Coordinator {
         &mut self,
         txn: Txn,
         keys: &[(SpaceId, SmallBytes)],
-        found: Vec<Found>,
+        found: Vec<FoundVersion>,
     ) -> Option<Task> {
         let (answered, rest) = keys.split_at(found.len().min(keys.len()));
         let slot = self.slot(txn)?;
@@ -261,7 +263,7 @@ impl Coordinator {
         seen_to: Option<SmallBytes>,
     ) -> Look {
         let Some(operation) = self.operations.get_mut(op.0) else { return Look::new() };
-        let Kind::Scan(gathered) = &mut operation.kind else { return Look::new() };
+        let ReadKind::Scan(gathered) = &mut operation.kind else { return Look::new() };
         let (mut live, mut asked) = (0, Vec::new());
         for (partition, task, rows) in pages {
             let Task::Scan { range, reverse, .. } = task else { continue };
@@ -288,15 +290,17 @@ impl Coordinator {
 
     /// All repositories answered.
     fn finish_operation(&mut self, op: OpId, cx: &mut Context<'_>) {
-        let Some(WaitingOperation { txn, kind, .. }) = self.operations.remove(op.0) else { return };
+        let Some(InteractiveOperation { txn, kind, .. }) = self.operations.remove(op.0) else {
+            return;
+        };
         let recording = cx.effects.recorder.is_some();
         let Some(slot) = self.slot(txn) else { return };
         let result = match kind {
-            Kind::Get(space, key) => {
+            ReadKind::Get(space, key) => {
                 Ok(Answer::Value(slot.known(space, &key, recording).flatten()))
             }
-            Kind::Many(space, keys) => Ok(Answer::Values(slot.values(space, &keys, recording))),
-            Kind::Scan(gathered) => Ok(Answer::Rows(slot.finish_scan(gathered, recording))),
+            ReadKind::Many(space, keys) => Ok(Answer::Values(slot.values(space, &keys, recording))),
+            ReadKind::Scan(gathered) => Ok(Answer::Rows(slot.finish_scan(gathered, recording))),
         };
         cx.complete(op, result);
     }
@@ -317,7 +321,7 @@ impl Coordinator {
     }
 }
 
-impl Gathered {
+impl GatheredRows {
     /// A repository has seen nothing beyond `last`.
     fn stop_at(&mut self, last: SmallBytes) {
         self.edge = Some(match self.edge.take() {
@@ -328,7 +332,7 @@ impl Gathered {
     }
 }
 
-impl Slot {
+impl InteractiveSlot {
     /// The highest timestamp that its session has seen, its own reads included.
     pub(in super::super) fn floor(&self) -> Timestamp {
         self.options.floor.max(self.read_at)
@@ -369,7 +373,7 @@ impl Slot {
     }
 
     /// A key was read; what was read of it before stays.
-    fn take_in(&mut self, space: SpaceId, key: &SmallBytes, found: Found) {
+    fn take_in(&mut self, space: SpaceId, key: &SmallBytes, found: FoundVersion) {
         if self.seen.contains_key(&(space, key.clone())) {
             return;
         }
@@ -384,8 +388,8 @@ impl Slot {
     }
 
     /// What was seen for sure of a range, with the transaction's own writes.
-    fn finish_scan(&mut self, gathered: Gathered, recording: bool) -> Vec<Row> {
-        let Gathered { scan, mut rows, seen: partitions, edge } = gathered;
+    fn finish_scan(&mut self, gathered: GatheredRows, recording: bool) -> Vec<Row> {
+        let GatheredRows { scan, mut rows, seen: partitions, edge } = gathered;
         let space = scan.space;
         let range = KeyRange { space, lo: scan.lo, hi: scan.hi };
         let mut seen = range.seen(scan.reverse, edge.as_ref());
@@ -404,11 +408,11 @@ impl Slot {
         for (partition, page, at, keys) in partitions {
             let Some(range) = page.common(&seen) else { continue };
             let live = keys.iter().filter(|key| range.contains(space, key)).count() as u64;
-            self.scans.push((partition, Seen { range, at, live }));
+            self.scans.push((partition, SeenRange { range, at, live }));
         }
         rows.retain(|key, _| seen.contains(space, key));
         if recording {
-            let row = |(key, found): (&SmallBytes, &Found)| {
+            let row = |(key, found): (&SmallBytes, &FoundVersion)| {
                 (key.clone(), found.recorded(), found.value.as_ref().map(value_hash))
             };
             let others = rows.iter().filter(|(key, _)| self.sets.own(space, key).is_none());

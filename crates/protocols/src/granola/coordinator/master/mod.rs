@@ -22,12 +22,12 @@
 
 pub mod delegated;
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{RepositoryId, Timestamp, TxnId};
 
 use crate::granola::coordinator::{Context, Coordinator};
-use crate::granola::message::{Ballot, Message, Shown, evidence};
+use crate::granola::message::{Message, Shown, TimestampVote, evidence};
 
 /// What a transaction comes to, as its master knows it.
 #[derive(Clone, Debug)]
@@ -35,23 +35,25 @@ pub(super) enum Ruling {
     /// Votes are missing.
     Open(Votes<RepositoryId, Timestamp>),
     /// It is decided.
-    Made(Ballot),
+    Made(TimestampVote),
 }
 
 impl Ruling {
     /// Counts a vote; true if that decides.
-    fn count(&mut self, repository: RepositoryId, ballot: Ballot, waits: bool) -> bool {
+    fn count(&mut self, repository: RepositoryId, ballot: TimestampVote, waits: bool) -> bool {
         let Ruling::Open(votes) = self else { return false };
         let made = match ballot {
-            Ballot::Commit(at) => {
+            TimestampVote::Commit(at) => {
                 let counted = votes.count(repository, at);
                 let enough = counted == Counted::Complete || !waits;
-                enough.then(|| Ballot::Commit(votes.so_far().copied().fold(at, Timestamp::max)))
+                enough.then(|| {
+                    TimestampVote::Commit(votes.so_far().copied().fold(at, Timestamp::max))
+                })
             }
             against => Some(against),
         };
         let Some(made) = made else { return false };
-        let is_known = !matches!(made, Ballot::Commit(_)) || votes.is_complete() || !waits;
+        let is_known = !matches!(made, TimestampVote::Commit(_)) || votes.is_complete() || !waits;
         assert!(is_known, "a decision to commit before all have voted");
         *self = Ruling::Made(made);
         true
@@ -61,7 +63,7 @@ impl Ruling {
 impl Coordinator {
     /// A participant votes, or votes again because it was not told what came of it.
     pub(super) fn on_ballot(&mut self, txn: TxnId, shown: Shown, cx: &mut Context<'_>) {
-        let waits = self.rules.keeps(Rule::MasterWaits);
+        let waits = self.rules.keeps(GranolaSwitch::MasterWaits);
         let is_client = cx.catalog.shows_votes(cx.me);
         let Shown { repository, mut ballot, about, .. } = shown.clone();
         let found = match txn.node == self.id {
@@ -71,8 +73,8 @@ impl Coordinator {
                 .filter(|it| it.request.txn == txn)
                 .map(|it| (&it.request.participants, &mut it.ruling, Some(&mut it.shown))),
             false => self.cases.get_mut(txn, cx.now()).map(|case| {
-                if matches!(ballot, Ballot::Commit(_)) && about != case.about {
-                    ballot = Ballot::Conflict; // It was asked for something else.
+                if matches!(ballot, TimestampVote::Commit(_)) && about != case.about {
+                    ballot = TimestampVote::Conflict; // It was asked for something else.
                 }
                 (&case.participants, &mut case.ruling, None)
             }),
@@ -85,7 +87,7 @@ impl Coordinator {
             }
             votes = all.clone();
         }
-        let against = !matches!(ballot, Ballot::Commit(_));
+        let against = !matches!(ballot, TimestampVote::Commit(_));
         let decides = ruling.count(repository, ballot, waits);
         let Ruling::Made(made) = ruling else { return };
         // Who voted against it is through with it.
@@ -114,16 +116,16 @@ mod tests {
     fn all_votes_or_one_against_decide_once() {
         let open = || Ruling::Open(Votes::from_voters(ALL));
         let mut ruling = open();
-        assert!(!ruling.count(ALL[1], Ballot::Commit(at(9)), true));
-        assert!(!ruling.count(ALL[1], Ballot::Commit(at(9)), true), "it has voted");
-        assert!(ruling.count(ALL[0], Ballot::Commit(at(4)), true));
-        assert!(matches!(&ruling, Ruling::Made(Ballot::Commit(place)) if *place == at(9)));
-        assert!(!ruling.count(ALL[0], Ballot::Conflict, true), "it is decided");
+        assert!(!ruling.count(ALL[1], TimestampVote::Commit(at(9)), true));
+        assert!(!ruling.count(ALL[1], TimestampVote::Commit(at(9)), true), "it has voted");
+        assert!(ruling.count(ALL[0], TimestampVote::Commit(at(4)), true));
+        assert!(matches!(&ruling, Ruling::Made(TimestampVote::Commit(place)) if *place == at(9)));
+        assert!(!ruling.count(ALL[0], TimestampVote::Conflict, true), "it is decided");
         let mut ruling = open();
-        assert!(ruling.count(ALL[0], Ballot::Conflict, true));
-        assert!(!ruling.count(ALL[1], Ballot::Commit(at(1)), true));
-        assert!(matches!(ruling, Ruling::Made(Ballot::Conflict)));
+        assert!(ruling.count(ALL[0], TimestampVote::Conflict, true));
+        assert!(!ruling.count(ALL[1], TimestampVote::Commit(at(1)), true));
+        assert!(matches!(ruling, Ruling::Made(TimestampVote::Conflict)));
         let mut hasty = open();
-        assert!(hasty.count(ALL[0], Ballot::Commit(at(4)), false));
+        assert!(hasty.count(ALL[0], TimestampVote::Commit(at(4)), false));
     }
 }

@@ -6,7 +6,7 @@ mod retry;
 mod unanswered;
 mod verdict;
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::votes::Votes;
@@ -16,9 +16,11 @@ use muesli_core::{Address, Nanos, NodeId, RepositoryId, TxnId};
 use super::calls::other_reader;
 use super::master::Ruling;
 use super::migration::issued;
-use super::{Context, Coordinator, Purpose, Verdict};
+use super::{Context, Coordinator, Purpose, RequestVerdict};
 use crate::granola::Rules;
-use crate::granola::message::{Agreement, End, Few, Message, Noted, Repositories, Request, Shown};
+use crate::granola::message::{
+    Agreement, Few, Message, Noted, ReplyOutcome, Repositories, Request, Shown,
+};
 
 pub(super) use retry::Again;
 
@@ -36,7 +38,7 @@ pub(super) struct Pending {
     /// Who has not said that its end is stable there.
     unacknowledged: Repositories,
     /// The answers.
-    ends: Few<(RepositoryId, End)>,
+    ends: Few<(RepositoryId, ReplyOutcome)>,
     /// What it comes to, under a master that decides.
     pub ruling: Ruling,
     /// At a client that decides: the votes, to be shown with what they come to.
@@ -165,7 +167,7 @@ impl Coordinator {
         &mut self,
         txn: TxnId,
         repository: RepositoryId,
-        end: End,
+        end: ReplyOutcome,
         cx: &mut Context<'_>,
     ) {
         let Some(pending) = self.pending.get_mut(txn.sequence) else { return };
@@ -195,23 +197,23 @@ impl Coordinator {
             (verdict, purpose)
                 if is_unsure
                     && verdict.knows_nothing()
-                    && self.rules.keeps(Rule::DoubtsForgotten) =>
+                    && self.rules.keeps(GranolaSwitch::DoubtsForgotten) =>
             {
                 self.give_up(&request, purpose, cx);
                 self.unknown.forget(txn.sequence);
             }
             (verdict, Purpose::Names) => self.on_names(verdict),
             (verdict, Purpose::Move(moving)) => self.on_round_end(moving, &request, verdict, cx),
-            (Verdict::Moved(at), purpose) if in_time => {
+            (RequestVerdict::Moved(at), purpose) if in_time => {
                 self.learn_names(at, cx);
                 self.try_again(&request, purpose, since, attempt, cx);
             }
-            (Verdict::Forgotten(at), purpose) if in_time => {
+            (RequestVerdict::Forgotten(at), purpose) if in_time => {
                 let above = Request { floor: request.floor.max(at), ..(*request).clone() };
                 self.try_again(&above, purpose, since, attempt, cx);
             }
             (
-                Verdict::Conflict,
+                RequestVerdict::Conflict,
                 purpose @ (Purpose::Read(_)
                 | Purpose::Invoke(_)
                 | Purpose::Partitions(_)
@@ -233,9 +235,15 @@ impl Coordinator {
 
     /// For histories: what the client will be told of. Where a participant answers twice, the first
     /// answer is the one that counts.
-    pub(super) fn note_told(&self, txn: TxnId, end: &End, noted: &Noted, cx: &mut Context<'_>) {
+    pub(super) fn note_told(
+        &self,
+        txn: TxnId,
+        end: &ReplyOutcome,
+        noted: &Noted,
+        cx: &mut Context<'_>,
+    ) {
         let (Some(recorder), Some(all)) = (&mut cx.effects.recorder, &noted.0) else { return };
-        let End::Done { at, .. } = end else { return };
+        let ReplyOutcome::Done { at, .. } = end else { return };
         let waits = self
             .pending
             .get(txn.sequence)

@@ -3,7 +3,7 @@
 use muesli_core::recorder::TxnRecord;
 use muesli_core::{Failure, Nanos, TxnId};
 
-use super::super::{Context, Coordinator, GranolaCoordinatorTimer, Purpose, Verdict};
+use super::super::{Context, Coordinator, GranolaCoordinatorTimer, Purpose, RequestVerdict};
 use super::Pending;
 use crate::granola::message::{Refusal, Repositories, Request};
 
@@ -89,7 +89,7 @@ impl Coordinator {
         cx: &mut Context<'_>,
     ) {
         let Purpose::Invoke(invocation) = purpose else { unreachable!("{failure}") };
-        let refused = Verdict::Refused(Refusal::Faulty(failure.to_string()));
+        let refused = RequestVerdict::Refused(Refusal::Faulty(failure.to_string()));
         self.on_invoke_end(invocation, request, refused, cx);
     }
 

@@ -1,12 +1,12 @@
 //! Transactions that were not answered in time: what their clients are told, and what has become of
 //! them.
 
-use crate::granola::rules::Rule;
-use muesli_core::recorder::{Operations, Status};
+use crate::granola::rules::GranolaSwitch;
+use muesli_core::recorder::{RecordedOperations, Status};
 use muesli_core::{Abort, Committed, Doubt, Failure, Outcome, TxnId};
 
 use super::super::interactive::commit::note_absent;
-use super::super::{Context, Coordinator, Purpose, Verdict};
+use super::super::{Context, Coordinator, Purpose, RequestVerdict};
 use crate::granola::message::{Refusal, Request};
 
 impl Coordinator {
@@ -38,7 +38,7 @@ impl Coordinator {
                 if let Some(recorder) = &mut cx.effects.recorder {
                     let end = (status != Status::Unknown).then_some(now);
                     let record = invocation.record(request, end, status, None);
-                    recorder.transaction(&record, &Operations::default());
+                    recorder.transaction(&record, &RecordedOperations::default());
                 }
                 cx.complete(invocation.op, Err(failure));
             }
@@ -51,24 +51,32 @@ impl Coordinator {
     }
 
     /// The end of a transaction is known after its client was told that nobody knows.
-    pub(super) fn learn_late(&mut self, txn: TxnId, verdict: &Verdict, cx: &mut Context<'_>) {
+    pub(super) fn learn_late(
+        &mut self,
+        txn: TxnId,
+        verdict: &RequestVerdict,
+        cx: &mut Context<'_>,
+    ) {
+        assert!(self.unknown.is_unknown(txn.sequence), "{txn} ends late, and was not given up");
         let outcome = match verdict {
-            Verdict::Done(at, _) => Outcome::Committed(Committed { at: *at }),
+            RequestVerdict::Done(at, _) => Outcome::Committed(Committed { at: *at }),
             // An earlier copy may have been done.
-            verdict if verdict.knows_nothing() && self.rules.keeps(Rule::DoubtsForgotten) => {
+            verdict
+                if verdict.knows_nothing() && self.rules.keeps(GranolaSwitch::DoubtsForgotten) =>
+            {
                 self.unknown.forget(txn.sequence);
                 return;
             }
-            Verdict::Conflict | Verdict::Moved(_) | Verdict::Forgotten(_) => {
+            RequestVerdict::Conflict | RequestVerdict::Moved(_) | RequestVerdict::Forgotten(_) => {
                 Outcome::Aborted(Abort::Locked)
             }
-            Verdict::Refused(Refusal::Aborted(reason)) => Outcome::Aborted(*reason),
-            Verdict::Refused(..) => Outcome::Aborted(Abort::Rollback),
+            RequestVerdict::Refused(Refusal::Aborted(reason)) => Outcome::Aborted(*reason),
+            RequestVerdict::Refused(..) => Outcome::Aborted(Abort::Rollback),
         };
-        if let (Some(recorder), Verdict::Done(at, _)) = (&mut cx.effects.recorder, verdict) {
+        if let (Some(recorder), RequestVerdict::Done(at, _)) = (&mut cx.effects.recorder, verdict) {
             recorder.applied(txn, *at);
         }
-        if let Verdict::Done(at, answers) = verdict {
+        if let RequestVerdict::Done(at, answers) = verdict {
             note_absent(txn, *at, answers, cx);
         }
         self.unknown.learn(txn.sequence, outcome);

@@ -1,59 +1,59 @@
 //! What the answers to a request come to.
 
-use super::super::Verdict;
+use super::super::RequestVerdict;
 use super::Pending;
-use crate::granola::message::{Agreement, End, Few, Refusal};
+use crate::granola::message::{Agreement, Few, Refusal, ReplyOutcome};
 use muesli_core::{Abort, RepositoryId};
 
 impl Pending {
     /// What the answers come to so far, if that is enough.
-    pub(super) fn verdict(&self) -> Option<Verdict> {
+    pub(super) fn verdict(&self) -> Option<RequestVerdict> {
         let coordinated = self.request.agreement == Agreement::Coordinated;
         for (_, end) in &self.ends {
             match end {
-                End::Conflict => return Some(Verdict::Conflict),
-                End::Moved { at } => return Some(Verdict::Moved(*at)),
-                End::Refused { at, refusal: Refusal::Aborted(Abort::Forgotten) } => {
-                    return Some(Verdict::Forgotten(*at));
+                ReplyOutcome::Conflict => return Some(RequestVerdict::Conflict),
+                ReplyOutcome::Moved { at } => return Some(RequestVerdict::Moved(*at)),
+                ReplyOutcome::Refused { at, refusal: Refusal::Aborted(Abort::Forgotten) } => {
+                    return Some(RequestVerdict::Forgotten(*at));
                 }
-                End::Refused { refusal, .. } if coordinated => {
-                    return Some(Verdict::Refused(refusal.clone()));
+                ReplyOutcome::Refused { refusal, .. } if coordinated => {
+                    return Some(RequestVerdict::Refused(refusal.clone()));
                 }
-                End::Refused { .. } | End::Done { .. } => {}
+                ReplyOutcome::Refused { .. } | ReplyOutcome::Done { .. } => {}
             }
         }
         self.unanswered.is_empty().then(|| self.verdict_of_all())
     }
 
     /// What the answers of all participants come to, none of which met a conflict.
-    fn verdict_of_all(&self) -> Verdict {
+    fn verdict_of_all(&self) -> RequestVerdict {
         let (mut place, mut answers, mut refused) = (None, Few::new(), None);
         assert!(!self.ends.is_empty(), "nobody takes part in {}", self.request.txn);
         for (repository, end) in &self.ends {
             match end {
-                End::Done { at, answers: some } => {
+                ReplyOutcome::Done { at, answers: some } => {
                     // Of a reader: a participant that started again has voted twice.
                     if place.is_some_and(|(place, _)| place != *at) {
-                        return Verdict::Conflict;
+                        return RequestVerdict::Conflict;
                     }
                     place = Some((*at, *repository));
                     answers.extend(some.iter().cloned());
                 }
-                End::Refused { refusal, .. } => refused = Some((*repository, refusal)),
-                End::Conflict => return Verdict::Conflict,
-                End::Moved { at } => return Verdict::Moved(*at),
+                ReplyOutcome::Refused { refusal, .. } => refused = Some((*repository, refusal)),
+                ReplyOutcome::Conflict => return RequestVerdict::Conflict,
+                ReplyOutcome::Moved { at } => return RequestVerdict::Moved(*at),
             }
         }
         match (place, refused) {
             (Some((_, done)), Some((by, refusal))) if self.request.is_update() => {
                 let text = half_done(done, by, refusal);
-                Verdict::Refused(Refusal::Faulty(text))
+                RequestVerdict::Refused(Refusal::Faulty(text))
             }
-            (_, Some((_, refusal))) => Verdict::Refused(refusal.clone()),
+            (_, Some((_, refusal))) => RequestVerdict::Refused(refusal.clone()),
             (Some((at, _)), None) => {
                 answers.sort_by_key(|(part, _)| *part);
                 answers.dedup_by_key(|(part, _)| *part);
-                Verdict::Done(at, answers)
+                RequestVerdict::Done(at, answers)
             }
             (None, None) => unreachable!("somebody takes part"),
         }

@@ -4,7 +4,7 @@ use muesli_core::wire::{Reader, WireError};
 use muesli_core::{Timestamp, Wire};
 
 use super::PIECES;
-use crate::granola::message::{Held, Write};
+use crate::granola::message::{Holding, Write};
 use crate::granola::participant::{Context, Participant};
 
 impl Participant {
@@ -31,7 +31,7 @@ impl Participant {
         &mut self,
         (from, upto): (Timestamp, Timestamp),
         changes: Vec<(Timestamp, Vec<Write>)>,
-        held: Vec<(u16, Held)>,
+        held: Vec<(u16, Holding)>,
         cx: &Context<'_>,
     ) {
         assert!(from < upto, "changes from {from} up to {upto}");

@@ -16,7 +16,7 @@
 //!
 //! Whatever is told is stable first: a copy never knows what the repository may forget.
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::{Address, Cursor, Nanos, NodeId, SmallBytes, Timestamp};
@@ -227,7 +227,8 @@ impl Participant {
     fn whole_upto(&self) -> Timestamp {
         let done = self.clock.done;
         let pending = self.active.values().map(|active| active.bound).min();
-        match pending.filter(|first| *first <= done && self.rules.keeps(Rule::CopiesWait)) {
+        match pending.filter(|first| *first <= done && self.rules.keeps(GranolaSwitch::CopiesWait))
+        {
             Some(first) => {
                 let below = self.feeds.changes.range(..first).next_back();
                 below.map_or(Timestamp::ZERO, |(at, _)| *at)

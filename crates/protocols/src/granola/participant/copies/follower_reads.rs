@@ -30,11 +30,11 @@
 //! repository itself, that notes in its log how far it has come ([`Record::Reached`]), lazily and
 //! not often. Departure: not in the text.
 
-use crate::granola::message::{End, Message, Noted, Record, Request};
+use crate::granola::message::{Message, Noted, Record, ReplyOutcome, Request};
 use crate::granola::participant::execution::Notes;
 use crate::granola::participant::execution::history::record;
 use crate::granola::participant::{Context, Participant};
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use muesli_core::Timestamp;
 
 impl Participant {
@@ -59,7 +59,7 @@ impl Participant {
         &mut self,
         request: &Request,
         cx: &mut Context<'_>,
-    ) -> Option<(End, Noted)> {
+    ) -> Option<(ReplyOutcome, Noted)> {
         let at = self.clock.done;
         let is_there =
             self.is_elsewhere(request, cx).is_none() && self.lacks(request, cx).is_none();
@@ -72,9 +72,9 @@ impl Participant {
         let end = match self.run_parts(request, &mut sets, &mut notes, cx) {
             Ok(answers) => {
                 noted = record(request, at, &sets, &notes, cx);
-                End::Done { at, answers }
+                ReplyOutcome::Done { at, answers }
             }
-            Err(refusal) => End::Refused { at, refusal },
+            Err(refusal) => ReplyOutcome::Refused { at, refusal },
         };
         sets.clear();
         self.sets = sets;
@@ -86,8 +86,8 @@ impl Participant {
         let is_over = self.queue.first().is_none_or(|first| first.0 > at);
         let has_seen = request.floor <= at;
         mine && at > Timestamp::ZERO
-            && (is_over || !self.rules.keeps(Rule::CopiesWait))
-            && (has_seen || !self.rules.keeps(Rule::CopiesCheck))
+            && (is_over || !self.rules.keeps(GranolaSwitch::CopiesWait))
+            && (has_seen || !self.rules.keeps(GranolaSwitch::CopiesCheck))
     }
 
     /// A reader that any copy might have answered was done here at `at`: copies are to know that

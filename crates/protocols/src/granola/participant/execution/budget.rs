@@ -20,7 +20,7 @@ use muesli_core::{Catalog, RepositoryId, SmallBytes};
 use smallvec::SmallVec;
 
 use super::Sight;
-use crate::granola::message::{Agreement, Found, PartAnswer, Refusal, Request, Task};
+use crate::granola::message::{Agreement, FoundVersion, PartAnswer, Refusal, Request, Task};
 
 /// What the parts that were done have given and written.
 #[derive(Debug, Default)]
@@ -33,7 +33,8 @@ pub(in super::super) struct Spent {
 impl PartAnswer {
     /// What it counts.
     fn counted_bytes(&self) -> usize {
-        let value = |found: &Found| ENTRY_BYTES + found.value.as_ref().map_or(0, SmallBytes::len);
+        let value =
+            |found: &FoundVersion| ENTRY_BYTES + found.value.as_ref().map_or(0, SmallBytes::len);
         match self {
             PartAnswer::Given(result) => ENTRY_BYTES + result.len(),
             PartAnswer::Found(all) => all.iter().map(value).sum(),

@@ -12,7 +12,7 @@ use super::read_set::{count_reads, note_read};
 use super::reads::ReadProgress;
 use super::{Notes, Sight};
 use crate::granola::message::{
-    Agreement, DataByPart, Few, Found, Install, Part, PartAnswer, Refusal, Request, Task,
+    Agreement, DataByPart, Few, FoundVersion, Install, Part, PartAnswer, Refusal, Request, Task,
 };
 use crate::granola::participant::{Context, Participant};
 
@@ -114,13 +114,13 @@ impl Participant {
     }
 
     /// The newest version of a key, with what a history says of it.
-    pub(in super::super) fn found(&self, space: SpaceId, key: &SmallBytes) -> Found {
+    pub(in super::super) fn found(&self, space: SpaceId, key: &SmallBytes) -> FoundVersion {
         let (_, version) = self.newest(space, key);
         let collected = match (version.at, self.spaces.get(space)) {
             (Timestamp::ZERO, Some(store)) => store.collected(key, Timestamp::MAX),
             _ => Timestamp::ZERO,
         };
-        Found { version: version.at, value: version.value.cloned(), collected }
+        FoundVersion { version: version.at, value: version.value.cloned(), collected }
     }
 
     pub(in super::super) fn newest(

@@ -9,14 +9,14 @@ use crate::granola::message::{Few, PartAnswer, Refusal};
 
 /// What was run and awaits its fate.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Prepared {
+pub(in super::super) struct PreparedRun {
     pub sets: TransactionSets,
     pub notes: Notes,
     /// What came of it. A refusal, too, is kept as it is by the claims on what it read.
     pub ran: Option<Result<Few<(u16, PartAnswer)>, Refusal>>,
 }
 
-impl Prepared {
+impl PreparedRun {
     /// How many bytes it takes, about.
     pub fn held_bytes(&self) -> usize {
         let TransactionSets { reads, writes, scans, .. } = &self.sets;
@@ -27,6 +27,6 @@ impl Prepared {
             Some(Ok(answers)) => answers_bytes(answers),
             Some(Err(_)) | None => 0,
         };
-        size_of::<Prepared>() + entries + self.sets.bytes() + given
+        size_of::<PreparedRun>() + entries + self.sets.bytes() + given
     }
 }

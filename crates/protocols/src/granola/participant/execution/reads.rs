@@ -14,11 +14,11 @@ use muesli_core::{Limits, SmallBytes, SpaceId, Timestamp};
 
 use super::Sight;
 use super::read_set::note_read;
-use crate::granola::message::{Found, Part, Request, Seen, Task};
+use crate::granola::message::{FoundVersion, Part, Request, SeenRange, Task};
 use crate::granola::participant::Participant;
 
 /// Rows of a partition, in ascending order.
-type Rows = Vec<(SmallBytes, Found)>;
+type Rows = Vec<(SmallBytes, FoundVersion)>;
 
 /// What the parts of a request have progress at so far: one page is for all of them.
 #[derive(Debug, Default)]
@@ -26,14 +26,14 @@ pub(in super::super) struct ReadProgress {
     entries: usize,
     bytes: usize,
     /// The last scan, for the other parts that ask for the same.
-    scan: Option<Scan>,
+    scan: Option<StoreScan>,
     /// By range: of each partition the newest version, and how many keys it holds.
     ranges: BTreeMap<KeyRange, BTreeMap<u16, (Timestamp, u64)>>,
 }
 
 /// What a scan found.
 #[derive(Debug)]
-struct Scan {
+struct StoreScan {
     task: Task,
     rows: BTreeMap<u16, Rows>,
     /// The last key that was progress at, if the range has more.
@@ -55,7 +55,7 @@ impl Participant {
         progress: &mut ReadProgress,
         sets: &mut TransactionSets,
         cx: Sight<'_>,
-    ) -> Vec<Found> {
+    ) -> Vec<FoundVersion> {
         let limits = &cx.settings.limits;
         let mut all = Vec::with_capacity(keys.len().min(limits.page_rows));
         for (space, key) in keys {
@@ -97,8 +97,8 @@ impl Participant {
         (request, task): (&Request, &Task),
         progress: &mut ReadProgress,
         cx: Sight<'_>,
-    ) -> Scan {
-        let mut scan = Scan { task: task.clone(), rows: BTreeMap::new(), seen_to: None };
+    ) -> StoreScan {
+        let mut scan = StoreScan { task: task.clone(), rows: BTreeMap::new(), seen_to: None };
         let Task::Scan { range, reverse, limit } = task else { return scan };
         let Some(store) = self.spaces.get(range.space) else { return scan };
         let same = request.parts.iter().filter(|part| part.task == *task);
@@ -125,7 +125,7 @@ impl Participant {
             live += u64::from(version.value.is_some());
             progress.bytes += key.len() + version.value.map_or(0, SmallBytes::len);
             let (value, collected) = (version.value.cloned(), Timestamp::ZERO);
-            rows.push((key.clone(), Found { version: version.at, value, collected }));
+            rows.push((key.clone(), FoundVersion { version: version.at, value, collected }));
         }
         scan.seen_to = last.cloned();
         if *reverse {
@@ -143,7 +143,7 @@ impl Participant {
             let partition = cx.catalog.partition(seen.space, key);
             let Some(rows) = all.get(&partition) else { continue };
             if rows.binary_search_by(|row| row.0.cmp(key)).is_err() {
-                let found = Found { version: Timestamp::ZERO, value: None, collected };
+                let found = FoundVersion { version: Timestamp::ZERO, value: None, collected };
                 noted.entry(partition).or_default().push((key.clone(), found));
             }
         }
@@ -159,7 +159,7 @@ impl Participant {
     pub(in super::super) fn is_unchanged(
         &self,
         (request, partition): (&Request, u16),
-        seen: &Seen,
+        seen: &SeenRange,
         progress: &mut ReadProgress,
         cx: Sight<'_>,
     ) -> bool {

@@ -21,7 +21,7 @@
 //! or has given up, an earlier copy may have been done: then it does not know what became of the
 //! transaction, and says so.
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::collections::BTreeSet;
 
 use muesli_core::{Address, Nanos, RepositoryId, Timestamp, TxnId};
@@ -85,8 +85,8 @@ impl Participant {
         request: &Request,
         cx: &Context<'_>,
     ) -> Option<Timestamp> {
-        let is_judged =
-            self.rules.keeps(Rule::RefusesForgotten) && cx.catalog.is_client(request.txn.node);
+        let is_judged = self.rules.keeps(GranolaSwitch::RefusesForgotten)
+            && cx.catalog.is_client(request.txn.node);
         let floor = self.memory.may_be_forgotten(request.txn, request.floor);
         floor.filter(|_| is_judged && !request.reads_alone())
     }

@@ -20,7 +20,7 @@ use muesli_core::parts::versions::Handle;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Timestamp, TxnId};
 
-use crate::granola::message::{Ballot, End, Noted, Record, Write, evidence};
+use crate::granola::message::{Noted, Record, ReplyOutcome, TimestampVote, Write, evidence};
 use crate::granola::participant::execution::install::install;
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::outcomes::Over;
@@ -47,7 +47,7 @@ impl Participant {
             Record::Done { txn, at, writes, end } => {
                 let active = self.take_out(txn);
                 let order = active.as_ref().and_then(|active| active.request.moving());
-                match order.filter(|_| matches!(end, End::Done { .. })) {
+                match order.filter(|_| matches!(end, ReplyOutcome::Done { .. })) {
                     Some(order) => self.apply_move(order, at, cx),
                     None => self.replay_writes(at, writes, cx),
                 }
@@ -57,14 +57,14 @@ impl Participant {
                     recorder.applied(txn, at);
                 }
                 let about = active.as_ref().map_or(0, |active| active.about);
-                let ballot = active.map(|_| Ballot::Commit(at));
+                let ballot = active.map(|_| TimestampVote::Commit(at));
                 self.memory.remember(txn, Over { ballot, about, end, noted });
             }
             Record::Told { txn, told } => self.memory.add_data(txn, told),
             Record::Dropped { txn, end } => {
                 let active = self.take_out(txn);
                 let about = active.as_ref().map_or(0, |active| active.about);
-                let ballot = active.map(|active| Ballot::Commit(active.proposed));
+                let ballot = active.map(|active| TimestampVote::Commit(active.proposed));
                 self.memory.remember(txn, Over { ballot, about, end, noted });
             }
             Record::Staged { partition, anew, keys } => {

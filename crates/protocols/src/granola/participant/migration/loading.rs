@@ -14,7 +14,9 @@ use muesli_core::parts::spaces::Newest;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Address, Nanos, RepositoryId, Timestamp};
 
-use crate::granola::message::{End, Few, Message, Noted, PartAnswer, Record, Request, Task};
+use crate::granola::message::{
+    Few, Message, Noted, PartAnswer, Record, ReplyOutcome, Request, Task,
+};
 use crate::granola::participant::execution::install::install;
 use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
 
@@ -37,7 +39,7 @@ impl Participant {
         let Task::Take { from } = part.task else { return };
         let partition = part.partition;
         if self.holds(partition, cx.catalog) || self.is_moving(partition) {
-            let end = End::Moved { at: self.clock.done };
+            let end = ReplyOutcome::Moved { at: self.clock.done };
             return self.tell_end(request, end, Noted::default(), cx);
         }
         let known = self.moves.staged.get(&partition).is_some_and(|it| it.copy.source() == from);
@@ -130,7 +132,7 @@ impl Participant {
         }
         if let Some(request) = asked {
             let answers = Few::from_iter([(0, PartAnswer::Taken { has, whole })]);
-            let end = End::Done { at: self.clock.done, answers };
+            let end = ReplyOutcome::Done { at: self.clock.done, answers };
             self.tell_end(&request, end, Noted::default(), cx);
         }
     }
@@ -139,7 +141,7 @@ impl Participant {
     fn stop_staging(&mut self, partition: u16, cx: &mut Context<'_>) {
         let Some(staged) = self.moves.staged.remove(&partition) else { return };
         if let Some(request) = staged.asked {
-            let end = End::Moved { at: self.clock.done };
+            let end = ReplyOutcome::Moved { at: self.clock.done };
             self.tell_end(&request, end, Noted::default(), cx);
         }
         self.set_loose_timer(cx);

@@ -38,14 +38,14 @@
 
 pub mod loading;
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::parts::locator::{Holdings, OwnerDirectory};
 use muesli_core::parts::migration::MigrationSource;
 use muesli_core::{Catalog, Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use crate::granola::message::{Held, Move, Owners, Request, Write};
+use crate::granola::message::{Holding, Move, Owners, Request, Write};
 use crate::granola::naming::{after, name_service};
 use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
 use loading::Staged;
@@ -78,7 +78,7 @@ pub(super) struct Moves {
 }
 
 /// A head of checkpoints: partitions that came or went, names, and what is loose.
-pub(super) type CarriedMoves = (Vec<(u16, Held)>, Vec<(u16, Owners)>, Vec<u16>);
+pub(super) type CarriedMoves = (Vec<(u16, Holding)>, Vec<(u16, Owners)>, Vec<u16>);
 
 impl Moves {
     /// A move is voted on.
@@ -136,7 +136,9 @@ impl Participant {
         cx: &Context<'_>,
     ) -> Option<Timestamp> {
         let plain = request.parts.iter().all(|part| part.owners.is_none());
-        if plain && self.moves.no_partition_ever_moved() || !self.rules.keeps(Rule::EpochsChecked) {
+        if plain && self.moves.no_partition_ever_moved()
+            || !self.rules.keeps(GranolaSwitch::EpochsChecked)
+        {
             return None;
         }
         let active = &self.active;
@@ -149,7 +151,8 @@ impl Participant {
             if let Some(at) = self.moves.held.refuses(sent_by, self.id, cx.catalog) {
                 return Some(at);
             }
-            let goes = self.is_moving(part.partition) && self.rules.keeps(Rule::MovesHoldStill);
+            let goes =
+                self.is_moving(part.partition) && self.rules.keeps(GranolaSwitch::MovesHoldStill);
             if goes || self.moves.still.contains_key(&part.partition) {
                 let known = self.moves.held.of(&part.partition);
                 return Some(known.map_or(Timestamp::ZERO, |held| held.at));
@@ -178,11 +181,11 @@ impl Participant {
     fn can_go(&mut self, order: &Move, cx: &Context<'_>) -> bool {
         let Move { partition, epoch, to, has, .. } = *order;
         let known = self.moves.held.epoch(&partition);
-        let waits = self.is_touched(partition) && self.rules.keeps(Rule::MovesWait);
+        let waits = self.is_touched(partition) && self.rules.keeps(GranolaSwitch::MovesWait);
         let is_here = known < epoch && self.holds(partition, cx.catalog);
         let source = self.moves.sources.get_mut(&partition).filter(|it| it.is_for(to, has));
         let Some(source) = source.filter(|_| is_here) else { return false };
-        let is_whole = source.is_whole(has) || !self.rules.keeps(Rule::MovesWhole);
+        let is_whole = source.is_whole(has) || !self.rules.keeps(GranolaSwitch::MovesWhole);
         if is_whole && !waits {
             return true;
         }
@@ -221,7 +224,7 @@ impl Participant {
             return;
         }
         let holds = to == self.id;
-        self.moves.held.recall([(partition, Held { epoch, holds, at })]);
+        self.moves.held.recall([(partition, Holding { epoch, holds, at })]);
         if holds {
             self.moves.staged.remove(&partition);
             self.moves.loose.remove(&partition);
@@ -236,11 +239,11 @@ impl Participant {
 
     /// Which partitions that came or went are here at `upto`. One that came or went later is not:
     /// nobody is answered about it.
-    pub(super) fn held_at(&self, upto: Timestamp) -> Vec<(u16, Held)> {
+    pub(super) fn held_at(&self, upto: Timestamp) -> Vec<(u16, Holding)> {
         let all = self.moves.held.all();
-        let told = all.filter(|_| self.rules.keeps(Rule::CopiesKnow));
+        let told = all.filter(|_| self.rules.keeps(GranolaSwitch::CopiesKnow));
         told.map(|(partition, held)| {
-            (*partition, Held { holds: held.holds && held.at <= upto, ..*held })
+            (*partition, Holding { holds: held.holds && held.at <= upto, ..*held })
         })
         .collect()
     }

@@ -9,7 +9,7 @@ use muesli_core::{LogPosition, Nanos, RepositoryId, Timestamp, TxnId};
 
 use super::WaitQueue;
 use crate::granola::message::Request;
-use crate::granola::participant::execution::prepared::Prepared;
+use crate::granola::participant::execution::prepared::PreparedRun;
 
 /// A transaction that is not over here.
 ///
@@ -31,7 +31,7 @@ pub(in super::super) struct Active {
     /// Its place, once all votes are there.
     pub place: Option<Timestamp>,
     /// In locking mode: what came of it. What has nothing here stands in the queue.
-    prepared: Option<Box<Prepared>>,
+    prepared: Option<Box<PreparedRun>>,
     /// How many bytes it takes, with what came of it, about.
     bytes: usize,
     /// Where the log of this life has the vote; whoever comes after it rests on that.
@@ -73,7 +73,7 @@ impl Active {
     }
 
     /// What came of it.
-    pub fn into_prepared(self) -> Option<Box<Prepared>> {
+    pub fn into_prepared(self) -> Option<Box<PreparedRun>> {
         self.prepared
     }
 
@@ -140,12 +140,12 @@ impl Actives {
     ///
     /// # Panics
     /// If it is not there.
-    pub fn put_aside(&mut self, txn: &TxnId, prepared: Option<Box<Prepared>>) -> bool {
+    pub fn put_aside(&mut self, txn: &TxnId, prepared: Option<Box<PreparedRun>>) -> bool {
         let active = self.all.get_mut(txn).expect("an active transaction");
         if active.prepared.is_none() && prepared.is_none() {
             return false;
         }
-        let bytes = |it: &Option<Box<Prepared>>| it.as_ref().map_or(0, |it| it.held_bytes());
+        let bytes = |it: &Option<Box<PreparedRun>>| it.as_ref().map_or(0, |it| it.held_bytes());
         let (before, now) = (bytes(&active.prepared), bytes(&prepared));
         assert!(before <= active.bytes, "bytes of {txn} that were not counted");
         active.bytes = active.bytes - before + now;

@@ -6,18 +6,18 @@
 //! for them, and then do the same to this one: repositories take turns. Nobody comes before who is
 //! ready in the meantime, for proposals lie above all known places.
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Timestamp, TxnId};
 
 use super::{QueueKey, WaitQueue};
 use crate::granola::message::{
-    Agreement, Ballot, End, Few, Noted, PartAnswer, Record, Refusal, Request, Write,
+    Agreement, Few, Noted, PartAnswer, Record, Refusal, ReplyOutcome, Request, TimestampVote, Write,
 };
 use crate::granola::participant::execution::Notes;
 use crate::granola::participant::execution::history::record;
 use crate::granola::participant::execution::install::install;
-use crate::granola::participant::execution::prepared::Prepared;
+use crate::granola::participant::execution::prepared::PreparedRun;
 use crate::granola::participant::outcomes::Over;
 use crate::granola::participant::{Context, Participant};
 
@@ -71,7 +71,7 @@ impl Participant {
     }
 
     pub(in super::super) fn next_ready(&self) -> Option<(Timestamp, TxnId)> {
-        match self.rules.keeps(Rule::InOrder) {
+        match self.rules.keeps(GranolaSwitch::InOrder) {
             true => self.queue.first_ready(|voter| self.vote_sequences.bound(voter)),
             false => self.queue.last_placed(),
         }
@@ -96,7 +96,7 @@ impl Participant {
         request: &Request,
         at: Timestamp,
         cx: &mut Context<'_>,
-    ) -> (End, Noted) {
+    ) -> (ReplyOutcome, Noted) {
         let mut sets = std::mem::take(&mut self.sets);
         assert!(sets.reads.is_empty() && sets.writes.is_empty(), "sets of an earlier execution");
         let mut notes = Notes::new();
@@ -112,10 +112,10 @@ impl Participant {
         &mut self,
         (request, about): (&Request, u64),
         at: Timestamp,
-        prepared: Box<Prepared>,
+        prepared: Box<PreparedRun>,
         cx: &mut Context<'_>,
     ) {
-        let Prepared { mut sets, notes, ran } = *prepared;
+        let PreparedRun { mut sets, notes, ran } = *prepared;
         let ran = ran.expect("what is prepared was run");
         let (end, noted) = self.conclude(request, at, ran, &mut sets, &notes, cx);
         self.close((request, about), at, end, noted, cx);
@@ -126,13 +126,13 @@ impl Participant {
         &mut self,
         (request, about): (&Request, u64),
         at: Timestamp,
-        end: End,
+        end: ReplyOutcome,
         noted: Noted,
         cx: &mut Context<'_>,
     ) {
         let alone = request.agreement == Agreement::Alone;
         if request.is_update() || !alone {
-            let ballot = (!alone).then_some(Ballot::Commit(at));
+            let ballot = (!alone).then_some(TimestampVote::Commit(at));
             let over = Over { ballot, about, end: end.clone(), noted: noted.clone() };
             self.memory.remember(request.txn, over);
         }
@@ -149,13 +149,13 @@ impl Participant {
         sets: &mut TransactionSets,
         notes: &Notes,
         cx: &mut Context<'_>,
-    ) -> (End, Noted) {
+    ) -> (ReplyOutcome, Noted) {
         cx.effects.modes.transactions += 1;
         cx.effects.modes.locked += u64::from(self.locking);
         self.cover(at, cx);
-        let raises = request.is_update() || self.rules.keeps(Rule::ReadsRaise);
+        let raises = request.is_update() || self.rules.keeps(GranolaSwitch::ReadsRaise);
         if raises && self.rules.raised_by(request, self.id) {
-            if self.rules.keeps(Rule::RaisesLast) {
+            if self.rules.keeps(GranolaSwitch::RaisesLast) {
                 self.clock.raise(at)
             } else {
                 self.clock.done = at
@@ -170,14 +170,14 @@ impl Participant {
                     self.apply_move(order, at, cx);
                     self.set_loose_timer(cx);
                 }
-                End::Done { at, answers }
+                ReplyOutcome::Done { at, answers }
             }
             Err(refusal) => {
                 // What is left is of partitions in which nothing failed.
                 if request.agreement != Agreement::Independent {
                     sets.clear();
                 }
-                End::Refused { at, refusal }
+                ReplyOutcome::Refused { at, refusal }
             }
         };
         let writes = self.install_all(sets, at, cx);

@@ -1,7 +1,7 @@
 //! A transaction of this repository alone, for a coordinator of the same node that waits for it
 //! ([`local_call`](crate::granola::coordinator)).
 
-use crate::granola::message::{End, Request};
+use crate::granola::message::{ReplyOutcome, Request};
 use crate::granola::participant::{Context, Participant};
 
 impl Participant {
@@ -11,7 +11,7 @@ impl Participant {
         &mut self,
         request: &Request,
         cx: &mut Context<'_>,
-    ) -> Option<End> {
+    ) -> Option<ReplyOutcome> {
         assert_eq!(request.participants[..], [self.id], "who takes part in {}", request.txn);
         if self.is_elsewhere(request, cx).is_some() || self.waits_for_company(request, cx) {
             return None;

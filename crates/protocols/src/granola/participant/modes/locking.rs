@@ -23,7 +23,7 @@
 //! what their place will be: none of those touched the same keys. [`LockingExit`] has two other
 //! ways.
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claim;
@@ -32,8 +32,8 @@ use muesli_core::{Nanos, TxnId};
 
 use super::WaitQueue;
 use super::active::Active;
-use crate::granola::message::{Agreement, Ballot, Ballots, Request, evidence};
-use crate::granola::participant::execution::prepared::Prepared;
+use crate::granola::message::{Agreement, Ballots, Request, TimestampVote, evidence};
+use crate::granola::participant::execution::prepared::PreparedRun;
 use crate::granola::participant::{Context, Participant};
 use crate::granola::rules::LockingExit;
 
@@ -52,8 +52,8 @@ impl Participant {
         &self,
         request: &Request,
         cx: &mut Context<'_>,
-    ) -> (Box<Prepared>, Claim) {
-        let mut prepared = Box::<Prepared>::default();
+    ) -> (Box<PreparedRun>, Claim) {
+        let mut prepared = Box::<PreparedRun>::default();
         let ran = self.run_parts(request, &mut prepared.sets, &mut prepared.notes, cx);
         prepared.ran = Some(ran);
         let claim = Claim::of_sets(&prepared.sets);
@@ -70,7 +70,7 @@ impl Participant {
         }
         let (prepared, claim) = self.try_run(request, cx);
         if self.claims.conflict(&claim) {
-            return self.refuse(request, Ballot::Conflict, cx);
+            return self.refuse(request, TimestampVote::Conflict, cx);
         }
         let at = self.propose(request, cx);
         self.finish((request, 0), at, prepared, cx);
@@ -86,20 +86,20 @@ impl Participant {
         assert!(self.locking, "{} is prepared in timestamp mode", request.txn);
         let (mut prepared, claim) = self.try_run(&request, cx);
         if self.claims.conflict(&claim) {
-            return self.refuse(&request, Ballot::Conflict, cx);
+            return self.refuse(&request, TimestampVote::Conflict, cx);
         }
         let at = self.propose(&request, cx);
         if let Some(Err(refusal)) = &mut prepared.ran {
             // What it saw is not to be changed below this.
             self.clock.raise(at);
-            let ballot = Ballot::Abort(at, refusal.clone());
+            let ballot = TimestampVote::Abort(at, refusal.clone());
             return self.refuse(&request, ballot, cx);
         }
         let txn = request.txn;
         let is_logged = self.is_logged(&request);
         let voted = self.log_vote(is_logged, &request, at, cx);
         let about = evidence::about(&request, cx.settings, cx.catalog);
-        self.send_vote(&request, Ballot::Commit(at), about, cx);
+        self.send_vote(&request, TimestampVote::Commit(at), about, cx);
         self.claims.hold(txn, claim);
         let votes = Votes::from_voters(self.others(&request));
         let mut active = Active::new(request, about, at, votes, cx.now());
@@ -131,7 +131,7 @@ impl Participant {
         let others: usize = self.deferred.iter().map(|deferred| deferred.bytes).sum();
         let is_much = others > 0 && others.saturating_add(bytes) > most;
         if is_much || self.deferred.len() >= cx.settings.lock_waiters_max {
-            return self.refuse(&request, Ballot::Conflict, cx);
+            return self.refuse(&request, TimestampVote::Conflict, cx);
         }
         cx.effects.modes.waited += 1;
         let txn = request.txn;
@@ -146,7 +146,7 @@ impl Participant {
     /// was.
     pub(in super::super) fn enter_locking(&mut self, cx: &mut Context<'_>) -> bool {
         let queued = self.queue.all();
-        if !self.rules.keeps(Rule::LocksQueued) {
+        if !self.rules.keeps(GranolaSwitch::LocksQueued) {
             self.locking = true;
             return true;
         }
@@ -265,7 +265,7 @@ impl Participant {
         for Deferred { request, since, .. } in late {
             cx.effects.modes.waiting = cx.effects.modes.waiting + (now - since);
             self.early_votes.take(request.txn);
-            self.refuse(&request, Ballot::Conflict, cx);
+            self.refuse(&request, TimestampVote::Conflict, cx);
         }
         if !self.deferred.is_empty() {
             self.set_lock_timer(cx);
@@ -276,11 +276,11 @@ impl Participant {
     pub(in super::super) fn vote_on_deferred(
         &mut self,
         txn: TxnId,
-        ballot: &Ballot,
+        ballot: &TimestampVote,
         cx: &mut Context<'_>,
     ) -> bool {
         let found = self.deferred.iter().position(|deferred| deferred.request.txn == txn);
-        let Some(place) = found.filter(|_| !matches!(ballot, Ballot::Commit(_))) else {
+        let Some(place) = found.filter(|_| !matches!(ballot, TimestampVote::Commit(_))) else {
             return false;
         };
         let Deferred { request, .. } = self.deferred.remove(place);

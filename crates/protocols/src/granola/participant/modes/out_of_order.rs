@@ -25,10 +25,10 @@
 //! With this nobody need go into locking mode because a participant [stays
 //! away](super::unresponsive).
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::collections::{BTreeMap, BTreeSet};
 
-use muesli_core::parts::standing::Standing;
+use muesli_core::parts::queued_footprints::QueuedFootprints;
 use muesli_core::{NodeId, Timestamp, TxnId};
 
 use super::{QueueKey, WaitQueue};
@@ -41,7 +41,7 @@ use crate::granola::participant::{Context, Participant};
 /// whoever is waited for is in the queue.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct OutOfOrder {
-    standing: Standing<QueueKey>,
+    standing: QueuedFootprints<QueueKey>,
     /// Those of which it is not known yet what they may touch.
     strangers: BTreeSet<QueueKey>,
     /// Those whose place is known who may pass, for all that is known.
@@ -132,8 +132,9 @@ impl Participant {
             }
             self.get_to_know(cx);
             let in_the_way = self.in_the_way_of(stand);
-            let counts =
-                |other: &QueueKey| self.rules.keeps(Rule::ParallelApart) || !batch.contains(other);
+            let counts = |other: &QueueKey| {
+                self.rules.keeps(GranolaSwitch::ParallelApart) || !batch.contains(other)
+            };
             let Some(other) = in_the_way.filter(counts) else { return Some(stand) };
             self.queue.out_of_order()?.waiting.entry(other).or_default().push(stand);
         }
@@ -163,7 +164,7 @@ impl Participant {
         };
         let found = standing.in_the_way(claim, stand, counts);
         assert!(found.is_none_or(|it| it < stand), "{} is in the way of who is before", stand.1);
-        found.filter(|_| self.rules.keeps(Rule::OutOfOrderApart))
+        found.filter(|_| self.rules.keeps(GranolaSwitch::OutOfOrderApart))
     }
 
     /// Whether a reader that lies right behind what was done last misses nothing that somebody in
@@ -173,7 +174,7 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> bool {
-        if !self.rules.keeps(Rule::ReadersLook) {
+        if !self.rules.keeps(GranolaSwitch::ReadersLook) {
             return true;
         }
         let above = self.clock.done.0 + 1;

@@ -9,7 +9,7 @@
 //! Those whose turn it is now or would be next, and who by their declarations touch nothing that
 //! another one of them writes, are a *batch*: all are run on the state as it is, their writes put
 //! aside as in locking mode, by the workers that the driver gave
-//! ([`Together`](muesli_core::Together)); then, in this one's own thread, they are installed and
+//! ([`Together`](muesli_core::Parallel)); then, in this one's own thread, they are installed and
 //! told of one after the other in the order of their places. Nobody comes between.
 //!
 //! # Why it is as if one had been done after the other
@@ -30,7 +30,7 @@
 //! in the queue for the next step, so that those that come together are run together; if it is all
 //! procedures that declare what they touch.
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::claims::Claims;
@@ -39,7 +39,7 @@ use smallvec::SmallVec;
 use super::{QueueKey, WaitQueue};
 use crate::granola::message::{DataByPart, Request, Task};
 use crate::granola::participant::execution::Sight;
-use crate::granola::participant::execution::prepared::Prepared;
+use crate::granola::participant::execution::prepared::PreparedRun;
 use crate::granola::participant::execution::read_set::count_reads;
 use crate::granola::participant::{Context, Participant};
 
@@ -56,27 +56,27 @@ impl Participant {
             Task::Read(_) | Task::Scan { .. } | Task::Install(_) => false,
             Task::Take { .. } | Task::Move(_) | Task::Names => false,
         };
-        cx.settings.together.is_on()
+        cx.settings.parallel.is_on()
             && self.batches()
             && request.parts.iter().all(|part| declares(&part.task))
     }
 
     /// Whether what is ready is done in the order of the queue, and by nothing else.
     fn batches(&self) -> bool {
-        !self.locking && self.claims.is_empty() && self.rules.keeps(Rule::InOrder)
+        !self.locking && self.claims.is_empty() && self.rules.keeps(GranolaSwitch::InOrder)
     }
 
     /// Those that can be run together with one that is to be done now, and that one.
     pub(in super::super) fn batch(&mut self, first: QueueKey, cx: &mut Context<'_>) -> Batch {
         let mut batch = Batch::from_buf([first]);
-        if cx.settings.together.is_on() && self.batches() && !self.moves_partition(first) {
+        if cx.settings.parallel.is_on() && self.batches() && !self.moves_partition(first) {
             match self.queue.is_passed() {
                 true => self.batch_of_who_pass(&mut batch, cx),
                 false => self.batch_in_turn(&mut batch, cx),
             }
             batch.sort_unstable();
         }
-        let most = cx.settings.together.at_most().max(1);
+        let most = cx.settings.parallel.at_most().max(1);
         assert!(batch.len() <= most, "{} are run together, of {most}", batch.len());
         batch
     }
@@ -90,7 +90,7 @@ impl Participant {
     fn batch_in_turn(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
         let first = batch[0];
         let ready = self.queue.ready(|voter| self.vote_sequences.bound(voter));
-        let most = cx.settings.together.at_most();
+        let most = cx.settings.parallel.at_most();
         let ready: Vec<_> = ready.skip_while(|it| *it != first).take(most).collect();
         assert_eq!(ready.first(), Some(&first), "who is run first of several");
         if ready.len() < 2 {
@@ -100,7 +100,8 @@ impl Participant {
         for stand in ready {
             let request = self.active[&stand.1].request.clone();
             let claim = self.all_it_may_touch(&request, cx);
-            let conflicts = self.rules.keeps(Rule::ParallelApart) && claims.conflict(&claim);
+            let conflicts =
+                self.rules.keeps(GranolaSwitch::ParallelApart) && claims.conflict(&claim);
             let is_untold = request.exchanges_data() && !self.is_complete(&request);
             if conflicts || is_untold || request.moving().is_some() {
                 return;
@@ -112,7 +113,7 @@ impl Participant {
 
     /// With passing: whoever conflicts with nobody before it.
     fn batch_of_who_pass(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
-        while batch.len() < cx.settings.together.at_most() {
+        while batch.len() < cx.settings.parallel.at_most() {
             let Some(stand) = self.next_passing(batch, cx) else { return };
             if self.moves_partition(stand) {
                 return self.queue.check_again(stand);
@@ -133,9 +134,9 @@ impl Participant {
         let requests: Vec<_> = batch.iter().map(with_told).collect();
         let (sight, all) = (Sight::of(cx), &*self);
         let work = |run: (Arc<Request>, Option<DataByPart>)| all.run_aside(&run.0, run.1, sight);
-        let ran = sight.settings.together.map(requests, work);
+        let ran = sight.settings.parallel.map(requests, work);
         assert_eq!(ran.len(), batch.len(), "how many were run together");
-        cx.effects.modes.together += batch.len() as u64;
+        cx.effects.modes.parallel += batch.len() as u64;
         for (stand, prepared) in batch.iter().zip(ran) {
             let (place, txn) = *stand;
             self.queue.remove(WaitQueue::Placed, stand);
@@ -155,9 +156,9 @@ impl Participant {
         request: &Request,
         told: Option<DataByPart>,
         cx: Sight<'_>,
-    ) -> Box<Prepared> {
-        let mut prepared = Box::<Prepared>::default();
-        let Prepared { sets, notes, ran } = &mut *prepared;
+    ) -> Box<PreparedRun> {
+        let mut prepared = Box::<PreparedRun>::default();
+        let PreparedRun { sets, notes, ran } = &mut *prepared;
         *ran = Some(self.run_told(request, told.as_ref(), sets, notes, cx));
         prepared
     }

@@ -13,7 +13,7 @@
 //! A transaction whose place is known and that conflicts with nothing before it is done at once:
 //! whatever will come to stand before it stands before it now.
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::TxnId;
@@ -21,7 +21,7 @@ use muesli_core::parts::claims::Claim;
 use muesli_core::parts::execution::footprint;
 
 use super::WaitQueue;
-use crate::granola::message::{Agreement, Ballot, End, Install, Request, Task};
+use crate::granola::message::{Agreement, Install, ReplyOutcome, Request, Task, TimestampVote};
 use crate::granola::participant::{Context, Participant};
 
 impl Participant {
@@ -85,9 +85,9 @@ impl Participant {
         assert!(!active.is_prepared(), "{} is prepared, and is turned away", request.txn);
         self.queue.remove(active.wait_queue, &(active.bound, request.txn));
         if request.agreement == Agreement::Alone {
-            self.refuse(request, Ballot::Conflict, cx);
+            self.refuse(request, TimestampVote::Conflict, cx);
         } else {
-            self.end_dropped(&active, End::Conflict, cx);
+            self.end_dropped(&active, ReplyOutcome::Conflict, cx);
         }
     }
 
@@ -107,7 +107,7 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> Claim {
-        if !self.rules.keeps(Rule::Supersets) {
+        if !self.rules.keeps(GranolaSwitch::Supersets) {
             return self.try_run(request, cx).1;
         }
         let mut all = Claim::default();

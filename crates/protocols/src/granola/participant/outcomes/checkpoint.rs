@@ -2,15 +2,15 @@
 
 use muesli_core::{NodeId, TxnId};
 
-use super::{Memory, Over};
-use crate::granola::message::{Ballot, End, Noted};
+use super::{EndedTransactions, Over};
+use crate::granola::message::{Noted, ReplyOutcome, TimestampVote};
 
 /// A transaction that is over, as checkpoints carry it: the vote and what it is about, and the end.
-pub(in super::super) type CarriedOver = (TxnId, (Option<Ballot>, u64, End));
+pub(in super::super) type CarriedOver = (TxnId, (Option<TimestampVote>, u64, ReplyOutcome));
 /// A coordinator, its newest life, and the number below which all of that is settled.
 pub(in super::super) type Settled = (NodeId, u32, u64);
 
-impl Memory {
+impl EndedTransactions {
     /// All of it, for a checkpoint.
     pub fn carried(&self) -> (Vec<CarriedOver>, Vec<Settled>) {
         let (mut all, mut settled) = (Vec::new(), Vec::new());

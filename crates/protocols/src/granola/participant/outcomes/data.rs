@@ -3,10 +3,10 @@
 use muesli_core::TxnId;
 use muesli_core::limits::write_bytes;
 
-use super::{Age, Memory};
+use super::{Age, EndedTransactions};
 use crate::granola::message::{DataByPart, PartData};
 
-impl Memory {
+impl EndedTransactions {
     /// Something was told in `txn`; what was told before stays.
     pub fn add_data(&mut self, txn: TxnId, told: impl IntoIterator<Item = PartData>) {
         if self.age(txn) == Age::Settled {

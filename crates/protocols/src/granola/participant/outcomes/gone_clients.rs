@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::*;
 use crate::doubts::ClientsUntil;
 
-impl Memory {
+impl EndedTransactions {
     /// A client was heard of.
     pub fn hear_client(&mut self, node: NodeId, now: Nanos) {
         if let Some(known) = self.coordinators.get_mut(&node) {

@@ -2,13 +2,13 @@
 
 use super::*;
 
-impl Memory {
+impl EndedTransactions {
     /// Checks the invariants.
     ///
     /// # Panics
     /// One of them does not hold.
     pub fn assert_invariants(&self) {
-        let weights: usize = self.coordinators.values().map(Known::weight).sum();
+        let weights: usize = self.coordinators.values().map(CoordinatorOutcomes::weight).sum();
         assert_eq!(self.of_clients, weights, "ends of clients, and clients");
         let mut told: BTreeMap<NodeId, usize> = BTreeMap::new();
         for (txn, heard) in &self.data {
@@ -21,13 +21,13 @@ impl Memory {
         }
         assert!(told.is_empty(), "data of unknown coordinators: {told:?}");
         for (txn, (ballot, about)) in self.retired.iter().flatten() {
-            assert!(matches!(ballot, Ballot::Commit(_)), "{txn} is kept, and was not done");
+            assert!(matches!(ballot, TimestampVote::Commit(_)), "{txn} is kept, and was not done");
             assert_ne!(*about, 0, "{txn} is kept for nobody");
         }
     }
 }
 
-impl Known {
+impl CoordinatorOutcomes {
     /// Checks what is known of a coordinator, of whose transactions so many bytes were told.
     fn assert_invariants(&self, node: NodeId, told: usize) {
         self.over.assert_invariants();
@@ -48,15 +48,15 @@ mod tests {
 
     const NODE: NodeId = NodeId(1);
 
-    fn memory(change: impl FnOnce(&mut Known)) -> Memory {
+    fn memory(change: impl FnOnce(&mut CoordinatorOutcomes)) -> EndedTransactions {
         let txn = |incarnation, sequence| TxnId { node: NODE, incarnation, sequence };
         let over = Over {
-            ballot: Some(Ballot::Commit(Timestamp(7))),
+            ballot: Some(TimestampVote::Commit(Timestamp(7))),
             about: 0,
-            end: End::Conflict,
+            end: ReplyOutcome::Conflict,
             noted: Noted::default(),
         };
-        let mut memory = Memory::default();
+        let mut memory = EndedTransactions::default();
         memory.remember(txn(1, 4), over.clone());
         memory.remember(txn(2, 9), over);
         memory.assert_invariants();

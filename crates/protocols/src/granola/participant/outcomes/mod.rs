@@ -14,8 +14,9 @@ use std::ops::Range;
 use muesli_core::parts::window::Window;
 use muesli_core::{Abort, Nanos, NodeId, Timestamp, TxnId};
 
+use crate::client_quota::ClientQuota;
 use crate::doubts::Steps;
-use crate::granola::message::{Ballot, DataByPart, End, Noted, Refusal, Vote};
+use crate::granola::message::{DataByPart, Noted, Refusal, ReplyOutcome, TimestampVote, Vote};
 
 mod checkpoint;
 mod data;
@@ -29,11 +30,11 @@ use data::data_bytes;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Over {
     /// How this repository voted, if anybody may ask.
-    pub ballot: Option<Ballot>,
+    pub ballot: Option<TimestampVote>,
     /// What stands for the request, where its client is not believed; zero elsewhere.
     pub about: u64,
     /// How it ended.
-    pub end: End,
+    pub end: ReplyOutcome,
     /// For a history, in the life in which it ended.
     pub noted: Noted,
 }
@@ -51,7 +52,7 @@ pub(super) enum Age {
 
 /// What is known of a coordinator's transactions.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct CoordinatorOutcomes {
     /// Its newest life.
     life: u32,
     /// The number below which all of that life is settled.
@@ -74,21 +75,10 @@ struct Known {
     is_silent: bool,
 }
 
-/// How much may be kept of clients.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
-    /// So many ends of one.
-    pub ends: usize,
-    /// So many bytes of them.
-    pub bytes: usize,
-    /// So many ends and clients in all.
-    pub all: usize,
-}
-
-impl Known {
+impl CoordinatorOutcomes {
     /// One that may have been forgotten, with all that it did at or below `floor`.
-    fn above(floor: Timestamp) -> Known {
-        Known { floor, ..Known::default() }
+    fn above(floor: Timestamp) -> CoordinatorOutcomes {
+        CoordinatorOutcomes { floor, ..CoordinatorOutcomes::default() }
     }
 
     /// Its newest life is this one, or a later one. Whoever asks for a transaction of an earlier
@@ -162,22 +152,22 @@ impl Known {
 impl Over {
     /// How this repository votes, whoever asks. Of a transaction that its client said to be this
     /// repository's alone, and told others that they take part in, the end is the vote.
-    pub fn vote(&self) -> Ballot {
+    pub fn vote(&self) -> TimestampVote {
         if let Some(ballot) = &self.ballot {
             return ballot.clone();
         }
         match &self.end {
-            End::Done { at, .. } => Ballot::Commit(*at),
-            End::Moved { at } => Ballot::Moved(*at),
-            End::Refused { at, refusal } => Ballot::Abort(*at, refusal.clone()),
-            End::Conflict => Ballot::Conflict,
+            ReplyOutcome::Done { at, .. } => TimestampVote::Commit(*at),
+            ReplyOutcome::Moved { at } => TimestampVote::Moved(*at),
+            ReplyOutcome::Refused { at, refusal } => TimestampVote::Abort(*at, refusal.clone()),
+            ReplyOutcome::Conflict => TimestampVote::Conflict,
         }
     }
 
     /// Forgets what parts gave; how many bytes that was.
     fn forget_answers(&mut self) -> usize {
         let before = self.end.bytes();
-        if let End::Done { answers, .. } = &mut self.end {
+        if let ReplyOutcome::Done { answers, .. } = &mut self.end {
             answers.clear();
         }
         before - self.end.bytes()
@@ -189,9 +179,9 @@ impl Over {
             matches!(refusal, Refusal::Aborted(Abort::Superseded | Abort::Forgotten))
         };
         match &self.ballot {
-            Some(Ballot::Conflict | Ballot::Moved(_)) => true,
-            Some(Ballot::Abort(_, refusal)) => is_told_anyway(refusal),
-            Some(Ballot::Commit(_)) | None => false,
+            Some(TimestampVote::Conflict | TimestampVote::Moved(_)) => true,
+            Some(TimestampVote::Abort(_, refusal)) => is_told_anyway(refusal),
+            Some(TimestampVote::Commit(_)) | None => false,
         }
     }
 }
@@ -202,8 +192,8 @@ impl Over {
 /// ends of the newest life and of earlier ones stand apart; and what is counted as it changes is
 /// what a look at everything counts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Memory {
-    coordinators: BTreeMap<NodeId, Known>,
+pub(super) struct EndedTransactions {
+    coordinators: BTreeMap<NodeId, CoordinatorOutcomes>,
     /// What was done here of clients that are forgotten lies at or below this.
     floor: Timestamp,
     /// How many ends of clients there are, and how many clients.
@@ -219,11 +209,12 @@ pub(super) struct Memory {
     steps: Steps,
 }
 
-impl Memory {
+impl EndedTransactions {
     /// Changes what is known of the coordinator of `txn`, which has lived at least that long.
-    fn change<T>(&mut self, txn: TxnId, change: impl FnOnce(&mut Known) -> T) -> T {
+    fn change<T>(&mut self, txn: TxnId, change: impl FnOnce(&mut CoordinatorOutcomes) -> T) -> T {
         let floor = self.floor;
-        let known = self.coordinators.entry(txn.node).or_insert_with(|| Known::above(floor));
+        let known =
+            self.coordinators.entry(txn.node).or_insert_with(|| CoordinatorOutcomes::above(floor));
         let before = known.weight();
         known.live(txn.incarnation);
         let changed = change(known);
@@ -235,7 +226,8 @@ impl Memory {
     /// Takes note of a coordinator's life and of what it has settled.
     pub fn hear(&mut self, txn: TxnId, settled_below: u64) {
         let floor = self.floor;
-        let known = self.coordinators.entry(txn.node).or_insert_with(|| Known::above(floor));
+        let known =
+            self.coordinators.entry(txn.node).or_insert_with(|| CoordinatorOutcomes::above(floor));
         let before = known.weight();
         known.live(txn.incarnation);
         let is_news = txn.incarnation >= known.life && settled_below > known.settled_below;
@@ -322,15 +314,21 @@ impl Memory {
     pub fn hear_all(&mut self, now: Nanos, is_client: impl Fn(NodeId) -> bool) {
         let clients = self.coordinators.iter_mut().filter(|(node, _)| is_client(**node));
         clients.for_each(|(_, it)| (it.heard, it.is_silent) = (now.max(Nanos(1)), false));
-        self.of_clients = self.coordinators.values().map(Known::weight).sum();
+        self.of_clients = self.coordinators.values().map(CoordinatorOutcomes::weight).sum();
     }
 
     /// Whether there is room for a transaction of a client beside so many that are under way. Where
     /// there is none, what it says with the transaction has to make some.
-    pub fn has_room(&self, txn: TxnId, settled_below: u64, active: usize, room: Room) -> bool {
-        let nothing = Known::default();
+    pub fn has_room(
+        &self,
+        txn: TxnId,
+        settled_below: u64,
+        active: usize,
+        room: ClientQuota,
+    ) -> bool {
+        let nothing = CoordinatorOutcomes::default();
         let known = self.coordinators.get(&txn.node).unwrap_or(&nothing);
-        let is_full = known.len() >= room.ends || self.of_clients + active >= room.all;
+        let is_full = known.len() >= room.entries || self.of_clients + active >= room.all;
         if !is_full && known.bytes < room.bytes {
             return true;
         }
@@ -348,7 +346,7 @@ impl Memory {
 
     /// How many bytes are kept.
     pub fn bytes(&self) -> usize {
-        let ends = |known: &Known| known.bytes + known.len() * size_of::<Over>();
+        let ends = |known: &CoordinatorOutcomes| known.bytes + known.len() * size_of::<Over>();
         self.coordinators.values().map(ends).sum()
     }
 
@@ -376,7 +374,7 @@ impl Memory {
 
     /// How many are remembered.
     pub fn len(&self) -> usize {
-        self.coordinators.values().map(Known::len).sum()
+        self.coordinators.values().map(CoordinatorOutcomes::len).sum()
     }
 }
 
@@ -387,7 +385,7 @@ fn below(txn: TxnId, sequence: u64) -> Range<TxnId> {
 
 /// A transaction is settled as its client says, who may say so before that is true.
 fn retire(retired: &mut BTreeMap<TxnId, Vote>, txn: TxnId, over: &Over) {
-    if over.about != 0 && matches!(over.end, End::Done { .. }) {
+    if over.about != 0 && matches!(over.end, ReplyOutcome::Done { .. }) {
         retired.insert(txn, (over.vote(), over.about));
     }
 }

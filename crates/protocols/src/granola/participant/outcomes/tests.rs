@@ -1,7 +1,7 @@
 //! What is remembered, for how long, and what of it counts.
 
 use super::*;
-use crate::granola::message::Found;
+use crate::granola::message::FoundVersion;
 use muesli_core::SmallBytes;
 use muesli_core::SpaceId;
 
@@ -12,10 +12,10 @@ fn txn(incarnation: u32, sequence: u64) -> TxnId {
 #[test]
 fn what_is_left_of_clients_that_are_gone_keeps_no_room_from_others() {
     let (lease, at) = (Nanos(1_000), muesli_core::Timestamp(1));
-    let mut memory = Memory::default();
+    let mut memory = EndedTransactions::default();
     memory.hear(txn(1, 1), 1);
     memory.hear_client(NodeId(1), Nanos(10));
-    memory.remember(txn(1, 1), over(Ballot::Commit(at)));
+    memory.remember(txn(1, 1), over(TimestampVote::Commit(at)));
     assert_eq!(memory.of_clients, 2);
     memory.forget_silent(Nanos(2_000), lease, Timestamp::ZERO);
     assert_eq!((memory.len(), memory.of_clients), (1, 0), "somebody may ask");
@@ -23,22 +23,22 @@ fn what_is_left_of_clients_that_are_gone_keeps_no_room_from_others() {
     assert_eq!(memory.of_clients, 2, "it was only away");
 }
 
-fn over(ballot: Ballot) -> Over {
-    Over { ballot: Some(ballot), about: 0, end: End::Conflict, noted: Noted::default() }
+fn over(ballot: TimestampVote) -> Over {
+    Over { ballot: Some(ballot), about: 0, end: ReplyOutcome::Conflict, noted: Noted::default() }
 }
 
 #[test]
 fn what_is_settled_is_forgotten_and_known_as_used() {
-    let mut memory = Memory::default();
+    let mut memory = EndedTransactions::default();
     memory.hear(txn(2, 3), 1);
     for sequence in 1..5 {
-        memory.remember(txn(2, sequence), over(Ballot::Conflict));
+        memory.remember(txn(2, sequence), over(TimestampVote::Conflict));
     }
     memory.hear(txn(2, 9), 4);
     assert_eq!(memory.len(), 1);
     assert_eq!(memory.age(txn(2, 3)), Age::Settled);
     assert_eq!(memory.age(txn(2, 4)), Age::Current);
-    memory.remember(txn(2, 2), over(Ballot::Conflict));
+    memory.remember(txn(2, 2), over(TimestampVote::Conflict));
     assert_eq!(memory.len(), 1);
     memory.hear(txn(1, 50), 40);
     assert_eq!(memory.age(txn(2, 3)), Age::Settled);
@@ -52,17 +52,22 @@ fn answers_of_who_was_silent_are_kept_for_a_lease_from_then_on() {
         let at = muesli_core::Timestamp(sequence);
         let answers =
             [(0, crate::granola::message::PartAnswer::Given("given".into()))].into_iter().collect();
-        let end = End::Done { at, answers };
+        let end = ReplyOutcome::Done { at, answers };
         (
             txn(1, sequence),
-            Over { ballot: Some(Ballot::Commit(at)), about: 0, end, noted: Noted::default() },
+            Over {
+                ballot: Some(TimestampVote::Commit(at)),
+                about: 0,
+                end,
+                noted: Noted::default(),
+            },
         )
     };
-    let kept = |memory: &Memory, number: u64| {
+    let kept = |memory: &EndedTransactions, number: u64| {
         let over = memory.get(txn(1, number)).expect("that it is done stays");
-        matches!(&over.end, End::Done { answers, .. } if !answers.is_empty())
+        matches!(&over.end, ReplyOutcome::Done { answers, .. } if !answers.is_empty())
     };
-    let mut memory = Memory::default();
+    let mut memory = EndedTransactions::default();
     let (id, over) = done(1);
     memory.set_time(Nanos(10));
     memory.remember(id, over);
@@ -79,14 +84,14 @@ fn answers_of_who_was_silent_are_kept_for_a_lease_from_then_on() {
 
 #[test]
 fn what_was_told_counts_until_it_is_settled() {
-    let found = |bytes: usize| Found {
+    let found = |bytes: usize| FoundVersion {
         version: muesli_core::Timestamp(1),
         value: Some(SmallBytes::from(vec![7; bytes])),
         collected: muesli_core::Timestamp::ZERO,
     };
     let told = |part| (part, vec![(SpaceId(0), SmallBytes::from("k"), found(400))]);
-    let room = Room { ends: 10, bytes: 1_000, all: usize::MAX };
-    let mut memory = Memory::default();
+    let room = ClientQuota { entries: 10, bytes: 1_000, all: usize::MAX };
+    let mut memory = EndedTransactions::default();
     memory.hear(txn(1, 1), 1);
     memory.add_data(txn(1, 1), [told(0), told(1)]);
     assert!(memory.has_room(txn(1, 3), 1, 0, room));
@@ -103,13 +108,13 @@ fn what_was_told_counts_until_it_is_settled() {
 #[test]
 fn asking_about_many_clients_that_are_gone_takes_steps_by_their_number() {
     let clients = 20_000;
-    let found = Found {
+    let found = FoundVersion {
         version: muesli_core::Timestamp(1),
         value: None,
         collected: muesli_core::Timestamp::ZERO,
     };
     let told = |part| (part, vec![(SpaceId(0), SmallBytes::from("k"), found.clone())]);
-    let mut memory = Memory::default();
+    let mut memory = EndedTransactions::default();
     for node in 0..clients {
         let of = TxnId { node: NodeId(node), incarnation: 1, sequence: 1 };
         memory.hear(of, 1);
@@ -134,15 +139,15 @@ fn asking_about_many_clients_that_are_gone_takes_steps_by_their_number() {
 
 #[test]
 fn of_earlier_lives_only_votes_to_commit_are_remembered() {
-    let mut memory = Memory::default();
+    let mut memory = EndedTransactions::default();
     memory.hear(txn(1, 1), 1);
-    memory.remember(txn(1, 1), over(Ballot::Conflict));
-    let commit = Ballot::Commit(muesli_core::Timestamp(5));
+    memory.remember(txn(1, 1), over(TimestampVote::Conflict));
+    let commit = TimestampVote::Commit(muesli_core::Timestamp(5));
     memory.remember(txn(1, 2), over(commit));
     memory.hear(txn(2, 1), 1);
     assert!(memory.get(txn(1, 1)).is_none() && memory.get(txn(1, 2)).is_some());
     assert_eq!(memory.age(txn(1, 7)), Age::EarlierLife);
-    let mut other = Memory::default();
+    let mut other = EndedTransactions::default();
     let (over, settled) = memory.carried();
     other.recall(over);
     other.recall_settled(settled);

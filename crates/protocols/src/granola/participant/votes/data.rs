@@ -32,7 +32,7 @@
 //!
 //! A *coordinated* transaction tells nothing: whoever has the data has a vote.
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use muesli_core::parts::execution::told_keys;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::Handle;
@@ -40,8 +40,8 @@ use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use crate::granola::message::sizes::told_bytes;
 use crate::granola::message::{
-    Agreement, Ballot, Ballots, DataByPart, Found, Message, Part, PartData, Record, Repositories,
-    Request, Task,
+    Agreement, Ballots, DataByPart, FoundVersion, Message, Part, PartData, Record, Repositories,
+    Request, Task, TimestampVote,
 };
 use crate::granola::participant::execution::read_set::note_read;
 use crate::granola::participant::execution::{Notes, Sight};
@@ -86,7 +86,7 @@ impl Participant {
         if told.is_empty() {
             return;
         }
-        if self.rules.keeps(Rule::DataSentInOrder) {
+        if self.rules.keeps(GranolaSwitch::DataSentInOrder) {
             self.cover(place, cx);
             self.clock.raise(place);
         }
@@ -103,7 +103,7 @@ impl Participant {
     }
 
     /// The values of the keys of a part, as they are now.
-    fn values_of(&self, part: &Part, cx: &Context<'_>) -> Vec<(SpaceId, SmallBytes, Found)> {
+    fn values_of(&self, part: &Part, cx: &Context<'_>) -> Vec<(SpaceId, SmallBytes, FoundVersion)> {
         let Task::Call { procedure, arguments, .. } = &part.task else { return Vec::new() };
         let Some(known) = cx.settings.procedures.get(procedure) else { return Vec::new() };
         let value = |(space, key): (SpaceId, SmallBytes)| {
@@ -237,7 +237,7 @@ impl Participant {
     ) {
         let claim = self.all_it_may_touch(&request, cx);
         if self.claims.conflict(&claim) {
-            return self.refuse(&request, Ballot::Conflict, cx);
+            return self.refuse(&request, TimestampVote::Conflict, cx);
         }
         self.claims.hold(request.txn, claim);
         self.vote_in_timestamp_mode(request, early, cx);
@@ -282,7 +282,7 @@ mod tests {
     fn what_is_told_is_no_longer_than_a_transaction_but_for_one_part() {
         let told = |number: u16, bytes: usize| {
             let value = Some(SmallBytes::from(vec![7; bytes]));
-            let found = Found { version: Timestamp(1), value, collected: Timestamp::ZERO };
+            let found = FoundVersion { version: Timestamp(1), value, collected: Timestamp::ZERO };
             (number, vec![(SpaceId(0), SmallBytes::from("k"), found)])
         };
         let all = vec![told(0, 300), told(1, 300), told(2, 300), told(3, 2_000), told(4, 10)];

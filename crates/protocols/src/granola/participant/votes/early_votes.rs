@@ -128,7 +128,7 @@ impl Participant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::granola::message::Ballot;
+    use crate::granola::message::TimestampVote;
     use muesli_core::{NodeId, Timestamp};
 
     fn txn(sequence: u64) -> TxnId {
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_hundred_times_as_many_votes_as_are_kept_are_no_more() {
         let mut early = EarlyVotes::default();
-        let ballot = || (Ballot::Commit(Timestamp(7)), 0);
+        let ballot = || (TimestampVote::Commit(Timestamp(7)), 0);
         let kept = (0..100 * EARLY_MAX as u64)
             .filter(|&number| early.keep(txn(number), (RepositoryId(2), ballot()), Nanos(1)));
         assert_eq!(kept.count(), EARLY_MAX);

@@ -25,12 +25,12 @@
 //! The thesis has sequence numbers in the log and waits for all votes that were missed. Here the
 //! place is asked for, and whatever was voted on before it goes without.
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::{Nanos, NodeId, RepositoryId, Timestamp, TxnId};
 
-use crate::granola::message::{Ballot, Message, Order};
+use crate::granola::message::{Message, TimestampVote, VoteOrder};
 use crate::granola::participant::modes::WaitQueue;
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::{Context, Participant};
@@ -51,7 +51,7 @@ pub(in super::super) struct VoteSequences {
 /// What is known of another repository's votes for this one.
 #[derive(Clone, Debug)]
 struct Voter {
-    last: Order,
+    last: VoteOrder,
     /// Whether everything up to `last` has come that anything is implied of.
     in_order: bool,
     /// No vote that is to come lies below, on any transaction that is not among the `older`.
@@ -64,13 +64,13 @@ struct Voter {
 
 impl Voter {
     fn new() -> Voter {
-        let last = Order { stream: Timestamp::ZERO, number: 0 };
+        let last = VoteOrder { stream: Timestamp::ZERO, number: 0 };
         let (bound, older) = (Timestamp::ZERO, BTreeMap::new());
         Voter { last, in_order: false, bound, older, asked: None }
     }
 
     /// A vote has come; whether it is the next one. `None`: votes before it are missing.
-    fn advance(&mut self, order: Order) -> Option<bool> {
+    fn advance(&mut self, order: VoteOrder) -> Option<bool> {
         let known = self.in_order && order.stream == self.last.stream;
         if order.stream < self.last.stream || (known && order.number <= self.last.number) {
             return Some(false); // Of an earlier life, or repeated.
@@ -84,7 +84,7 @@ impl Voter {
     }
 
     /// Takes the place that the voter told; false: it is known better.
-    fn take_place(&mut self, order: Order, older: BTreeMap<NodeId, (u32, u64)>) -> bool {
+    fn take_place(&mut self, order: VoteOrder, older: BTreeMap<NodeId, (u32, u64)>) -> bool {
         // A late copy of an earlier place would bring back whom it covered, under a bound that has
         // risen since.
         let (same, last) = (order.stream == self.last.stream, self.last.number);
@@ -156,42 +156,48 @@ impl Participant {
     pub(in super::super) fn number_vote(
         &mut self,
         to: RepositoryId,
-        ballot: &Ballot,
+        ballot: &TimestampVote,
         cx: &mut Context<'_>,
-    ) -> Option<Order> {
+    ) -> Option<VoteOrder> {
         if !self.rules.implies_votes() {
             return None;
         }
         let stream = match (self.vote_sequences.stream, ballot) {
             (Some(stream), _) => stream,
-            (None, Ballot::Commit(at)) => *at,
-            (None, Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_)) => {
-                self.propose_above(Timestamp::ZERO, cx)
-            }
+            (None, TimestampVote::Commit(at)) => *at,
+            (
+                None,
+                TimestampVote::Conflict | TimestampVote::Abort(..) | TimestampVote::Moved(_),
+            ) => self.propose_above(Timestamp::ZERO, cx),
         };
         self.vote_sequences.stream = Some(stream);
         let number = self.vote_sequences.sent.entry(to).or_default();
         *number += 1;
         assert!(stream > Timestamp::ZERO, "a stream of no proposal");
-        Some(Order { stream, number: *number })
+        Some(VoteOrder { stream, number: *number })
     }
 
     /// Takes note of a vote's number, and of what it implies.
     pub(in super::super) fn note_order(
         &mut self,
         repository: RepositoryId,
-        ballot: &Ballot,
-        order: Option<Order>,
+        ballot: &TimestampVote,
+        order: Option<VoteOrder>,
         cx: &mut Context<'_>,
     ) {
         let Some(order) = order.filter(|_| self.rules.implies_votes()) else { return };
         let voter = self.vote_sequences.voters.entry(repository).or_insert_with(Voter::new);
         let next = voter.advance(order);
         match ballot {
-            Ballot::Commit(at) if next == Some(true) || !self.rules.keeps(Rule::BoundsInOrder) => {
+            TimestampVote::Commit(at)
+                if next == Some(true) || !self.rules.keeps(GranolaSwitch::BoundsInOrder) =>
+            {
                 voter.bound = voter.bound.max(at.after(1, repository));
             }
-            Ballot::Commit(_) | Ballot::Conflict | Ballot::Abort(..) | Ballot::Moved(_) => {}
+            TimestampVote::Commit(_)
+            | TimestampVote::Conflict
+            | TimestampVote::Abort(..)
+            | TimestampVote::Moved(_) => {}
         }
         let due = voter.asked.is_none_or(|asked| asked + cx.settings.retry_after <= cx.now());
         if next.is_none() && due {
@@ -213,7 +219,7 @@ impl Participant {
         };
         self.vote_sequences.stream = Some(stream);
         let number = self.vote_sequences.sent.get(&asks).copied().unwrap_or(0);
-        let (repository, order) = (self.id, Order { stream, number });
+        let (repository, order) = (self.id, VoteOrder { stream, number });
         let voted = self.memory.voted();
         cx.send_to_repository_when_logged(asks, Message::Position { repository, order, at, voted });
     }
@@ -222,7 +228,7 @@ impl Participant {
     pub(in super::super) fn on_position(
         &mut self,
         repository: RepositoryId,
-        order: Order,
+        order: VoteOrder,
         at: Timestamp,
         voted: Vec<TxnId>,
         cx: &mut Context<'_>,
@@ -256,8 +262,8 @@ mod tests {
 
     const STREAM: Timestamp = Timestamp(100);
 
-    fn order(number: u64) -> Order {
-        Order { stream: STREAM, number }
+    fn order(number: u64) -> VoteOrder {
+        VoteOrder { stream: STREAM, number }
     }
 
     fn txn(incarnation: u32, sequence: u64) -> TxnId {
@@ -292,7 +298,7 @@ mod tests {
     fn another_life_of_the_voter_is_another_stream() {
         let mut voter = Voter::new();
         assert!(voter.take_place(order(9), BTreeMap::new()));
-        let next = Order { stream: Timestamp(200), number: 10 };
+        let next = VoteOrder { stream: Timestamp(200), number: 10 };
         assert_eq!(voter.advance(next), None);
         assert!(voter.take_place(next, BTreeMap::new()));
         assert_eq!(voter.advance(order(10)), Some(false), "of the earlier life");

@@ -1,17 +1,17 @@
 //! Votes to a master, and its decision: what differs under Sinfonia at a participant
 //! (see [`master`](crate::granola::coordinator::master)).
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use muesli_core::{Address, Nanos, Settings, TxnId};
 
-use crate::granola::message::{Agreement, Ballot, Message, Request, Shown};
+use crate::granola::message::{Agreement, Message, Request, Shown, TimestampVote};
 use crate::granola::participant::{Context, Participant};
 
 impl Participant {
     pub(in super::super) fn vote_to_master(
         &self,
         request: &Request,
-        ballot: Ballot,
+        ballot: TimestampVote,
         about: u64,
         cx: &mut Context<'_>,
     ) {
@@ -28,19 +28,24 @@ impl Participant {
     pub(in super::super) fn vote_again(&self, txn: TxnId, cx: &mut Context<'_>) {
         let waits = self.active.get(&txn).filter(|active| active.place.is_none());
         if let Some(active) = waits.filter(|_| self.rules.has_master()) {
-            let ballot = Ballot::Commit(active.proposed);
+            let ballot = TimestampVote::Commit(active.proposed);
             self.vote_to_master(&active.request, ballot, active.about, cx);
         }
     }
 
     /// The master has decided.
-    pub(in super::super) fn on_decide(&mut self, txn: TxnId, ballot: Ballot, cx: &mut Context<'_>) {
+    pub(in super::super) fn on_decide(
+        &mut self,
+        txn: TxnId,
+        ballot: TimestampVote,
+        cx: &mut Context<'_>,
+    ) {
         let Some(active) = self.active.get_mut(&txn) else { return };
         if active.place.is_some() {
             return; // Repeated, or found out otherwise.
         }
         match (&ballot, ballot.end_against()) {
-            (Ballot::Commit(at), _) => {
+            (TimestampVote::Commit(at), _) => {
                 assert!(active.is_prepared(), "{txn} is to be done, and is not prepared");
                 active.place = Some(*at);
                 self.perform_prepared(txn, cx);
@@ -54,7 +59,7 @@ impl Participant {
     /// Whether what becomes of a transaction here must survive a crash.
     pub(in super::super) fn is_logged(&self, request: &Request) -> bool {
         let promised = self.rules.has_master() && request.agreement != Agreement::Alone;
-        request.is_update() || (promised && self.rules.keeps(Rule::ReadsLogged))
+        request.is_update() || (promised && self.rules.keeps(GranolaSwitch::ReadsLogged))
     }
 
     /// How long it waits for a decision before it asks the others.

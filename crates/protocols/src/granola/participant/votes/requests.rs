@@ -1,6 +1,6 @@
 //! Requests as they come, and the votes on them (sections 4.3.3 and 4.3.4).
 
-use crate::granola::rules::Rule;
+use crate::granola::rules::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::execution::unknown;
@@ -8,8 +8,8 @@ use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Abort, Address, LogPosition, RepositoryId, Stop, Timestamp, TxnId};
 
 use crate::granola::message::{
-    Agreement, Ballot, Ballots, End, Message, Noted, Part, Record, Refusal, Repositories, Request,
-    Task, Vote, evidence,
+    Agreement, Ballots, Message, Noted, Part, Record, Refusal, ReplyOutcome, Repositories, Request,
+    Task, TimestampVote, Vote, evidence,
 };
 use crate::granola::participant::modes::WaitQueue;
 use crate::granola::participant::modes::active::Active;
@@ -44,7 +44,7 @@ impl Participant {
                 None => self.take_up(request, cx),
                 Some(floor) => {
                     let forgotten = Refusal::Aborted(Abort::Forgotten);
-                    self.refuse(&request, Ballot::Abort(floor, forgotten), cx);
+                    self.refuse(&request, TimestampVote::Abort(floor, forgotten), cx);
                 }
             },
             Age::Settled => {}
@@ -53,38 +53,39 @@ impl Participant {
             Age::EarlierLife if cx.catalog.is_client(txn.node) => {
                 // Another process has come with this client's number: it would try again for ever.
                 let superseded = Refusal::Aborted(Abort::Superseded);
-                self.refuse(&request, Ballot::Abort(Timestamp::ZERO, superseded), cx);
+                self.refuse(&request, TimestampVote::Abort(Timestamp::ZERO, superseded), cx);
             }
-            Age::EarlierLife => self.refuse(&request, Ballot::Conflict, cx),
+            Age::EarlierLife => self.refuse(&request, TimestampVote::Conflict, cx),
         }
     }
 
     fn take_up(&mut self, request: Arc<Request>, cx: &mut Context<'_>) {
         let early = self.early_votes.take(request.txn);
-        let against = early.iter().find(|(_, (ballot, _))| !matches!(ballot, Ballot::Commit(_)));
+        let against =
+            early.iter().find(|(_, (ballot, _))| !matches!(ballot, TimestampVote::Commit(_)));
         if let Some((_, (ballot, _))) = against {
             // It is dead already, of what the other one says: a conflict would be tried again.
             return self.refuse(&request, ballot.clone(), cx);
         }
         let lacks_room = || self.lacks_room(&request, cx);
         if let Some(reason) = request.judge_size(&cx.settings.limits).or_else(lacks_room) {
-            let ballot = Ballot::Abort(Timestamp::ZERO, Refusal::Aborted(reason));
+            let ballot = TimestampVote::Abort(Timestamp::ZERO, Refusal::Aborted(reason));
             return self.refuse(&request, ballot, cx);
         }
         if let [Part { task: Task::Take { .. }, .. }] = request.parts[..] {
             return self.on_take(&request, cx);
         }
         if let Some(at) = self.is_elsewhere(&request, cx) {
-            return self.refuse(&request, Ballot::Moved(at), cx);
+            return self.refuse(&request, TimestampVote::Moved(at), cx);
         }
         if request.moving().is_some_and(|order| self.refuses_move(order, cx)) {
-            return self.refuse(&request, Ballot::Moved(self.clock.done), cx);
+            return self.refuse(&request, TimestampVote::Moved(self.clock.done), cx);
         }
         // Who is alone finds out as it runs; but for one that says that it only reads.
         let asks = request.agreement != Agreement::Alone || request.read_only;
         if let Some(refusal) = asks.then(|| self.lacks(&request, cx)).flatten() {
             let at = self.clock.done;
-            return self.refuse(&request, Ballot::Abort(at, refusal), cx);
+            return self.refuse(&request, TimestampVote::Abort(at, refusal), cx);
         }
         match request.agreement {
             Agreement::Alone if self.locking => self.perform_alone(&request, cx),
@@ -127,8 +128,11 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> Timestamp {
-        let floor =
-            if self.rules.keeps(Rule::CarriesFloor) { request.floor } else { Timestamp::ZERO };
+        let floor = if self.rules.keeps(GranolaSwitch::CarriesFloor) {
+            request.floor
+        } else {
+            Timestamp::ZERO
+        };
         self.propose_above(floor, cx)
     }
 
@@ -146,7 +150,7 @@ impl Participant {
     /// Sees to it that a next life of this repository proposes above `at`.
     pub(in super::super) fn cover(&mut self, at: Timestamp, cx: &mut Context<'_>) {
         if cx.settings.logging
-            && self.rules.keeps(Rule::Ceiling)
+            && self.rules.keeps(GranolaSwitch::Ceiling)
             && let Some(ceiling) = self.clock.ceiling_for(at, cx.settings.pace.ceiling_steps / 2)
         {
             cx.log(|| Record::Ceiling { at: ceiling });
@@ -179,7 +183,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> bool {
         let done = self.clock.done;
-        if !self.rules.keeps(Rule::ReadersCheck) {
+        if !self.rules.keeps(GranolaSwitch::ReadersCheck) {
             return done > Timestamp::ZERO;
         }
         let is_seen = done > self.clock.earlier && request.floor <= done;
@@ -196,8 +200,8 @@ impl Participant {
         let is_logged = request.is_update();
         let voted = self.log_vote(is_logged, &request, at, cx);
         let about = evidence::about(&request, cx.settings, cx.catalog);
-        self.send_vote(&request, Ballot::Commit(at), about, cx);
-        if !self.rules.keeps(Rule::DataSentInOrder) {
+        self.send_vote(&request, TimestampVote::Commit(at), about, cx);
+        if !self.rules.keeps(GranolaSwitch::DataSentInOrder) {
             self.send_data(&request, at, cx);
         }
         let votes = Votes::from_voters(self.others(&request));
@@ -248,7 +252,7 @@ impl Participant {
     /// A transaction is about to be done, or what it does is told: nothing may be said of that
     /// before its vote is stable. Without it, its place would be another one after a crash.
     pub(in super::super) fn rest_on_vote(&self, active: &Active, cx: &mut Context<'_>) {
-        if self.rules.keeps(Rule::AnswersRestOnVotes) {
+        if self.rules.keeps(GranolaSwitch::AnswersRestOnVotes) {
             cx.wait_for_log_up_to(active.voted);
         }
     }
@@ -256,7 +260,7 @@ impl Participant {
     pub(in super::super) fn send_vote(
         &mut self,
         request: &Request,
-        ballot: Ballot,
+        ballot: TimestampVote,
         about: u64,
         cx: &mut Context<'_>,
     ) {
@@ -277,7 +281,7 @@ impl Participant {
     pub(in super::super) fn refuse(
         &mut self,
         request: &Request,
-        ballot: Ballot,
+        ballot: TimestampVote,
         cx: &mut Context<'_>,
     ) {
         let txn = request.txn;
@@ -288,7 +292,7 @@ impl Participant {
             // Done again or not, it changes nothing.
             return self.tell_end(request, end, Noted::default(), cx);
         }
-        if self.rules.keeps(Rule::StableConflicts) {
+        if self.rules.keeps(GranolaSwitch::StableConflicts) {
             cx.log(|| Record::Against { txn, ballot: ballot.clone() });
         }
         if !alone {
@@ -303,7 +307,7 @@ impl Participant {
     pub(in super::super) fn tell_end(
         &mut self,
         request: &Request,
-        end: End,
+        end: ReplyOutcome,
         noted: Noted,
         cx: &mut Context<'_>,
     ) {
@@ -335,7 +339,7 @@ impl Participant {
                 return;
             }
         }
-        let Ballot::Commit(at) = ballot else {
+        let TimestampVote::Commit(at) = ballot else {
             let end = ballot.end_against().expect("a vote against it");
             return self.drop_active(txn, end, cx);
         };
@@ -344,7 +348,7 @@ impl Participant {
         }
         if about != active.about {
             // It was asked for something else.
-            return self.drop_active(txn, End::Conflict, cx);
+            return self.drop_active(txn, ReplyOutcome::Conflict, cx);
         }
         match active.votes.count(repository, at) {
             Counted::Complete => {
@@ -364,10 +368,11 @@ impl Participant {
         assert!(active.place.is_none(), "{txn} is decided twice");
         assert_eq!(active.bound, active.proposed, "what binds {txn} until all have voted");
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
-        let place = if self.rules.keeps(Rule::HighestIsFinal) { highest } else { active.proposed };
+        let place =
+            if self.rules.keeps(GranolaSwitch::HighestIsFinal) { highest } else { active.proposed };
         let (was, from) = (active.wait_queue, active.bound);
-        let raises = active.request.is_update() || self.rules.keeps(Rule::ReadsRaise);
-        if self.rules.keeps(Rule::RaisesLast)
+        let raises = active.request.is_update() || self.rules.keeps(GranolaSwitch::ReadsRaise);
+        if self.rules.keeps(GranolaSwitch::RaisesLast)
             && raises
             && self.rules.raised_by(&active.request, self.id)
         {
@@ -394,7 +399,12 @@ impl Participant {
     }
 
     /// Somebody voted against a transaction that was voted on here.
-    pub(in super::super) fn drop_active(&mut self, txn: TxnId, end: End, cx: &mut Context<'_>) {
+    pub(in super::super) fn drop_active(
+        &mut self,
+        txn: TxnId,
+        end: ReplyOutcome,
+        cx: &mut Context<'_>,
+    ) {
         let active = self.active.remove(&txn).expect("an active transaction");
         self.queue.remove(active.wait_queue, &(active.bound, txn));
         self.claims.release(txn);
@@ -407,7 +417,7 @@ impl Participant {
     pub(in super::super) fn end_dropped(
         &mut self,
         active: &Active,
-        end: End,
+        end: ReplyOutcome,
         cx: &mut Context<'_>,
     ) {
         let txn = active.request.txn;
@@ -415,7 +425,7 @@ impl Participant {
         if self.is_logged(&active.request) {
             cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
         }
-        let (ballot, noted) = (Some(Ballot::Commit(active.proposed)), Noted::default());
+        let (ballot, noted) = (Some(TimestampVote::Commit(active.proposed)), Noted::default());
         let (about, end_here) = (active.about, end.clone());
         self.memory.remember(txn, Over { ballot, about, end: end_here, noted: noted.clone() });
         self.tell_end(&active.request, end, noted, cx);
@@ -429,7 +439,7 @@ impl Participant {
         &mut self,
         request: Arc<Request>,
         repository: RepositoryId,
-        ballot: Ballot,
+        ballot: TimestampVote,
         cx: &mut Context<'_>,
     ) {
         let txn = request.txn;
@@ -443,7 +453,7 @@ impl Participant {
             // A copy of a request that was long under way, or a reader's that a crash had
             // forgotten: nobody waits for it any more. Or its client has said that it is settled
             // where it is not, and nobody knows more of it.
-            return self.tell_vote(repository, txn, (Ballot::Conflict, 0), cx);
+            return self.tell_vote(repository, txn, (TimestampVote::Conflict, 0), cx);
         }
         let about = evidence::about(&request, cx.settings, cx.catalog);
         self.send_data_again(repository, &request, cx);
@@ -453,7 +463,7 @@ impl Participant {
         }
         self.on_vote(txn, repository, (ballot, about), cx);
         let vote = match self.active.get(&txn) {
-            Some(active) => Some((Ballot::Commit(active.proposed), active.about)),
+            Some(active) => Some((TimestampVote::Commit(active.proposed), active.about)),
             None => self.memory.get(txn).map(|over| (over.vote(), over.about)),
         };
         if let Some(vote) = vote.filter(|_| known || self.rules.has_master()) {
@@ -485,7 +495,8 @@ impl Participant {
             let active = self.active.get_mut(&txn).expect("just seen");
             active.asked = now;
             for other in whom {
-                let (request, ballot) = (active.request.clone(), Ballot::Commit(active.proposed));
+                let (request, ballot) =
+                    (active.request.clone(), TimestampVote::Commit(active.proposed));
                 let ask = Message::Ask { request, repository: me, ballot };
                 cx.send_to_repository_when_logged(other, ask);
             }

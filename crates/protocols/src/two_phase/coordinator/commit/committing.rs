@@ -8,7 +8,7 @@ use muesli_core::{Decision, Nanos, OpId, RepositoryId, Txn, TxnId};
 
 use super::awaited::Awaited;
 use super::divide::Parts;
-use crate::two_phase::message::{Ballot, Few, Message, Prepare, Repositories};
+use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote};
 use crate::two_phase::{Context, Variant};
 
 /// A commit under way, until everybody has acknowledged its end.
@@ -25,7 +25,7 @@ pub(in crate::two_phase) struct Committing<V: Variant> {
     pub(super) prepares: Parts<Arc<Prepare<V>>>,
     pub(in crate::two_phase) phase: Phase<V>,
     /// At a client: the votes, to be shown with what they decide.
-    pub(super) ballots: Few<Ballot<V>>,
+    pub(super) ballots: Few<RepositoryVote<V>>,
     /// What delayed actions gave that the client asked for.
     pub(in crate::two_phase) awaited: Awaited,
     /// When something of it was sent last.

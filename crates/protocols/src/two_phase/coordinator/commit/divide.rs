@@ -1,5 +1,6 @@
 //! Which repository is asked for what of a transaction.
 
+use crate::two_phase::policy::participation::ParticipationPolicy as _;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Catalog, RepositoryId};
 use smallvec::SmallVec;
@@ -20,7 +21,7 @@ pub(super) fn divide<V: Variant>(
     catalog: &Catalog,
 ) -> Parts<Prepare<V>> {
     let mut parts = Parts::new();
-    if V::EVERYBODY_TAKES_PART {
+    if V::Participation::ALL {
         let all = (0..catalog.repositories() as u16).map(RepositoryId);
         parts.extend(all.map(|repository| (repository, empty.clone())));
     }
@@ -48,6 +49,8 @@ pub(super) fn divide<V: Variant>(
             part_of(&mut parts, holder, empty).scans.push(range.clone());
         }
     }
+    let all = catalog.repositories();
+    assert!(!V::Participation::ALL || parts.len() == all, "{} of {all} take part", parts.len());
     assert!(parts.windows(2).all(|pair| pair[0].0 < pair[1].0), "a part for each repository");
     parts
 }
@@ -75,6 +78,7 @@ fn divide_delays<V: Variant>(
             part.delayed.push((*space, key.clone(), action.clone()));
         }
     }
+    assert!(asked.next().is_none(), "an answer is asked for of an action that there is not");
     for (call, number) in &delays.calls {
         for replica in catalog.replicas_of(call.partition) {
             let part = part_of(parts, replica, empty);

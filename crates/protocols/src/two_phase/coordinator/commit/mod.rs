@@ -4,6 +4,8 @@
 //! `awaited` collects the answers of deferred actions, and `unanswered` is what is told and
 //! remembered of commits that were not answered in time.
 
+use crate::two_phase::policy::participation::ParticipationPolicy as _;
+use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::sync::Arc;
 
 use muesli_core::parts::votes::{Counted, Votes};
@@ -14,11 +16,11 @@ use muesli_core::{
 };
 
 use super::Coordinator;
-use crate::two_phase::message::{Ballot, Few, Message, Prepare, Repositories, Vote};
+use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::participant::one_phase::Alone;
-use crate::two_phase::policy::{Rule, validation::Validation};
+use crate::two_phase::policy::{FamilySwitch, validation::Validation};
 use crate::two_phase::time::{Snapshot, Time};
-use crate::two_phase::{Context, Standing, TwoPhase, Variant, shown_votes};
+use crate::two_phase::{Context, TwoPhase, ValidationResult, Variant, shown_votes};
 use awaited::{Awaited, strayed};
 pub(in crate::two_phase) use committing::{Committing, Phase};
 use divide::{Parts, divide};
@@ -54,8 +56,8 @@ impl<V: Variant> Coordinator<V> {
         let has_read = !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
         let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
         let delays = may_delay && !slot.delays.is_empty();
-        let counts =
-            V::Validation::READERS || strict && V::rules(&self.rules).keeps(Rule::ValidatesStrict);
+        let counts = V::Validation::READERS
+            || strict && V::rules(&self.rules).keeps(FamilySwitch::ValidatesStrict);
         if writes_nothing && !delays && !(has_read && counts) {
             self.remember(&snapshot);
             return self.finish_at_once(txn, Ok(snapshot.at()), cx);
@@ -66,7 +68,7 @@ impl<V: Variant> Coordinator<V> {
             let reader = V::reader(self.id, self.incarnation, txn);
             let on_the_node = self.runs_alone(cx);
             let slot = &mut self.slots[txn.slot as usize]; // It is open, as was seen above.
-            let standing = Standing::new(snapshot.clone(), slot.options.strict);
+            let standing = ValidationResult::new(snapshot.clone(), slot.options.strict);
             let alone = Alone { since: slot.undisturbed_since, on_the_node };
             let at = &mut cx.at(role);
             let done = participant.commit_here(&mut slot.sets, standing, alone, reader, at);
@@ -94,7 +96,7 @@ impl<V: Variant> Coordinator<V> {
     /// A transaction of this node has committed that saw this.
     #[inline]
     fn remember(&mut self, seen: &V::Snapshot) {
-        if V::NODES_REMEMBER {
+        if V::Reading::NODES_REMEMBER {
             self.seen.join(seen);
         }
     }
@@ -112,7 +114,7 @@ impl<V: Variant> Coordinator<V> {
             return Some(RepositoryId(0)).filter(|&only| here.holds(only));
         }
         let sets = &self.slot(txn)?.sets;
-        if catalog.replicas > 1 || V::EVERYBODY_TAKES_PART || !sets.scans.is_empty() {
+        if catalog.replicas > 1 || V::Participation::ALL || !sets.scans.is_empty() {
             return None;
         }
         let written = |at: usize| {
@@ -223,7 +225,7 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn on_vote(
         &mut self,
         txn: TxnId,
-        ballot: Ballot<V>,
+        ballot: RepositoryVote<V>,
         cx: &mut Context<'_, V>,
     ) {
         let is_client = self.is_client(cx);
@@ -231,17 +233,20 @@ impl<V: Variant> Coordinator<V> {
         let (is_late, rules) = (is_client && commit.is_late(cx), V::rules(&self.rules));
         let is_unsure = is_late || is_client && commit.repeated;
         let Phase::Preparing(votes) = &mut commit.phase else { return };
-        if is_late && rules.keeps(Rule::DecidesInTime) && matches!(ballot.vote, Vote::Yes(_)) {
+        if is_late
+            && rules.keeps(FamilySwitch::DecidesInTime)
+            && matches!(ballot.vote, Vote::Yes(_))
+        {
             return; // They end it among themselves, and say how when they are asked again.
         }
         let is_not_known = matches!(ballot.vote, Vote::No(Abort::Forgotten | Abort::Superseded));
-        if is_unsure && is_not_known && rules.keeps(Rule::DoubtsForgotten) {
+        if is_unsure && is_not_known && rules.keeps(FamilySwitch::DoubtsForgotten) {
             return self.give_up_for_good(txn.sequence, cx);
         }
         if is_client {
             shown_votes::keep(&mut commit.ballots, &ballot);
         }
-        let Ballot { repository, vote, .. } = ballot;
+        let RepositoryVote { repository, vote, .. } = ballot;
         let decision = match vote {
             Vote::No(reason) => Decision::Abort(reason),
             Vote::Decided(decision) => decision,
@@ -283,7 +288,9 @@ impl<V: Variant> Coordinator<V> {
             }
             Decision::Abort(why) => {
                 self.learn_from(why);
-                let said = reason.filter(|_| why == Abort::Strayed && !late).map(|it| strayed(&it));
+                let said = reason
+                    .filter(|_| why == Abort::FootprintViolation && !late)
+                    .map(|it| strayed(&it));
                 let result = said.unwrap_or(Err(Failure::Aborted(why)));
                 self.abandon_answers(sequence);
                 (Status::Aborted, None, result)

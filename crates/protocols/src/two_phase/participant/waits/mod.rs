@@ -29,20 +29,21 @@
 pub(in crate::two_phase) mod prepares;
 pub(in crate::two_phase) mod reads;
 
+use crate::two_phase::policy::installing::InstallPolicy as _;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
 use crate::two_phase::message::Prepare;
-use crate::two_phase::policy::{LockWaits, Rule};
-use crate::two_phase::{Context, Snapshot, Standing, Time, Variant};
+use crate::two_phase::policy::{FamilySwitch, LockWaits};
+use crate::two_phase::{Context, Snapshot, Time, ValidationResult, Variant};
 
 /// Whether a transaction may prepare now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::two_phase) enum Check<S> {
     /// Nothing is in its way.
-    Free(Standing<S>),
+    Free(ValidationResult<S>),
     /// A lock is, and may go.
     Blocked,
     /// It cannot commit.
@@ -73,7 +74,7 @@ pub(in crate::two_phase) struct WaitState {
 
 impl WaitState {
     /// What comes of it.
-    pub fn check<S>(self, standing: Standing<S>) -> Check<S> {
+    pub fn check<S>(self, standing: ValidationResult<S>) -> Check<S> {
         match self {
             WaitState { blocked: false, .. } => Check::Free(standing),
             WaitState { may_wait: true, .. } => Check::Blocked,
@@ -91,7 +92,7 @@ impl<V: Variant> Participant<V> {
     /// Whether a prepare waits in one direction only.
     #[inline]
     pub(in crate::two_phase) fn orders_waits(&self) -> bool {
-        V::MAY_COMMIT_IN_THE_PAST && V::orders_waits(&self.protocol_rules)
+        V::Installing::MAY_TIME_WARP && V::orders_waits(&self.protocol_rules)
     }
 
     /// That of a prepare which has met nobody.
@@ -159,7 +160,7 @@ impl<V: Variant> Participant<V> {
         &self,
         (space, handle, key): (SpaceId, Handle, &SmallBytes),
         (lock, seen): (LockWord, Timestamp),
-        standing: &mut Standing<V::Snapshot>,
+        standing: &mut ValidationResult<V::Snapshot>,
         is_written: &impl Fn() -> bool,
     ) -> Result<(), Conflict> {
         if !self.orders_waits() {
@@ -175,7 +176,7 @@ impl<V: Variant> Participant<V> {
             let decided = self.table.get(owner).decided.as_ref();
             let place = decided.ok_or(Conflict::Blocked((space, handle)))?;
             let at = V::Time::version_of(place);
-            if at > seen || !self.rules.keeps(Rule::SeenIsNotMissed) {
+            if at > seen || !self.rules.keeps(FamilySwitch::SeenIsNotMissed) {
                 V::note_missed(&self.keeper, (space, key), at, standing)?;
             }
         }

@@ -2,7 +2,7 @@
 //! replayed, and what comes of them is a state that a repository can work from.
 
 use muesli_core::{LoggedRole as _, TxnId};
-use muesli_protocols::granola::message::End;
+use muesli_protocols::granola::message::ReplyOutcome;
 
 use super::*;
 
@@ -133,12 +133,12 @@ fn contradictions_are_left_out() {
     let alone = Request { agreement: Agreement::Alone, ..like(2) };
     assert_eq!(member.judge(&voted(alone, at)), Err(Rejection::Range));
     let against = |ballot| Record::Against { txn: of, ballot };
-    assert_eq!(member.judge(&against(Ballot::Conflict)), state, "it voted for it");
-    assert_eq!(member.judge(&against(Ballot::Commit(at))), Err(Rejection::Range));
-    let done = |at| Record::Done { txn: of, at, writes: Vec::new(), end: End::Conflict };
+    assert_eq!(member.judge(&against(TimestampVote::Conflict)), state, "it voted for it");
+    assert_eq!(member.judge(&against(TimestampVote::Commit(at))), Err(Rejection::Range));
+    let done = |at| Record::Done { txn: of, at, writes: Vec::new(), end: ReplyOutcome::Conflict };
     assert_eq!(member.judge(&done(Timestamp::MAX)), Err(Rejection::Range));
     assert_eq!(member.judge(&done(at)), Ok(()));
-    let dropped = |sequence| Record::Dropped { txn: txn(sequence), end: End::Conflict };
+    let dropped = |sequence| Record::Dropped { txn: txn(sequence), end: ReplyOutcome::Conflict };
     assert_eq!(member.judge(&dropped(9)), state, "nobody has voted on it");
     let told = Record::Told { txn: txn(9), told: Vec::new() };
     assert_eq!(member.judge(&told), state, "nobody knows of it");

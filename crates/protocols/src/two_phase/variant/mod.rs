@@ -1,5 +1,7 @@
 //! What one protocol of the family does its own way.
 
+pub mod time;
+
 use std::fmt::Debug;
 use std::hash::Hash;
 
@@ -7,10 +9,14 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::wire::Wire;
 use muesli_core::{Abort, Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
 
+use self::time::{Snapshot, StatedBounds, Time};
 use super::policy::Rules;
-use super::policy::order::Order;
+use super::policy::installing::InstallPolicy;
+use super::policy::locking::LockPolicy;
+use super::policy::order::ApplyOrder;
+use super::policy::participation::ParticipationPolicy;
+use super::policy::reading::ReadPolicy;
 use super::policy::validation::Validation;
-use super::time::{Snapshot, StatedBounds, Time};
 
 /// What tells readers apart.
 pub trait ReaderBounds: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
@@ -39,32 +45,24 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     type Place: StatedBounds;
     /// How a repository tells time.
     type Time: Time<Self>;
+    /// What reads see.
+    type Reading: ReadPolicy;
+    /// Which repositories take part in an update.
+    type Participation: ParticipationPolicy;
+    /// When keys that are written may be locked.
+    type Locking: LockPolicy;
     /// What of a transaction is validated when it commits.
     type Validation: Validation;
     /// In which order decided transactions are applied.
-    type Order: Order;
-
-    /// Whether reads are made at a snapshot; else they see the newest version, whichever that is,
-    /// and once more what they saw before.
-    const SNAPSHOTS: bool = true;
-    /// Whether it may lock keys as they are written, before the commit.
-    const MAY_LOCK_AT_WRITES: bool = false;
-    /// Whether every repository takes part in every update.
-    const EVERYBODY_TAKES_PART: bool = false;
-    /// Whether reads that fix a part of the snapshot go out side by side; then an answer is taken
-    /// only if it [fits](Self::fits) what was learnt since it was asked for.
-    const READS_SIDE_BY_SIDE: bool = false;
-    /// Whether a transaction sees what earlier ones of its node have seen, which a timestamp of its
-    /// session does not tell.
-    const NODES_REMEMBER: bool = false;
-    /// Whether the protocol has stale reads of updates that need not abort them.
-    const MAY_COMMIT_IN_THE_PAST: bool = false;
+    type Order: ApplyOrder;
+    /// Where their versions are installed.
+    type Installing: InstallPolicy;
 
     /// How many stamps are looked up where so many keys are read or about to be written: work that
     /// simulated nodes are charged for as for validating as many keys.
     #[inline]
     fn stamps(keys: usize) -> u64 {
-        if Self::MAY_COMMIT_IN_THE_PAST { keys as u64 } else { 0 }
+        if Self::Installing::MAY_TIME_WARP { keys as u64 } else { 0 }
     }
 
     /// The family's rules among the protocol's.
@@ -176,7 +174,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         _keeper: &Self::Keeper,
         _key: Key<'_>,
         at: Timestamp,
-        standing: &mut Standing<Self::Snapshot>,
+        standing: &mut ValidationResult<Self::Snapshot>,
     ) -> Result<(), Abort> {
         standing.missed = Some(standing.missed.map_or(at, |missed| missed.min(at)));
         Ok(())
@@ -189,7 +187,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         _key: Key<'_>,
         _head: Timestamp,
         _reader: Self::Reader,
-        _standing: &mut Standing<Self::Snapshot>,
+        _standing: &mut ValidationResult<Self::Snapshot>,
     ) {
     }
 
@@ -233,7 +231,7 @@ pub type Key<'a> = (SpaceId, &'a SmallBytes);
 
 /// How an update that asks to commit stands at a repository, as far as no lock is in its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing<S = Timestamp> {
+pub struct ValidationResult<S = Timestamp> {
     /// What it read at.
     pub snapshot: S,
     /// Whether it must take effect while it is under way, and not in the past.
@@ -246,11 +244,17 @@ pub struct Standing<S = Timestamp> {
     pub below_proposal: bool,
 }
 
-impl<S> Standing<S> {
+impl<S> ValidationResult<S> {
     /// Nothing is known yet of an update that read at `snapshot`.
     #[inline]
-    pub fn new(snapshot: S, strict: bool) -> Standing<S> {
-        Standing { snapshot, strict, missed: None, floor: Timestamp::ZERO, below_proposal: false }
+    pub fn new(snapshot: S, strict: bool) -> ValidationResult<S> {
+        ValidationResult {
+            snapshot,
+            strict,
+            missed: None,
+            floor: Timestamp::ZERO,
+            below_proposal: false,
+        }
     }
 }
 

@@ -15,8 +15,8 @@ use muesli_core::parts::watermark::Bound;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::message::Prepare;
-use super::{Context, Key, Standing, Variant};
+use super::{Key, ValidationResult, Variant};
+use crate::two_phase::Context;
 
 /// What every value must be that messages state of time: votes, commit places, snapshots.
 pub trait StatedBounds: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static {}
@@ -167,8 +167,8 @@ pub trait Time<V: Variant>: Clone + Debug {
         seen: impl FnOnce() -> Option<Timestamp>,
     ) -> bool;
 
-    /// The vote of a transaction that nothing stands against.
-    fn yes(&mut self, prepare: &Prepare<V>, standing: Standing<V::Snapshot>) -> V::Yes;
+    /// The vote of a transaction that nothing stands against; `writes`: it has writes here.
+    fn yes(&mut self, txn: TxnId, writes: bool, standing: ValidationResult<V::Snapshot>) -> V::Yes;
     /// A transaction that voted enters the queue.
     fn enter(&mut self, txn: TxnId, yes: &V::Yes, owner: Owner);
     /// A transaction enters that is decided already, and waits for its turn.
@@ -190,7 +190,11 @@ pub trait Time<V: Variant>: Clone + Debug {
 
     /// The vote of a transaction that takes part here alone, and commits in this step; `None` if
     /// it must take its turn.
-    fn yes_alone(&mut self, standing: &Standing<V::Snapshot>, logging: bool) -> Option<V::Yes>;
+    fn yes_alone(
+        &mut self,
+        standing: &ValidationResult<V::Snapshot>,
+        logging: bool,
+    ) -> Option<V::Yes>;
     /// It was applied, and no other transaction was under way: nobody reads what it replaced.
     fn applied_alone(&mut self, place: &V::Place);
 
@@ -216,12 +220,14 @@ pub trait Time<V: Variant>: Clone + Debug {
     fn judge_place(place: &V::Place, repositories: usize) -> Result<Timestamp, Rejection>;
     /// Whether a transaction that voted this here and is not decided may come to lie at `place`.
     fn can_decide(&self, txn: TxnId, yes: &V::Yes, place: &V::Place) -> bool;
-    /// Whether a repository of so many can have logged this vote.
+    /// Whether a repository of so many can have logged this vote of a transaction that has writes
+    /// here, or has not.
     ///
     /// # Errors
     /// It cannot.
     fn judge_logged_yes(
-        prepare: &Prepare<V>,
+        txn: TxnId,
+        writes: bool,
         yes: &V::Yes,
         repositories: usize,
     ) -> Result<(), Rejection>;
