@@ -43,7 +43,7 @@ pub mod spaces;
 pub mod storage;
 pub mod wire;
 
-pub use dispatch::turn::Failed;
+pub use dispatch::failure::Failed;
 pub use lifecycle::client::{Client, ClientOptions, ConnectError, SpaceError};
 pub use lifecycle::options::{Durability, ServerOptions};
 pub use lifecycle::process::{Process, StopAll};

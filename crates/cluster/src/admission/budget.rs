@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use muesli_core::Nanos;
 
-use crate::admission::handshake::passed;
+use crate::admission::timeouts::passed;
 use crate::connections::connection::{Connection, PROGRESS_BYTES, VISITOR_BYTES_MAX};
-use crate::dispatch::turn::Loop;
+use crate::dispatch::event_loop::Loop;
 use crate::wire::hello::Station;
 use crate::wire::refusal::Reason;
 

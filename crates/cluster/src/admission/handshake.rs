@@ -4,30 +4,23 @@ use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
 
 use mio::net::TcpStream;
-use muesli_core::issuance;
-use muesli_core::judgement::in_range;
-use muesli_core::wire::{Reader, Wire};
-use muesli_core::{Nanos, NodeId, Rejection, Role, Sender};
+use muesli_core::Nanos;
 
 use crate::connections::connection::{Claim, Connection, Stage};
 use crate::connections::targets::{begin_look_up, look_up};
-use crate::dispatch::turn::{Failed, Loop};
-use crate::mailbox::door::Door;
+use crate::dispatch::event_loop::Loop;
+use crate::dispatch::failure::Failed;
 use crate::mailbox::outgoing::Outgoing;
 use crate::spaces::map::Map;
-use crate::storage::timestamp_lease::LeaseError;
 use crate::wire::challenge::Challenge;
-use crate::wire::frame::{Frame, Kind};
+use crate::wire::frame::Kind;
 use crate::wire::hello::{Hello, Station, Welcome};
 use crate::wire::ids::ClusterId;
-use crate::wire::progress::{Alive, own_of};
-use crate::wire::proof::Proof;
+use crate::wire::progress::own_of;
 use crate::wire::refusal::{Reason, Refusal};
 
 /// So many connections are accepted in one turn.
 const ACCEPTS_PER_TURN: usize = 256;
-/// How long whoever was refused may take to close.
-const CLOSING_AT_MOST: Nanos = Nanos::from_millis(1_000);
 
 impl Loop {
     /// Accepts who is waiting.
@@ -148,122 +141,7 @@ impl Loop {
         }
     }
 
-    /// A whole frame has come.
-    pub(crate) fn on_frame(&mut self, place: usize, frame: Frame<'_>, now: Nanos) {
-        let Some(connection) = self.peers.at(place) else { return };
-        let done = match (connection.stage, frame.kind) {
-            (Stage::AwaitHello, Kind::Hello) => {
-                Hello::decode_all(frame.body).map(|hello| self.on_hello(place, hello, now))
-            }
-            (Stage::AwaitProof, Kind::Proof) => {
-                Proof::decode_all(frame.body).map(|proof| self.on_proof(place, proof, now))
-            }
-            (Stage::AwaitWelcome, Kind::Challenge) => {
-                Challenge::decode_all(frame.body).map(|it| self.on_challenge(place, it))
-            }
-            (Stage::AwaitWelcome, Kind::Welcome) => {
-                Welcome::decode_all(frame.body).map(|welcome| self.on_welcome(place, welcome, now))
-            }
-            (Stage::AwaitWelcome | Stage::Up { .. }, Kind::Refusal) => {
-                Refusal::decode_all(frame.body).map(|refusal| self.on_refusal(place, refusal, now))
-            }
-            (Stage::Up { node, station, .. }, Kind::Messages) if station.is_node() => {
-                let taken = self.on_messages((node, station), frame.body, now);
-                if let Some(connection) = self.peers.at_mut(place) {
-                    connection.taken += frame.bytes() as u64;
-                }
-                taken
-            }
-            (Stage::Up { .. }, Kind::Control) => {
-                Wire::decode_all(frame.body).map(|control| self.on_control(place, control, now))
-            }
-            (Stage::Up { node, .. }, Kind::Alive) => {
-                Alive::decode_all(frame.body).map(|alive| self.on_alive(place, node, alive))
-            }
-            (stage, kind) => {
-                let text = format!("a frame {kind:?} is out of place in {stage:?}");
-                self.refuse(place, Reason::Misunderstood, text, now);
-                return;
-            }
-        };
-        if let Err(error) = done {
-            let text = format!("a frame {:?} cannot be decoded: {error}", frame.kind);
-            self.refuse(place, Reason::Misunderstood, text, now);
-        }
-    }
-
-    /// Takes the messages of a frame to the node. Where many answers are ready, they leave at once:
-    /// who waits for them goes on while the rest is worked on.
-    fn on_messages(
-        &mut self,
-        (from, station): (NodeId, Station),
-        body: &[u8],
-        now: Nanos,
-    ) -> Result<(), muesli_core::WireError> {
-        let mut body = Reader::new(body);
-        let Some(sender) = self.sender_of(station, &mut body)? else { return Ok(()) };
-        while body.left() > 0 {
-            self.on_message((from, station, sender), &mut body)?;
-            let ripe = self.station.inner.borrow_mut().outside.outbox.take_ripe();
-            if let Some(place) = ripe {
-                self.write(place, now);
-            }
-        }
-        Ok(())
-    }
-
-    /// Who sends messages, and what it proves for all that a frame has of them. `None`: they must
-    /// not be taken.
-    fn sender_of(
-        &mut self,
-        station: Station,
-        body: &mut Reader<'_>,
-    ) -> Result<Option<Sender>, muesli_core::WireError> {
-        let inner = &mut *self.station.inner.borrow_mut();
-        if station == Station::Client {
-            return Ok(Some(inner.client(issuance::Proof::decode(body)?)));
-        }
-        if self.peers.me.station == Station::Client {
-            let proof = issuance::Proof::decode(body)?;
-            if in_range(proof.upto).is_err() {
-                self.peers.unproven += 1;
-                return Ok(None);
-            }
-            // Nothing is taken behind what a client without a lease could not take.
-            if matches!(self.failed, Some(Failed::Lease(_))) {
-                return Ok(None);
-            }
-            if let Err(error) = inner.learn_issued(proof) {
-                lose_lease(&self.door, &mut self.failed, &error);
-                return Ok(None);
-            }
-        }
-        Ok(Some(Sender::Member))
-    }
-
-    /// Takes a message to the node, which judges it. What names something that is not there is left
-    /// out: its sender has another map, and says it again when it has this one. So is what a client
-    /// says in the name of a repository, which it does not have.
-    fn on_message(
-        &mut self,
-        (from, station, sender): (NodeId, Station, Sender),
-        body: &mut Reader<'_>,
-    ) -> Result<(), muesli_core::WireError> {
-        let inner = &mut *self.station.inner.borrow_mut();
-        let (to, role) = (Role::decode(body)?, Role::decode(body)?);
-        let from = muesli_core::Address { node: from, role };
-        let to = muesli_core::Address { node: inner.machine.id(), role: to };
-        match inner.receive(sender, (from, to), body)? {
-            Err(Rejection::Catalog) => self.peers.astray += 1,
-            Err(Rejection::Sender) if station == Station::Client && role != Role::Coordinator => {
-                self.peers.unproven += 1;
-            }
-            Ok(()) | Err(_) => {}
-        }
-        Ok(())
-    }
-
-    fn on_welcome(&mut self, place: usize, welcome: Welcome, now: Nanos) {
+    pub(crate) fn on_welcome(&mut self, place: usize, welcome: Welcome, now: Nanos) {
         let Some(number) = self.peers.at(place).and_then(|connection| connection.target) else {
             return;
         };
@@ -334,7 +212,7 @@ impl Loop {
         }
     }
 
-    fn on_refusal(&mut self, place: usize, refusal: Refusal, now: Nanos) {
+    pub(crate) fn on_refusal(&mut self, place: usize, refusal: Refusal, now: Nanos) {
         if self.peers.me.station == Station::Server {
             self.tell_refused(&refusal.text);
         }
@@ -403,49 +281,6 @@ impl Loop {
         self.on_unreachable(number, format!("{address}: {why}"), now);
     }
 
-    /// Looks after times: who is to be dialled, who was silent or slow for too long, and to whom
-    /// a sign of life is due.
-    pub(crate) fn keep_house(&mut self, now: Nanos) {
-        if self.accept_again {
-            self.accept_again = false;
-            self.accept(now);
-        }
-        self.dial(now);
-        self.keep_budget(now);
-        self.keep_pace(now);
-        self.relieve(now);
-        self.read_spaces(now);
-        self.station.clock.look();
-        let (mut overdue, mut due, tells) = (Vec::new(), Vec::new(), !self.peers.is_client());
-        let station = self.station.clone();
-        let inner = station.inner.borrow();
-        for (place, connection) in self.peers.all_mut() {
-            let waiting = inner.outside.outbox.waiting_at(place);
-            let high = connection.outgoing_bytes_high(self.network.outgoing_bytes_high);
-            connection.note_crowd(waiting > high, now);
-            if let Some(why) = overdue_reason(connection, waiting, &self.network, now) {
-                overdue.push((place, why));
-                continue;
-            }
-            let up = matches!(connection.stage, Stage::Up { .. });
-            let silent = waiting == 0 && passed(connection.spoke, self.network.alive_every, now);
-            let has_kept = connection.server().is_some() && inner.kept() > connection.told_kept;
-            if up && (silent || tells && connection.taken > connection.told || has_kept) {
-                due.push(place);
-            }
-        }
-        drop(inner);
-        for place in due {
-            self.tell_alive(place, now);
-            let station = self.station.clone();
-            station.inner.borrow_mut().outside.outbox.to(place);
-        }
-        self.keep_heights(now);
-        for (place, why) in overdue {
-            self.close(place, now, why);
-        }
-    }
-
     /// Tells everybody that this process stops.
     pub(crate) fn say_farewell(&mut self, now: Nanos) {
         self.peers.listener = None;
@@ -457,44 +292,5 @@ impl Loop {
             self.refuse(place, Reason::Stopping, "the process is stopping".to_owned(), now);
         }
         self.keep_heights_at_last();
-    }
-}
-
-/// A client may see no more than what is on its disk already: it ends, and what it was just told is
-/// told to nobody.
-fn lose_lease(door: &Door, failed: &mut Option<Failed>, error: &LeaseError) {
-    let text = format!(
-        "{error}. What servers have answered since is not told, and the database is closed: what \
-         was under way may have taken effect"
-    );
-    door.change(|standing| standing.lost_lease = Some(text.clone()));
-    failed.get_or_insert(Failed::Lease(text));
-}
-
-pub(crate) fn passed(since: Nanos, most: std::time::Duration, now: Nanos) -> bool {
-    (now - since).0 > most.as_nanos() as u64
-}
-
-/// Why a connection is to be closed now, if it is.
-fn overdue_reason(
-    connection: &Connection,
-    waiting: usize,
-    network: &crate::network::Network,
-    now: Nanos,
-) -> Option<&'static str> {
-    let since = |since: Option<Nanos>| since.is_some_and(|at| passed(at, network.slow_after, now));
-    match connection.stage {
-        Stage::Closing => (now - connection.opened > CLOSING_AT_MOST).then_some("it was refused"),
-        Stage::Dialling | Stage::AwaitHello | Stage::AwaitProof | Stage::AwaitWelcome => {
-            let late = passed(connection.opened, network.hello_within, now);
-            late.then_some("nobody said hello in time")
-        }
-        Stage::Up { .. } if waiting > network.outgoing_bytes_max => {
-            Some("too much waits to be sent to it")
-        }
-        Stage::Up { .. } if since(connection.crowded_since) => Some("it takes in too slowly"),
-        Stage::Up { .. } if since(connection.partial_since) => Some("a frame took too long"),
-        Stage::Up { .. } => passed(connection.heard, network.dead_after, now)
-            .then_some("it was silent for too long"),
     }
 }

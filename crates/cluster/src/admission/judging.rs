@@ -3,7 +3,8 @@
 use muesli_core::{Nanos, NodeId};
 
 use crate::connections::connection::{Claim, Stage};
-use crate::dispatch::turn::{Failed, Loop};
+use crate::dispatch::event_loop::Loop;
+use crate::dispatch::failure::Failed;
 use crate::spaces::parts::MapParts;
 use crate::wire::challenge::Challenge;
 use crate::wire::frame::Kind;

@@ -34,7 +34,8 @@ use muesli_core::{Nanos, NodeId};
 
 use crate::connections::connection::Stage;
 use crate::connections::heights::{Heights, OlderCopy};
-use crate::dispatch::turn::{Failed, Loop};
+use crate::dispatch::event_loop::Loop;
+use crate::dispatch::failure::Failed;
 use crate::wire::hello::Station;
 use crate::wire::ids::Life;
 use crate::wire::progress::{Alive, Reached, TOLD_MAX, own_of};

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use muesli_core::ReplicaRole;
 
-use crate::dispatch::turn::{Failed, Loop};
+use crate::dispatch::event_loop::Loop;
+use crate::dispatch::failure::Failed;
 use crate::spaces::map::Map;
 use crate::wire::control::Control;
 

@@ -15,7 +15,7 @@ use muesli_core::judgement::ensure;
 use muesli_core::{Catalog, Nanos, NodeId, Rejection};
 
 use crate::connections::connection::Stage;
-use crate::dispatch::turn::Loop;
+use crate::dispatch::event_loop::Loop;
 use crate::mailbox::door::Command;
 use crate::spaces::limits;
 use crate::spaces::map::Map;

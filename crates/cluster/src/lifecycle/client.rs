@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::connections::peers::{Identity, Peers};
 use crate::connections::targets::Targets;
-use crate::dispatch::turn::{Loop, WAKER};
+use crate::dispatch::event_loop::{Loop, WAKER};
 use crate::lifecycle::rules;
 use crate::lifecycle::visit::Visit;
 use crate::mailbox::door::{Command, Door, Job, LoopThreadAlive};

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 
 use muesli_core::NodeId;
 
-use crate::dispatch::turn::Failed;
+use crate::dispatch::failure::Failed;
 use crate::lifecycle::options::{Durability, ServerOptions};
 use crate::lifecycle::server::{Server, StopServer};
 use crate::lifecycle::start_error::StartError;
