@@ -118,7 +118,11 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "FORGET_TICKS: u64 = 500;",
         "| forgotten after 500 ticks, 10 s |",
     ),
-    ("log/src/frame.rs", "PAYLOAD_MAX: usize = 128 << 20;", "| record of the log | 128 MiB |"),
+    (
+        "log/src/format/frame.rs",
+        "PAYLOAD_MAX: usize = 128 << 20;",
+        "| record of the log | 128 MiB |",
+    ),
     (
         "muesli/src/embedded/mod.rs",
         "JOBS_MAX: usize = 1 << 16;",

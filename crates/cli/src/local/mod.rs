@@ -410,7 +410,7 @@ impl LocalCluster {
 
 /// Makes a folder with those above it, each stable in the one that holds it: data are kept below.
 fn make_folder(path: &Path) -> anyhow::Result<()> {
-    let made = muesli_log::directory::create_synced(path);
+    let made = muesli_log::disk::directory::create_synced(path);
     made.with_context(|| format!("cannot make {}", path.display()))
 }
 

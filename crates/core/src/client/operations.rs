@@ -26,7 +26,7 @@ enum PendingAnswer {
     Forgotten,
 }
 
-/// PendingOperations of clients on a loop.
+/// Operations of clients on a loop.
 #[derive(Debug, Default)]
 pub struct PendingOperations {
     waiting: HashMap<u64, PendingAnswer, FixedState>,

@@ -17,7 +17,7 @@ const SCAN: u8 = 3;
 /// Marks a kind whose value is not absent.
 const PRESENT: u8 = 0x80;
 
-/// RecordedOperations of one transaction, in program order, encoded.
+/// The operations of one transaction, in program order, encoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedOperations {
     pub(super) bytes: Vec<u8>,
