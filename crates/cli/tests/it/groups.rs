@@ -13,7 +13,7 @@ use muesli_workloads::history::by_versions;
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 
-use crate::cluster::{Cluster, muesli, printed};
+use crate::cluster::{Cluster, muesli, output_text};
 
 const CLIENTS: u32 = 8;
 /// Whatever is waited for comes long before.
@@ -71,8 +71,8 @@ fn admin(cluster: &Cluster, arguments: &[&str]) -> String {
     )
     .output()
     .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", printed(&output));
-    printed(&output)
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", output_text(&output));
+    output_text(&output)
 }
 
 /// Runs transfers while `meanwhile` does its worst, and judges all that was seen. `meanwhile` is
@@ -172,7 +172,7 @@ fn lost(cluster: &Cluster) -> usize {
     let addresses = cluster.addresses().join(",");
     // Groups without a majority are an error besides.
     let output = muesli(&["admin", "members", "--connect", &addresses]).output().unwrap();
-    let table = printed(&output);
+    let table = output_text(&output);
     table.lines().filter(|line| line.contains("lost its memory")).count()
 }
 
@@ -295,11 +295,11 @@ fn a_drained_server_leaves_for_good_dead_or_alive() {
     cluster.says(&["kill", "4"]);
     admin(&cluster, &["leave", "4"]);
     assert!(
-        printed(&cluster.run(&["restart", "4"]))
+        output_text(&cluster.run(&["restart", "4"]))
             .contains("node 4 was taken off its cluster's list")
     );
     assert!(
-        printed(&cluster.run(&["restart", "1"]))
+        output_text(&cluster.run(&["restart", "1"]))
             .contains("node 1 was taken off its cluster's list")
     );
     assert!(refused(&["drain", "4"]).contains("server 4 has left the cluster"));
@@ -333,7 +333,7 @@ fn the_first_server_leaves_and_spaces_are_made_without_it() {
         space("third").unwrap();
         get_on("the first server has left");
     });
-    let message = printed(&cluster.run(&["restart", "0"]));
+    let message = output_text(&cluster.run(&["restart", "0"]));
     assert!(message.contains("node 0 was taken off its cluster's list"), "{message}");
     // Somebody else, who comes now, makes the same ones.
     let other = cluster.connect(false);
@@ -377,8 +377,8 @@ fn refused(cluster: &Cluster, arguments: &[&str]) -> String {
     let secret = cluster.secret();
     let all = [&["admin", "--connect", &addresses, "--secret-file", &secret], arguments].concat();
     let output = muesli(&all).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", printed(&output));
-    printed(&output)
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", output_text(&output));
+    output_text(&output)
 }
 
 #[test]
@@ -397,7 +397,11 @@ fn mistakes_of_those_who_look_after_groups_are_told() {
     let lone = Cluster::up(&["--nodes", "1", "--memory"]);
     let addresses = lone.addresses().join(",");
     let output = muesli(&["admin", "grow", "0", "0", "--connect", &addresses]).output().unwrap();
-    assert!(printed(&output).contains("this cluster has no groups"), "{}", printed(&output));
+    assert!(
+        output_text(&output).contains("this cluster has no groups"),
+        "{}",
+        output_text(&output)
+    );
 }
 
 #[test]
@@ -408,12 +412,12 @@ fn a_lost_majority_is_an_error() {
         muesli(&["admin", "members", "--connect", &addresses]).output().unwrap()
     };
     let output = members();
-    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     cluster.says(&["kill", "0"]);
     wait_until("two of three go on", || members().status.code() == Some(0));
     cluster.says(&["kill", "1"]);
     wait_until("the majority is lost", || members().status.code() == Some(1));
-    let text = printed(&members());
+    let text = output_text(&members());
     assert!(text.contains("muesli: group 0 has no majority: "), "{text}");
     assert!(text.contains("serves again when 2 do"), "{text}");
 }
