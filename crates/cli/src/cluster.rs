@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
 use crate::admin::{self, Admin};
-use crate::local::{LocalCluster, Plan, further_keys};
+use crate::local::{ClusterPlan, LocalCluster, further_keys};
 use crate::names;
 use crate::table;
 
@@ -114,7 +114,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
     let extra = further_keys(&options.extra)?;
     let nodes = usize::from(options.servers);
-    let plan = Plan {
+    let plan = ClusterPlan {
         nodes,
         loops: usize::from(options.loops),
         repositories: options

@@ -7,7 +7,7 @@
 
 use muesli_core::{Checkpoint, Nanos, Readiness};
 use muesli_log::CheckpointStream;
-use muesli_log::streaming::Offered;
+use muesli_log::checkpoint::streaming::Offered;
 
 use crate::log::{Log, LogFailure};
 use crate::loop_state::LoopState;

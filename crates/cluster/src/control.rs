@@ -2,7 +2,7 @@
 
 use muesli_core::wire::{Reader, Wire, WireError};
 
-use muesli_core::{Lag, Post, RepositoryId};
+use muesli_core::{Lag, ReplicaRole, RepositoryId};
 
 use crate::map::{MapParts, SpaceParts};
 
@@ -37,7 +37,7 @@ pub enum Control {
         /// The epoch of the placement that the server goes by.
         placement: u64,
         /// The repositories.
-        members: Vec<(RepositoryId, Post)>,
+        members: Vec<(RepositoryId, ReplicaRole)>,
         /// By how much each is behind in its group.
         lags: Vec<(RepositoryId, Lag)>,
     },
@@ -156,7 +156,7 @@ mod tests {
                 Control::AskMembers,
                 Control::Members {
                     placement,
-                    members: vec![(RepositoryId(3), Post::Joins)],
+                    members: vec![(RepositoryId(3), ReplicaRole::Joins)],
                     lags: vec![(RepositoryId(3), Lag::default())],
                 },
                 Control::Place(MapParts::default()),

@@ -147,7 +147,7 @@ pub(crate) struct Folder {
 impl Folder {
     /// The folder at `path`, made if it is not there, and locked.
     pub fn open(path: &Path) -> Result<Folder, FolderError> {
-        let create = muesli_log::directory::create_synced(path);
+        let create = muesli_log::disk::directory::create_synced(path);
         create.map_err(|error| io_error(path, error))?;
         let file = path.join(LOCK_FILE);
         match small_files::lock(&file) {

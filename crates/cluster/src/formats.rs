@@ -18,6 +18,6 @@ pub const FOLDER: u32 = 3;
 /// The version of the file of a client's timestamp lease.
 pub const LEASE: u32 = 1;
 /// The version of the log's files.
-pub const LOG: u32 = muesli_log::segment::VERSION;
+pub const LOG: u32 = muesli_log::format::segment::VERSION;
 /// This program's own version, for messages to people.
 pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");

@@ -179,6 +179,15 @@ pub fn end(start: usize, out: &mut [u8]) {
     header[12..].copy_from_slice(&sum.to_le_bytes());
 }
 
+/// A frame of its own with this body.
+pub fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let start = begin(kind, &mut out);
+    out.extend_from_slice(body);
+    end(start, &mut out);
+    out
+}
+
 fn word(header: &[u8; HEADER_BYTES], at: usize) -> u32 {
     u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"))
 }

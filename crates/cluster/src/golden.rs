@@ -8,14 +8,14 @@
 use std::path::Path;
 
 use muesli_core::issuance::{self, Issuer};
-use muesli_core::{Lag, NodeId, Post, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
+use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
 
 use crate::control::Control;
 use crate::folder::{Identity, Owner};
 use crate::formats;
 use crate::frame::{self, Kind};
 use crate::heights::{Alive, Reached};
-use crate::hello::{ClusterId, Hello, Life, Reason, Refusal, Station, Welcome};
+use crate::hello::{ClusterId, Hello, Life, REASONS, Reason, Refusal, Station, Welcome};
 use crate::map::{MapParts, SpaceParts};
 use crate::outgoing::{Outgoing, Proves};
 use crate::proof::{Challenge, Proof};
@@ -63,11 +63,9 @@ fn hello(station: Station) -> Hello {
 }
 
 fn framed(kind: Kind, body: &impl Wire) -> Vec<u8> {
-    let mut out = Vec::new();
-    let start = frame::begin(kind, &mut out);
-    body.encode(&mut out);
-    frame::end(start, &mut out);
-    out
+    let mut encoded = Vec::new();
+    body.encode(&mut encoded);
+    frame::framed(kind, &encoded)
 }
 
 /// What is said before messages pass.
@@ -89,20 +87,7 @@ fn handshakes() -> Vec<(String, Vec<u8>)> {
     all.push(("welcome".to_owned(), framed(Kind::Welcome, &welcome)));
     all.push(("challenge".to_owned(), framed(Kind::Challenge, &Challenge([8; 16]))));
     all.push(("proof".to_owned(), framed(Kind::Proof, &Proof { tag: Tag([9; 16]) })));
-    for reason in [
-        Reason::Misunderstood,
-        Reason::Cluster,
-        Reason::Protocol,
-        Reason::Taken,
-        Reason::Lost,
-        Reason::Full,
-        Reason::NotReady,
-        Reason::Stopping,
-        Reason::Left,
-        Reason::Unproven,
-        Reason::Older(None),
-        Reason::Older(Some(9)),
-    ] {
+    for reason in REASONS.into_iter().chain([Reason::Older(Some(9))]) {
         let refusal = Refusal { reason, text: "why".to_owned(), proof: None };
         all.push((format!("refusal {reason:?}"), framed(Kind::Refusal, &refusal)));
     }
@@ -142,7 +127,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
         Control::AskMembers,
         Control::Members {
             placement: 4,
-            members: vec![(RepositoryId(5), Post::Leads)],
+            members: vec![(RepositoryId(5), ReplicaRole::Leads)],
             lags: vec![(RepositoryId(5), Lag { entries: 6, bytes: 7, percent: Some(8) })],
         },
         Control::Place(map()),

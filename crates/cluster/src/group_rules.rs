@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use muesli_core::limits::ENVELOPE_BYTES;
-use muesli_log::frame::PAYLOAD_MAX;
+use muesli_log::format::frame::PAYLOAD_MAX;
 
 use crate::server::ServerOptions;
 

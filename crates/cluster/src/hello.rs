@@ -194,7 +194,8 @@ impl Wire for Station {
     }
 }
 
-const REASONS: [Reason; 11] = [
+/// All reasons, by their numbers.
+pub(crate) const REASONS: [Reason; 11] = [
     Reason::Misunderstood,
     Reason::Cluster,
     Reason::Protocol,

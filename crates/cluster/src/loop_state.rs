@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use muesli_core::issuance::{Issuer, Proof};
-use muesli_core::operations::{Alarm, Alarms, Operations};
+use muesli_core::operations::{Alarm, Alarms, PendingOperations};
 use muesli_core::{
     Address, Answer, AnyMachine, Catalog, Driver, Encode, Environment, Failure, LogPosition, Nanos,
-    NodeId, Note, OpId, Reader, Rejection, Role, Said, Sender, Timestamp, Traffic, WireError,
+    NodeId, Note, OpId, OutgoingMessage, Reader, Rejection, Role, Sender, Timestamp, Traffic,
+    WireError,
 };
 
 use crate::checkpoints::CheckpointUnderWay;
@@ -45,7 +46,7 @@ pub(crate) struct LoopState {
 
 /// What a process does for its node.
 pub(crate) struct Process {
-    pub operations: Operations,
+    pub operations: PendingOperations,
     pub alarms: Alarms,
     pub outbox: Outbox,
     pub counts: Counts,
@@ -72,8 +73,8 @@ impl Process {
 impl Driver for Process {
     fn begin(&mut self, _: &mut Environment) {}
 
-    fn send(&mut self, said: Said<'_>) {
-        let Said { from, to, message, issued, .. } = said;
+    fn send(&mut self, said: OutgoingMessage<'_>) {
+        let OutgoingMessage { from, to, message, issued, .. } = said;
         let Some(place) = self.outbox.place_of(to.node) else {
             self.counts.unsent += 1;
             return;
@@ -115,7 +116,7 @@ impl LoopState {
         frame_bytes_max: usize,
     ) -> LoopState {
         let outside = Process {
-            operations: Operations::default(),
+            operations: PendingOperations::default(),
             alarms: Alarms::default(),
             outbox: Outbox::default(),
             counts: Counts::default(),

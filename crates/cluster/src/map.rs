@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use muesli_core::catalog::CatalogError;
 use muesli_core::{
-    Catalog, Index, NodeId, RepositoryId, Rule, SmallBytes, SpaceOptions, wire_struct,
+    Catalog, Index, NodeId, Partitioning, RepositoryId, SmallBytes, SpaceOptions, wire_struct,
 };
 use muesli_group::layout::{self, Unfit};
 use muesli_group::placement::SPACE;
@@ -407,9 +407,9 @@ fn homes(names: &[NodeId], deal: Deal) -> Result<Vec<NodeId>, MapError> {
 impl SpaceParts {
     /// As a space's name and options.
     pub fn of(name: &str, options: &SpaceOptions) -> SpaceParts {
-        let splits = match &options.rule {
-            Rule::Hash => None,
-            Rule::Range(splits) => Some(splits.clone()),
+        let splits = match &options.partitioning {
+            Partitioning::Hash => None,
+            Partitioning::Range(splits) => Some(splits.clone()),
         };
         SpaceParts { name: name.to_owned(), ordered: options.index == Index::Ordered, splits }
     }
@@ -417,8 +417,8 @@ impl SpaceParts {
     /// The options.
     pub fn options(&self) -> SpaceOptions {
         let index = if self.ordered { Index::Ordered } else { Index::Hash };
-        let rule = self.splits.clone().map_or(Rule::Hash, Rule::Range);
-        SpaceOptions { index, rule }
+        let partitioning = self.splits.clone().map_or(Partitioning::Hash, Partitioning::Range);
+        SpaceOptions { index, partitioning }
     }
 }
 
@@ -490,7 +490,8 @@ mod tests {
             let group = if count < 3 { 1 } else { 3 };
             let map = dealt(count, repositories, 1, group).unwrap();
             let splits = (1..repositories).map(|at| SmallBytes::new(&[at as u8])).collect();
-            let ranged = SpaceOptions { index: Index::Hash, rule: Rule::Range(splits) };
+            let partitioning = Partitioning::Range(splits);
+            let ranged = SpaceOptions { index: Index::Hash, partitioning };
             let map = map.with_space(&SpaceParts::of("a", &SpaceOptions::default())).unwrap();
             let map = map.with_space(&SpaceParts::of("b", &ranged)).unwrap();
             let moved = map.catalog.moved(RepositoryId(0), NodeId(0)).with_begun(&[0]);
@@ -557,7 +558,8 @@ mod tests {
         assert!(dealt(3, 2, 3, 3).is_err(), "more replicas than groups");
         let map = dealt(3, 2, 2, 3).unwrap();
         let splits = (b'a'..=b'd').map(|it| SmallBytes::new(&[it])).collect();
-        let ranged = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
+        let ranged =
+            SpaceOptions { partitioning: Partitioning::Range(splits), ..SpaceOptions::default() };
         assert!(map.with_space(&SpaceParts::of("r", &ranged)).is_err(), "five ranges of four");
         let mut parts = MapParts::from(&map);
         parts.leaving = vec![RepositoryId(0), RepositoryId(1)];

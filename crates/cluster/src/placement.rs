@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::Post;
+use muesli_core::ReplicaRole;
 
 use crate::control::Control;
 use crate::map::Map;
@@ -51,9 +51,10 @@ impl Loop {
         if !self.peers.forgives() {
             return;
         }
-        let posts = self.station.inner.borrow().machine.posts();
-        let lost = |(member, post): &(_, Post)| (*post == Post::Lost).then_some(*member);
-        let lost: Vec<_> = posts.iter().filter_map(lost).collect();
+        let replica_roles = self.station.inner.borrow().machine.replica_roles();
+        let lost =
+            |(member, post): &(_, ReplicaRole)| (*post == ReplicaRole::Lost).then_some(*member);
+        let lost: Vec<_> = replica_roles.iter().filter_map(lost).collect();
         for member in lost.iter().filter(|member| !self.told_lost.contains(member)) {
             (self.notice)(&format!(
                 "member {} takes no part: a majority of its group has lost its folders, and with \
@@ -69,7 +70,7 @@ impl Loop {
     pub(crate) fn members(&self) -> Control {
         let inner = self.station.inner.borrow();
         let placement = inner.machine.catalog().placement;
-        let (members, lags) = (inner.machine.posts(), inner.machine.lags());
+        let (members, lags) = (inner.machine.replica_roles(), inner.machine.lags());
         Control::Members { placement, members, lags }
     }
 }

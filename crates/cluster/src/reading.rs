@@ -5,7 +5,7 @@
 //! the row is being read, and may be wrong: [`Readings`] says when the next reading begins, so that
 //! none that is needed is left out, and those that find nothing are few.
 
-use muesli_core::client::{self, Engine, Waiting, operate};
+use muesli_core::client::{self, AnswerFuture, Engine, operate};
 use muesli_core::{Failure, Nanos, Operation, Put, SmallBytes, SpaceId, Txn, TxnOptions};
 
 use crate::judgement::AHEAD_MAX;
@@ -170,7 +170,7 @@ async fn read_and_write(
 
 async fn sleep(database: u64) -> Result<(), Failure> {
     let op = here(database, |engine| engine.sleep(PAUSE))?;
-    Waiting::new(database, op).await.map(drop)
+    AnswerFuture::new(database, op).await.map(drop)
 }
 
 fn here<T>(database: u64, call: impl FnOnce(&dyn Engine) -> T) -> Result<T, Failure> {

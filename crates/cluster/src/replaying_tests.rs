@@ -254,7 +254,7 @@ fn every_torn_last_block_leaves_what_was_acknowledged_before_it() {
     let lengths = told.iter().rev().filter_map(|(lengths, _)| lengths.get(&last));
     // Up to there the last batch but one was synced.
     let synced = lengths.copied().find(|length| *length < files[&last].len());
-    let synced = synced.unwrap_or(muesli_log::segment::HEADER_BYTES);
+    let synced = synced.unwrap_or(muesli_log::format::segment::HEADER_BYTES);
     let before = promised(&told, &cut(&files, &last, synced));
     for from in synced..files[&last].len() {
         for fill in [0, 0xff] {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use muesli_core::Limits;
 use muesli_core::options::GIVE_UP_MOST;
-use muesli_log::frame::PAYLOAD_MAX;
+use muesli_log::format::frame::PAYLOAD_MAX;
 
 use crate::group_rules;
 use crate::network::Network;

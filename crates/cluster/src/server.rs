@@ -504,7 +504,7 @@ fn machine(
         logging: options.durability != Durability::Memory || options.group > 1,
         secret: options.secret.clone(),
         issuer: Some(proof::issuer(options.cluster, options.secret.as_ref())),
-        together: muesli_threads::together(options.procedure_threads)?,
+        parallel: muesli_threads::parallel(options.procedure_threads)?,
         ..options.settings.clone()
     };
     let (catalog, settings) = (map.catalog.clone(), Arc::new(settings));

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Direct, Engine, Task};
+use muesli_core::client::{Direct, Engine, Task, ValuesOut};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::{
     Answer, Catalog, Failure, Nanos, NodeId, OpId, Operation, Outcome, SmallBytes, SpaceId, Step,
@@ -86,13 +86,7 @@ impl Engine for LoopEngine {
         self.step(|inner| inner.machine.operate(operation))
     }
 
-    fn peek(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
-    ) -> bool {
+    fn peek(&self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool {
         self.step(|inner| inner.machine.peek(txn, space, keys, out))
     }
 

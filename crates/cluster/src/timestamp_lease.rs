@@ -125,7 +125,8 @@ impl TimestampLease {
     /// refuses; then nothing was changed.
     pub fn open(path: &Path, cluster: ClusterId, ahead: u64) -> Result<TimestampLease, LeaseError> {
         let io_error = |error| io_error(path, error);
-        muesli_log::directory::create_synced(small_files::folder_of(path)).map_err(io_error)?;
+        muesli_log::disk::directory::create_synced(small_files::folder_of(path))
+            .map_err(io_error)?;
         let lock = small_files::lock(&small_files::beside(path, ".lock")).map_err(io_error)?;
         let in_use = || LeaseError::InUse { path: path.display().to_string() };
         let lock = lock.ok_or_else(in_use)?;

@@ -21,17 +21,17 @@ mod settings;
 pub use client::{deadlines, operations, traffic};
 pub use data::{bytes, formats, ids, ranges, time, wire};
 pub use requests::{actions, delay, exceeded, issuance, limits, moving, outcome, procedure};
-pub use roles::{checkpoint, lag, links, positions, post, timers};
-pub use settings::{memory, options, secret, together};
+pub use roles::{checkpoint, lag, links, positions, replica_role, timers};
+pub use settings::{memory, options, parallel, secret};
 
 pub use actions::{Action, ActionCode, ActionFn, Actions};
 pub use bytes::SmallBytes;
-pub use catalog::{Catalog, Index, Rule, Space, SpaceOptions};
+pub use catalog::{Catalog, Index, Partitioning, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{
-    Answer, Context, Coordinator, Effect, Effects, Envelope, Environment, Here, Isolation, Later,
-    LoggedRole, Maintenance, Modes, NoService, Operation, Participant, Protocol, Put, Service,
-    StateMachine, Step, Work,
+    Answer, Context, Coordinator, Deferral, Effect, Effects, Envelope, Environment, Here,
+    Isolation, LoggedRole, Maintenance, Modes, NoService, Operation, Participant, Protocol, Put,
+    Service, StateMachine, Step, Work,
 };
 pub use delay::{Delay, DelayedCall, Gave};
 pub use exceeded::Limit;
@@ -40,22 +40,24 @@ pub use judgement::{Rejection, Rejections, Sender, View};
 pub use lag::Lag;
 pub use limits::Limits;
 pub use links::Links;
-pub use machine::{AnyMachine, AnyProtocol, Driver, Encode, Machine, Note, Outside, Said, Typed};
+pub use machine::{
+    AnyMachine, AnyProtocol, Driver, Encode, Machine, Note, OutgoingMessage, Outside, Typed,
+};
 pub use node::Node;
 pub use options::{Pace, Settings, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
+pub use parallel::Parallel;
 pub use positions::{LogPosition, Positions, RolePositions};
-pub use post::Post;
 pub use procedure::{
     Call, Class, Footprint, Fragment, Invoked, Place, Procedure, ProcedureId, Procedures, Refuses,
     Stop, Store, Touched,
 };
 pub use ranges::{KeyRange, Row, Scan};
 pub use recorder::Recorder;
+pub use replica_role::ReplicaRole;
 pub use roles::{Address, Role, ServiceId, ServiceKind};
 pub use secret::{Secret, Tag};
 pub use time::Nanos;
 pub use timers::{NoTimer, Timer};
-pub use together::Together;
 pub use traffic::Traffic;
 pub use wire::{Reader, Wire, WireError};

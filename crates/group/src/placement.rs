@@ -7,7 +7,7 @@
 
 mod refused;
 
-use muesli_core::{Catalog, NodeId, Post, RepositoryId, wire_struct};
+use muesli_core::{Catalog, NodeId, ReplicaRole, RepositoryId, wire_struct};
 
 use crate::layout;
 
@@ -136,7 +136,7 @@ impl Row {
         member: RepositoryId,
         to: NodeId,
         shape: Shape,
-        post: impl Fn(RepositoryId) -> Option<Post>,
+        post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
     ) -> Result<Row, Refused> {
         if self.home(member)? == to {
             return Err(Refused::There { member: member.0, node: to });
@@ -172,14 +172,14 @@ impl Row {
         Ok(())
     }
 
-    /// Which posts of others allow a change of this member: those of whoever has come through the
-    /// last change; or, if that was its own coming, of whoever votes.
-    fn through_or_waiting_for(&self, member: RepositoryId) -> fn(Post) -> bool {
-        if self.is_last_to_come(member) { Post::votes } else { Post::takes_part }
+    /// Which replica_roles of others allow a change of this member: those of whoever has come
+    /// through the last change; or, if that was its own coming, of whoever votes.
+    fn through_or_waiting_for(&self, member: RepositoryId) -> fn(ReplicaRole) -> bool {
+        if self.is_last_to_come(member) { ReplicaRole::votes } else { ReplicaRole::takes_part }
     }
 
-    /// Whether a majority of these has such posts: then the group has begun, and is able to make
-    /// another change.
+    /// Whether a majority of these has such replica_roles: then the group has begun, and is able to
+    /// make another change.
     fn majority(
         &self,
         group: u16,
@@ -211,7 +211,7 @@ impl Row {
         group: u16,
         to: NodeId,
         shape: Shape,
-        post: impl Fn(RepositoryId) -> Option<Post>,
+        post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
     ) -> Result<(Row, RepositoryId), Refused> {
         self.check_group(group)?;
         if self.left.contains(&to) {
@@ -226,7 +226,7 @@ impl Row {
         let mut free = (0..layout::PLACES).map(|place| layout::member(group, place));
         let free = free.find(|member| self.home(*member).is_err());
         let Some(member) = free else { return Err(Refused::Full { group }) };
-        let takes_part = |it| post(it).is_some_and(Post::takes_part);
+        let takes_part = |it| post(it).is_some_and(ReplicaRole::takes_part);
         self.majority(group, &self.members(group).collect::<Vec<_>>(), takes_part)?;
         let mut next = Row { epoch: self.next_epoch()?, ..self.clone() };
         next.homes[usize::from(member.0)] = (to, next.epoch);
@@ -251,7 +251,7 @@ impl Row {
     pub fn shrinking(
         &self,
         member: RepositoryId,
-        post: impl Fn(RepositoryId) -> Option<Post>,
+        post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
     ) -> Result<Row, Refused> {
         self.home(member)?;
         if self.leaving.contains(&member) {
@@ -278,14 +278,14 @@ impl Row {
     pub fn shrunk(
         &self,
         member: RepositoryId,
-        post: impl Fn(RepositoryId) -> Option<Post>,
+        post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
     ) -> Result<Row, Refused> {
         self.home(member)?;
         if !self.leaving.contains(&member) {
             return Err(Refused::Stays { member: member.0 });
         }
         let (group, _) = layout::place(member);
-        let takes_part = |it| post(it).is_some_and(Post::takes_part);
+        let takes_part = |it| post(it).is_some_and(ReplicaRole::takes_part);
         self.majority(group, &self.staying(group).collect::<Vec<_>>(), takes_part)?;
         let mut next = Row { epoch: self.next_epoch()?, ..self.clone() };
         next.leaving.retain(|it| *it != member);

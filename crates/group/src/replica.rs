@@ -17,8 +17,8 @@ use std::fmt;
 
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, Lag, LoggedRole, NodeId, Participant, Post, Protocol, Readiness,
-    Rejection, Rejections, RepositoryId, Role, Settings, SmallBytes, SpaceId, StateMachine,
+    Address, Catalog, Cursor, Lag, LoggedRole, NodeId, Participant, Protocol, Readiness, Rejection,
+    Rejections, ReplicaRole, RepositoryId, Role, Settings, SmallBytes, SpaceId, StateMachine,
     Timestamp, View,
 };
 
@@ -541,16 +541,16 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
         self.can_tell_lag().then(|| self.behind())
     }
 
-    fn post(&self) -> Post {
+    fn replica_role(&self) -> ReplicaRole {
         match self.leading {
-            _ if self.away => Post::Away,
-            _ if self.joining.is_lost() => Post::Lost,
-            _ if self.consensus.is_none() && self.is_left_out() => Post::Leaves,
-            _ if self.consensus.is_none() || self.settled != Settled::Yes => Post::Joins,
-            _ if !self.has_state() => Post::Joins,
-            _ if !self.takes_part() => Post::Regroups,
-            Some(_) => Post::Leads,
-            None => Post::Follows,
+            _ if self.away => ReplicaRole::Away,
+            _ if self.joining.is_lost() => ReplicaRole::Lost,
+            _ if self.consensus.is_none() && self.is_left_out() => ReplicaRole::Leaves,
+            _ if self.consensus.is_none() || self.settled != Settled::Yes => ReplicaRole::Joins,
+            _ if !self.has_state() => ReplicaRole::Joins,
+            _ if !self.takes_part() => ReplicaRole::Regroups,
+            Some(_) => ReplicaRole::Leads,
+            None => ReplicaRole::Follows,
         }
     }
 

@@ -12,9 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::batch::{Batch, Sequence};
+use crate::batch::Batch;
 use crate::disk::Disk;
 use crate::error::LogError;
+use crate::sequence::Sequence;
 use crate::writer::Writer;
 
 /// When nothing came for so long after a batch, a mark says that the batch was stable.

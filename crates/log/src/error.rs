@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::batch::Sequence;
+use crate::sequence::Sequence;
 
 /// Why a log cannot be opened or written. Can be cloned: a failed log tells everyone the same.
 #[derive(Clone, Debug, thiserror::Error)]

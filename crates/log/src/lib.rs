@@ -8,7 +8,7 @@
 //! # The idea
 //! Records get consecutive [sequence numbers](Sequence) and are gathered in a [batch](Batch).
 //! One write and one sync make a batch stable, while the next one gathers: batches grow with load
-//! by themselves. The log is a row of [segments](segment); each batch begins with a *mark* that
+//! by themselves. The log is a row of [segments](format::segment); each batch begins with a *mark* that
 //! says up to where the log was stable when the batch was written. A [checkpoint] holds the state
 //! after some record, and the segments before it go.
 //!
@@ -29,35 +29,33 @@
 //! So the log is [failed](LogError) for good then: nothing more is reported stable, and only a new
 //! start, which reads what is really there, goes on.
 //!
-//! # Rooms
+//! # Layout
 //! [`Log`] is the log as a loop uses it, with a thread that syncs; [`Writer`] is what that thread
-//! runs, for callers with a thread of their own; [`open`] is start-up; [`checkpoint`] has the
-//! files of checkpoints and [`CheckpointStream`] writes one beside a running loop; [`repair`] is
-//! for people whose disk has lied. [`Disk`] is what all of it stands on: a [`Directory`], or the
-//! faulty [`MemoryDisk`] of the tests.
+//! runs, for callers with a thread of their own; [`open`] is start-up; [`repair`] is for people
+//! whose disk has lied. [`checkpoint`] has the files of checkpoints, and [`CheckpointStream`]
+//! writes one beside a running loop. [`format`] is how a file of the log looks and is read back.
+//! [`Disk`] is what all of it stands on: a [`Directory`], or the faulty [`MemoryDisk`] of the
+//! tests.
 
 pub mod background;
 pub mod batch;
 pub mod checkpoint;
-pub mod directory;
 pub mod disk;
 pub mod error;
-pub mod frame;
-pub mod memory;
+pub mod format;
 pub mod open;
 pub mod repair;
-mod scan;
-pub mod segment;
-pub mod streaming;
+pub mod sequence;
 pub mod writer;
 
 pub use background::Log;
-pub use batch::{Batch, Sequence};
+pub use batch::Batch;
+pub use checkpoint::streaming::CheckpointStream;
 pub use checkpoint::{CheckpointWriter, Published};
-pub use directory::Directory;
+pub use disk::directory::Directory;
+pub use disk::memory::MemoryDisk;
 pub use disk::{Disk, DiskFile};
 pub use error::LogError;
-pub use memory::MemoryDisk;
 pub use open::{Cut, Opened, Progress, Replay, open};
-pub use streaming::CheckpointStream;
+pub use sequence::Sequence;
 pub use writer::{Options, Writer};

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use crate::batch::Sequence;
 use crate::checkpoint::{self, Step};
-use crate::directory::LOCK_FILE;
+use crate::disk::directory::LOCK_FILE;
 use crate::disk::{Disk, DiskFile, read_whole};
 use crate::error::LogError;
-use crate::scan::{Scanned, SegmentTail, scan};
-use crate::segment::{self, BadHeader, Header};
+use crate::format::scan::{Scanned, SegmentTail, scan};
+use crate::format::segment::{self, BadHeader, Header};
+use crate::sequence::Sequence;
 use crate::writer::{Closed, Options, Writer};
 
 /// Who gets what the log holds. An `Err` ends the start with [`LogError::Refused`].

@@ -3,13 +3,13 @@
 //! Cutting gives up records that had been promised. It is for whoever has no replica to restore
 //! from, has copied the directory away, and knows that.
 
-use crate::batch::Sequence;
 use crate::checkpoint;
 use crate::disk::{Disk, DiskFile, read_whole};
 use crate::error::LogError;
+use crate::format::scan::{Scanned, SegmentTail, scan};
+use crate::format::segment;
 use crate::open::{self, FoundFiles};
-use crate::scan::{Scanned, SegmentTail, scan};
-use crate::segment;
+use crate::sequence::Sequence;
 
 /// What a directory holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,10 +8,11 @@
 
 use std::collections::VecDeque;
 
-use crate::batch::{Batch, Sequence};
+use crate::batch::Batch;
 use crate::disk::{Disk, DiskFile};
 use crate::error::LogError;
-use crate::segment::{self, Header};
+use crate::format::segment::{self, Header};
+use crate::sequence::Sequence;
 
 /// How a log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

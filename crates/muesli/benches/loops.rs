@@ -15,7 +15,7 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use bank::{AllOf, Running, amount, key, value};
-use muesli::{Db, Error, Index, Options, Rule, SmallBytes, Space, SpaceOptions, Tx};
+use muesli::{Db, Error, Index, Options, Partitioning, SmallBytes, Space, SpaceOptions, Tx};
 
 const ACCOUNTS: u64 = 10_000;
 const ROUNDS: usize = 7;
@@ -23,7 +23,7 @@ const ROUND: Duration = Duration::from_millis(400);
 
 fn open(loops: usize) -> (Db, Space) {
     let splits = (1..loops as u64).map(|at| key(at * ACCOUNTS / loops as u64)).collect();
-    let space = SpaceOptions { index: Index::Hash, rule: Rule::Range(splits) };
+    let space = SpaceOptions { index: Index::Hash, partitioning: Partitioning::Range(splits) };
     let options = Options { loops, repositories: loops, ..Options::default() };
     let db = Db::open(options.space("accounts", space)).expect("the options are good");
     let accounts = db.space("accounts").expect("just made");

@@ -59,7 +59,7 @@ pub enum Error {
     /// A delayed action cannot be left to its turn, as this text says; nothing was changed.
     /// [`Db::transact`](crate::Db::transact) runs it again with its actions done at once.
     #[error("a delayed action cannot be left to its turn: {0}; run it again, done at once")]
-    Strayed(String),
+    FootprintViolation(String),
     /// No answer in time; nothing was changed.
     #[error("no answer within {after_ms} ms; nothing was changed, try again later")]
     Timeout {
@@ -172,7 +172,7 @@ impl Error {
                 }
                 _ => ErrorKind::Conflict,
             },
-            Error::Strayed(_) => ErrorKind::Conflict,
+            Error::FootprintViolation(_) => ErrorKind::Conflict,
             Error::Unknown { .. } => ErrorKind::Unknown,
             Error::TooLarge { .. } | Error::OverServerLimit(_) => ErrorKind::Limit,
             Error::TransactionTimeout { .. } => ErrorKind::Timeout,
@@ -199,13 +199,13 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Conflict { reason, .. } => reason.is_retryable(),
-            other => matches!(other, Error::Strayed(_) | Error::Timeout { .. }),
+            other => matches!(other, Error::FootprintViolation(_) | Error::Timeout { .. }),
         }
     }
 
     /// Whether `transact` runs a body again that met this.
     pub(crate) fn is_conflict(&self) -> bool {
-        matches!(self, Error::Conflict { .. } | Error::Strayed(_))
+        matches!(self, Error::Conflict { .. } | Error::FootprintViolation(_))
     }
 }
 
@@ -243,7 +243,7 @@ impl From<Failure> for Error {
                 Some(limit) => Error::OverServerLimit(limit),
                 None => Error::Conflict { reason, attempts: 1 },
             },
-            Failure::Strayed(reason) => Error::Strayed(reason),
+            Failure::FootprintViolation(reason) => Error::FootprintViolation(reason),
             Failure::Timeout { after_ms } => Error::Timeout { after_ms },
             Failure::Unknown { after_ms, txn } => Error::Unknown { after_ms, txn },
             Failure::TooLarge { what, size, limit } => Error::TooLarge { what, size, limit },

@@ -50,7 +50,7 @@ pub use database::handle::Db;
 pub use dispatch::report::Report;
 pub use embedded::protocols::{protocol_names, register_protocol};
 pub use error::{Error, ErrorKind};
-pub use muesli_core::catalog::{Index, Rule, SpaceOptions};
+pub use muesli_core::catalog::{Index, Partitioning, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::recorder::Sampling;
 pub use muesli_core::{
@@ -64,8 +64,10 @@ pub use remote::Connect;
 pub use retry::Retry;
 pub use session::token::SessionToken;
 pub use transaction::explicit::Transaction;
-pub use transaction::operation::{Ask, Get, GetMany, Put, RangeScan, Reply};
-pub use transaction::results::{Promised, Results};
+pub use transaction::operation::{
+    Ask, GetManyOperation, GetOperation, PutOperation, Reply, ScanOperation,
+};
+pub use transaction::results::{DeferredAnswer, Results};
 pub use transaction::tx::{BodyFuture, Tx};
 pub use typed::stream::RowStream;
 

@@ -37,7 +37,7 @@ pub struct Options {
     pub limits: Limits,
     /// How conflicts are retried.
     pub retry: Retry,
-    /// What [`Tx::later`](crate::Tx::later) can do; add your own with [`Actions::with`].
+    /// What [`Tx::defer`](crate::Tx::defer) can do; add your own with [`Actions::with`].
     pub actions: Actions,
     /// What [`Db::call`](crate::Db::call) can run; add your own with
     /// [`procedure`](Self::procedure).

@@ -102,7 +102,7 @@ pub struct AskingClient<P> {
     sequence: u64,
     open: OpenTransactions,
     /// Keys that were asked for, by the number of the question.
-    reads: BTreeMap<u64, Read>,
+    reads: BTreeMap<u64, AskedRead>,
     /// Operations that wait for such.
     gets: BTreeMap<OpId, ReadOperation>,
     commits: BTreeMap<u64, (OpId, OpenTransaction)>,
@@ -111,7 +111,7 @@ pub struct AskingClient<P> {
 
 /// A key that was asked for.
 #[derive(Clone, Debug)]
-struct Read {
+struct AskedRead {
     op: OpId,
     /// Which of the operation's keys it is.
     at: usize,
@@ -174,7 +174,7 @@ impl<P: AsksOne> AskingClient<P> {
             }
             get.missing += 1;
             let OpId(number) = self.next_op();
-            self.reads.insert(number, Read { op, at, txn, space, key: key.clone() });
+            self.reads.insert(number, AskedRead { op, at, txn, space, key: key.clone() });
             self.ask(Question::Read { op: number, space, key }, cx);
         }
         if get.missing == 0 {
@@ -192,7 +192,9 @@ impl<P: AsksOne> AskingClient<P> {
         (version, value): (Timestamp, Option<SmallBytes>),
         cx: &mut Context<'_, P>,
     ) {
-        let Some(Read { op, at, txn, space, key }) = self.reads.remove(&number) else { return };
+        let Some(AskedRead { op, at, txn, space, key }) = self.reads.remove(&number) else {
+            return;
+        };
         let Ok(open) = self.open.get(txn) else { return };
         open.has_read((space, key), repository, (version, value.as_ref()));
         let get = self.gets.get_mut(&op).expect("it waits for the key");
@@ -252,7 +254,7 @@ impl<P: AsksOne> StateMachine<P> for AskingClient<P> {
         assert!(last.is_none_or(|last| *last <= self.sequence), "a commit has a number given out");
         let asked = self.reads.keys().next_back();
         assert!(asked.is_none_or(|op| *op <= self.ops), "a question has a number given out");
-        for Read { op, at, .. } in self.reads.values() {
+        for AskedRead { op, at, .. } in self.reads.values() {
             let get = self.gets.get(op).expect("somebody waits for a key that was asked for");
             assert!(*at < get.values.len() && get.missing > 0, "there is room for its value");
         }
@@ -342,7 +344,7 @@ impl<P: AsksOne> Coordinator<P> for AskingClient<P> {
     }
 
     fn timer(&mut self, _: ClientTimer, _: Here<'_, P>, cx: &mut Context<'_, P>) {
-        for (op, Read { space, key, .. }) in &self.reads {
+        for (op, AskedRead { space, key, .. }) in &self.reads {
             self.ask(Question::Read { op: *op, space: *space, key: key.clone() }, cx);
         }
         self.commits.keys().for_each(|sequence| self.send_commit(*sequence, cx));

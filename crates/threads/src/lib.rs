@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::vec;
 
-use muesli_core::together::{Job, Together, Workers};
+use muesli_core::parallel::{Job, Parallel, Workers};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use thiserror::Error;
 
@@ -44,7 +44,7 @@ pub struct ThreadsError(usize);
 ///
 /// # Errors
 /// There cannot be so many threads.
-pub fn together(threads: usize) -> Result<Together, ThreadsError> {
+pub fn parallel(threads: usize) -> Result<Parallel, ThreadsError> {
     handed_to(threads, WORTH_SHARING)
 }
 
@@ -53,18 +53,18 @@ pub fn together(threads: usize) -> Result<Together, ThreadsError> {
 ///
 /// # Errors
 /// There cannot be so many threads.
-pub fn eager(threads: usize) -> Result<Together, ThreadsError> {
+pub fn eager(threads: usize) -> Result<Parallel, ThreadsError> {
     handed_to(threads, Duration::ZERO)
 }
 
-fn handed_to(threads: usize, worth: Duration) -> Result<Together, ThreadsError> {
+fn handed_to(threads: usize, worth: Duration) -> Result<Parallel, ThreadsError> {
     match threads {
-        1 => Ok(Together::default()),
+        1 => Ok(Parallel::default()),
         2..=THREADS_MAX => {
             let (pool, lately, worth) =
                 (OnceLock::new(), AtomicU64::new(0), worth.as_nanos() as u64);
             let workers = Threads { threads, pool, lately, worth };
-            Ok(Together::new(threads * JOBS_PER_THREAD, Arc::new(workers)))
+            Ok(Parallel::new(threads * JOBS_PER_THREAD, Arc::new(workers)))
         }
         _ => Err(ThreadsError(threads)),
     }
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn all_jobs_are_done_whoever_does_them() {
         for threads in [2, 4] {
-            for together in [eager(threads), together(threads)] {
-                let together = together.expect("threads");
+            for parallel in [eager(threads), parallel(threads)] {
+                let parallel = parallel.expect("threads");
                 for jobs in [0, 1, 2, 3, 40] {
-                    let squares = together.map((0..jobs).collect(), |it: u64| it * it);
+                    let squares = parallel.map((0..jobs).collect(), |it: u64| it * it);
                     assert_eq!(squares, (0..jobs).map(|it| it * it).collect::<Vec<_>>());
                 }
             }
@@ -167,13 +167,13 @@ mod tests {
     /// Each job waits for the other one: neither would end if they were done in a row.
     #[test]
     fn jobs_are_done_at_the_same_time() {
-        let together = eager(2).expect("threads");
+        let parallel = eager(2).expect("threads");
         let meeting = Barrier::new(2);
         let name = |()| {
             meeting.wait();
             thread::current().name().map(str::to_owned)
         };
-        let names = together.map(vec![(), ()], name);
+        let names = parallel.map(vec![(), ()], name);
         assert!(names.contains(&Some("muesli-procedures-1".to_owned())), "{names:?}");
         assert!(names.contains(&thread::current().name().map(str::to_owned)), "{names:?}");
     }
@@ -185,22 +185,22 @@ mod tests {
         let is_mine = sparing.map((0..8).collect(), |_: u8| thread::current().id() == mine);
         assert_eq!(is_mine, [true; 8]);
         // Once some have been found long, the next ones are shared: these wait for each other.
-        let together = together(2).expect("threads");
+        let parallel = parallel(2).expect("threads");
         for _ in 0..REMEMBERED {
-            together.map(vec![()], |()| thread::sleep(WORTH_SHARING));
+            parallel.map(vec![()], |()| thread::sleep(WORTH_SHARING));
         }
         let meeting = Barrier::new(2);
-        together.map(vec![(), ()], |()| meeting.wait());
+        parallel.map(vec![(), ()], |()| meeting.wait());
     }
 
     /// A thread that is in a pool already, and one that did not begin with the pool.
     #[test]
     fn whichever_thread_hands_over_jobs_they_are_done() {
         let [first, second] = [eager(2), eager(3)].map(|it| it.expect("threads"));
-        for together in [&first, &second, &first] {
+        for parallel in [&first, &second, &first] {
             let meeting = Barrier::new(2);
-            together.map(vec![(), ()], |()| meeting.wait());
-            let other = || together.map(vec![1, 2, 3], |it: u8| it + 1);
+            parallel.map(vec![(), ()], |()| meeting.wait());
+            let other = || parallel.map(vec![1, 2, 3], |it: u8| it + 1);
             let sums = thread::scope(|scope| scope.spawn(other).join().expect("no panic"));
             assert_eq!(sums, [2, 3, 4]);
         }
@@ -208,20 +208,20 @@ mod tests {
 
     #[test]
     fn a_job_that_panics_is_noticed_and_the_next_batch_is_done() {
-        let together = eager(2).expect("threads");
+        let parallel = eager(2).expect("threads");
         let one_panics = |it: u8| assert_ne!(it, 1, "as it is to");
-        let panicked = catch_unwind(AssertUnwindSafe(|| together.map(vec![0, 1, 2], one_panics)));
+        let panicked = catch_unwind(AssertUnwindSafe(|| parallel.map(vec![0, 1, 2], one_panics)));
         assert!(panicked.is_err());
-        assert_eq!(together.map(vec![3, 4], |it: u8| it + 1), [4, 5]);
+        assert_eq!(parallel.map(vec![3, 4], |it: u8| it + 1), [4, 5]);
     }
 
     #[test]
     fn numbers_of_threads_that_cannot_be_are_refused() {
         for wrong in [0, THREADS_MAX + 1] {
-            let told = together(wrong).map(drop).expect_err("refused").to_string();
+            let told = parallel(wrong).map(drop).expect_err("refused").to_string();
             assert_eq!(told, format!("{wrong} threads for procedures: allowed are 1 to 256"));
         }
-        assert!(!together(1).expect("nothing").is_on());
-        assert_eq!(together(3).expect("threads").at_most(), 12);
+        assert!(!parallel(1).expect("nothing").is_on());
+        assert_eq!(parallel(3).expect("threads").at_most(), 12);
     }
 }

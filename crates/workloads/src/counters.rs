@@ -15,7 +15,7 @@ use muesli::structures::Counter;
 use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 
 use crate::chance::Chance;
-use crate::delayed_adds::{Asked, How, add_later};
+use crate::delayed_adds::{Asked, How, add_deferred};
 use crate::marks::{self, Marks};
 use crate::parameters::{Kind, Parameter, Values};
 use crate::per_client::PerClient;
@@ -261,7 +261,7 @@ impl Counters {
         let (space, catalog) = (db.space(SPACE)?, db.catalog_of_keys());
         let home = |key: &SmallBytes| {
             let lives = catalog.partition(space.id(), key);
-            (0..lives).find(|it| catalog.are_together(*it, lives)).unwrap_or(lives)
+            (0..lives).find(|it| catalog.are_colocated(*it, lives)).unwrap_or(lives)
         };
         let (mut shown, mut asked) = (Vec::new(), Asked::default());
         for (group, phase) in phases.iter().enumerate() {
@@ -276,7 +276,7 @@ impl Counters {
                 Some(amount) => match self.delayed {
                     Some(how) => {
                         let (counters, how) = (counters.enumerate(), (how, self.asks));
-                        let all = add_later(tx, (space, amount), counters, how, home).await?;
+                        let all = add_deferred(tx, (space, amount), counters, how, home).await?;
                         if group == HOT {
                             asked = all;
                         }

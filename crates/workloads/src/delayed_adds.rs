@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use muesli::procedures::{Keys, Spaces, StoredProcedure, with};
 use muesli::structures::Counter;
 use muesli::{
-    Action, Error, Footprint, Procedures, Promised, Refuses, Results, SmallBytes, Space, Stop,
-    Touched, Tx,
+    Action, DeferredAnswer, Error, Footprint, Procedures, Refuses, Results, SmallBytes, Space,
+    Stop, Touched, Tx,
 };
 use serde::{Deserialize, Serialize};
 
@@ -91,8 +91,8 @@ fn shown(value: Option<&SmallBytes>) -> i64 {
 /// What additions will show that were asked, by the places of their counters.
 #[derive(Debug, Default)]
 pub struct Asked {
-    actions: Vec<(usize, Promised<Option<SmallBytes>>)>,
-    procedures: Vec<(Vec<usize>, Promised<Vec<i64>>)>,
+    actions: Vec<(usize, DeferredAnswer<Option<SmallBytes>>)>,
+    procedures: Vec<(Vec<usize>, DeferredAnswer<Vec<i64>>)>,
 }
 
 impl Asked {
@@ -102,11 +102,11 @@ impl Asked {
     /// What [`Results::of`] says.
     pub fn shown(&self, results: &Results) -> Result<Vec<(usize, i64)>, Error> {
         let mut all = Vec::new();
-        for (place, promised) in &self.actions {
-            all.push((*place, shown(results.of(promised)?.as_ref())));
+        for (place, deferred) in &self.actions {
+            all.push((*place, shown(results.of(deferred)?.as_ref())));
         }
-        for (places, promised) in &self.procedures {
-            all.extend(places.iter().copied().zip(results.of(promised)?));
+        for (places, deferred) in &self.procedures {
+            all.extend(places.iter().copied().zip(results.of(deferred)?));
         }
         Ok(all)
     }
@@ -116,8 +116,8 @@ impl Asked {
 /// of one number.
 ///
 /// # Errors
-/// What [`Tx::later`] and [`Tx::later_run`] say.
-pub async fn add_later(
+/// What [`Tx::defer`] and [`Tx::defer_run`] say.
+pub async fn add_deferred(
     tx: &Tx,
     (space, amount): (Space, i64),
     counters: impl Iterator<Item = (usize, Counter)>,
@@ -128,11 +128,11 @@ pub async fn add_later(
     let mut by_home: BTreeMap<u16, (Vec<usize>, Vec<Vec<u8>>)> = BTreeMap::new();
     for (place, counter) in counters {
         match (how, asks) {
-            (How::Actions, false) => counter.add_later(tx, amount).await?,
+            (How::Actions, false) => counter.add_deferred(tx, amount).await?,
             (How::Actions, true) => {
-                let promised =
-                    tx.later_returning(space, counter.key(), Action::add(amount)).await?;
-                asked.actions.push((place, promised));
+                let deferred =
+                    tx.defer_returning(space, counter.key(), Action::add(amount)).await?;
+                asked.actions.push((place, deferred));
             }
             (How::Procedures | How::ProceduresAlone, _) => {
                 let (places, keys) = by_home.entry(home(&counter.key())).or_default();
@@ -145,15 +145,15 @@ pub async fn add_later(
         let at = space.place(keys[0].as_slice());
         let it = Additions { space, keys, amount };
         match (how, asks) {
-            (How::ProceduresAlone, false) => tx.later_run::<AddAllAlone>(at, &it).await?,
-            (_, false) => tx.later_run::<AddAll>(at, &it).await?,
+            (How::ProceduresAlone, false) => tx.defer_run::<AddAllAlone>(at, &it).await?,
+            (_, false) => tx.defer_run::<AddAll>(at, &it).await?,
             (How::ProceduresAlone, true) => {
-                let promised = tx.later_run_returning::<AddAllAlone>(at, &it).await?;
-                asked.procedures.push((places, promised));
+                let deferred = tx.defer_run_returning::<AddAllAlone>(at, &it).await?;
+                asked.procedures.push((places, deferred));
             }
             (_, true) => {
-                let promised = tx.later_run_returning::<AddAll>(at, &it).await?;
-                asked.procedures.push((places, promised));
+                let deferred = tx.defer_run_returning::<AddAll>(at, &it).await?;
+                asked.procedures.push((places, deferred));
             }
         }
     }

@@ -5,6 +5,8 @@
 //! one; [`by_lists`] takes what the clients of the list workload saw, on any driver, and knows
 //! nothing of versions.
 
+use std::collections::BTreeSet;
+
 use muesli::Report;
 use muesli_check::{BuildError, Header, History, HistoryBuilder, Kind, TxnId, Value};
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling};
@@ -75,21 +77,54 @@ pub fn by_versions(
 
 /// The history that the clients of the list workload saw, with `meta` in its first line.
 ///
+/// A client that never returned ended with its node, or by itself: it may have read what its node
+/// had not made stable, and what is lost with it. Nobody who is left has seen that, so of the reads
+/// of a transaction that had no effect either, those count that show what lasts.
+///
 /// # Errors
 /// More transactions than a history can hold.
 pub fn by_lists(lists: &ListHistory, meta: Map<String, Json>) -> Result<History, BuildError> {
     let mut builder = HistoryBuilder::new(Kind::Append);
     builder.meta(meta);
+    let lasting = lasting(lists);
     for (number, transaction) in lists.transactions.iter().enumerate() {
-        add_lists(&mut builder, number, transaction)?;
+        let returned =
+            transaction.end.is_some() || appended(transaction).any(|it| lasting.contains(&it));
+        add_lists(&mut builder, number, transaction, |list| {
+            returned || list.iter().all(|element| lasting.contains(element))
+        })?;
     }
     Ok(builder.finish())
+}
+
+fn appended(transaction: &ListTransaction) -> impl Iterator<Item = u64> {
+    transaction.operations.iter().filter_map(|operation| match operation {
+        ListOperation::Append { element, .. } => Some(*element),
+        ListOperation::Read { .. } => None,
+    })
+}
+
+/// The elements that a client was told of which returned: as committed, or in a list.
+fn lasting(lists: &ListHistory) -> BTreeSet<u64> {
+    let mut all = BTreeSet::new();
+    for transaction in lists.transactions.iter().filter(|it| it.end.is_some()) {
+        if transaction.status == ListStatus::Committed {
+            all.extend(appended(transaction));
+        }
+        for operation in &transaction.operations {
+            if let ListOperation::Read { list, .. } = operation {
+                all.extend(list);
+            }
+        }
+    }
+    all
 }
 
 fn add_lists(
     builder: &mut HistoryBuilder,
     number: usize,
     told: &ListTransaction,
+    counts: impl Fn(&[u64]) -> bool,
 ) -> Result<(), BuildError> {
     let id = TxnId::Numbered { node: told.client.into(), sequence: number as u64 };
     // Each life of a client is a session of its own.
@@ -114,10 +149,11 @@ fn add_lists(
             ListOperation::Append { key, element } => {
                 transaction.append(&name(*key), Value::Unsigned(*element))?;
             }
-            ListOperation::Read { key, list } => {
+            ListOperation::Read { key, list } if counts(list) => {
                 let elements = list.iter().map(|element| Value::Unsigned(*element));
                 transaction.read_list(&name(*key), elements)?;
             }
+            ListOperation::Read { .. } => {}
         }
     }
     Ok(())
@@ -152,5 +188,36 @@ mod tests {
         };
         assert!(verdict(&[5, 6]));
         assert!(!verdict(&[6]));
+    }
+
+    /// Lists of one key: what a client appends or reads, whether it returns, and how it ended.
+    fn holds(all: &[(&[u64], &[u64], bool, ListStatus)]) -> bool {
+        let transactions = all.iter().zip(0..).map(|((read, append, returned, status), client)| {
+            let mut operations = vec![ListOperation::Read { key: 1, list: read.to_vec() }];
+            operations
+                .extend(append.iter().map(|it| ListOperation::Append { key: 1, element: *it }));
+            let at = Nanos(u64::from(client) * 10);
+            let end = returned.then_some(Nanos(at.0 + 5));
+            ListTransaction { client, life: 1, begin: at, end, status: *status, operations }
+        });
+        let lists = ListHistory { transactions: transactions.collect() };
+        let history = by_lists(&lists, Map::new()).unwrap();
+        check(&history, Level::Eus, &Options::default()).holds()
+    }
+
+    #[test]
+    fn what_nobody_saw_who_is_left_may_be_lost_and_nothing_else() {
+        use ListStatus::{Committed, Unknown};
+        let first: (&[u64], &[u64], bool, ListStatus) = (&[], &[5], true, Committed);
+        let lost: (&[u64], &[u64], bool, ListStatus) = (&[5], &[6], false, Unknown);
+        let after: (&[u64], &[u64], bool, ListStatus) = (&[5], &[7], true, Committed);
+        let end: (&[u64], &[u64], bool, ListStatus) = (&[5, 7], &[], true, Committed);
+        assert!(holds(&[first, lost, (&[5, 6], &[], false, Unknown), after, end]));
+        assert!(!holds(&[first, lost, (&[5, 6], &[], true, Unknown), after, end]), "it returned");
+        let effective = (&[5_u64, 6][..], &[8_u64][..], false, Unknown);
+        let end_of_it = (&[5_u64, 7, 8][..], &[][..], true, Committed);
+        assert!(!holds(&[first, lost, effective, after, end_of_it]), "it committed");
+        let told = (lost.0, lost.1, true, Committed);
+        assert!(!holds(&[first, told, (&[5, 6], &[], false, Unknown), after, end]), "it was told");
     }
 }

@@ -30,6 +30,7 @@ pub mod parameters;
 mod pauses;
 mod per_client;
 mod promises;
+mod reading;
 pub mod sets;
 pub mod simulated;
 pub mod tally;

@@ -132,16 +132,11 @@ impl MachineModel {
     /// A node of Bumper's evaluation (section VI): a virtual machine with one core of a 2.13 GHz
     /// Xeon E5506, 160 of them over gigabit Ethernet.
     pub fn bumper_cluster() -> MachineModel {
-        MachineModel {
-            about: "virtual machine, 1 core at 2.13 GHz, Java, gigabit Ethernet",
-            costs: java(1.0),
-            network: lane(100, 50, 125_000_000),
-            patience: SLOW,
-            client_nodes: 0,
-            log: None,
-            retry: WITH_PAUSES,
-            lock_wait: None,
-        }
+        java_machine(
+            "virtual machine, 1 core at 2.13 GHz, Java, gigabit Ethernet",
+            1.0,
+            lane(100, 50, 125_000_000),
+        )
     }
 
     /// The same with clients that try again at once and never give up, as those of the benchmark
@@ -153,16 +148,7 @@ impl MachineModel {
     /// A node of the Cloud-TM cluster (GMU, section VI): eight cores of 2.13 GHz Xeon E5506, of
     /// which four client threads keep about four busy, over gigabit Ethernet.
     pub fn cloud_tm() -> MachineModel {
-        MachineModel {
-            about: "8 cores at 2.13 GHz, Java, gigabit Ethernet",
-            costs: java(0.25),
-            network: lane(50, 25, 125_000_000),
-            patience: SLOW,
-            client_nodes: 0,
-            log: None,
-            retry: WITH_PAUSES,
-            lock_wait: None,
-        }
+        java_machine("8 cores at 2.13 GHz, Java, gigabit Ethernet", 0.25, lane(50, 25, 125_000_000))
     }
 
     /// A repository of the Granola thesis (section 6.1.3): one core of a 3.2 GHz Xeon of 2005, ten
@@ -197,16 +183,25 @@ impl MachineModel {
     /// A node of FutureGrid (GMU, section VI): a virtual machine with two cores of a 2.93 GHz
     /// Xeon X5570, one client thread, over gigabit Ethernet.
     pub fn future_grid() -> MachineModel {
-        MachineModel {
-            about: "virtual machine, 2 cores at 2.93 GHz, Java, gigabit Ethernet",
-            costs: java(2.13 / 2.93 / 1.5),
-            network: lane(100, 50, 125_000_000),
-            patience: SLOW,
-            client_nodes: 0,
-            log: None,
-            retry: WITH_PAUSES,
-            lock_wait: None,
-        }
+        java_machine(
+            "virtual machine, 2 cores at 2.93 GHz, Java, gigabit Ethernet",
+            2.13 / 2.93 / 1.5,
+            lane(100, 50, 125_000_000),
+        )
+    }
+}
+
+/// A machine that runs the papers' Java, by how much of a core's time an operation takes.
+fn java_machine(about: &'static str, share: f64, network: LaneClass) -> MachineModel {
+    MachineModel {
+        about,
+        costs: java(share),
+        network,
+        patience: SLOW,
+        client_nodes: 0,
+        log: None,
+        retry: WITH_PAUSES,
+        lock_wait: None,
     }
 }
 

@@ -140,10 +140,10 @@ pub async fn perform(tx: &Tx, db: &Db, uses: &[Use]) -> Result<(), Error> {
             Use::Put(mark) => tx.put(space, key(mark), "here").await?,
             Use::Delete(mark) => tx.delete(space, key(mark)).await?,
             Use::PutLater(mark) => {
-                tx.later(space, key(mark), Action::put_if_absent("here")).await?;
+                tx.defer(space, key(mark), Action::put_if_absent("here")).await?;
             }
             Use::ToggleLater(mark) => {
-                tx.later_run::<ToggleMark>(space.place(key(mark)), &(space, mark)).await?;
+                tx.defer_run::<ToggleMark>(space.place(key(mark)), &(space, mark)).await?;
             }
             Use::Toggle(mark) => match tx.get(space, key(mark)).await? {
                 Some(_) => tx.delete(space, key(mark)).await?,
@@ -226,11 +226,11 @@ fn touched(space: Space, mark: u64) -> Touched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muesli::procedures::Rehearsal;
+    use muesli::procedures::DryRun;
 
     #[test]
     fn a_mark_comes_and_goes() {
-        let mut stage = Rehearsal::new(&[SPACE]);
+        let mut stage = DryRun::new(&[SPACE]);
         let space = stage.space(SPACE);
         for there in [false, true, false] {
             assert_eq!(stage.run::<ReadMark>(&(space, 3)), Ok(there));

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use muesli::{Db, Error, SpaceOptions};
 use muesli_core::catalog::CatalogError;
-use muesli_core::together::Shuffled;
-use muesli_core::{AnyProtocol, Catalog, Nanos, NodeId, Protocol, Together, Typed};
+use muesli_core::parallel::Shuffled;
+use muesli_core::{AnyProtocol, Catalog, Nanos, NodeId, Parallel, Protocol, Typed};
 use muesli_group::layout::{self, Unfit};
 use muesli_registry::{Grouping, NoMasters, NoProtocol};
 use muesli_sim::plan::Plan;
@@ -159,7 +159,7 @@ pub struct Upkeep {
     pub caches: bool,
     /// How many procedures that have nothing to do with each other are run together at most, in an
     /// order that the seed draws; 1: they are run one after the other.
-    pub together: usize,
+    pub parallel: usize,
     /// How often each node begins a checkpoint, on average; `None`: never.
     pub checkpoint_every: Option<Span>,
     /// A mistake of the drivers, to see it noticed.
@@ -171,9 +171,9 @@ pub struct Upkeep {
 impl Default for Upkeep {
     /// Each repository on one node, with a log that is never cut.
     fn default() -> Upkeep {
-        let (group, tick, caches, together, checkpoint_every) = (1, None, false, 1, None);
+        let (group, tick, caches, parallel, checkpoint_every) = (1, None, false, 1, None);
         let (mistake, strangers) = (None, None);
-        Upkeep { group, tick, caches, together, checkpoint_every, mistake, strangers }
+        Upkeep { group, tick, caches, parallel, checkpoint_every, mistake, strangers }
     }
 }
 
@@ -336,7 +336,7 @@ impl<'a> Simulation<'a> {
         setup.settings.record_collected = plan.history;
         setup.settings.caches = plan.upkeep.caches;
         let order = Shuffled { seed: plan.seed };
-        setup.settings.together = Together::new(plan.upkeep.together, Arc::new(order));
+        setup.settings.parallel = Parallel::new(plan.upkeep.parallel, Arc::new(order));
         let world = World::new(setup)?;
         let keys = if plan.upkeep.group > 1 { layout::inner(&catalog) } else { catalog };
         let db = Db::for_driver(world.database(), keys, machine.retry);

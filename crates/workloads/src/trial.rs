@@ -78,7 +78,7 @@ pub struct Trial {
     /// Whether nodes keep copies of repositories that live elsewhere.
     pub caches: bool,
     /// How many procedures that have nothing to do with each other are run together at most.
-    pub together: usize,
+    pub parallel: usize,
     /// Whether all transactions are strict; drawn where it is not given.
     pub strict: Option<bool>,
     /// Whether nodes do what they do once in a while as often as in production, in all seeds; else
@@ -187,7 +187,7 @@ impl Trial {
             transactions_least: 300,
             group: 1,
             caches: false,
-            together: 1,
+            parallel: 1,
             strict: None,
             production: false,
             least: Span::ZERO,
@@ -227,9 +227,13 @@ impl Trial {
         let lists = available::find(lists).expect("it is listed");
         trialled.trace = self.one_run(self.workload, workload, &simulated, &mut trialled)?;
         if self.workload.name != lists.name {
-            simulated.trace = false;
+            // The trace is of the run in which the first problem was found.
+            simulated.trace = trace && trialled.problems.is_empty();
             let workload = lists.build(&marks, self.clients)?;
-            self.one_run(lists, workload, &simulated, &mut trialled)?;
+            let text = self.one_run(lists, workload, &simulated, &mut trialled)?;
+            if !trialled.problems.is_empty() {
+                trialled.trace = text.or(trialled.trace);
+            }
         }
         Ok(trialled)
     }
@@ -382,7 +386,7 @@ impl Trial {
                 group: self.group,
                 tick: self.production.then_some(TICK_OF_SERVERS),
                 caches: self.caches,
-                together: self.together,
+                parallel: self.parallel,
                 checkpoint_every,
                 strangers: self.strangers,
                 ..Upkeep::default()

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use muesli::{Connect, Db, Space};
-use muesli_core::{NodeId, Post, Reader, RepositoryId, Secret, SmallBytes, Tag, Wire, WireError};
+use muesli_core::{
+    NodeId, Reader, ReplicaRole, RepositoryId, Secret, SmallBytes, Tag, Wire, WireError,
+};
 use muesli_group::placement::{KEY, Refused, Row, SPACE, Shape};
 
 use super::survey::Survey;
@@ -189,7 +191,8 @@ impl Admin {
             survey.tell(row);
             // Somebody else may have made further changes meanwhile.
             let now = self.row()?;
-            if now.home(member) != Ok(to) || survey.post(&now, member).is_some_and(Post::takes_part)
+            if now.home(member) != Ok(to)
+                || survey.post(&now, member).is_some_and(ReplicaRole::takes_part)
             {
                 return Ok(());
             }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use muesli_core::{Lag, Post, RepositoryId};
+use muesli_core::{Lag, ReplicaRole, RepositoryId};
 use muesli_group::layout;
 
 use super::survey::Survey;
@@ -21,12 +21,12 @@ pub fn members(survey: &Survey) -> (String, Vec<String>) {
     let header = ["member", "group", "place", "node", "part", "state", "placement"];
     let mut table = table::new(header.map(str::to_owned).to_vec());
     for server in &survey.servers {
-        let Some((placement, posts)) = &server.answer else {
+        let Some((placement, replica_roles)) = &server.answer else {
             let row = ["-", "-", "-", &server.node.0.to_string(), "does not answer", "-", "-"];
             table.add_row(row.map(str::to_owned));
             continue;
         };
-        for (member, post) in posts {
+        for (member, post) in replica_roles {
             let (group, place) = layout::place(*member);
             let numbers = [u32::from(member.0), u32::from(group), u32::from(place), server.node.0];
             let part = format!("{post:?}").to_lowercase();
@@ -77,9 +77,9 @@ fn without_majority(survey: &Survey) -> Vec<String> {
     let lost = groups.filter_map(|group| {
         let members: Vec<RepositoryId> = row.members(group).collect();
         let takes_part = |member: &&RepositoryId| {
-            let posts = survey.servers.iter().filter_map(|server| server.answer.as_ref());
-            let mut posts = posts.flat_map(|(_, posts)| posts);
-            posts.any(|(it, post)| it == *member && post.takes_part())
+            let replica_roles = survey.servers.iter().filter_map(|server| server.answer.as_ref());
+            let mut replica_roles = replica_roles.flat_map(|(_, replica_roles)| replica_roles);
+            replica_roles.any(|(it, post)| it == *member && post.takes_part())
         };
         let (all, part) = (members.len(), members.iter().filter(takes_part).count());
         (all > 0 && part <= all / 2).then(|| {
@@ -94,13 +94,15 @@ fn without_majority(survey: &Survey) -> Vec<String> {
 }
 
 /// How far a member is, as operators are told.
-fn state(post: Post, lag: Option<Lag>) -> String {
+fn state(post: ReplicaRole, lag: Option<Lag>) -> String {
     match (lag, post) {
         (Some(lag), _) => lag.to_string(),
-        (None, Post::Lost) => "lost its memory".to_owned(),
-        (None, Post::Leads) => "hears no majority".to_owned(),
-        (None, Post::Joins | Post::Follows | Post::Regroups) => "behind by unknown".to_owned(),
-        (None, Post::Alone | Post::Away | Post::Leaves) => "-".to_owned(),
+        (None, ReplicaRole::Lost) => "lost its memory".to_owned(),
+        (None, ReplicaRole::Leads) => "hears no majority".to_owned(),
+        (None, ReplicaRole::Joins | ReplicaRole::Follows | ReplicaRole::Regroups) => {
+            "behind by unknown".to_owned()
+        }
+        (None, ReplicaRole::Alone | ReplicaRole::Away | ReplicaRole::Leaves) => "-".to_owned(),
     }
 }
 
@@ -111,12 +113,12 @@ mod tests {
     #[test]
     fn who_knows_nothing_is_not_up_to_date() {
         let behind = Lag { entries: 3, bytes: 70, percent: None };
-        assert_eq!(state(Post::Joins, Some(behind)), "behind by 3 entries / 70 bytes");
-        assert_eq!(state(Post::Leads, Some(Lag::default())), "up to date");
-        assert_eq!(state(Post::Joins, None), "behind by unknown");
-        assert_eq!(state(Post::Follows, None), "behind by unknown", "it is cut off");
-        assert_eq!(state(Post::Leads, None), "hears no majority");
-        assert_eq!(state(Post::Lost, None), "lost its memory");
-        assert_eq!(state(Post::Away, None), "-");
+        assert_eq!(state(ReplicaRole::Joins, Some(behind)), "behind by 3 entries / 70 bytes");
+        assert_eq!(state(ReplicaRole::Leads, Some(Lag::default())), "up to date");
+        assert_eq!(state(ReplicaRole::Joins, None), "behind by unknown");
+        assert_eq!(state(ReplicaRole::Follows, None), "behind by unknown", "it is cut off");
+        assert_eq!(state(ReplicaRole::Leads, None), "hears no majority");
+        assert_eq!(state(ReplicaRole::Lost, None), "lost its memory");
+        assert_eq!(state(ReplicaRole::Away, None), "-");
     }
 }

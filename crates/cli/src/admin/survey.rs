@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use muesli_cluster::control::Control;
 use muesli_cluster::map::MapParts;
 use muesli_cluster::visit::{Visit, VisitError};
-use muesli_core::{Lag, NodeId, Post, RepositoryId, Secret};
+use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Secret};
 use muesli_group::placement::{Row, Shape};
 
 use crate::reach::{self, WITHIN};
@@ -14,7 +14,7 @@ pub struct Surveyed {
     pub node: NodeId,
     pub address: String,
     /// The epoch of the placement that it goes by, and its members; none if it does not answer.
-    pub answer: Option<(u64, Vec<(RepositoryId, Post)>)>,
+    pub answer: Option<(u64, Vec<(RepositoryId, ReplicaRole)>)>,
     /// By how much they are behind in their groups.
     pub lags: Vec<(RepositoryId, Lag)>,
 }
@@ -121,11 +121,11 @@ impl Survey {
 
     /// The post of a member, as the node says where it lives by this row, if it answers and goes by
     /// the row too.
-    pub fn post(&self, row: &Row, member: RepositoryId) -> Option<Post> {
+    pub fn post(&self, row: &Row, member: RepositoryId) -> Option<ReplicaRole> {
         let home = row.home(member).ok()?;
         let server = self.servers.iter().find(|server| server.node == home)?;
-        let (placement, posts) = server.answer.as_ref()?;
-        let post = posts.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
+        let (placement, replica_roles) = server.answer.as_ref()?;
+        let post = replica_roles.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
         post.filter(|_| *placement == row.epoch)
     }
 
@@ -145,7 +145,7 @@ impl Survey {
     }
 }
 
-type Members = (u64, Vec<(RepositoryId, Post)>);
+type Members = (u64, Vec<(RepositoryId, ReplicaRole)>);
 
 fn say(
     visit: Result<Visit, VisitError>,

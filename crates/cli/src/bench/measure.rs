@@ -18,13 +18,13 @@ use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 use serde_json::{Map, Value as Json};
 
-use super::report::{Checked, Latency, Measured};
+use super::report::{BenchResult, Checked, CommitLatency};
 use crate::local::{self, Temporary};
 use crate::reach;
 
 /// Where a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Driver {
+pub enum BenchDriver {
     /// In this process; a node is a loop on a thread of its own
     Embedded,
     /// In the simulator, in virtual time; nothing is logged, as in this process
@@ -33,12 +33,12 @@ pub enum Driver {
     Cluster,
 }
 
-impl Driver {
+impl BenchDriver {
     fn name(self) -> &'static str {
         match self {
-            Driver::Embedded => "embedded",
-            Driver::Sim => "sim",
-            Driver::Cluster => "cluster",
+            BenchDriver::Embedded => "embedded",
+            BenchDriver::Sim => "sim",
+            BenchDriver::Cluster => "cluster",
         }
     }
 }
@@ -48,7 +48,7 @@ impl Driver {
 pub struct Benchmark {
     pub workload: &'static Description,
     pub parameters: Vec<String>,
-    pub driver: Driver,
+    pub driver: BenchDriver,
     pub protocol: String,
     pub nodes: usize,
     /// How many nodes there are besides, which decide for the others.
@@ -63,7 +63,7 @@ pub struct Benchmark {
     pub spread: usize,
     /// How many procedures that have nothing to do with each other are run together, in the
     /// simulator.
-    pub together: usize,
+    pub parallel: usize,
     /// Whether nodes keep copies of repositories that live elsewhere.
     pub caches: bool,
     /// On how many nodes of their own the clients run, in the simulator.
@@ -89,12 +89,12 @@ impl Benchmark {
     ///
     /// # Errors
     /// It cannot be run.
-    pub fn run(&self, tallies: &Arc<Tallies>) -> anyhow::Result<(Measured, Option<History>)> {
+    pub fn run(&self, tallies: &Arc<Tallies>) -> anyhow::Result<(BenchResult, Option<History>)> {
         let workload = self.workload.build(&self.parameters, self.clients)?;
         match self.driver {
-            Driver::Embedded => self.run_embedded(&workload, tallies),
-            Driver::Sim => self.run_simulated(&workload, tallies),
-            Driver::Cluster => self.run_on_cluster(&workload, tallies),
+            BenchDriver::Embedded => self.run_embedded(&workload, tallies),
+            BenchDriver::Sim => self.run_simulated(&workload, tallies),
+            BenchDriver::Cluster => self.run_on_cluster(&workload, tallies),
         }
     }
 
@@ -102,9 +102,9 @@ impl Benchmark {
         &self,
         workload: &Arc<dyn AnyWorkload>,
         tallies: &Arc<Tallies>,
-    ) -> anyhow::Result<(Measured, Option<History>)> {
+    ) -> anyhow::Result<(BenchResult, Option<History>)> {
         let servers = self.nodes + self.masters;
-        let plan = local::Plan {
+        let plan = local::ClusterPlan {
             nodes: servers,
             loops: 1,
             repositories: self.repositories,
@@ -151,7 +151,7 @@ impl Benchmark {
         &self,
         workload: &Arc<dyn AnyWorkload>,
         tallies: &Arc<Tallies>,
-    ) -> anyhow::Result<(Measured, Option<History>)> {
+    ) -> anyhow::Result<(BenchResult, Option<History>)> {
         if !(1..=self.repositories).contains(&self.nodes) {
             let (nodes, repositories) = (self.nodes, self.repositories);
             bail!(
@@ -180,7 +180,7 @@ impl Benchmark {
         &self,
         workload: &Arc<dyn AnyWorkload>,
         outcome: Outcome,
-    ) -> anyhow::Result<(Measured, Option<History>)> {
+    ) -> anyhow::Result<(BenchResult, Option<History>)> {
         let history = match (self.history, workload.history()) {
             (false, _) => None,
             (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),
@@ -196,7 +196,7 @@ impl Benchmark {
         &self,
         workload: &Arc<dyn AnyWorkload>,
         tallies: &Arc<Tallies>,
-    ) -> anyhow::Result<(Measured, Option<History>)> {
+    ) -> anyhow::Result<(BenchResult, Option<History>)> {
         let plan = Simulated {
             masters: self.masters,
             repositories: self.repositories,
@@ -205,7 +205,7 @@ impl Benchmark {
             upkeep: Upkeep {
                 group: self.group,
                 caches: self.caches,
-                together: self.together,
+                parallel: self.parallel,
                 ..Upkeep::default()
             },
             client_nodes: self.client_nodes,
@@ -231,9 +231,9 @@ impl Benchmark {
         length: Duration,
         messages: u64,
         checks: Vec<Check>,
-    ) -> Measured {
+    ) -> BenchResult {
         let seconds = length.as_secs_f64();
-        Measured {
+        BenchResult {
             workload: self.workload.name,
             protocol: self.protocol.clone(),
             driver: self.driver.name(),
@@ -251,7 +251,7 @@ impl Benchmark {
             unknown: tally.unknown,
             throughput: if seconds > 0.0 { tally.committed as f64 / seconds } else { 0.0 },
             abort_rate: tally.abort_rate(),
-            latency_us: Latency::of(tally),
+            latency_us: CommitLatency::of(tally),
             messages_per_commit: messages as f64 / tally.committed.max(1) as f64,
             checks: checks.into_iter().map(|it| Checked::new(it, &self.protocol)).collect(),
         }

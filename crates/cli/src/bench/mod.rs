@@ -19,14 +19,14 @@ use muesli_workloads::tally::Tallies;
 
 use crate::names::{self, check_parameters};
 use crate::options::{chosen, workload_commands};
-use measure::{Benchmark, Driver, write_history};
-use report::{Measured, broken, side_by_side};
+use measure::{BenchDriver, Benchmark, write_history};
+use report::{BenchResult, broken, side_by_side};
 
 #[derive(Args, Clone, Debug)]
 struct BenchOptions {
     /// Where it runs
     #[arg(long, value_enum, default_value = "embedded")]
-    driver: Driver,
+    driver: BenchDriver,
     /// The protocol; several with commas between are measured one after the other
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "score",
         value_parser = names::protocols(), hide_possible_values = true)]
@@ -57,9 +57,9 @@ struct BenchOptions {
     spread: u16,
     /// How many procedures that touch nothing in common a repository runs together at most, in
     /// the simulator; elsewhere that is --procedure-threads
-    #[arg(long, value_name = "N", default_value_t = 1,
+    #[arg(long = "together", value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=1024))]
-    together: u16,
+    parallel: u16,
     /// Nodes keep copies of repositories that live elsewhere, and answer from them readers that
     /// take the nearest copy; in the simulator and for clients of a cluster
     #[arg(long)]
@@ -136,23 +136,23 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if !(options.seconds > 0.0 && options.seconds <= 1e6) {
         bail!("--seconds {}: allowed are numbers above 0, to a million", options.seconds);
     }
-    if options.connect.is_some() && options.driver != Driver::Cluster {
+    if options.connect.is_some() && options.driver != BenchDriver::Cluster {
         bail!("--connect is for the driver cluster");
     }
-    if options.group > 1 && options.driver == Driver::Embedded {
+    if options.group > 1 && options.driver == BenchDriver::Embedded {
         bail!("--group is for the drivers cluster and sim: in this process nothing is kept twice");
     }
-    if options.driver != Driver::Sim && (options.together > 1 || options.client_nodes > 0) {
+    if options.driver != BenchDriver::Sim && (options.parallel > 1 || options.client_nodes > 0) {
         bail!("--together and --client-nodes are for the driver sim; see --procedure-threads");
     }
-    if options.caches && options.driver == Driver::Embedded {
+    if options.caches && options.driver == BenchDriver::Embedded {
         bail!("--caches is for the drivers cluster and sim: in this process all is near");
     }
     if options.spread > 1 && options.connect.is_some() {
         bail!("--spread is for nodes that are started: not --connect");
     }
     if options.durability == "log"
-        && (options.driver != Driver::Cluster || options.connect.is_some())
+        && (options.driver != BenchDriver::Cluster || options.connect.is_some())
     {
         bail!("--durability log is for clusters that are started: the driver cluster");
     }
@@ -163,7 +163,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     options.protocol.iter().try_for_each(|name| check_masters(name, masters))?;
     options.protocol.iter().try_for_each(|name| check_strict(name, options.strict))?;
     options.protocol.iter().try_for_each(|name| check_caches(name, options.caches))?;
-    if options.procedure_threads > 1 && (options.driver == Driver::Sim || options.connect.is_some())
+    if options.procedure_threads > 1
+        && (options.driver == BenchDriver::Sim || options.connect.is_some())
     {
         bail!("--procedure-threads is for processes that are started: not sim, nor --connect");
     }
@@ -187,13 +188,13 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let table = format!("{}{crowded}{}", side_by_side(&results), broken(&results));
     // A reader that has gone away is no matter.
     let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
-    Ok(u8::from(!results.iter().all(Measured::holds)))
+    Ok(u8::from(!results.iter().all(BenchResult::holds)))
 }
 
 /// What is to be known of figures where more nodes run than there are processors for them.
-fn crowded(nodes: usize, driver: Driver) -> Option<String> {
+fn crowded(nodes: usize, driver: BenchDriver) -> Option<String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let is_real = matches!(driver, Driver::Embedded | Driver::Cluster);
+    let is_real = matches!(driver, BenchDriver::Embedded | BenchDriver::Cluster);
     (is_real && nodes > processors).then(|| {
         format!("{nodes} nodes share {processors} processors: this measures waiting for each other")
     })
@@ -203,10 +204,10 @@ fn crowded(nodes: usize, driver: Driver) -> Option<String> {
 fn warm_up(options: &BenchOptions) -> anyhow::Result<Duration> {
     let timed = options.transactions.is_none();
     let seconds = match (options.driver, options.warm_up) {
-        (Driver::Embedded | Driver::Cluster, None) if timed => WARM_UP,
+        (BenchDriver::Embedded | BenchDriver::Cluster, None) if timed => WARM_UP,
         (_, None) => 0.0,
-        (Driver::Embedded | Driver::Cluster, Some(seconds)) => seconds,
-        (Driver::Sim, Some(_)) => bail!("--warm-up is for real time, not the driver sim"),
+        (BenchDriver::Embedded | BenchDriver::Cluster, Some(seconds)) => seconds,
+        (BenchDriver::Sim, Some(_)) => bail!("--warm-up is for real time, not the driver sim"),
     };
     if !(0.0..=1e6).contains(&seconds) {
         bail!("--warm-up {seconds}: allowed are numbers from 0 to a million");
@@ -221,8 +222,8 @@ fn benchmark(
     warm_up: Duration,
 ) -> Benchmark {
     let nodes = options.nodes.unwrap_or(match options.driver {
-        Driver::Embedded => 1,
-        Driver::Sim | Driver::Cluster => 3,
+        BenchDriver::Embedded => 1,
+        BenchDriver::Sim | BenchDriver::Cluster => 3,
     });
     let length = match options.transactions {
         Some(transactions) => Length::Transactions(transactions),
@@ -240,7 +241,7 @@ fn benchmark(
         procedure_threads: usize::from(options.procedure_threads),
         group: options.group,
         spread: usize::from(options.spread),
-        together: usize::from(options.together),
+        parallel: usize::from(options.parallel),
         caches: options.caches,
         client_nodes: usize::from(options.client_nodes),
         strict: options.strict,
@@ -261,7 +262,7 @@ fn benchmark(
 pub fn watched(
     benchmark: &Benchmark,
     tallies: &Arc<Tallies>,
-) -> anyhow::Result<(Measured, Option<muesli_check::History>)> {
+) -> anyhow::Result<(BenchResult, Option<muesli_check::History>)> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if stderr().is_terminal() {
@@ -288,9 +289,11 @@ fn show_progress(benchmark: &Benchmark, tallies: &Tallies, over: &AtomicBool) {
         if ended > 0 {
             let since = begun.get_or_insert_with(Instant::now).elapsed();
             let done = match (benchmark.length, benchmark.driver) {
-                (Length::Time(_), Driver::Embedded | Driver::Cluster) => since.as_millis() as u64,
+                (Length::Time(_), BenchDriver::Embedded | BenchDriver::Cluster) => {
+                    since.as_millis() as u64
+                }
                 // Virtual time is not seen from here.
-                (Length::Time(_), Driver::Sim) => 0,
+                (Length::Time(_), BenchDriver::Sim) => 0,
                 (Length::Transactions(_), _) => ended,
             };
             bar.set_position(done.min(whole));
@@ -301,7 +304,7 @@ fn show_progress(benchmark: &Benchmark, tallies: &Tallies, over: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-fn write_json(results: &[Measured], path: &Path) -> anyhow::Result<()> {
+fn write_json(results: &[BenchResult], path: &Path) -> anyhow::Result<()> {
     let text = match results {
         [one] => serde_json::to_string_pretty(one)?,
         several => serde_json::to_string_pretty(several)?,
@@ -319,9 +322,9 @@ mod tests {
 
     #[test]
     fn figures_of_more_nodes_than_processors_say_so() {
-        let told = crowded(100_000, Driver::Embedded);
+        let told = crowded(100_000, BenchDriver::Embedded);
         assert!(told.is_some_and(|it| it.starts_with("100000 nodes share ")));
-        assert_eq!(crowded(1, Driver::Cluster), None);
-        assert_eq!(crowded(100_000, Driver::Sim), None, "simulated nodes have their own time");
+        assert_eq!(crowded(1, BenchDriver::Cluster), None);
+        assert_eq!(crowded(100_000, BenchDriver::Sim), None, "simulated nodes have their own time");
     }
 }

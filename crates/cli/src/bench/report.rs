@@ -11,7 +11,7 @@ use crate::table::{self, grouped, micros};
 
 /// The result of one benchmark. The names of the fields are what scripts read.
 #[derive(Clone, Debug, Serialize)]
-pub struct Measured {
+pub struct BenchResult {
     pub workload: &'static str,
     pub protocol: String,
     pub driver: &'static str,
@@ -35,7 +35,7 @@ pub struct Measured {
     pub throughput: f64,
     /// Share of all attempts that met a conflict, from 0 to 1.
     pub abort_rate: f64,
-    pub latency_us: Latency,
+    pub latency_us: CommitLatency,
     /// Messages between nodes per committed transaction, those of aborted attempts included.
     pub messages_per_commit: f64,
     pub checks: Vec<Checked>,
@@ -43,7 +43,7 @@ pub struct Measured {
 
 /// From the first attempt of a transaction to its commit.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Latency {
+pub struct CommitLatency {
     pub p50: f64,
     pub p95: f64,
     pub p99: f64,
@@ -82,11 +82,11 @@ impl Checked {
     }
 }
 
-impl Latency {
+impl CommitLatency {
     /// Those of a tally.
-    pub fn of(tally: &Tally) -> Latency {
+    pub fn of(tally: &Tally) -> CommitLatency {
         let at = |quantile| tally.latency.value_at_quantile(quantile) as f64 / 1e3;
-        Latency {
+        CommitLatency {
             p50: at(0.5),
             p95: at(0.95),
             p99: at(0.99),
@@ -95,7 +95,7 @@ impl Latency {
     }
 }
 
-impl Measured {
+impl BenchResult {
     /// Whether every check holds that the protocol promises to.
     pub fn holds(&self) -> bool {
         self.checks.iter().all(Checked::is_fine)
@@ -112,12 +112,12 @@ impl Measured {
 }
 
 /// One column per result.
-pub fn side_by_side(results: &[Measured]) -> Table {
+pub fn side_by_side(results: &[BenchResult]) -> Table {
     let Some(first) = results.first() else { return table::new(Vec::new()) };
     let title = format!("{} ({})", first.workload, first.driver);
     let header = std::iter::once(title).chain(results.iter().map(|one| one.protocol.clone()));
     let mut table = table::new(header.collect());
-    let mut row = |name: &str, cell: &dyn Fn(&Measured) -> String| {
+    let mut row = |name: &str, cell: &dyn Fn(&BenchResult) -> String| {
         table.add_row(std::iter::once(name.to_owned()).chain(results.iter().map(cell)));
     };
     row("nodes", &|one| one.nodes.to_string());
@@ -139,7 +139,7 @@ pub fn side_by_side(results: &[Measured]) -> Table {
 }
 
 /// What does not hold, a line each.
-pub fn broken(results: &[Measured]) -> String {
+pub fn broken(results: &[BenchResult]) -> String {
     let lines = results.iter().flat_map(|one| {
         let broken = one.checks.iter().filter(|check| !check.ok);
         broken.map(|check| format!("\n{}: {}: {}", one.protocol, check.name, check.details))

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use muesli_cluster::{Durability, ServerOptions};
 
-pub use keys::Key;
+pub use keys::ConfigKey;
 
 use crate::names;
 
@@ -75,7 +75,7 @@ impl Config {
     pub fn check_variables(names: impl Iterator<Item = String>) -> anyhow::Result<()> {
         for name in names.filter(|name| name.starts_with(PREFIX)) {
             if keys::all().all(|key| key.variable() != name) {
-                let variables: Vec<_> = keys::all().map(Key::variable).collect();
+                let variables: Vec<_> = keys::all().map(ConfigKey::variable).collect();
                 let meant = meant(&name, variables.iter().map(String::as_str));
                 bail!("there is no variable `{name}`{meant}");
             }
@@ -97,7 +97,7 @@ impl Config {
         Ok(())
     }
 
-    fn set(&mut self, key: &Key, value: &str, place: &str) -> anyhow::Result<()> {
+    fn set(&mut self, key: &ConfigKey, value: &str, place: &str) -> anyhow::Result<()> {
         let set = (key.set)(self, value);
         set.map_err(|why| anyhow::anyhow!("{place}: `{}` = `{value}`: {why}", key.name))
     }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::keys::{self, Key};
+use super::keys::{self, ConfigKey};
 
 /// The page.
 const PAGE: &str = include_str!("../../../../docs/running/limits.md");
@@ -118,7 +118,11 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "FORGET_TICKS: u64 = 500;",
         "| forgotten after 500 ticks, 10 s |",
     ),
-    ("log/src/frame.rs", "PAYLOAD_MAX: usize = 128 << 20;", "| record of the log | 128 MiB |"),
+    (
+        "log/src/format/frame.rs",
+        "PAYLOAD_MAX: usize = 128 << 20;",
+        "| record of the log | 128 MiB |",
+    ),
     (
         "muesli/src/embedded/mod.rs",
         "JOBS_MAX: usize = 1 << 16;",
@@ -136,7 +140,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "| 1,024 under way to each, and 4,096 that wait",
     ),
     (
-        "muesli/src/embedded/turn.rs",
+        "muesli/src/embedded/tick.rs",
         "BACKLOG_MAX: usize = 4096;",
         "| 1,024 under way to each, and 4,096 that wait",
     ),
@@ -252,7 +256,7 @@ fn with_commas(number: u64) -> String {
 }
 
 /// The default of a key as the page writes it.
-fn said_default(key: &Key) -> String {
+fn said_default(key: &ConfigKey) -> String {
     let number: u64 = key.default.parse().unwrap();
     let in_units = |units: &[(u64, &str)]| {
         let found = units.iter().find(|(size, _)| number >= *size && number.is_multiple_of(*size));
@@ -281,11 +285,11 @@ fn says(text: &str, number: &str) -> bool {
 /// The page names each key that takes a number, in a row of a table, with its default.
 #[test]
 fn the_page_of_limits_names_all_keys_of_numbers_with_their_defaults() {
-    let is_number = |key: &&Key| ["N", "BYTES", "MS", "US"].contains(&key.value);
+    let is_number = |key: &&ConfigKey| ["N", "BYTES", "MS", "US"].contains(&key.value);
     let limits = keys::all().filter(is_number).filter(|key| !NO_LIMITS.contains(&key.name));
     let limits: Vec<_> = limits.collect();
     assert!(limits.len() > 40, "{}", limits.len());
-    let is_said = |key: &&&Key| {
+    let is_said = |key: &&&ConfigKey| {
         let (name, default) = (format!("`{}`", key.name), said_default(key));
         rows().any(|row| row.contains(&name) && says(row, &default))
     };

@@ -13,8 +13,8 @@ use muesli_workloads::embedded::Length;
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 
-use crate::bench::measure::{Benchmark, Driver};
-use crate::bench::report::Measured;
+use crate::bench::measure::{BenchDriver, Benchmark};
+use crate::bench::report::BenchResult;
 use crate::bench::watched;
 use crate::table::{self, grouped, micros};
 
@@ -69,7 +69,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
         let benchmark = Benchmark {
             workload: find(workload)?,
             parameters: parameters.iter().map(|text| (*text).to_owned()).collect(),
-            driver: Driver::Embedded,
+            driver: BenchDriver::Embedded,
             protocol: "score".to_owned(),
             nodes,
             masters: 0,
@@ -78,7 +78,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             procedure_threads: 1,
             group: 1,
             spread: 1,
-            together: 1,
+            parallel: 1,
             caches: false,
             client_nodes: 0,
             strict: false,
@@ -109,7 +109,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 /// Runs a benchmark and judges its history: the level that it satisfies, or what breaks it.
-fn measure(benchmark: &Benchmark) -> anyhow::Result<(Measured, Result<String, String>)> {
+fn measure(benchmark: &Benchmark) -> anyhow::Result<(BenchResult, Result<String, String>)> {
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let (measured, history) = watched(benchmark, &tallies)?;
     let (level, options) = promise(&benchmark.protocol).expect("it was just run");

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use muesli::{Connect, Db};
 use muesli_cluster::control::Control;
 use muesli_cluster::visit::Visit;
-use muesli_core::Post;
+use muesli_core::ReplicaRole;
 use muesli_workloads::available::find;
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::by_versions;
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 
-use crate::local::{Plan, Temporary};
+use crate::local::{ClusterPlan, Temporary};
 use crate::table::grouped;
 
 const NODES: usize = 3;
@@ -43,7 +43,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
 /// # Errors
 /// It cannot be run.
 pub fn run() -> anyhow::Result<bool> {
-    let cluster = Temporary::up(&Plan {
+    let cluster = Temporary::up(&ClusterPlan {
         nodes: NODES,
         loops: 1,
         repositories: NODES,
@@ -139,7 +139,7 @@ fn leader(cluster: &Temporary) -> usize {
         let asked = Visit::begin(&cluster.cluster.addresses()[*node], ANSWERS_WITHIN)
             .and_then(|mut visit| visit.ask(&Control::AskMembers));
         let Ok(Control::Members { members, .. }) = asked else { return 0 };
-        members.iter().filter(|(_, post)| *post == Post::Leads).count()
+        members.iter().filter(|(_, post)| *post == ReplicaRole::Leads).count()
     };
     (0..NODES).max_by_key(leads).unwrap_or(0)
 }

@@ -37,7 +37,7 @@ const VISIT_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a new cluster is to be.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ClusterPlan {
     pub nodes: usize,
     /// Loops of each.
     pub loops: usize,
@@ -51,14 +51,14 @@ pub struct Plan {
     /// Further keys, as lines of the file.
     pub extra: Vec<String>,
     /// How others reach the servers, where not at the addresses that they listen on.
-    pub reached: Option<Reached>,
+    pub reached: Option<ProxyAddresses>,
     /// Whether disks misbehave when the file `trouble` in the node's folder says so.
     pub troubled: bool,
 }
 
 /// How servers are reached through something between them.
 #[derive(Clone, Debug)]
-pub struct Reached {
+pub struct ProxyAddresses {
     /// Each server's address, as clients are told it.
     pub servers: Vec<String>,
     /// For each server, the key `dial` of its file.
@@ -88,7 +88,7 @@ impl LocalCluster {
     ///
     /// # Errors
     /// There is one already, or it does not come up.
-    pub fn up(dir: &Path, plan: &Plan) -> anyhow::Result<LocalCluster> {
+    pub fn up(dir: &Path, plan: &ClusterPlan) -> anyhow::Result<LocalCluster> {
         let cluster = LocalCluster::lay_out(dir, plan.nodes, plan.loops)?;
         cluster.start_all(plan)?;
         Ok(cluster)
@@ -160,7 +160,7 @@ impl LocalCluster {
     ///
     /// # Errors
     /// They do not come up.
-    pub fn start_all(&self, plan: &Plan) -> anyhow::Result<()> {
+    pub fn start_all(&self, plan: &ClusterPlan) -> anyhow::Result<()> {
         for node in 0..plan.nodes {
             self.write_config(node, plan)?;
         }
@@ -217,7 +217,7 @@ impl LocalCluster {
     ///
     /// # Errors
     /// The system does not let it.
-    pub fn write_config(&self, node: usize, plan: &Plan) -> anyhow::Result<()> {
+    pub fn write_config(&self, node: usize, plan: &ClusterPlan) -> anyhow::Result<()> {
         make_folder(&self.folder(node))?;
         let data = self.folder(node).join("data");
         let servers = plan.reached.as_ref().map_or(&self.addresses, |reached| &reached.servers);
@@ -410,7 +410,7 @@ impl LocalCluster {
 
 /// Makes a folder with those above it, each stable in the one that holds it: data are kept below.
 fn make_folder(path: &Path) -> anyhow::Result<()> {
-    let made = muesli_log::directory::create_synced(path);
+    let made = muesli_log::disk::directory::create_synced(path);
     made.with_context(|| format!("cannot make {}", path.display()))
 }
 

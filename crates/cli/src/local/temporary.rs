@@ -1,6 +1,6 @@
 //! A local cluster for as long as somebody needs it.
 
-use super::{LocalCluster, Plan};
+use super::{ClusterPlan, LocalCluster};
 
 /// A cluster that is stopped when this is dropped.
 pub struct Temporary {
@@ -13,7 +13,7 @@ impl Temporary {
     ///
     /// # Errors
     /// It does not come up.
-    pub fn up(plan: &Plan) -> anyhow::Result<Temporary> {
+    pub fn up(plan: &ClusterPlan) -> anyhow::Result<Temporary> {
         let dir = tempfile::Builder::new().prefix("muesli-").tempdir()?;
         let cluster = match LocalCluster::up(dir.path(), plan) {
             Ok(cluster) => cluster,

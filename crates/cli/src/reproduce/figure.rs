@@ -29,7 +29,7 @@ pub struct Figure {
     pub xs: &'static [f64],
     pub quick_xs: &'static [f64],
     /// What is drawn: what is compared, and what a theory says of one of these.
-    pub lines: &'static [Line],
+    pub lines: &'static [PlottedLine],
     pub models: &'static [Model],
     /// What is drawn upwards; and to the right, if it is something measured.
     pub shows: Quantity,
@@ -42,7 +42,7 @@ pub struct Figure {
     pub updates: f64,
     /// How long clients run at each point, in virtual seconds; and with `--quick`.
     pub seconds: (f64, f64),
-    pub claims: &'static [Claim],
+    pub claims: &'static [PaperClaim],
 }
 
 /// What most figures have in common.
@@ -114,7 +114,7 @@ pub const NODES: Axis = Axis {
 
 /// What is compared.
 #[derive(Clone, Copy)]
-pub struct Line {
+pub struct PlottedLine {
     pub name: &'static str,
     pub protocol: &'static str,
     /// What else is special about it.
@@ -122,13 +122,17 @@ pub struct Line {
 }
 
 /// A line that is called as its protocol.
-pub const fn protocol(name: &'static str) -> Line {
+pub const fn protocol(name: &'static str) -> PlottedLine {
     line(name, name, |_| ())
 }
 
 /// A line with a name of its own.
-pub const fn line(name: &'static str, protocol: &'static str, set: fn(&mut Setting)) -> Line {
-    Line { name, protocol, set }
+pub const fn line(
+    name: &'static str,
+    protocol: &'static str,
+    set: fn(&mut Setting),
+) -> PlottedLine {
+    PlottedLine { name, protocol, set }
 }
 
 /// What a theory says of each point of a line.
@@ -179,12 +183,12 @@ impl Printed {
 
 /// Something that the paper says about a figure.
 #[derive(Clone, Copy)]
-pub struct Claim {
+pub struct PaperClaim {
     pub what: &'static str,
     pub measure: Measure,
     /// What the paper says, in the unit of the measure; `None`: only in words.
     pub paper: Option<f64>,
-    pub target: Option<Target>,
+    pub target: Option<ClaimTarget>,
 }
 
 /// A number made from a figure's points. Lines go by name.
@@ -217,16 +221,16 @@ pub enum Measure {
 
 /// What we aim at.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Target {
+pub enum ClaimTarget {
     Least(f64),
     Most(f64),
 }
 
-impl Target {
+impl ClaimTarget {
     pub fn is_met(self, ours: f64) -> bool {
         match self {
-            Target::Least(least) => ours >= least,
-            Target::Most(most) => ours <= most,
+            ClaimTarget::Least(least) => ours >= least,
+            ClaimTarget::Most(most) => ours <= most,
         }
     }
 }
@@ -236,7 +240,7 @@ pub const fn claim(
     what: &'static str,
     measure: Measure,
     paper: Option<f64>,
-    target: Option<Target>,
-) -> Claim {
-    Claim { what, measure, paper, target }
+    target: Option<ClaimTarget>,
+) -> PaperClaim {
+    PaperClaim { what, measure, paper, target }
 }

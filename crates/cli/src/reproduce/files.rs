@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::figure::Figure;
-use super::judge::Judged;
+use super::judge::JudgedClaim;
 use super::plot;
 use super::point::Point;
 use super::spread::Spread;
@@ -17,7 +17,7 @@ use super::spread::Spread;
 pub fn write_files(
     figure: &Figure,
     (by_seed, spreads, first): (&[Vec<Point>], &[Spread], u64),
-    judged: &[Judged],
+    judged: &[JudgedClaim],
     out: &Path,
 ) -> anyhow::Result<()> {
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
@@ -37,7 +37,7 @@ pub fn write_files(
 fn csv(
     figure: &Figure,
     (by_seed, spreads, first): (&[Vec<Point>], &[Spread], u64),
-    judged: &[Judged],
+    judged: &[JudgedClaim],
 ) -> String {
     let mut text = "seed,line,x,nodes,clients,committed_a_second,several_a_second,updates_aborted,\
          mean_ms,several_ms,p50_ms,p99_ms,messages_a_commit,locked,transition_ms\n"

@@ -1,12 +1,12 @@
 //! What the points say about what the paper says.
 
-use super::figure::{Claim, Figure, Measure};
+use super::figure::{Figure, Measure, PaperClaim};
 use super::point::Point;
 use super::spread::median;
 
 /// A claim beside what was measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct JudgedClaim {
     pub what: &'static str,
     pub paper: Option<f64>,
     /// The median of what the seeds say, and from where to where they lie.
@@ -16,7 +16,7 @@ pub struct Judged {
     pub met: Option<bool>,
 }
 
-impl Judged {
+impl JudgedClaim {
     /// Ours over the paper's.
     pub fn ratio(&self) -> Option<f64> {
         self.paper.map(|paper| self.ours / paper)
@@ -24,17 +24,17 @@ impl Judged {
 }
 
 /// Judges all claims of a figure by the points of each seed, of which there is one at least.
-pub fn judge(figure: &Figure, by_seed: &[Vec<Point>]) -> Vec<Judged> {
+pub fn judge(figure: &Figure, by_seed: &[Vec<Point>]) -> Vec<JudgedClaim> {
     figure.claims.iter().map(|claim| judge_one(figure, claim, by_seed)).collect()
 }
 
-fn judge_one(figure: &Figure, claim: &Claim, by_seed: &[Vec<Point>]) -> Judged {
+fn judge_one(figure: &Figure, claim: &PaperClaim, by_seed: &[Vec<Point>]) -> JudgedClaim {
     let of = |points: &Vec<Point>| measured(figure, claim.measure, points);
     let mut all: Vec<f64> = by_seed.iter().map(of).collect();
     all.sort_by(f64::total_cmp);
     let (ours, range) = (median(&all), (all[0], all[all.len() - 1]));
     let met = claim.target.map(|target| target.is_met(ours));
-    Judged { what: claim.what, paper: claim.paper, ours, range, met }
+    JudgedClaim { what: claim.what, paper: claim.paper, ours, range, met }
 }
 
 fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {

@@ -179,8 +179,8 @@ fn listed(figure: &Figure) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::figure::{self, Measure, Target};
-    use super::judge::Judged;
+    use super::figure::{self, ClaimTarget, Measure};
+    use super::judge::JudgedClaim;
     use super::report::points_table;
     use super::*;
 
@@ -231,11 +231,11 @@ mod tests {
             xs: &[2.0, 3.0],
             says: figure::Says::Share("score", |_| 0.5),
         }],
-        claims: &[figure::Claim {
+        claims: &[figure::PaperClaim {
             what: "speedup",
             measure: Measure::Speedup("bumper", "score"),
             paper: Some(1.0),
-            target: Some(Target::Least(0.1)),
+            target: Some(ClaimTarget::Least(0.1)),
         }],
         ..figure::NOTHING
     };
@@ -339,7 +339,7 @@ mod tests {
             read("small.svg").starts_with(b"<svg") && read("small.png")[1..].starts_with(b"PNG")
         );
         assert!(tell(&SMALL, (&spreads, &course), &judged, out.path()));
-        let missed = [Judged { met: Some(false), ..judged[0].clone() }];
+        let missed = [JudgedClaim { met: Some(false), ..judged[0].clone() }];
         assert!(!tell(&SMALL, (&spreads, &course), &missed, out.path()));
     }
 

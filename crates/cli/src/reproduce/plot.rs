@@ -18,7 +18,7 @@ const COLOURS: [Colour; 6] =
     [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [230, 159, 0]];
 
 /// Where the numbers of one direction lie in the picture.
-struct Scale {
+struct PlotScale {
     /// The least and the most that is drawn.
     ends: (f64, f64),
     logarithmic: bool,
@@ -26,14 +26,14 @@ struct Scale {
     pixels: (i32, i32),
 }
 
-impl Scale {
+impl PlotScale {
     /// A scale for these numbers; one that is not logarithmic begins at 0 and ends at `most`.
-    fn of(numbers: &[f64], logarithmic: bool, most: f64, pixels: (i32, i32)) -> Scale {
+    fn of(numbers: &[f64], logarithmic: bool, most: f64, pixels: (i32, i32)) -> PlotScale {
         let positive = || numbers.iter().copied().filter(|it| it.is_finite() && *it > 0.0);
         let highest = positive().fold(f64::MIN_POSITIVE, f64::max);
         let lowest = positive().fold(highest, f64::min);
         let ends = if logarithmic { (lowest, highest) } else { (0.0, most) };
-        Scale { ends, logarithmic, pixels }
+        PlotScale { ends, logarithmic, pixels }
     }
 
     fn place(&self, number: f64) -> i32 {
@@ -87,8 +87,8 @@ pub fn draw(figure: &Figure, spreads: &[Spread]) -> Canvas {
     };
     let (left, top, right, bottom) = FRAME;
     let logarithmic = figure.axis.logarithmic && figure.against.is_none();
-    let across = Scale::of(&xs, logarithmic, highest(&xs), (left, right));
-    let up = Scale::of(&ys, figure.logarithmic, round_up(highest(&ys)), (bottom, top));
+    let across = PlotScale::of(&xs, logarithmic, highest(&xs), (left, right));
+    let up = PlotScale::of(&ys, figure.logarithmic, round_up(highest(&ys)), (bottom, top));
     draw_frame(&mut canvas, figure, &medians, (&across, &up));
     let place = |(x, y): &(f64, f64)| (across.place(*x), up.place(*y));
     for (number, line) in lines.iter().enumerate() {
@@ -193,7 +193,7 @@ fn draw_frame(
     canvas: &mut Canvas,
     figure: &Figure,
     points: &[Point],
-    (across, up): (&Scale, &Scale),
+    (across, up): (&PlotScale, &PlotScale),
 ) {
     let (left, top, right, bottom) = FRAME;
     canvas.text((left, 20), figure.about, BLACK);

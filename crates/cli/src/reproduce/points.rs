@@ -11,7 +11,7 @@ use muesli_workloads::embedded::Length;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::Tallies;
 
-use super::figure::{Figure, Line, Setting};
+use super::figure::{Figure, PlottedLine, Setting};
 use super::point::Point;
 
 /// How a figure is run.
@@ -75,7 +75,7 @@ impl Course {
     }
 
     /// How the figure is run at `x`, for one of its lines.
-    pub fn setting(&self, figure: &Figure, line: &Line, x: f64) -> Setting {
+    pub fn setting(&self, figure: &Figure, line: &PlottedLine, x: f64) -> Setting {
         let mut setting = Setting {
             protocol: line.protocol,
             machine: (figure.machine)(),
@@ -122,7 +122,7 @@ pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Vec<Point>>> 
     }
     // The largest first, so that all cores end at about the same time.
     let places = || xs.iter().rev().flat_map(|x| figure.lines.iter().map(|line| (*x, line)));
-    let all: Vec<(f64, &Line, u64)> =
+    let all: Vec<(f64, &PlottedLine, u64)> =
         places().flat_map(|(x, line)| course.seeds().map(move |seed| (x, line, seed))).collect();
     let style = ProgressStyle::with_template("{prefix} {bar:40} {pos}/{len} runs  {elapsed}");
     let bar = ProgressBar::new(all.len() as u64)
@@ -154,7 +154,7 @@ pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Vec<Point>>> 
 fn run_one(
     figure: &Figure,
     x: f64,
-    line: &Line,
+    line: &PlottedLine,
     seed: u64,
     course: &Course,
 ) -> anyhow::Result<Point> {

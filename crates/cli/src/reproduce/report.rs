@@ -3,8 +3,8 @@
 use std::io::{Write, stdout};
 use std::path::Path;
 
-use super::figure::{Figure, Target};
-use super::judge::Judged;
+use super::figure::{ClaimTarget, Figure};
+use super::judge::JudgedClaim;
 use super::point::Quantity;
 use super::points::Course;
 use super::spread::Spread;
@@ -14,7 +14,7 @@ use crate::table::{self, grouped};
 pub fn tell(
     figure: &Figure,
     (spreads, course): (&[Spread], &Course),
-    judged: &[Judged],
+    judged: &[JudgedClaim],
     out: &Path,
 ) -> bool {
     let machine = (figure.machine)();
@@ -90,15 +90,15 @@ pub fn points_table(figure: &Figure, spreads: &[Spread]) -> comfy_table::Table {
     table
 }
 
-fn claims_table(figure: &Figure, judged: &[Judged]) -> comfy_table::Table {
+fn claims_table(figure: &Figure, judged: &[JudgedClaim]) -> comfy_table::Table {
     let header = ["claim", "paper", "ours", "ours/paper", "target", ""];
     let mut table = table::new(header.map(str::to_owned).into());
     for (claim, judged) in figure.claims.iter().zip(judged) {
         let number = |number: Option<f64>| number.map_or("-".to_owned(), |it| format!("{it:.2}"));
         let target = match claim.target {
             None => "-".to_owned(),
-            Some(Target::Least(least)) => format!("at least {least}"),
-            Some(Target::Most(most)) => format!("at most {most}"),
+            Some(ClaimTarget::Least(least)) => format!("at least {least}"),
+            Some(ClaimTarget::Most(most)) => format!("at most {most}"),
         };
         let met = match judged.met {
             None => "",

@@ -21,7 +21,7 @@ use crate::options::chosen;
 use crate::table::grouped;
 pub use options::command;
 use options::{SimOptions, task};
-use search::{Found, Search, progress};
+use search::{Search, SearchTotals, progress};
 use strangers::{of_strangers, strangers};
 
 /// Runs the command.
@@ -72,7 +72,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     search.bar.finish_and_clear();
     let found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let rate = found.seeds as f64 / begun.elapsed().as_secs_f64();
-    let Found { seeds, transactions, faults, verdicts, failed, strangers, background, .. } = found;
+    let SearchTotals {
+        seeds, transactions, faults, verdicts, failed, strangers, background, ..
+    } = found;
     let background = background.line(keeps_old_versions(&options.protocol), grouped);
     let line = format!(
         "{} seeds, {} transactions, {} faults, {} histories judged, {} seeds failed, {rate:.1} \
@@ -110,7 +112,7 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         spread: usize::from(options.spread),
         group: options.group,
         caches: options.caches,
-        together: usize::from(options.together),
+        parallel: usize::from(options.parallel),
         clients: options.clients,
         transactions_least: options.transactions,
         faults: options.faults.clone(),

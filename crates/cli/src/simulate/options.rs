@@ -70,9 +70,9 @@ pub struct SimOptions {
     pub caches: bool,
     /// How many procedures that touch nothing in common a repository runs together at most, in an
     /// order that the seed draws (under granola and granola-passing)
-    #[arg(long, value_name = "N", default_value_t = 1,
+    #[arg(long = "together", value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub together: u16,
+    pub parallel: u16,
     /// Whether all transactions are strict, under protocols that have such: then histories are
     /// judged by real time, too [default: drawn from the seed, true in a quarter of them]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
@@ -195,8 +195,8 @@ pub fn command_again(
     if options.caches {
         command += " --caches";
     }
-    if options.together > 1 {
-        command += &format!(" --together {}", options.together);
+    if options.parallel > 1 {
+        command += &format!(" --together {}", options.parallel);
     }
     if let Some(replicas) = options.replicas {
         command += &format!(" --replicas {replicas}");

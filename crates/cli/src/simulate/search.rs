@@ -32,13 +32,13 @@ pub struct Search<'a> {
     pub next: AtomicU64,
     pub end: u64,
     pub deadline: Option<Instant>,
-    pub found: Mutex<Found>,
+    pub found: Mutex<SearchTotals>,
     pub bar: ProgressBar,
 }
 
 #[derive(Default)]
 /// What was found so far.
-pub struct Found {
+pub struct SearchTotals {
     pub seeds: u64,
     pub transactions: u64,
     pub faults: u64,
@@ -65,7 +65,7 @@ impl Search<'_> {
         self.lock().error.take().map_or(Ok(()), Err)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Found> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, SearchTotals> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

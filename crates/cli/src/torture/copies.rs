@@ -27,12 +27,12 @@ const WORDS: &str = "are an older copy";
 
 /// The copies that are there.
 #[derive(Debug, Default)]
-pub struct Copies {
+pub struct FolderCopies {
     /// By node, up to which record of its log a copy goes at most.
     made: Mutex<BTreeMap<usize, u64>>,
 }
 
-impl Copies {
+impl FolderCopies {
     fn made(&self) -> MutexGuard<'_, BTreeMap<usize, u64>> {
         self.made.lock().unwrap_or_else(|broken| broken.into_inner())
     }
@@ -118,7 +118,7 @@ fn until<T>(most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// Copies a folder with all that is in it.
+/// FolderCopies a folder with all that is in it.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use muesli_cluster::control::Control;
 use muesli_cluster::visit::Visit;
-use muesli_core::Post;
+use muesli_core::ReplicaRole;
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 
-use super::copies::Copies;
-use super::network::Network;
-use super::plan::{Fault, Planned, Trouble};
+use super::copies::FolderCopies;
+use super::network::CuttableNetwork;
+use super::plan::{DiskFault, Planned, TortureFault};
 use super::roster::Roster;
 use crate::local::LocalCluster;
 
@@ -42,7 +42,7 @@ pub struct Suffered {
 }
 
 /// A fault that is not over.
-struct Open<'a> {
+struct OpenFault<'a> {
     planned: &'a Planned,
     began: Instant,
     deposes: bool,
@@ -52,8 +52,8 @@ struct Open<'a> {
 pub struct Victims<'a> {
     pub cluster: &'a LocalCluster,
     pub roster: &'a Roster,
-    pub network: &'a dyn Network,
-    pub copies: Copies,
+    pub network: &'a dyn CuttableNetwork,
+    pub copies: FolderCopies,
 }
 
 impl Victims<'_> {
@@ -64,7 +64,7 @@ impl Victims<'_> {
     /// A node ended that nobody had killed, or did not end as it should.
     pub fn suffer(&self, plan: &[Planned], over: &AtomicBool) -> anyhow::Result<Vec<Suffered>> {
         let start = Instant::now();
-        let mut open: Vec<Open<'_>> = Vec::new();
+        let mut open: Vec<OpenFault<'_>> = Vec::new();
         let mut waiting = plan.iter().peekable();
         let mut suffered = Vec::new();
         while waiting.peek().is_some() || !open.is_empty() {
@@ -72,7 +72,7 @@ impl Victims<'_> {
             let now = start.elapsed();
             let is_over = |planned: &Planned| stopped || planned.at + planned.lasts <= now;
             while let Some(place) = open.iter().position(|open| is_over(open.planned)) {
-                let Open { planned, began, deposes } = open.remove(place);
+                let OpenFault { planned, began, deposes } = open.remove(place);
                 let (ended, happened) = self.end(&planned.fault)?;
                 let name = planned.fault.name();
                 let name = if happened { name } else { format!("{name}{NOT_TRIED}") };
@@ -82,20 +82,22 @@ impl Victims<'_> {
                 break;
             }
             // On a machine that is behind, the one before it may not be over.
-            let is_due = |planned: &Planned, open: &[Open<'_>]| {
-                let excludes = |open: &Open<'_>| open.planned.fault.excludes(&planned.fault);
+            let is_due = |planned: &Planned, open: &[OpenFault<'_>]| {
+                let excludes = |open: &OpenFault<'_>| open.planned.fault.excludes(&planned.fault);
                 planned.at <= now && !open.iter().any(excludes)
             };
             while let Some(planned) = waiting.next_if(|planned| is_due(planned, &open)) {
                 // Only a node that dies alone need be looked after beforehand.
-                let posts = planned.fault.killed().and_then(|node| self.posts(node));
-                if matches!(planned.fault, Fault::Folder(_)) && posts.is_none() {
+                let replica_roles =
+                    planned.fault.killed().and_then(|node| self.replica_roles(node));
+                if matches!(planned.fault, TortureFault::Folder(_)) && replica_roles.is_none() {
                     continue; // Another one forgot, or may not remember: two would be too many.
                 }
-                let deposes = posts.is_some_and(|posts| posts.contains(&Post::Leads));
+                let deposes = replica_roles
+                    .is_some_and(|replica_roles| replica_roles.contains(&ReplicaRole::Leads));
                 let began = Instant::now();
                 self.begin(&planned.fault)?;
-                open.push(Open { planned, began, deposes });
+                open.push(OpenFault { planned, began, deposes });
             }
             self.look_after_the_living(&open)?;
             std::thread::sleep(LOOK_EVERY);
@@ -103,37 +105,39 @@ impl Victims<'_> {
         Ok(suffered)
     }
 
-    /// The posts of a node's members, if the members of all nodes take part.
-    fn posts(&self, node: usize) -> Option<Vec<Post>> {
-        let posts = |node: usize| {
+    /// The replica_roles of a node's members, if the members of all nodes take part.
+    fn replica_roles(&self, node: usize) -> Option<Vec<ReplicaRole>> {
+        let replica_roles = |node: usize| {
             let address = &self.cluster.addresses()[node];
             let visit = Visit::begin(address, ANSWERS_WITHIN);
             match visit.and_then(|mut visit| visit.ask(&Control::AskMembers)) {
                 Ok(Control::Members { members, .. }) => {
-                    let posts = members.into_iter().map(|(_, post)| post).collect::<Vec<_>>();
-                    Some((node, posts))
+                    let replica_roles =
+                        members.into_iter().map(|(_, post)| post).collect::<Vec<_>>();
+                    Some((node, replica_roles))
                 }
                 _ => None,
             }
         };
-        let all: Option<Vec<_>> = self.roster.nodes().into_iter().map(posts).collect();
+        let all: Option<Vec<_>> = self.roster.nodes().into_iter().map(replica_roles).collect();
         let all = all?;
-        let take_part = all.iter().flat_map(|(_, posts)| posts).all(|post| post.takes_part());
-        let (_, posts) = all.into_iter().find(|(it, _)| *it == node)?;
-        take_part.then_some(posts)
+        let take_part =
+            all.iter().flat_map(|(_, replica_roles)| replica_roles).all(|post| post.takes_part());
+        let (_, replica_roles) = all.into_iter().find(|(it, _)| *it == node)?;
+        take_part.then_some(replica_roles)
     }
 
-    fn begin(&self, fault: &Fault) -> anyhow::Result<()> {
+    fn begin(&self, fault: &TortureFault) -> anyhow::Result<()> {
         let cluster = self.cluster;
         match fault {
-            Fault::Kill(nodes) => nodes.iter().try_for_each(|&node| cluster.kill(node)),
-            Fault::Folder(node) => {
+            TortureFault::Kill(nodes) => nodes.iter().try_for_each(|&node| cluster.kill(node)),
+            TortureFault::Folder(node) => {
                 cluster.kill(*node)?;
                 let data = cluster.folder(*node).join("data");
                 std::fs::remove_dir_all(data).context("cannot empty a server's folder")
             }
-            Fault::Backup(node) => self.copies.make(cluster, *node),
-            Fault::Clock { node, ahead, restarts } => {
+            TortureFault::Backup(node) => self.copies.make(cluster, *node),
+            TortureFault::Clock { node, ahead, restarts } => {
                 if *restarts {
                     cluster.kill(*node)?;
                 }
@@ -144,38 +148,42 @@ impl Victims<'_> {
                 std::fs::write(file, (before + ahead).to_string()).context("cannot set a clock")?;
                 if *restarts { cluster.start(*node) } else { Ok(()) }
             }
-            Fault::Pause(node) => cluster.signal(*node, Signal::STOP).map(drop),
-            Fault::Partition { party, from, how } => self.network.part(*party, *from, *how),
-            Fault::Disk(node, trouble) => match trouble {
-                Trouble::Slow(by) => self.trouble(*node, &format!("slow {}", by.as_millis())),
-                Trouble::Hang => self.trouble(*node, "hang"),
-                Trouble::Fail => self.trouble(*node, "fail"),
-                Trouble::Full => self.trouble(*node, "full"),
-                Trouble::Limit => self.limit_files(*node),
+            TortureFault::Pause(node) => cluster.signal(*node, Signal::STOP).map(drop),
+            TortureFault::Partition { party, from, how } => self.network.part(*party, *from, *how),
+            TortureFault::Disk(node, trouble) => match trouble {
+                DiskFault::Slow(by) => self.trouble(*node, &format!("slow {}", by.as_millis())),
+                DiskFault::Hang => self.trouble(*node, "hang"),
+                DiskFault::Fail => self.trouble(*node, "fail"),
+                DiskFault::Full => self.trouble(*node, "full"),
+                DiskFault::Limit => self.limit_files(*node),
             },
         }
     }
 
     /// Ends a fault; the moment from which the cluster could be well again, and whether it came
     /// about at all.
-    fn end(&self, fault: &Fault) -> anyhow::Result<(Instant, bool)> {
-        if let Fault::Backup(node) = fault {
+    fn end(&self, fault: &TortureFault) -> anyhow::Result<(Instant, bool)> {
+        if let TortureFault::Backup(node) = fault {
             let happened = self.copies.put_back(self.cluster, *node, self.roster)?;
             return Ok((Instant::now(), happened));
         }
-        if let Fault::Disk(node, Trouble::Fail | Trouble::Full | Trouble::Limit) = fault {
+        if let TortureFault::Disk(node, DiskFault::Fail | DiskFault::Full | DiskFault::Limit) =
+            fault
+        {
             self.see_it_stop(*node)?;
         }
         let ended = Instant::now();
         let cluster = self.cluster;
         match fault {
-            Fault::Kill(nodes) => nodes.iter().try_for_each(|&node| cluster.start(node)),
-            Fault::Folder(node) => cluster.start(*node),
-            Fault::Backup(_) | Fault::Clock { .. } => Ok(()),
-            Fault::Pause(node) => cluster.signal(*node, Signal::CONT).map(drop),
-            Fault::Partition { .. } => self.network.heal(),
-            Fault::Disk(node, Trouble::Slow(_) | Trouble::Hang) => self.trouble(*node, ""),
-            Fault::Disk(node, Trouble::Fail | Trouble::Full | Trouble::Limit) => {
+            TortureFault::Kill(nodes) => nodes.iter().try_for_each(|&node| cluster.start(node)),
+            TortureFault::Folder(node) => cluster.start(*node),
+            TortureFault::Backup(_) | TortureFault::Clock { .. } => Ok(()),
+            TortureFault::Pause(node) => cluster.signal(*node, Signal::CONT).map(drop),
+            TortureFault::Partition { .. } => self.network.heal(),
+            TortureFault::Disk(node, DiskFault::Slow(_) | DiskFault::Hang) => {
+                self.trouble(*node, "")
+            }
+            TortureFault::Disk(node, DiskFault::Fail | DiskFault::Full | DiskFault::Limit) => {
                 self.trouble(*node, "").and_then(|()| cluster.start(*node))
             }
         }?;
@@ -212,7 +220,7 @@ impl Victims<'_> {
     }
 
     /// Nobody but those that suffer may be dead.
-    fn look_after_the_living(&self, open: &[Open<'_>]) -> anyhow::Result<()> {
+    fn look_after_the_living(&self, open: &[OpenFault<'_>]) -> anyhow::Result<()> {
         for node in self.roster.nodes() {
             let suffers = open.iter().any(|open| open.planned.fault.nodes().contains(&node));
             if !suffers && self.cluster.process(node).is_none() {

@@ -27,9 +27,9 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use ballast::Ballast;
-use network::{Choice, Means};
-use plan::Kind;
-use round::Round;
+use network::{Means, PartitionMeans};
+use plan::TortureKind;
+use round::TortureRound;
 use tally::Tallied;
 
 use crate::names;
@@ -56,7 +56,7 @@ struct TortureOptions {
     minutes: f64,
     /// What is to go wrong [default: kill, pause, partition, disk; with groups folder]
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_enum)]
-    faults: Vec<Kind>,
+    faults: Vec<TortureKind>,
     /// How many servers
     #[arg(long, alias = "nodes", value_name = "N", default_value_t = 3,
         value_parser = clap::value_parser!(u16).range(1..=16))]
@@ -87,7 +87,7 @@ struct TortureOptions {
     value_kb: u64,
     /// What partitions are made with
     #[arg(long, value_name = "HOW", value_enum, default_value = "auto")]
-    network: Choice,
+    network: PartitionMeans,
     /// The protocol
     #[arg(long, value_name = "NAME", default_value = "score",
         value_parser = names::protocols(), hide_possible_values = true)]
@@ -110,8 +110,9 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let mut options = TortureOptions::from_arg_matches(matches)?;
     if options.faults.is_empty() {
-        options.faults = vec![Kind::Kill, Kind::Pause, Kind::Partition, Kind::Disk];
-        options.faults.extend((options.group > 1).then_some(Kind::Folder));
+        options.faults =
+            vec![TortureKind::Kill, TortureKind::Pause, TortureKind::Partition, TortureKind::Disk];
+        options.faults.extend((options.group > 1).then_some(TortureKind::Folder));
     }
     if options.workloads.is_empty() {
         options.workloads = workloads_of(&options.protocol);
@@ -183,26 +184,32 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
         let (protocol, known) = (&options.protocol, known.join(", "));
         bail!("--workloads {name}: allowed under {protocol} are {known}");
     }
-    if options.group <= 1 && options.faults.contains(&Kind::Folder) {
+    if options.group <= 1 && options.faults.contains(&TortureKind::Folder) {
         bail!(
             "--faults folder: without groups a folder holds what is nowhere else; give --group 3"
         );
     }
-    if options.faults.contains(&Kind::Move)
+    if options.faults.contains(&TortureKind::Move)
         && (options.group <= 1 || options.servers <= options.group)
     {
         bail!("--faults move: members move where a server has none; give --group 3 --servers 4");
     }
-    if options.faults.contains(&Kind::Join) && options.group <= 1 {
+    if options.faults.contains(&TortureKind::Join) && options.group <= 1 {
         bail!("--faults join: servers join and leave where there are groups; give --group 3");
     }
     let moves = options.faults.iter().any(|kind| kind.is_beside());
-    if moves && options.faults.contains(&Kind::Folder) {
+    if moves && options.faults.contains(&TortureKind::Folder) {
         bail!("--faults move,folder: a folder lost during a move is one loss too many; choose one");
     }
-    let lethal = [Kind::Kill, Kind::Disk, Kind::Folder, Kind::Backup, Kind::Clock]
-        .into_iter()
-        .find(|kind| options.faults.contains(kind));
+    let lethal = [
+        TortureKind::Kill,
+        TortureKind::Disk,
+        TortureKind::Folder,
+        TortureKind::Backup,
+        TortureKind::Clock,
+    ]
+    .into_iter()
+    .find(|kind| options.faults.contains(kind));
     if let (true, Some(kind)) = (options.memory, lethal) {
         bail!(
             "--memory: a server loses what it holds in memory by the fault {kind:?}; leave one out"
@@ -219,7 +226,7 @@ fn workloads_of(protocol: &str) -> Vec<String> {
 }
 
 impl TortureOptions {
-    fn round(&self, seed: u64, length: Duration, means: Means) -> Round {
+    fn round(&self, seed: u64, length: Duration, means: Means) -> TortureRound {
         let name = &self.workloads[(seed % self.workloads.len() as u64) as usize];
         let found = WORKLOADS.iter().find(|(known, _)| known == name);
         let &(workload, parameters) = found.expect("the names were looked at");
@@ -227,7 +234,7 @@ impl TortureOptions {
         let mut kinds = self.faults.clone();
         kinds.sort_unstable();
         kinds.dedup();
-        Round {
+        TortureRound {
             seed,
             length,
             kinds,
@@ -252,7 +259,8 @@ impl TortureOptions {
     /// The command that repeats the faults of a round.
     fn again(&self, seed: u64, means: Means) -> String {
         use clap::ValueEnum;
-        let name = |kind: &Kind| kind.to_possible_value().map(|value| value.get_name().to_owned());
+        let name =
+            |kind: &TortureKind| kind.to_possible_value().map(|value| value.get_name().to_owned());
         let faults: Vec<_> = self.faults.iter().filter_map(name).collect();
         let memory = if self.memory { " --memory" } else { "" };
         let faults = faults.join(",");

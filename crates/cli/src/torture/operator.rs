@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use muesli_core::{NodeId, RepositoryId, Secret};
 
-use super::plan::Kind;
+use super::plan::TortureKind;
 use super::roster::Roster;
 use crate::admin::change::Admin;
-use crate::local::{LocalCluster, Plan};
+use crate::local::{ClusterPlan, LocalCluster};
 
 /// The pause between two changes.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -36,12 +36,12 @@ pub struct Operator<'a> {
     pub cluster: &'a LocalCluster,
     pub roster: &'a Roster,
     /// As the servers of the beginning were started, and how many they are.
-    pub plan: &'a Plan,
+    pub plan: &'a ClusterPlan,
     /// Where each server is reached, those included that may join.
     pub addresses: Vec<String>,
     pub secret: Option<Secret>,
     pub seed: u64,
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<TortureKind>,
     pub guests: Mutex<Guests>,
 }
 
@@ -51,7 +51,7 @@ pub struct Guests {
     /// Who has not come yet.
     waiting: Range<usize>,
     /// Who came last, and what is to be done next.
-    at: Option<(usize, Step)>,
+    at: Option<(usize, ServerStep)>,
 }
 
 impl Guests {
@@ -61,9 +61,9 @@ impl Guests {
     }
 
     /// Who is to be looked after, and how; the last one comes only when it may.
-    fn next(&mut self, may_last: bool) -> Option<(usize, Step)> {
+    fn next(&mut self, may_last: bool) -> Option<(usize, ServerStep)> {
         if self.at.is_none() && (may_last || self.waiting.len() > 1) {
-            self.at = self.waiting.next().map(|node| (node, Step::Announce));
+            self.at = self.waiting.next().map(|node| (node, ServerStep::Announce));
         }
         self.at
     }
@@ -71,7 +71,7 @@ impl Guests {
 
 /// What becomes of a server, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ServerStep {
     /// Its name is put on the list.
     Announce,
     /// It is started.
@@ -118,7 +118,7 @@ impl Operator<'_> {
             changed.tried += 1;
             let kind = self.kinds[random.usize(..self.kinds.len())];
             let done = match kind {
-                Kind::Join => self.go_on_with_guest(&mut random, &mut changed, false),
+                TortureKind::Join => self.go_on_with_guest(&mut random, &mut changed, false),
                 _ => self.move_one(&mut random),
             };
             changed.done += u64::from(done.is_ok());
@@ -134,10 +134,10 @@ impl Operator<'_> {
     pub fn change_at_last(&self) -> anyhow::Result<Changed> {
         let mut random = fastrand::Rng::with_seed(self.seed + 1);
         let mut changed = Changed::default();
-        if self.kinds.contains(&Kind::Move) {
+        if self.kinds.contains(&TortureKind::Move) {
             self.at_last("no member moved", || self.move_one(&mut random))?;
         }
-        if !self.kinds.contains(&Kind::Join) {
+        if !self.kinds.contains(&TortureKind::Join) {
             return Ok(changed);
         }
         while self.guest().is_some() {
@@ -146,7 +146,7 @@ impl Operator<'_> {
             })?;
         }
         // The last one stays, and one of the first ones leaves instead.
-        while !matches!(self.guest(), Some((_, Step::Settle(_)))) {
+        while !matches!(self.guest(), Some((_, ServerStep::Settle(_)))) {
             self.at_last("no server joined", || {
                 self.go_on_with_guest(&mut random, &mut changed, true)
             })?;
@@ -205,7 +205,7 @@ impl Operator<'_> {
         self.guests.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
-    fn guest(&self) -> Option<(usize, Step)> {
+    fn guest(&self) -> Option<(usize, ServerStep)> {
         self.guests().at
     }
 
@@ -219,8 +219,8 @@ impl Operator<'_> {
         let next = self.guests().next(may_last);
         let (node, step) = next.context("all have come")?;
         let next = self.step(node, step, random)?;
-        changed.joined += u64::from(step == Step::Start);
-        changed.left += u64::from(step == Step::Leave && next.is_none());
+        changed.joined += u64::from(step == ServerStep::Start);
+        changed.left += u64::from(step == ServerStep::Leave && next.is_none());
         self.guests().at = next.map(|next| (node, next));
         Ok(())
     }
@@ -229,12 +229,12 @@ impl Operator<'_> {
     fn step(
         &self,
         node: usize,
-        step: Step,
+        step: ServerStep,
         random: &mut fastrand::Rng,
-    ) -> anyhow::Result<Option<Step>> {
+    ) -> anyhow::Result<Option<ServerStep>> {
         let cluster = self.cluster;
         Ok(match step {
-            Step::Announce => {
+            ServerStep::Announce => {
                 let admin = self.admin()?;
                 let known = |(it, _): &(NodeId, String)| it.0 as usize == node;
                 let row = admin.row()?;
@@ -242,29 +242,29 @@ impl Operator<'_> {
                 if !row.joined.iter().any(known) {
                     admin.join(node as u32, &self.addresses[node])?;
                 }
-                Some(Step::Start)
+                Some(ServerStep::Start)
             }
-            Step::Start => {
+            ServerStep::Start => {
                 if cluster.process(node).is_none() {
                     cluster.write_config(node, self.plan)?;
                     cluster.start(node)?;
                     self.roster.add(node);
                 }
                 cluster.wait_until_ready(node)?;
-                Some(Step::Settle(MEMBERS))
+                Some(ServerStep::Settle(MEMBERS))
             }
-            Step::Settle(0) => Some(Step::Drain),
-            Step::Settle(more) => {
+            ServerStep::Settle(0) => Some(ServerStep::Drain),
+            ServerStep::Settle(more) => {
                 self.take_over(node, random)?;
-                Some(Step::Settle(more - 1))
+                Some(ServerStep::Settle(more - 1))
             }
-            Step::Drain => match self.admin()?.drain_one(node as u32)? {
-                Some(_) => Some(Step::Drain),
-                None => Some(Step::Leave),
+            ServerStep::Drain => match self.admin()?.drain_one(node as u32)? {
+                Some(_) => Some(ServerStep::Drain),
+                None => Some(ServerStep::Leave),
             },
             // A member may have moved there since the last one was taken away.
-            Step::Leave if self.holds_members(node)? => Some(Step::Drain),
-            Step::Leave => self.leave(node).map(|()| None)?,
+            ServerStep::Leave if self.holds_members(node)? => Some(ServerStep::Drain),
+            ServerStep::Leave => self.leave(node).map(|()| None)?,
         })
     }
 
@@ -320,7 +320,9 @@ impl Operator<'_> {
 
     /// A server that joined does not end before it is to leave.
     fn look_after_guest(&self) -> anyhow::Result<()> {
-        let Some((node, Step::Settle(_) | Step::Drain)) = self.guest() else { return Ok(()) };
+        let Some((node, ServerStep::Settle(_) | ServerStep::Drain)) = self.guest() else {
+            return Ok(());
+        };
         if self.cluster.process(node).is_none() {
             bail!("server {node} joined, and ended by itself: {}", self.cluster.last_words(node));
         }

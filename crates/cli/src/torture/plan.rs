@@ -11,7 +11,7 @@ use clap::ValueEnum;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Kind {
+pub enum TortureKind {
     /// SIGKILL, of one server or of all at once, and a restart
     Kill,
     /// SIGSTOP, and SIGCONT
@@ -32,16 +32,16 @@ pub enum Kind {
     Clock,
 }
 
-impl Kind {
+impl TortureKind {
     /// Whether it is made all the while by whoever looks after the cluster, and not drawn.
     pub fn is_beside(self) -> bool {
-        matches!(self, Kind::Move | Kind::Join)
+        matches!(self, TortureKind::Move | TortureKind::Join)
     }
 }
 
 /// What is wrong with a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum DiskFault {
     /// Syncs take so much longer.
     Slow(Duration),
     /// Syncs do not end.
@@ -77,7 +77,7 @@ pub enum Break {
 
 /// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum TortureFault {
     /// These nodes end at once.
     Kill(Vec<usize>),
     /// This node stands still.
@@ -85,7 +85,7 @@ pub enum Fault {
     /// A party is cut off from another, or from all others.
     Partition { party: Party, from: Option<Party>, how: Break },
     /// A node's disk misbehaves.
-    Disk(usize, Trouble),
+    Disk(usize, DiskFault),
     /// This node ends at once, and all that it had on its disk is gone.
     Folder(usize),
     /// This node's folder is copied, and the copy put back later.
@@ -101,73 +101,73 @@ pub struct Planned {
     /// From the start of the clients.
     pub at: Duration,
     pub lasts: Duration,
-    pub fault: Fault,
+    pub fault: TortureFault,
 }
 
 /// The first fault comes after so long.
 const FIRST_AFTER: Duration = Duration::from_millis(500);
 
-impl Fault {
+impl TortureFault {
     /// Its row in the report.
     pub fn name(&self) -> String {
         match self {
-            Fault::Kill(nodes) if nodes.len() > 1 => "kill all".to_owned(),
-            Fault::Kill(_) => "kill".to_owned(),
-            Fault::Pause(_) => "pause".to_owned(),
-            Fault::Partition { how, .. } => match how {
+            TortureFault::Kill(nodes) if nodes.len() > 1 => "kill all".to_owned(),
+            TortureFault::Kill(_) => "kill".to_owned(),
+            TortureFault::Pause(_) => "pause".to_owned(),
+            TortureFault::Partition { how, .. } => match how {
                 Break::Both => "partition".to_owned(),
                 Break::Inbound | Break::Outbound => "partition, one way".to_owned(),
                 Break::Cut => "partition, broken links".to_owned(),
             },
-            Fault::Folder(_) => "folder lost".to_owned(),
-            Fault::Backup(_) => "older copy put back".to_owned(),
-            Fault::Clock { restarts: true, .. } => "clock set".to_owned(),
-            Fault::Clock { .. } => "clock leaps".to_owned(),
-            Fault::Disk(_, Trouble::Slow(_)) => "disk slow".to_owned(),
-            Fault::Disk(_, Trouble::Hang) => "disk hangs".to_owned(),
-            Fault::Disk(_, Trouble::Fail) => "disk fails".to_owned(),
-            Fault::Disk(_, Trouble::Full | Trouble::Limit) => "disk full".to_owned(),
+            TortureFault::Folder(_) => "folder lost".to_owned(),
+            TortureFault::Backup(_) => "older copy put back".to_owned(),
+            TortureFault::Clock { restarts: true, .. } => "clock set".to_owned(),
+            TortureFault::Clock { .. } => "clock leaps".to_owned(),
+            TortureFault::Disk(_, DiskFault::Slow(_)) => "disk slow".to_owned(),
+            TortureFault::Disk(_, DiskFault::Hang) => "disk hangs".to_owned(),
+            TortureFault::Disk(_, DiskFault::Fail) => "disk fails".to_owned(),
+            TortureFault::Disk(_, DiskFault::Full | DiskFault::Limit) => "disk full".to_owned(),
         }
     }
 
     /// The node that ends at once by it, alone.
     pub fn killed(&self) -> Option<usize> {
         match self {
-            Fault::Kill(nodes) if nodes.len() == 1 => nodes.first().copied(),
-            Fault::Folder(node) => Some(*node),
-            Fault::Kill(_)
-            | Fault::Pause(_)
-            | Fault::Partition { .. }
-            | Fault::Disk(..)
-            | Fault::Backup(_)
-            | Fault::Clock { .. } => None,
+            TortureFault::Kill(nodes) if nodes.len() == 1 => nodes.first().copied(),
+            TortureFault::Folder(node) => Some(*node),
+            TortureFault::Kill(_)
+            | TortureFault::Pause(_)
+            | TortureFault::Partition { .. }
+            | TortureFault::Disk(..)
+            | TortureFault::Backup(_)
+            | TortureFault::Clock { .. } => None,
         }
     }
 
     /// The nodes that suffer it.
     pub fn nodes(&self) -> &[usize] {
         match self {
-            Fault::Kill(nodes) => nodes,
-            Fault::Pause(node)
-            | Fault::Disk(node, _)
-            | Fault::Folder(node)
-            | Fault::Backup(node)
-            | Fault::Clock { node, .. } => std::slice::from_ref(node),
-            Fault::Partition { .. } => &[],
+            TortureFault::Kill(nodes) => nodes,
+            TortureFault::Pause(node)
+            | TortureFault::Disk(node, _)
+            | TortureFault::Folder(node)
+            | TortureFault::Backup(node)
+            | TortureFault::Clock { node, .. } => std::slice::from_ref(node),
+            TortureFault::Partition { .. } => &[],
         }
     }
 
     /// Whether the two cannot be at the same time: both are of one node, or of the network. While
     /// a copy is to be noticed, everybody else must be there to notice it.
-    pub fn excludes(&self, other: &Fault) -> bool {
-        let is_partition = |fault: &Fault| matches!(fault, Fault::Partition { .. });
+    pub fn excludes(&self, other: &TortureFault) -> bool {
+        let is_partition = |fault: &TortureFault| matches!(fault, TortureFault::Partition { .. });
         let shared = self.nodes().iter().any(|node| other.nodes().contains(node));
         let both = is_partition(self) && is_partition(other);
         shared || both || self.is_alone() || other.is_alone()
     }
 
     fn is_alone(&self) -> bool {
-        matches!(self, Fault::Backup(_))
+        matches!(self, TortureFault::Backup(_))
     }
 }
 
@@ -179,7 +179,7 @@ impl fmt::Display for Planned {
 }
 
 /// The faults of a run of this length over these nodes, in the order of their times.
-pub fn draw(seed: u64, kinds: &[Kind], nodes: usize, length: Duration) -> Vec<Planned> {
+pub fn draw(seed: u64, kinds: &[TortureKind], nodes: usize, length: Duration) -> Vec<Planned> {
     let mut drawing = Drawing {
         random: fastrand::Rng::with_seed(seed),
         busy: vec![Duration::ZERO; nodes],
@@ -216,10 +216,10 @@ impl Drawing {
         Duration::from_millis(millis as u64)
     }
 
-    fn book(&mut self, fault: &Fault, until: Duration) {
+    fn book(&mut self, fault: &TortureFault, until: Duration) {
         // A node that comes back is given time to do so before the next thing happens to it.
         fault.nodes().iter().for_each(|&node| self.busy[node] = until + FIRST_AFTER);
-        if let Fault::Partition { .. } = fault {
+        if let TortureFault::Partition { .. } = fault {
             self.network_busy = until;
         }
         if fault.is_alone() {
@@ -229,46 +229,50 @@ impl Drawing {
     }
 
     /// A fault of this kind, if anybody is free to suffer it.
-    fn fault(&mut self, kind: Kind, at: Duration) -> Option<Fault> {
+    fn fault(&mut self, kind: TortureKind, at: Duration) -> Option<TortureFault> {
         let free: Vec<usize> = (0..self.busy.len()).filter(|&node| self.busy[node] <= at).collect();
-        if kind == Kind::Partition {
+        if kind == TortureKind::Partition {
             return (self.network_busy <= at).then(|| self.partition());
         }
         let &node = free.get(self.random.usize(..free.len().max(1)))?;
         Some(match kind {
-            Kind::Kill if free.len() == self.busy.len() && self.random.u8(..100) < 20 => {
-                Fault::Kill(free)
+            TortureKind::Kill if free.len() == self.busy.len() && self.random.u8(..100) < 20 => {
+                TortureFault::Kill(free)
             }
-            Kind::Kill => Fault::Kill(vec![node]),
-            Kind::Pause => Fault::Pause(node),
-            Kind::Disk => Fault::Disk(node, self.trouble()),
-            Kind::Folder => Fault::Folder(node),
-            Kind::Backup if free.len() < self.busy.len() || self.network_busy > at => return None,
-            Kind::Backup => Fault::Backup(node),
-            Kind::Clock => self.clock(node),
-            Kind::Partition | Kind::Move | Kind::Join => unreachable!("not drawn here"),
+            TortureKind::Kill => TortureFault::Kill(vec![node]),
+            TortureKind::Pause => TortureFault::Pause(node),
+            TortureKind::Disk => TortureFault::Disk(node, self.trouble()),
+            TortureKind::Folder => TortureFault::Folder(node),
+            TortureKind::Backup if free.len() < self.busy.len() || self.network_busy > at => {
+                return None;
+            }
+            TortureKind::Backup => TortureFault::Backup(node),
+            TortureKind::Clock => self.clock(node),
+            TortureKind::Partition | TortureKind::Move | TortureKind::Join => {
+                unreachable!("not drawn here")
+            }
         })
     }
 
-    fn trouble(&mut self) -> Trouble {
+    fn trouble(&mut self) -> DiskFault {
         match self.random.u8(..5) {
-            0 => Trouble::Slow(self.span(5, 300)),
-            1 => Trouble::Fail,
-            2 => Trouble::Full,
-            3 => Trouble::Hang,
-            _ => Trouble::Limit,
+            0 => DiskFault::Slow(self.span(5, 300)),
+            1 => DiskFault::Fail,
+            2 => DiskFault::Full,
+            3 => DiskFault::Hang,
+            _ => DiskFault::Limit,
         }
     }
 
     /// A leap of at most an hour, either way.
-    fn clock(&mut self, node: usize) -> Fault {
+    fn clock(&mut self, node: usize) -> TortureFault {
         let millis = self.span(100, 3_600_000).as_millis() as i64;
         let restarts = self.random.bool();
         let back = restarts && self.random.bool();
-        Fault::Clock { node, ahead: if back { -millis } else { millis }, restarts }
+        TortureFault::Clock { node, ahead: if back { -millis } else { millis }, restarts }
     }
 
-    fn partition(&mut self) -> Fault {
+    fn partition(&mut self) -> TortureFault {
         let nodes = self.busy.len();
         let party =
             |number: usize| if number == nodes { Party::Clients } else { Party::Node(number) };
@@ -277,7 +281,7 @@ impl Drawing {
         let how = [Break::Both, Break::Inbound, Break::Outbound, Break::Cut];
         let how = how[self.random.usize(..how.len())];
         let from = self.random.bool().then(|| party(other));
-        Fault::Partition { party: party(one), from, how }
+        TortureFault::Partition { party: party(one), from, how }
     }
 }
 
@@ -285,14 +289,14 @@ impl Drawing {
 mod tests {
     use super::*;
 
-    const ALL: [Kind; 7] = [
-        Kind::Kill,
-        Kind::Pause,
-        Kind::Partition,
-        Kind::Disk,
-        Kind::Folder,
-        Kind::Backup,
-        Kind::Clock,
+    const ALL: [TortureKind; 7] = [
+        TortureKind::Kill,
+        TortureKind::Pause,
+        TortureKind::Partition,
+        TortureKind::Disk,
+        TortureKind::Folder,
+        TortureKind::Backup,
+        TortureKind::Clock,
     ];
     const LENGTH: Duration = Duration::from_secs(300);
 
@@ -305,7 +309,7 @@ mod tests {
             planned.iter().map(|planned| planned.fault.name()).collect();
         assert_eq!(names.len(), 14, "{names:?}");
         assert!(planned.iter().all(|planned| planned.at + planned.lasts <= LENGTH));
-        assert!(draw(7, &[Kind::Pause], 1, LENGTH).len() > 50);
+        assert!(draw(7, &[TortureKind::Pause], 1, LENGTH).len() > 50);
     }
 
     #[test]

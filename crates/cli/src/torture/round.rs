@@ -19,14 +19,14 @@ use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::{AnyWorkload, Check};
 
 use super::ballast::{Ballast, LoadedBallast};
-use super::copies::Copies;
+use super::copies::FolderCopies;
 use super::inflict::{Suffered, Victims};
-use super::network::{Means, Network};
+use super::network::{CuttableNetwork, Means};
 use super::operator::{Changed, Guests, JOINS, Operator};
-use super::plan::{Kind, draw};
+use super::plan::{TortureKind, draw};
 use super::probe::Probe;
 use super::roster::Roster;
-use crate::local::{LocalCluster, Plan};
+use crate::local::{ClusterPlan, LocalCluster};
 
 /// Native clients, each with connections of its own.
 const NATIVE_CLIENTS: usize = 2;
@@ -53,10 +53,10 @@ const SHORT_LEASES: [&str; 2] = ["snapshot_lease_ms = 500", "snapshot_age_max_ms
 
 /// What a round is to be.
 #[derive(Clone, Debug)]
-pub struct Round {
+pub struct TortureRound {
     pub seed: u64,
     pub length: Duration,
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<TortureKind>,
     pub nodes: usize,
     pub replicas: usize,
     pub group: u16,
@@ -95,9 +95,9 @@ pub struct Recovered {
     pub after: Option<Duration>,
 }
 
-impl fmt::Display for Round {
+impl fmt::Display for TortureRound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Round { seed, workload, nodes, replicas, group, .. } = self;
+        let TortureRound { seed, workload, nodes, replicas, group, .. } = self;
         let seconds = self.length.as_secs_f64();
         let groups = if *group > 1 { format!(", groups of {group}") } else { String::new() };
         write!(f, "seed {seed}: {workload}, {nodes} servers, {replicas} replicas{groups}")?;
@@ -107,18 +107,18 @@ impl fmt::Display for Round {
 }
 
 /// The parts of a round while it runs.
-struct Running<'a> {
-    round: &'a Round,
+struct RunningRound<'a> {
+    round: &'a TortureRound,
     cluster: &'a LocalCluster,
     roster: &'a Roster,
-    network: &'a dyn Network,
+    network: &'a dyn CuttableNetwork,
     clients: Clients,
     ballast: Option<LoadedBallast>,
     operator: Option<Operator<'a>>,
     catalog: Arc<Catalog>,
 }
 
-impl Round {
+impl TortureRound {
     /// Runs it in `dir`; `over` ends it early.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl Round {
             guests: Mutex::new(Guests::behind(self.nodes)),
         };
         let operator = (!operator.kinds.is_empty()).then_some(operator);
-        let running = Running {
+        let running = RunningRound {
             round: self,
             cluster: &cluster,
             roster: &roster,
@@ -184,7 +184,7 @@ impl Round {
 
     /// How many servers may join.
     fn joins(&self) -> usize {
-        if self.kinds.contains(&Kind::Join) { JOINS } else { 0 }
+        if self.kinds.contains(&TortureKind::Join) { JOINS } else { 0 }
     }
 
     /// Whether leases of snapshots end while faults last.
@@ -204,8 +204,8 @@ impl Round {
         keys
     }
 
-    fn plan(&self, network: &dyn Network) -> Plan {
-        Plan {
+    fn plan(&self, network: &dyn CuttableNetwork) -> ClusterPlan {
+        ClusterPlan {
             nodes: self.nodes,
             loops: 1,
             repositories: self.nodes.max(self.replicas),
@@ -231,7 +231,7 @@ impl Round {
     }
 }
 
-impl Running<'_> {
+impl RunningRound<'_> {
     fn run(&self, probe: Probe, over: &AtomicBool, dir: &std::path::Path) -> anyhow::Result<Ran> {
         let (suffered, ran, changed) = std::thread::scope(|scope| {
             let faults = scope.spawn(|| {
@@ -287,9 +287,9 @@ impl Running<'_> {
 
     /// Carries out the faults, and sees to it that the cluster serves afterwards.
     fn suffer(&self, probe: &Probe, over: &AtomicBool) -> anyhow::Result<Vec<Suffered>> {
-        let Round { seed, ref kinds, nodes, length, .. } = *self.round;
-        let Running { cluster, roster, network, .. } = *self;
-        let victims = Victims { cluster, roster, network, copies: Copies::default() };
+        let TortureRound { seed, ref kinds, nodes, length, .. } = *self.round;
+        let RunningRound { cluster, roster, network, .. } = *self;
+        let victims = Victims { cluster, roster, network, copies: FolderCopies::default() };
         let suffered = victims.suffer(&draw(seed, kinds, nodes, length), over)?;
         let healed = Instant::now();
         let within = self.round.serves_within();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use muesli_cluster::control::Control;
 use muesli_cluster::visit::Visit;
-use muesli_core::{Index, Post, RepositoryId, SpaceOptions};
+use muesli_core::{Index, ReplicaRole, RepositoryId, SpaceOptions};
 use muesli_workloads::available::find;
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::by_versions;
@@ -27,8 +27,8 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// The members of a node with their posts; none if it does not answer.
-fn posts(cluster: &Cluster, node: usize) -> Vec<(RepositoryId, Post)> {
+/// The members of a node with their replica_roles; none if it does not answer.
+fn replica_roles(cluster: &Cluster, node: usize) -> Vec<(RepositoryId, ReplicaRole)> {
     let asked = Visit::begin(&cluster.addresses()[node], Duration::from_secs(5))
         .and_then(|mut visit| visit.ask(&Control::AskMembers));
     match asked {
@@ -40,9 +40,9 @@ fn posts(cluster: &Cluster, node: usize) -> Vec<(RepositoryId, Post)> {
 pub(crate) fn all_take_part(cluster: &Cluster, nodes: &[usize]) {
     wait_until("all members take part", || {
         nodes.iter().all(|&node| {
-            let mut posts = posts(cluster, node);
-            posts.retain(|(_, post)| *post != Post::Away);
-            !posts.is_empty() && posts.iter().all(|(_, post)| post.takes_part())
+            let mut replica_roles = replica_roles(cluster, node);
+            replica_roles.retain(|(_, post)| *post != ReplicaRole::Away);
+            !replica_roles.is_empty() && replica_roles.iter().all(|(_, post)| post.takes_part())
         })
     });
 }
@@ -52,9 +52,10 @@ fn leader(cluster: &Cluster, nodes: usize) -> usize {
     let mut found = None;
     wait_until("the first group has a leader", || {
         let leads = |node: &usize| {
-            let first =
-                |(member, post): &(RepositoryId, Post)| member.0 < 9 && *post == Post::Leads;
-            posts(cluster, *node).iter().any(first)
+            let first = |(member, post): &(RepositoryId, ReplicaRole)| {
+                member.0 < 9 && *post == ReplicaRole::Leads
+            };
+            replica_roles(cluster, *node).iter().any(first)
         };
         found = (0..nodes).find(leads);
         found.is_some()
@@ -183,7 +184,7 @@ fn a_group_all_of_whose_folders_are_lost_is_noticed_by_a_server_that_has_none_of
     lose_folders(&cluster, &[0, 1, 2]);
     // All three members of the first group, and two of each of the others.
     wait_until("all of them know that they are lost", || lost(&cluster) == 9);
-    let first = |node: usize| posts(&cluster, node).iter().any(|(member, _)| member.0 < 3);
+    let first = |node: usize| replica_roles(&cluster, node).iter().any(|(member, _)| member.0 < 3);
     assert!((0..3).all(first) && !first(3), "{placed}");
 }
 
@@ -213,7 +214,8 @@ fn members_move_while_clients_run_and_nodes_come_and_go() {
         get_on("all is well");
         assert!(cluster.says(&["add"]).contains("server 3 serves"));
         let first = leader(&cluster, 3);
-        let member = posts(&cluster, first).iter().map(|(member, _)| member.0).min().unwrap();
+        let member =
+            replica_roles(&cluster, first).iter().map(|(member, _)| member.0).min().unwrap();
         let moved = admin(&cluster, &["move", &member.to_string(), "3"]);
         assert!(moved.contains("lives on node 3 and takes part"), "{moved}");
         get_on("a leader has moved");

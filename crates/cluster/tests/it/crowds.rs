@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, HEADER_BYTES, Kind};
+use muesli_cluster::frame::{self, HEADER_BYTES, Kind, framed};
 use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
 use muesli_cluster::proof::{self, Challenge, Proof};
 use muesli_cluster::visit::{self, Visit};
@@ -52,14 +52,6 @@ impl Running {
             other => panic!("{other:?}"),
         }
     }
-}
-
-fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let start = frame::begin(kind, &mut out);
-    out.extend_from_slice(body);
-    frame::end(start, &mut out);
-    out
 }
 
 fn say(stream: &mut TcpStream, hello: &Hello) {
@@ -136,7 +128,6 @@ fn begun(promised: usize, sent: usize) -> Vec<u8> {
 
 #[test]
 fn unfinished_frames_take_no_more_than_their_share() {
-    const FRAME: usize = 24 << 20;
     const BUDGET: usize = 64 << 20;
     let network = Network {
         frame_bytes_max: BUDGET,
@@ -170,23 +161,39 @@ fn unfinished_frames_take_no_more_than_their_share() {
     server.stop();
 }
 
-#[test]
-fn a_frame_that_trickles_gives_its_room_to_those_who_wait() {
-    const FRAME: usize = 24 << 20;
-    let network = Network {
+/// The longest frame of servers that take long ones.
+const FRAME: usize = 24 << 20;
+
+/// Limits under which two of the longest frames are held at a time.
+fn two_long_frames() -> Network {
+    Network {
         frame_bytes_max: FRAME,
         incoming_bytes_total: 2 * FRAME + (1 << 20),
         dead_after: 3 * PATIENCE,
         ..Network::default()
-    };
+    }
+}
+
+fn serve_long_frames(network: Network) -> Running {
     let limits = Limits { transaction_bytes: FRAME / 4 * 3, ..Limits::default() };
-    let server = serve_with(network, Settings { limits, ..Settings::default() });
-    let begin = |number: u32, sent: usize| {
-        let mut client = server.client(number);
+    serve_with(network, Settings { limits, ..Settings::default() })
+}
+
+impl Running {
+    /// A client that has begun one of the longest frames, and sent so many bytes of its body.
+    fn begin_long(&self, number: u32, sent: usize) -> TcpStream {
+        let mut client = self.client(number);
         assert_eq!(first(&mut client).unwrap().0, Kind::Welcome);
         client.write_all(&begun(FRAME - HEADER_BYTES, sent)).unwrap();
         client
-    };
+    }
+}
+
+#[test]
+fn a_frame_that_trickles_gives_its_room_to_those_who_wait() {
+    let network = two_long_frames();
+    let server = serve_long_frames(network);
+    let begin = |number: u32, sent: usize| server.begin_long(number, sent);
     // Two have all the room, and send the first bytes of what they have said that they would.
     let slow = [begin(0, 1 << 17), begin(1, 1 << 17)];
     let mut whole = begin(2, FRAME - HEADER_BYTES);
@@ -257,17 +264,21 @@ fn those_who_take_nothing_in_keep_no_administrator_out() {
     server.stop();
 }
 
+impl Running {
+    /// A visitor that says hello and takes nothing in.
+    fn deaf(&self) -> TcpStream {
+        let mut visitor = self.stranger();
+        say(&mut visitor, &Hello::default());
+        be_deaf(&mut visitor);
+        visitor
+    }
+}
+
 #[test]
 fn visitors_that_take_nothing_in_go_where_too_much_waits() {
     let (network, settings) = narrow(100 * PATIENCE);
     let server = serve_with(network, settings);
-    let deaf = || {
-        let mut visitor = server.stranger();
-        say(&mut visitor, &Hello::default());
-        be_deaf(&mut visitor);
-        visitor
-    };
-    let visitors: Vec<_> = (0..10).map(|_| deaf()).collect();
+    let visitors: Vec<_> = (0..10).map(|_| server.deaf()).collect();
     // Too few are left for all to be crowded: others are served.
     let status = visit::status(&server.address.to_string(), PATIENCE).unwrap();
     assert!(status.status_of("connections-turned-away").unwrap() > 0, "{status:?}");
@@ -326,13 +337,7 @@ fn handshakes_under_way_are_spared_where_too_much_waits() {
         (stream, proof::of_dialler(&secret(), &hello, asked))
     };
     let handshakes: Vec<_> = (0..10).map(|_| begin()).collect();
-    let deaf = || {
-        let mut visitor = server.stranger();
-        say(&mut visitor, &Hello::default());
-        be_deaf(&mut visitor);
-        visitor
-    };
-    let visitors: Vec<_> = (0..10).map(|_| deaf()).collect();
+    let visitors: Vec<_> = (0..10).map(|_| server.deaf()).collect();
     let status = visit::status(&server.address.to_string(), PATIENCE).unwrap();
     assert!(status.status_of("connections-turned-away").unwrap() > 0, "{status:?}");
     for (mut stream, tag) in handshakes {
@@ -348,24 +353,11 @@ fn handshakes_under_way_are_spared_where_too_much_waits() {
 /// Of frames that come slowly while others wait for room, the one that began first goes on.
 #[test]
 fn the_oldest_slow_frame_is_read_to_its_end() {
-    const FRAME: usize = 24 << 20;
     const BEGUN: usize = 1 << 17;
-    let network = Network {
-        frame_bytes_max: FRAME,
-        incoming_bytes_total: 2 * FRAME + (1 << 20),
-        // A frame may stand still for so long, and for a tenth of it where others wait.
-        slow_after: PATIENCE,
-        dead_after: 3 * PATIENCE,
-        ..Network::default()
-    };
-    let limits = Limits { transaction_bytes: FRAME / 4 * 3, ..Limits::default() };
-    let server = serve_with(network, Settings { limits, ..Settings::default() });
-    let begin = |number: u32, sent: usize| {
-        let mut client = server.client(number);
-        assert_eq!(first(&mut client).unwrap().0, Kind::Welcome);
-        client.write_all(&begun(FRAME - HEADER_BYTES, sent)).unwrap();
-        client
-    };
+    // A frame may stand still for so long, and for a tenth of it where others wait.
+    let network = Network { slow_after: PATIENCE, ..two_long_frames() };
+    let server = serve_long_frames(network);
+    let begin = |number: u32, sent: usize| server.begin_long(number, sent);
     let mut oldest = begin(0, BEGUN);
     std::thread::sleep(Duration::from_millis(200));
     let mut second = begin(1, BEGUN);

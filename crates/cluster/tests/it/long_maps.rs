@@ -9,7 +9,7 @@ use muesli_cluster::frame::{self, Kind};
 use muesli_cluster::hello::Hello;
 use muesli_cluster::{Client, ClientOptions, Network, Server, ServerOptions, visit};
 use muesli_core::limits::Limits;
-use muesli_core::{Rule, Settings, SmallBytes, SpaceOptions, Wire};
+use muesli_core::{Partitioning, Settings, SmallBytes, SpaceOptions, Wire};
 
 use crate::running::{self, on_loopback};
 use crate::until::until;
@@ -42,7 +42,7 @@ fn split(bytes: usize) -> SpaceOptions {
         split[..2].copy_from_slice(&at.to_be_bytes());
         SmallBytes::from(split)
     });
-    SpaceOptions { rule: Rule::Range(splits.collect()), ..SpaceOptions::default() }
+    SpaceOptions { partitioning: Partitioning::Range(splits.collect()), ..SpaceOptions::default() }
 }
 
 #[test]

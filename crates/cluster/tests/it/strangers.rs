@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind, VERSION};
+use muesli_cluster::frame::{self, Kind, VERSION, framed};
 use muesli_cluster::hello::{HELLO_BYTES_MAX, Hello, Reason, Refusal, Station, Welcome};
 use muesli_cluster::{ClusterId, Life, Network, ServerOptions};
 use muesli_core::issuance::Proof;
@@ -30,14 +30,6 @@ impl Running {
     fn wait_for(&self, name: &str, value: u64) {
         until(name, || self.status(name) == value);
     }
-}
-
-fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let start = frame::begin(kind, &mut out);
-    out.extend_from_slice(body);
-    frame::end(start, &mut out);
-    out
 }
 
 fn encoded(value: &impl Wire) -> Vec<u8> {

@@ -15,7 +15,7 @@ mod spaces;
 
 pub use hierarchy::{Hierarchy, InnerNode, NotATree};
 pub use sites::{Sites, TwoSites};
-pub use spaces::{Index, Rule, Space, SpaceOptions};
+pub use spaces::{Index, Partitioning, Space, SpaceOptions};
 
 use std::sync::Arc;
 
@@ -301,7 +301,7 @@ impl Catalog {
     /// # Errors
     /// The space exists with other options, the splits do not fit, or there are too many spaces.
     pub fn with_space(&self, name: &str, options: SpaceOptions) -> Result<Catalog, CatalogError> {
-        if let Rule::Range(splits) = &options.rule {
+        if let Partitioning::Range(splits) = &options.partitioning {
             let ascending = splits.windows(2).all(|pair| pair[0] < pair[1]);
             if !ascending || splits.len() >= self.partitions() {
                 return Err(CatalogError::Splits {
@@ -357,9 +357,11 @@ impl Catalog {
         self.homes[usize::from(repository.0)]
     }
 
-    /// The placement rule of a space; of one that is not known here yet, the default.
-    fn rule(&self, space: SpaceId) -> &Rule {
-        self.spaces.get(usize::from(space.0)).map_or(&Rule::Hash, |space| &space.options.rule)
+    /// The partitioning of a space; of one that is not known here yet, the default.
+    fn partitioning(&self, space: SpaceId) -> &Partitioning {
+        self.spaces
+            .get(usize::from(space.0))
+            .map_or(&Partitioning::Hash, |space| &space.options.partitioning)
     }
 
     /// The partition that holds `key`.
@@ -368,12 +370,12 @@ impl Catalog {
         if self.partitions() == 1 {
             return 0;
         }
-        match self.rule(space) {
-            Rule::Hash => {
+        match self.partitioning(space) {
+            Partitioning::Hash => {
                 let hash = xxhash_rust::xxh3::xxh3_64(key.as_slice());
                 ((u128::from(hash) * self.partitions() as u128) >> 64) as u16
             }
-            Rule::Range(splits) => splits.partition_point(|split| split <= key) as u16,
+            Partitioning::Range(splits) => splits.partition_point(|split| split <= key) as u16,
         }
     }
 
@@ -397,7 +399,7 @@ impl Catalog {
 
     /// Whether two partitions that were not moved are held by the same repositories.
     #[inline]
-    pub fn are_together(&self, one: u16, other: u16) -> bool {
+    pub fn are_colocated(&self, one: u16, other: u16) -> bool {
         let total = self.repositories();
         usize::from(one) % total == usize::from(other) % total
             || usize::from(self.replicas) == total
@@ -410,9 +412,9 @@ impl Catalog {
         lo: &SmallBytes,
         hi: Option<&SmallBytes>,
     ) -> std::ops::Range<u16> {
-        match self.rule(space) {
-            Rule::Hash => 0..self.partitions() as u16,
-            Rule::Range(splits) => {
+        match self.partitioning(space) {
+            Partitioning::Hash => 0..self.partitions() as u16,
+            Partitioning::Range(splits) => {
                 let first = splits.partition_point(|split| split <= lo) as u16;
                 let end = hi.map_or(splits.len(), |hi| splits.partition_point(|split| split < hi));
                 first..(end as u16 + 1).max(first)

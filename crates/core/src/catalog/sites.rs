@@ -61,7 +61,7 @@ impl Sites {
     }
 
     /// Whether two nodes are at one site.
-    pub fn are_together(&self, one: NodeId, other: NodeId) -> bool {
+    pub fn are_colocated(&self, one: NodeId, other: NodeId) -> bool {
         one == other || self.of(one).is_some_and(|site| self.of(other) == Some(site))
     }
 
@@ -73,7 +73,7 @@ impl Sites {
     /// Of some nodes, those at `near`'s site before the others, each in their order.
     pub fn nearest_first(&self, near: NodeId, nodes: &[NodeId]) -> Vec<NodeId> {
         let (mut here, away): (Vec<_>, Vec<_>) =
-            nodes.iter().partition(|node| self.are_together(near, **node));
+            nodes.iter().partition(|node| self.are_colocated(near, **node));
         here.extend(away);
         here
     }
@@ -108,8 +108,8 @@ mod tests {
             (sites.of(N[0]), sites.of(N[2]), sites.of(N[3])),
             (Some("east"), Some("west"), None)
         );
-        assert!(sites.are_together(N[0], N[1]) && sites.are_together(N[3], N[3]));
-        assert!(!sites.are_together(N[0], N[2]) && !sites.are_together(N[3], N[0]));
+        assert!(sites.are_colocated(N[0], N[1]) && sites.are_colocated(N[3], N[3]));
+        assert!(!sites.are_colocated(N[0], N[2]) && !sites.are_colocated(N[3], N[0]));
         let all: Vec<_> = sites.all().collect();
         assert_eq!(all, [("east", &N[..2]), ("west", &N[2..3])]);
         assert_eq!(sites.nearest_first(N[1], &[N[2], N[0], N[3], N[1]]), [N[0], N[1], N[2], N[3]]);

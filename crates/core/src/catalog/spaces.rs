@@ -15,7 +15,7 @@ pub enum Index {
 
 /// How a space's keys are dealt to partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
+pub enum Partitioning {
     /// By a hash of the key that never changes (XXH3).
     #[default]
     Hash,
@@ -29,8 +29,8 @@ pub enum Rule {
 pub struct SpaceOptions {
     /// Its index.
     pub index: Index,
-    /// Its placement rule.
-    pub rule: Rule,
+    /// How its keys are dealt to partitions.
+    pub partitioning: Partitioning,
 }
 
 /// A space: a name and its options.

@@ -13,8 +13,8 @@ fn impossible_numbers_are_refused() {
     assert_eq!(Catalog::new(&[], 1, &[]), Err(CatalogError::Repositories(0)));
     let error = Catalog::new(&[NodeId(0)], 2, &[]).unwrap_err();
     assert_eq!(error, CatalogError::Replicas { replicas: 2, repositories: 1 });
-    let splits = Rule::Range(vec!["b".into(), "a".into()]);
-    let options = SpaceOptions { rule: splits, ..SpaceOptions::default() };
+    let splits = Partitioning::Range(vec!["b".into(), "a".into()]);
+    let options = SpaceOptions { partitioning: splits, ..SpaceOptions::default() };
     assert!(catalog(4, 1).with_space("s", options).is_err());
     assert!(catalog(4, 1).with_spread(0).is_err() && catalog(2, 1).with_spread(40_000).is_err());
 }
@@ -117,7 +117,7 @@ proptest! {
             for other in 0..catalog.partitions() as u16 {
                 let mut others: Vec<_> = catalog.replicas_of(other).collect();
                 others.sort();
-                prop_assert_eq!(catalog.are_together(partition, other), others == sorted);
+                prop_assert_eq!(catalog.are_colocated(partition, other), others == sorted);
             }
         }
     }
@@ -127,8 +127,8 @@ proptest! {
         key in "[a-f]{0,3}", lo in "[a-f]{0,3}", hi in "[a-f]{0,3}", by_hash: bool,
     ) {
         let splits = vec!["b".into(), "cc".into(), "e".into()];
-        let rule = if by_hash { Rule::Hash } else { Rule::Range(splits) };
-        let options = SpaceOptions { rule, ..SpaceOptions::default() };
+        let partitioning = if by_hash { Partitioning::Hash } else { Partitioning::Range(splits) };
+        let options = SpaceOptions { partitioning, ..SpaceOptions::default() };
         let catalog = catalog(4, 2).with_space("s", options).unwrap();
         let (key, lo, hi): (SmallBytes, SmallBytes, SmallBytes) =
             (key.as_str().into(), lo.as_str().into(), hi.as_str().into());

@@ -31,6 +31,9 @@ pub type Task = Pin<Box<dyn Future<Output = ()>>>;
 /// The answer to a commit, and what the transaction's delayed actions gave if that was asked for.
 pub type Answered = (Committed, Vec<Gave>);
 
+/// Where the values of keys go that are read, one for each key.
+pub type ValuesOut<'a> = &'a mut [Option<SmallBytes>];
+
 /// One node of a driver, as the client code polled on it sees it.
 pub trait Engine {
     /// The database this engine belongs to, unique in the process.
@@ -53,13 +56,7 @@ pub trait Engine {
     /// Reads keys straight into `out`, which is as long, if that can be done at once; else false,
     /// and [`operate`](Self::operate) is to be asked. A driver that counts every operation answers
     /// false.
-    fn peek(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
-    ) -> bool;
+    fn peek(&self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool;
     /// What sessions of the node may have seen, where a timestamp does not tell it.
     fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure>;
     /// A session that comes here has seen this elsewhere.
@@ -100,13 +97,7 @@ pub trait Direct {
     /// Reads a key.
     fn get(&mut self, txn: Txn, space: SpaceId, key: &SmallBytes) -> Step<Option<SmallBytes>>;
     /// Reads keys straight into `out`; see [`Engine::peek`].
-    fn peek(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
-    ) -> bool;
+    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool;
     /// Buffers a write; `None` deletes.
     fn put(
         &mut self,
@@ -163,19 +154,19 @@ pub fn with<T>(database: u64, f: impl FnOnce(&dyn Engine) -> T) -> Option<T> {
 /// Waits for the answer to an operation that is to come; dropped before that, it tells the engine
 /// that nobody does.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct AnswerFuture {
     database: u64,
     op: Option<OpId>,
 }
 
-impl Waiting {
+impl AnswerFuture {
     /// For what the engine of `database` called `op`.
-    pub fn new(database: u64, op: OpId) -> Waiting {
-        Waiting { database, op: Some(op) }
+    pub fn new(database: u64, op: OpId) -> AnswerFuture {
+        AnswerFuture { database, op: Some(op) }
     }
 }
 
-impl Future for Waiting {
+impl Future for AnswerFuture {
     type Output = Result<Answer, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -189,7 +180,7 @@ impl Future for Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for AnswerFuture {
     fn drop(&mut self) {
         if let Some(op) = self.op {
             with(self.database, |engine| engine.forget(op));
@@ -204,6 +195,6 @@ impl Drop for Waiting {
 pub async fn operate(database: u64, operation: Operation) -> Result<Answer, Failure> {
     match with(database, |engine| engine.operate(operation)).ok_or(Failure::Closed)? {
         Step::Done(done) => done,
-        Step::Wait(op) => Waiting::new(database, op).await,
+        Step::Wait(op) => AnswerFuture::new(database, op).await,
     }
 }

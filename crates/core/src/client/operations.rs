@@ -19,7 +19,7 @@ use crate::time::Nanos;
 const SLEEPS: u64 = 1 << 63;
 
 #[derive(Debug)]
-enum Waiter {
+enum PendingAnswer {
     Nobody,
     Somebody(Waker),
     Answered(Result<Answer, Failure>),
@@ -28,33 +28,33 @@ enum Waiter {
 
 /// Operations of clients on a loop.
 #[derive(Debug, Default)]
-pub struct Operations {
-    waiting: HashMap<u64, Waiter, FixedState>,
+pub struct PendingOperations {
+    waiting: HashMap<u64, PendingAnswer, FixedState>,
 }
 
-impl Operations {
+impl PendingOperations {
     /// The answer has come.
     pub fn answer(&mut self, op: OpId, result: Result<Answer, Failure>) {
-        match self.waiting.insert(op.0, Waiter::Answered(result)) {
-            Some(Waiter::Somebody(waker)) => waker.wake(),
-            Some(Waiter::Forgotten) => {
+        match self.waiting.insert(op.0, PendingAnswer::Answered(result)) {
+            Some(PendingAnswer::Somebody(waker)) => waker.wake(),
+            Some(PendingAnswer::Forgotten) => {
                 self.waiting.remove(&op.0);
             }
-            Some(Waiter::Nobody | Waiter::Answered(_)) | None => {}
+            Some(PendingAnswer::Nobody | PendingAnswer::Answered(_)) | None => {}
         }
     }
 
     /// The answer, if it has come; else `waker` is woken when it does.
     pub fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
-        let waiting = self.waiting.entry(op.0).or_insert(Waiter::Nobody);
+        let waiting = self.waiting.entry(op.0).or_insert(PendingAnswer::Nobody);
         match waiting {
-            Waiter::Answered(_) => match self.waiting.remove(&op.0) {
-                Some(Waiter::Answered(result)) => Poll::Ready(result),
+            PendingAnswer::Answered(_) => match self.waiting.remove(&op.0) {
+                Some(PendingAnswer::Answered(result)) => Poll::Ready(result),
                 _ => unreachable!("just seen"),
             },
-            Waiter::Somebody(known) if known.will_wake(waker) => Poll::Pending,
-            Waiter::Nobody | Waiter::Somebody(_) | Waiter::Forgotten => {
-                *waiting = Waiter::Somebody(waker.clone());
+            PendingAnswer::Somebody(known) if known.will_wake(waker) => Poll::Pending,
+            PendingAnswer::Nobody | PendingAnswer::Somebody(_) | PendingAnswer::Forgotten => {
+                *waiting = PendingAnswer::Somebody(waker.clone());
                 Poll::Pending
             }
         }
@@ -67,7 +67,9 @@ impl Operations {
 
     /// Nobody waits for it any more.
     pub fn forget(&mut self, op: OpId) {
-        if let Some(Waiter::Answered(_)) = self.waiting.insert(op.0, Waiter::Forgotten) {
+        if let Some(PendingAnswer::Answered(_)) =
+            self.waiting.insert(op.0, PendingAnswer::Forgotten)
+        {
             self.waiting.remove(&op.0);
         }
     }
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn an_answer_waits_for_whoever_asks_and_for_nobody_who_forgot() {
-        let (mut operations, waker) = (Operations::default(), Waker::noop());
+        let (mut operations, waker) = (PendingOperations::default(), Waker::noop());
         operations.answer(OpId(1), Ok(Answer::Awake));
         assert_eq!(operations.poll(OpId(1), waker), Poll::Ready(Ok(Answer::Awake)));
         assert_eq!(operations.poll(OpId(2), waker), Poll::Pending);

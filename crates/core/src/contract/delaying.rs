@@ -9,7 +9,7 @@ use crate::procedure::{Procedure, ProcedureFn, ProcedureId};
 
 /// What becomes of a delayed action.
 #[derive(Clone, Copy, Debug)]
-pub enum Later {
+pub enum Deferral {
     /// It is done when the transaction commits. Where its answer was asked for, it is the one of
     /// this number, from 0.
     Deferred(u32),
@@ -19,27 +19,27 @@ pub enum Later {
     Run(ProcedureFn),
 }
 
-impl PartialEq for Later {
-    fn eq(&self, other: &Later) -> bool {
+impl PartialEq for Deferral {
+    fn eq(&self, other: &Deferral) -> bool {
         match (self, other) {
-            (Later::Deferred(a), Later::Deferred(b)) => a == b,
-            (Later::Now(a), Later::Now(b)) => a == b,
-            (Later::Run(a), Later::Run(b)) => std::ptr::fn_addr_eq(*a, *b),
-            (Later::Deferred(_) | Later::Now(_) | Later::Run(_), _) => false,
+            (Deferral::Deferred(a), Deferral::Deferred(b)) => a == b,
+            (Deferral::Now(a), Deferral::Now(b)) => a == b,
+            (Deferral::Run(a), Deferral::Run(b)) => std::ptr::fn_addr_eq(*a, *b),
+            (Deferral::Deferred(_) | Deferral::Now(_) | Deferral::Run(_), _) => false,
         }
     }
 }
 
-impl Eq for Later {}
+impl Eq for Deferral {}
 
 /// How something is done at once that might have been delayed.
 ///
 /// # Errors
 /// There is no action or procedure of that name.
-pub fn at_once(delay: &Delay, settings: &Settings) -> Result<Later, Failure> {
+pub fn at_once(delay: &Delay, settings: &Settings) -> Result<Deferral, Failure> {
     match delay {
-        Delay::Action(_, _, action) => known_action(action, settings).map(Later::Now),
-        Delay::Call(id, ..) => known_procedure(id, settings).map(|it| Later::Run(it.run)),
+        Delay::Action(_, _, action) => known_action(action, settings).map(Deferral::Now),
+        Delay::Call(id, ..) => known_procedure(id, settings).map(|it| Deferral::Run(it.run)),
     }
 }
 

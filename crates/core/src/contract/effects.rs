@@ -85,8 +85,8 @@ pub struct Modes {
     pub transactions: u64,
     /// Of these, done under locks.
     pub locked: u64,
-    /// Of these, run together with others (see [`Together`](crate::together::Together)).
-    pub together: u64,
+    /// Of these, run together with others (see [`Parallel`](crate::parallel::Parallel)).
+    pub parallel: u64,
     /// Transactions that asked for locks where none were in use.
     pub transitions: u64,
     /// Of these, such as had to wait for it.
@@ -99,7 +99,7 @@ impl AddAssign for Modes {
     fn add_assign(&mut self, more: Modes) {
         self.transactions += more.transactions;
         self.locked += more.locked;
-        self.together += more.together;
+        self.parallel += more.parallel;
         self.transitions += more.transitions;
         self.waited += more.waited;
         self.waiting = self.waiting + more.waiting;

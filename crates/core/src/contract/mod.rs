@@ -27,7 +27,7 @@ mod without;
 
 pub use context::Context;
 pub use coordinator::Coordinator;
-pub use delaying::{Later, at_once, known_action, known_procedure};
+pub use delaying::{Deferral, at_once, known_action, known_procedure};
 pub use effects::{Effect, Effects, Envelope, Environment, Maintenance, Modes, Work};
 pub use here::Here;
 pub use operation::{Answer, Operation, Put, Step};

@@ -1,6 +1,6 @@
 //! What clients ask of a coordinator, and what they are told.
 
-use super::Later;
+use super::Deferral;
 use crate::bytes::SmallBytes;
 use crate::delay::{Delay, Gave};
 use crate::ids::{OpId, SpaceId, Txn};
@@ -95,7 +95,7 @@ pub enum Answer {
     /// Of a put.
     Written,
     /// Of what may be delayed.
-    Delayed(Later),
+    Delayed(Deferral),
     /// Of a commit.
     Committed(Committed),
     /// Of a commit of which answers of delayed actions were asked for: those, by their numbers.
@@ -179,7 +179,7 @@ impl Answer {
     }
 
     /// Of [`Operation::Delay`].
-    pub fn delayed(self) -> Later {
+    pub fn delayed(self) -> Deferral {
         expected!(self, Answer::Delayed(later) => later)
     }
 

@@ -9,7 +9,7 @@ use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::judgement::{Rejection, Rejections};
 use crate::lag::Lag;
 use crate::options::Settings;
-use crate::post::Post;
+use crate::replica_role::ReplicaRole;
 
 /// The state machine of a repository.
 pub trait Participant<P: Protocol>: LoggedRole<P> {
@@ -52,7 +52,7 @@ pub trait Participant<P: Protocol>: LoggedRole<P> {
     /// nothing of that.
     fn lag(&self) -> Option<Lag>;
     /// Which part it takes where several nodes keep it.
-    fn post(&self) -> Post;
+    fn replica_role(&self) -> ReplicaRole;
     /// The versions of every key that lives here, oldest first, as (space, key, versions), for
     /// histories.
     fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;

@@ -266,8 +266,8 @@ macro_rules! participant_kept_by_one_node {
             None
         }
 
-        fn post(&self) -> $crate::Post {
-            $crate::Post::Alone
+        fn replica_role(&self) -> $crate::ReplicaRole {
+            $crate::ReplicaRole::Alone
         }
     };
 }

@@ -4,11 +4,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::driver::Through;
-use super::records::Gathered;
+use super::records::DecodedRecords;
 use super::{Decoding, Driver, Machine, Note, Records};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Readiness};
+use crate::client::ValuesOut;
 use crate::contract::{Envelope, Environment, Operation, Protocol, Step};
 use crate::deadlines::Due;
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
@@ -17,8 +18,8 @@ use crate::lag::Lag;
 use crate::memory::Held;
 use crate::outcome::Outcome;
 use crate::positions::{LogPosition, Positions};
-use crate::post::Post;
 use crate::recorder::Recorder;
+use crate::replica_role::ReplicaRole;
 use crate::roles::{Address, Role};
 use crate::time::Nanos;
 use crate::wire::{Reader, Wire, WireError};
@@ -57,13 +58,7 @@ pub trait AnyMachine {
     /// [`Node::operate`](crate::node::Node::operate).
     fn operate(&mut self, operation: Operation) -> Step;
     /// [`Node::peek`](crate::node::Node::peek).
-    fn peek(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
-    ) -> bool;
+    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool;
     /// [`Node::receive`](crate::node::Node::receive), of an encoded message.
     ///
     /// # Errors
@@ -131,8 +126,8 @@ pub trait AnyMachine {
     fn unfinished(&self) -> (usize, usize);
     /// How many repositories are here.
     fn repositories(&self) -> usize;
-    /// [`Node::posts`](crate::node::Node::posts).
-    fn posts(&self) -> Vec<(RepositoryId, Post)>;
+    /// [`Node::replica_roles`](crate::node::Node::replica_roles).
+    fn replica_roles(&self) -> Vec<(RepositoryId, ReplicaRole)>;
     /// [`Node::lags`](crate::node::Node::lags).
     fn lags(&self) -> Vec<(RepositoryId, Lag)>;
     /// [`Node::memory`](crate::node::Node::memory).
@@ -172,7 +167,7 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
     }
 
     fn decoding(&self) -> Box<dyn Decoding> {
-        Box::new(Gathered::<P>::new())
+        Box::new(DecodedRecords::<P>::new())
     }
 
     fn replay(&mut self, records: Records) {
@@ -199,13 +194,7 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         self.node.operate(operation, &mut self.effects)
     }
 
-    fn peek(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
-    ) -> bool {
+    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool {
         self.node.peek(txn, space, keys, &mut self.effects, out)
     }
 
@@ -327,8 +316,8 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         self.node.participants().len()
     }
 
-    fn posts(&self) -> Vec<(RepositoryId, Post)> {
-        self.node.posts()
+    fn replica_roles(&self) -> Vec<(RepositoryId, ReplicaRole)> {
+        self.node.replica_roles()
     }
 
     fn lags(&self) -> Vec<(RepositoryId, Lag)> {

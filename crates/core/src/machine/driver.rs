@@ -26,7 +26,7 @@ impl<T: Wire> Encode for T {
 pub struct Note(pub u64);
 
 /// A message to another node.
-pub struct Said<'a> {
+pub struct OutgoingMessage<'a> {
     /// Who sends it.
     pub from: Address,
     /// Whom it is for.
@@ -47,7 +47,7 @@ pub trait Driver {
     /// A batch of effects is going to be performed.
     fn begin(&mut self, environment: &mut Environment);
     /// Sends a message to another node.
-    fn send(&mut self, said: Said<'_>);
+    fn send(&mut self, said: OutgoingMessage<'_>);
     /// Appends a record to the log, of so many bytes as [`Protocol::record_bytes`] has it.
     fn append(&mut self, role: Role, record: &dyn Encode, bytes: usize);
     /// Has the machine's [`timer`](super::AnyMachine::timer) called `after` so long, which is not
@@ -77,7 +77,7 @@ impl<P: Protocol> Outside<P> for Through<'_> {
 
     fn send(&mut self, node: &Node<P>, envelope: Envelope<P::Message>) {
         let Envelope { from, to, message } = envelope;
-        self.0.send(Said {
+        self.0.send(OutgoingMessage {
             from,
             to,
             name: P::message_name(&message),

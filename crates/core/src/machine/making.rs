@@ -14,7 +14,7 @@ use crate::wire::Wire;
 
 /// What a message is called, and how long it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looked {
+pub struct MessageInfo {
     /// [`Protocol::message_name`].
     pub name: &'static str,
     /// [`Protocol::wire_bytes`].
@@ -38,7 +38,7 @@ pub trait AnyProtocol: Debug + Send + Sync {
     /// [`Protocol::has_masters`].
     fn has_masters(&self) -> bool;
     /// A message that was encoded, altered perhaps; `None`: the bytes are no message.
-    fn look(&self, message: &[u8]) -> Option<Looked>;
+    fn look(&self, message: &[u8]) -> Option<MessageInfo>;
     /// An encoded message, for traces that people read.
     fn show(&self, message: &[u8]) -> String;
     /// [`Protocol::as_client`], of an encoded message.
@@ -87,9 +87,9 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
         P::has_masters(&self.0)
     }
 
-    fn look(&self, message: &[u8]) -> Option<Looked> {
+    fn look(&self, message: &[u8]) -> Option<MessageInfo> {
         let message = P::Message::decode_all(message).ok()?;
-        Some(Looked { name: P::message_name(&message), bytes: P::wire_bytes(&message) })
+        Some(MessageInfo { name: P::message_name(&message), bytes: P::wire_bytes(&message) })
     }
 
     fn show(&self, message: &[u8]) -> String {

@@ -19,8 +19,8 @@ mod making;
 mod records;
 
 pub use any::AnyMachine;
-pub use driver::{Driver, Encode, Note, Said};
-pub use making::{AnyProtocol, Looked, Typed};
+pub use driver::{Driver, Encode, Note, OutgoingMessage};
+pub use making::{AnyProtocol, MessageInfo, Typed};
 pub use records::{Decoding, Records};
 
 use std::collections::{BTreeMap, VecDeque};

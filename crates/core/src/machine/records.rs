@@ -40,15 +40,15 @@ pub trait Decoding: Send {
 }
 
 /// The records of a protocol.
-pub(super) struct Gathered<P: Protocol>(Vec<(Role, P::Record)>);
+pub(super) struct DecodedRecords<P: Protocol>(Vec<(Role, P::Record)>);
 
-impl<P: Protocol> Gathered<P> {
-    pub fn new() -> Gathered<P> {
-        Gathered(Vec::new())
+impl<P: Protocol> DecodedRecords<P> {
+    pub fn new() -> DecodedRecords<P> {
+        DecodedRecords(Vec::new())
     }
 }
 
-impl<P: Protocol> Decoding for Gathered<P> {
+impl<P: Protocol> Decoding for DecodedRecords<P> {
     fn decode(&mut self, payload: &[u8]) -> Result<(), WireError> {
         let mut input = Reader::new(payload);
         let role = Role::decode(&mut input)?;

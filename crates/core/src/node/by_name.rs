@@ -2,7 +2,7 @@
 
 use super::Node;
 use crate::bytes::SmallBytes;
-use crate::contract::{Answer, Effects, Later, Operation, Protocol, Put, Step};
+use crate::contract::{Answer, Deferral, Effects, Operation, Protocol, Put, Step};
 use crate::delay::Delay;
 use crate::ids::{SpaceId, Txn};
 use crate::options::TxnOptions;
@@ -61,7 +61,7 @@ impl<P: Protocol> Node<P> {
         delay: Delay,
         answered: bool,
         effects: &mut Effects<P>,
-    ) -> Result<Later, Failure> {
+    ) -> Result<Deferral, Failure> {
         let step = self.operate(Operation::Delay(txn, delay, answered), effects);
         step.map(Answer::delayed).at_once()
     }

@@ -6,8 +6,8 @@ use crate::contract::{Coordinator, Participant, Protocol, StateMachine};
 use crate::ids::{RepositoryId, SpaceId, Timestamp, TxnId};
 use crate::lag::Lag;
 use crate::outcome::{Doubt, Outcome};
-use crate::post::Post;
 use crate::recorder::Recorder;
+use crate::replica_role::ReplicaRole;
 
 impl<P: Protocol> Node<P> {
     /// Writes the transactions that have not ended into the history.
@@ -33,8 +33,11 @@ impl<P: Protocol> Node<P> {
     }
 
     /// Which part each repository here takes in its group.
-    pub fn posts(&self) -> Vec<(RepositoryId, Post)> {
-        self.participants.iter().map(|(id, participant)| (*id, participant.post())).collect()
+    pub fn replica_roles(&self) -> Vec<(RepositoryId, ReplicaRole)> {
+        self.participants
+            .iter()
+            .map(|(id, participant)| (*id, participant.replica_role()))
+            .collect()
     }
 
     /// By how much each repository here is behind in its group.

@@ -4,7 +4,7 @@
 //! * [`execution`]: procedures run against the newest versions, their writes kept aside.
 //! * [`spaces`]: the stores of a repository, by space.
 //! * [`claims`]: locks on whole footprints, of the few whose fate is not known yet.
-//! * [`standing`]: the same of those who stand in a queue: who may pass whom.
+//! * [`queued_footprints`]: the same of those who stand in a queue: who may pass whom.
 //! * [`locator`]: where things are: static, by owners with epochs, by hints.
 //! * [`migration`]: a partition on its way from one repository to another.
 //! * [`locks`]: lock words kept inside store entries, range locks, and owners.
@@ -13,7 +13,7 @@
 //! * [`vector_clock`]: a number for every repository: how far its commits are known.
 //! * [`commit_log`]: what was applied at a repository, and what of it a reader may see.
 //! * [`votes`]: votes gathered from a known set, merged, decided once.
-//! * [`stamps`]: when keys were last read, and by whom.
+//! * [`read_timestamps`]: when keys were last read, and by whom.
 //! * [`transaction`]: read set, write set and scans of a running transaction.
 //! * [`open`]: transactions that take operations, at a coordinator that buffers writes.
 //! * [`window`]: values by numbers that are given out in order.
@@ -32,7 +32,7 @@ mod transactions;
 pub mod versions;
 pub mod window;
 
-pub use clocks::{clock, stamps, vector_clock, watermark};
+pub use clocks::{clock, read_timestamps, vector_clock, watermark};
 pub use commits::{commit_log, commit_queue, votes};
-pub use footprints::{claims, standing};
+pub use footprints::{claims, queued_footprints};
 pub use transactions::{open, transaction};

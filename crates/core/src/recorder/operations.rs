@@ -17,7 +17,7 @@ const SCAN: u8 = 3;
 /// Marks a kind whose value is not absent.
 const PRESENT: u8 = 0x80;
 
-/// Operations of one transaction, in program order, encoded.
+/// The operations of one transaction, in program order, encoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedOperations {
     pub(super) bytes: Vec<u8>,
@@ -302,8 +302,8 @@ mod tests {
     proptest! {
         #[test]
         fn writes_are_picked_out(list in prop::collection::vec(operation(), 0..8)) {
-            let written = RecordedOperations::from(&list[..]).writes();
-            let writes: Vec<_> = Decoder(&written.bytes).collect();
+            let recorded = RecordedOperations::from(&list[..]);
+            let writes: Vec<_> = Decoder(&recorded.writes().bytes).collect();
             let is_write = |it: &&RecordedOperation| matches!(it, RecordedOperation::Write { .. });
             prop_assert_eq!(writes, list.iter().filter(is_write).cloned().collect::<Vec<_>>());
         }

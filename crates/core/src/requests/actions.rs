@@ -89,11 +89,11 @@ impl Action {
 /// The actions that a node knows.
 #[derive(Clone)]
 pub struct Actions {
-    by_name: BTreeMap<SmallBytes, Known>,
+    by_name: BTreeMap<SmallBytes, RegisteredAction>,
 }
 
 #[derive(Clone, Copy)]
-struct Known {
+struct RegisteredAction {
     run: ActionCode,
     /// It may leave more bytes than it is given, old value or argument.
     grows: bool,
@@ -174,7 +174,7 @@ impl Default for Actions {
         ];
         let known = |(name, run): (&str, ActionCode)| {
             let may_fail = matches!(run, ActionCode::Numbers(_));
-            (name.into(), Known { run, grows: name == "append", may_fail })
+            (name.into(), RegisteredAction { run, grows: name == "append", may_fail })
         };
         Actions { by_name: all.into_iter().map(known).collect() }
     }
@@ -186,7 +186,7 @@ impl Actions {
     #[must_use]
     pub fn with(mut self, name: &str, run: ActionFn) -> Actions {
         let run = ActionCode::Bytes(run);
-        self.by_name.insert(name.into(), Known { run, grows: true, may_fail: true });
+        self.by_name.insert(name.into(), RegisteredAction { run, grows: true, may_fail: true });
         self
     }
 

@@ -36,7 +36,7 @@ pub enum Abort {
     /// A key was used that a delayed action of the same transaction is for: run again, it does its
     /// actions at once.
     #[error("a key was used that a delayed action of the transaction is for")]
-    Strayed,
+    FootprintViolation,
     /// The transaction missed a write, so that it could lie in the past alone, where its delayed
     /// actions are not done: run again, it does them at once.
     #[error("the transaction missed a write, and has delayed actions, which are of the present")]
@@ -83,7 +83,7 @@ impl Abort {
         Abort::SnapshotTooOld,
         Abort::Abandoned,
         Abort::Overloaded,
-        Abort::Strayed,
+        Abort::FootprintViolation,
         Abort::ActionsInThePast,
         Abort::Rollback,
         Abort::KeyTooLarge,
@@ -96,7 +96,7 @@ impl Abort {
 
     /// Whether delayed actions are done at once where the transaction is run again.
     pub fn ends_delays(self) -> bool {
-        matches!(self, Abort::Strayed | Abort::ActionsInThePast)
+        matches!(self, Abort::FootprintViolation | Abort::ActionsInThePast)
     }
 
     /// Whether running the transaction again may succeed.
@@ -133,7 +133,7 @@ pub enum Failure {
     /// A delayed action cannot be left to its turn, as this text says; nothing was changed. Run it
     /// again, with its actions done at once.
     #[error("a delayed action cannot be left to its turn: {0}; run it again, done at once")]
-    Strayed(String),
+    FootprintViolation(String),
     /// No answer in time; nothing was changed.
     #[error("no answer within {after_ms} ms; nothing was changed, try again later")]
     Timeout {
@@ -194,7 +194,7 @@ impl Failure {
     pub fn is_retryable(&self) -> bool {
         match self {
             Failure::Aborted(reason) => reason.is_retryable(),
-            other => matches!(other, Failure::Strayed(_)),
+            other => matches!(other, Failure::FootprintViolation(_)),
         }
     }
 }
@@ -247,7 +247,7 @@ impl Wire for Abort {
             Abort::Abandoned => 4,
             Abort::Overloaded => 5,
             Abort::Rollback => 6,
-            Abort::Strayed => 7,
+            Abort::FootprintViolation => 7,
             Abort::KeyTooLarge => 8,
             Abort::ValueTooLarge => 9,
             Abort::TransactionTooLarge => 10,
@@ -268,7 +268,7 @@ impl Wire for Abort {
             4 => Abort::Abandoned,
             5 => Abort::Overloaded,
             6 => Abort::Rollback,
-            7 => Abort::Strayed,
+            7 => Abort::FootprintViolation,
             8 => Abort::KeyTooLarge,
             9 => Abort::ValueTooLarge,
             10 => Abort::TransactionTooLarge,

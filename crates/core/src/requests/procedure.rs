@@ -102,6 +102,9 @@ pub enum Stop {
     Faulty(String),
 }
 
+/// What is written under a key; `None` deletes.
+pub type NewValue = Option<SmallBytes>;
+
 /// The keys of a repository, as a procedure that runs there sees them. An error goes up through
 /// the procedure by `?`; one that swallows it is stopped nevertheless.
 pub trait Store {
@@ -119,12 +122,7 @@ pub trait Store {
     ///
     /// # Errors
     /// As for [`get`](Self::get); a limit of sizes; or the procedure was declared to read only.
-    fn put(
-        &mut self,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Stop>;
+    fn put(&mut self, space: SpaceId, key: SmallBytes, value: NewValue) -> Result<(), Stop>;
     /// The keys of a range that live here, the procedure's own writes included.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ pub mod checkpoint;
 pub mod lag;
 pub mod links;
 pub mod positions;
-pub mod post;
+pub mod replica_role;
 pub mod timers;
 
 use std::fmt;

@@ -2,5 +2,5 @@
 
 pub mod memory;
 pub mod options;
+pub mod parallel;
 pub mod secret;
-pub mod together;

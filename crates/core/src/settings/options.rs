@@ -5,10 +5,10 @@ use crate::ids::Timestamp;
 use crate::issuance::Issuer;
 use crate::limits::Limits;
 use crate::memory::Memory;
+use crate::parallel::Parallel;
 use crate::procedure::Procedures;
 use crate::secret::Secret;
 use crate::time::Nanos;
-use crate::together::Together;
 
 /// How a transaction is to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct TxnOptions {
     pub eager: bool,
     /// What only reads at one repository may be answered by whoever keeps a copy of that, though
     /// it be a little behind: as the database once was, and no older than the session has seen.
-    pub nearby: bool,
+    pub follower_reads: bool,
     /// The session's highest timestamp seen: the snapshot is not below it.
     pub floor: Timestamp,
     /// The session, for histories.
@@ -72,14 +72,14 @@ pub struct Settings {
     pub procedures: Procedures,
     /// Who runs procedures that have nothing to do with each other at the same time, and how many
     /// of them; a protocol that has no use for it runs them one after the other.
-    pub together: Together,
+    pub parallel: Parallel,
     /// Seed of the index hashes: random in production, fixed in the simulator.
     pub hash_seed: u64,
     /// Whether records must be logged; where nothing survives a crash anyway, they are not made.
     pub logging: bool,
     /// Whether coordinators keep copies of repositories that live elsewhere, and answer from them
-    /// [readers that any copy may answer](TxnOptions::nearby): all of the repository's keys are
-    /// held in memory once more. Protocols without copies do as always.
+    /// [readers that any copy may answer](TxnOptions::follower_reads): all of the repository's keys
+    /// are held in memory once more. Protocols without copies do as always.
     pub caches: bool,
     /// Whether replicas remember the versions of the deletions that they have collected, in a table
     /// that protocols never look at: histories name the deletion that a read of an absent key saw.
@@ -124,7 +124,7 @@ impl Default for Settings {
             limits: Limits::default(),
             actions: Actions::default(),
             procedures: Procedures::default(),
-            together: Together::default(),
+            parallel: Parallel::default(),
             hash_seed: 0,
             logging: false,
             caches: false,

@@ -9,11 +9,11 @@ const PLACES: u16 = layout::PLACES;
 const SHAPE: Shape = Shape { group: SIZE, loops: 1 };
 
 /// All members take part.
-const ALL: fn(RepositoryId) -> Option<Post> = |_| Some(Post::Follows);
+const ALL: fn(RepositoryId) -> Option<ReplicaRole> = |_| Some(ReplicaRole::Follows);
 
 /// All members take part but this one, of which nothing is known.
-fn but(absent: u16) -> impl Fn(RepositoryId) -> Option<Post> {
-    move |it| (it.0 != absent).then_some(Post::Follows)
+fn but(absent: u16) -> impl Fn(RepositoryId) -> Option<ReplicaRole> {
+    move |it| (it.0 != absent).then_some(ReplicaRole::Follows)
 }
 
 fn first() -> Row {
@@ -178,7 +178,7 @@ fn groups_grow_and_shrink_by_rules_that_say_what_is_in_the_way() {
 fn who_has_not_been_taken_in_yet_is_sent_elsewhere_or_taken_out() {
     let (row, new) = first().grown(0, NodeId(3), SHAPE, ALL).unwrap();
     // The group waits for member 3, whose node does not answer.
-    let waits = |it: RepositoryId| (it != new).then_some(Post::Regroups);
+    let waits = |it: RepositoryId| (it != new).then_some(ReplicaRole::Regroups);
     let elsewhere = row.moved(new, NodeId(4), SHAPE, waits).unwrap();
     assert_eq!(elsewhere.home(new), Ok(NodeId(4)));
     assert_eq!(row.shrinking(new, waits).unwrap().leaving, [new]);
@@ -189,7 +189,8 @@ fn who_has_not_been_taken_in_yet_is_sent_elsewhere_or_taken_out() {
     let refused = row.grown(0, NodeId(4), SHAPE, waits).unwrap_err();
     assert_eq!(refused, Refused::TooFew { group: 0, now: 0 });
     // Somebody who has no memory may be needed.
-    let joins = |it: RepositoryId| Some(if it == old { Post::Joins } else { Post::Regroups });
+    let joins =
+        |it: RepositoryId| Some(if it == old { ReplicaRole::Joins } else { ReplicaRole::Regroups });
     assert_eq!(row.moved(new, NodeId(4), SHAPE, joins), Err(Refused::UnderWay { other: 0 }));
 }
 

@@ -22,6 +22,6 @@ fn a_member_that_lost_its_folder_does_not_say_that_it_is_up_to_date() {
         told.push(lag(&network, follower.node));
     }
     let up_to_date = told.iter().position(|it| *it == Some(Lag::default())).unwrap();
-    let posts = network.hosts[&follower.node].node.posts();
-    assert!(up_to_date > 0 && posts[0].1.takes_part(), "{posts:?}, {told:?}");
+    let replica_roles = network.hosts[&follower.node].node.replica_roles();
+    assert!(up_to_date > 0 && replica_roles[0].1.takes_part(), "{replica_roles:?}, {told:?}");
 }

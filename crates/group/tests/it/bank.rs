@@ -14,7 +14,7 @@ use std::time::Duration;
 use muesli::{Db, Error, Retry, Space, SpaceOptions, Tx};
 use muesli_check::{Level, Options};
 use muesli_core::wire::Wire;
-use muesli_core::{Catalog, Isolation, NodeId, Post, Protocol, RepositoryId, Typed};
+use muesli_core::{Catalog, Isolation, NodeId, Protocol, ReplicaRole, RepositoryId, Typed};
 use muesli_group::placement::{KEY, Refused, Row, Shape};
 use muesli_group::{Grouped, Limits, Rules, layout};
 use muesli_sim::fault::FaultKinds;
@@ -110,7 +110,7 @@ async fn total(db: &Db, accounts: Space) -> Result<u64, Error> {
 }
 
 /// What nodes say of themselves: the placement that they go by, and which parts their members take.
-type Survey = Vec<Option<(u64, Vec<(RepositoryId, Post)>)>>;
+type Survey = Vec<Option<(u64, Vec<(RepositoryId, ReplicaRole)>)>>;
 
 /// What clients counted, and what the administrator knows and did.
 #[derive(Default)]
@@ -137,10 +137,10 @@ async fn bank(db: Db, start: ClientStart, tally: Rc<Tally>) {
 }
 
 /// The post of a member, as its node said that went by this row.
-fn post(survey: &Survey, row: &Row, member: RepositoryId) -> Option<Post> {
+fn post(survey: &Survey, row: &Row, member: RepositoryId) -> Option<ReplicaRole> {
     let home = row.home(member).ok()?;
-    let (placement, posts) = survey.get(home.0 as usize)?.as_ref()?;
-    let post = posts.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
+    let (placement, replica_roles) = survey.get(home.0 as usize)?.as_ref()?;
+    let post = replica_roles.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
     post.filter(|_| *placement == row.epoch)
 }
 
@@ -192,7 +192,8 @@ struct By {
 /// What nodes that are up say.
 fn survey<P: Protocol>(world: &World, nodes: u32) -> Survey {
     let said = |node: u32| {
-        let look = |node: &muesli_core::Node<Grouped<P>>| (node.catalog().placement, node.posts());
+        let look =
+            |node: &muesli_core::Node<Grouped<P>>| (node.catalog().placement, node.replica_roles());
         world.with_node(NodeId(node), look)
     };
     (0..nodes).map(said).collect()

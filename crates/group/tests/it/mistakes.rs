@@ -17,7 +17,7 @@ const UNHEARD: &str = "unheard";
 type GroupRules<P> = Rules<<P as Protocol>::Rules>;
 
 /// The leader, and the two others.
-fn posts<P: Protocol>(network: &mut Network<P>) -> [NodeId; 3] {
+fn replica_roles<P: Protocol>(network: &mut Network<P>) -> [NodeId; 3] {
     let (leader, other) = network.elect();
     let third = (0..3).map(NodeId).find(|it| *it != leader.node && *it != other.node);
     [leader.node, other.node, third.unwrap()]
@@ -28,7 +28,7 @@ fn posts<P: Protocol>(network: &mut Network<P>) -> [NodeId; 3] {
 /// many increments the two others know of, if they answer; and how many were committed.
 fn counts_without_the_leader(rules: GroupRules<Score>) -> (Option<u64>, u64) {
     let mut network = Network::<Score>::with(rules);
-    let [leader, lost, behind] = posts(&mut network);
+    let [leader, lost, behind] = replica_roles(&mut network);
     assert!((0..5).all(|_| network.increments()));
     network.loses = Box::new(move |it| it.from.node == leader && it.to.node == behind);
     assert!((0..20).all(|_| network.increments()), "two of three are there");
@@ -70,7 +70,7 @@ fn a_member_without_memory_that_votes_before_loses_what_was_committed() {
 /// later where the third member is away.
 fn traces_of_what_nobody_decided(rules: GroupRules<Granola>) -> [Option<u64>; 2] {
     let mut network = Network::<Granola>::with(rules);
-    let [leader, lost, other] = posts(&mut network);
+    let [leader, lost, other] = replica_roles(&mut network);
     assert!((0..20).all(|_| network.increments()));
     (0..100).for_each(|_| network.ring());
     // The member knows all entries and votes. The leader's first piece comes to it, and it is to

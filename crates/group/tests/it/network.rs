@@ -6,7 +6,7 @@ use std::sync::Arc;
 use muesli_core::issuance::Issuer;
 use muesli_core::{
     Address, Answer, Catalog, Effect, Effects, Envelope, Failure, Node, NodeId, OpId, Operation,
-    Post, Protocol, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Txn,
+    Protocol, ReplicaRole, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Txn,
     TxnOptions,
 };
 use muesli_group::{Grouped, Message, Rules, layout};
@@ -213,10 +213,10 @@ impl<P: Protocol> Network<P> {
     }
 
     /// The member with this post.
-    fn member(&self, wanted: Post) -> Option<Address> {
+    fn member(&self, wanted: ReplicaRole) -> Option<Address> {
         self.hosts.values().find_map(|host| {
-            let posts = host.node.posts();
-            let (id, _) = posts.iter().find(|(_, post)| *post == wanted)?;
+            let replica_roles = host.node.replica_roles();
+            let (id, _) = replica_roles.iter().find(|(_, post)| *post == wanted)?;
             Some(Address::repository(host.node.id(), *id))
         })
     }
@@ -224,7 +224,9 @@ impl<P: Protocol> Network<P> {
     pub fn elect(&mut self) -> (Address, Address) {
         for _ in 0..1_000 {
             self.ring();
-            if let Some(found) = self.member(Post::Leads).zip(self.member(Post::Follows)) {
+            if let Some(found) =
+                self.member(ReplicaRole::Leads).zip(self.member(ReplicaRole::Follows))
+            {
                 return found;
             }
         }

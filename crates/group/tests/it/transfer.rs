@@ -1,6 +1,6 @@
 //! A member takes over another one's state while entries come late to it.
 
-use muesli_core::{Address, Envelope, Post};
+use muesli_core::{Address, Envelope, ReplicaRole};
 use muesli_group::{Limits, Message, Rules};
 
 use crate::network::Network;
@@ -32,7 +32,9 @@ fn transfers(meanwhile: impl Fn(&mut Network, Address, Address)) -> usize {
             meanwhile(&mut network, source, follower);
             network.let_arrive();
         }
-        if asked > 0 && network.hosts[&follower.node].node.posts()[0].1 == Post::Follows {
+        if asked > 0
+            && network.hosts[&follower.node].node.replica_roles()[0].1 == ReplicaRole::Follows
+        {
             return asked;
         }
     }

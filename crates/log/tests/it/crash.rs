@@ -2,7 +2,7 @@
 //! appended, in order.
 
 use crate::shared::{Kept, SMALL, batch, payload, reopen};
-use muesli_log::memory::Faults;
+use muesli_log::disk::memory::Faults;
 use muesli_log::{CheckpointWriter, LogError, MemoryDisk, Sequence};
 use proptest::prelude::*;
 

@@ -1,35 +1,17 @@
 //! Golden files of the log's format: what this version writes, byte by byte, and what it reads.
 //!
 //! If this fails, bytes have changed under the same version: raise
-//! `muesli_log::segment::VERSION`, say so in `docs/running/compatibility.md`, and write the new
+//! `muesli_log::format::segment::VERSION`, say so in `docs/running/compatibility.md`, and write the new
 //! version's files with `UPDATE_GOLDENFILES=1 cargo test -p muesli-log --test it golden`.
 
 use std::path::{Path, PathBuf};
 
-use muesli_log::{
-    Batch, CheckpointWriter, Directory, Options, Replay, Sequence, checkpoint, open, segment,
-};
+use muesli_log::format::segment;
+use muesli_log::{Batch, CheckpointWriter, Directory, Options, Sequence, checkpoint, open};
+
+use crate::shared::Kept;
 
 const OWNER: u64 = 0x0123_4567_89ab_cdef;
-
-/// What a log gives out.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Held {
-    pieces: Vec<Vec<u8>>,
-    records: Vec<(u64, u8, Vec<u8>)>,
-}
-
-impl Replay for Held {
-    fn piece(&mut self, piece: &[u8]) -> Result<(), String> {
-        self.pieces.push(piece.to_vec());
-        Ok(())
-    }
-
-    fn record(&mut self, sequence: Sequence, kind: u8, payload: &[u8]) -> Result<(), String> {
-        self.records.push((sequence.0, kind, payload.to_vec()));
-        Ok(())
-    }
-}
 
 fn options() -> Options {
     Options { owner: OWNER, preallocate_bytes: 0, ..Options::default() }
@@ -38,7 +20,7 @@ fn options() -> Options {
 /// Writes two batches, a mark after a pause, and a checkpoint of the first record.
 fn write(path: &Path) {
     let disk = Directory::create(path).unwrap();
-    let (mut writer, _) = open(disk.clone(), options(), &mut Held::default()).unwrap();
+    let (mut writer, _) = open(disk.clone(), options(), &mut Kept::default()).unwrap();
     let mut batch = Batch::after(Sequence(0));
     batch.append(1, |out| out.extend_from_slice(b"first")).unwrap();
     writer.write(&mut batch).unwrap();
@@ -77,12 +59,12 @@ fn this_version_writes_and_reads_the_bytes_that_it_did() {
     for name in &names {
         std::fs::copy(folder().join(name), copied.path().join(name)).unwrap();
     }
-    let mut held = Held::default();
+    let mut held = Kept::default();
     let disk = Directory::existing(copied.path()).unwrap();
     open(disk, options(), &mut held).unwrap();
     let pieces = vec![b"a piece".to_vec(), b"another".to_vec()];
     let records = vec![(2, 1, b"second".to_vec()), (3, 7, Vec::new())];
-    assert_eq!(held, Held { pieces, records });
+    assert_eq!((held.pieces, held.records), (pieces, records));
 }
 
 #[test]
@@ -97,7 +79,7 @@ fn another_version_is_named_with_the_one_that_is_read() {
     bytes[44..48].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(&path, &bytes).unwrap();
     let disk = Directory::existing(dir.path()).unwrap();
-    let error = open(disk, options(), &mut Held::default()).unwrap_err().to_string();
+    let error = open(disk, options(), &mut Kept::default()).unwrap_err().to_string();
     assert!(error.contains("version 9") && error.contains("version 1"), "{error}");
     assert!(error.contains("Nothing is damaged"), "{error}");
 }

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use muesli_log::{Directory, Log, LogError, Options, Replay, Sequence, open, segment};
+use muesli_log::format::segment;
+use muesli_log::{Directory, Log, LogError, Options, Replay, Sequence, open};
 
 struct Ignored;
 

@@ -13,7 +13,7 @@ use crate::database::handle::Db;
 use crate::dispatch::yield_now::yield_now;
 use crate::error::Error;
 use crate::transaction::commit::Fate;
-use crate::transaction::open::Open;
+use crate::transaction::open::RollbackOnDrop;
 use crate::transaction::tx::Tx;
 
 impl Db {
@@ -38,10 +38,10 @@ impl Db {
                 Ok(done) => return Ok(done),
                 Err(Stopped::Body(error)) => return Err(error),
                 Err(Stopped::Database(Error::Conflict { reason, .. })) => reason,
-                Err(Stopped::Database(Error::Strayed(why))) => {
-                    let last = self.inner.strayed.lock();
+                Err(Stopped::Database(Error::FootprintViolation(why))) => {
+                    let last = self.inner.footprint_violation.lock();
                     *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
-                    Abort::Strayed
+                    Abort::FootprintViolation
                 }
                 Err(Stopped::Database(error)) => return Err(error.into()),
             };
@@ -82,7 +82,7 @@ impl Db {
             begun = client::with(database, |engine| Some(engine.begin(options())));
         }
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
-        let open = Open { tx: Tx::at(database, self.inner.origin, txn) };
+        let open = RollbackOnDrop { tx: Tx::at(database, self.inner.origin, txn) };
         let ran = {
             let body = pin!(body(&open.tx));
             WithTimeout::new(body, timeout).await

@@ -15,7 +15,7 @@ use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
 use crate::dispatch::yield_now::yield_now;
 use crate::error::Error;
-use crate::transaction::commit::Committing;
+use crate::transaction::commit::CommitFuture;
 
 /// A transaction inside a plain closure.
 pub struct DirectTx<'a> {
@@ -123,7 +123,7 @@ impl DirectTx<'_> {
 /// How one run of a body went.
 enum DirectRun<T, E> {
     Done(Result<T, Stopped<E>>),
-    Committing(T, muesli_core::OpId),
+    CommitFuture(T, muesli_core::OpId),
     /// With this; the transaction was rolled back.
     Panicked(Box<dyn Any + Send>),
 }
@@ -155,7 +155,7 @@ impl Db {
             let done = match ran.ok_or(Error::Closed)? {
                 DirectRun::Done(done) => done,
                 DirectRun::Panicked(panic) => std::panic::resume_unwind(panic),
-                DirectRun::Committing(answer, op) => {
+                DirectRun::CommitFuture(answer, op) => {
                     self.committed(answer, op).await.map_err(Into::into)
                 }
             };
@@ -174,7 +174,7 @@ impl Db {
     }
 
     async fn committed<T>(&self, answer: T, op: muesli_core::OpId) -> Result<T, Error> {
-        let committed = Committing::new(self, None, op).await?.committed();
+        let committed = CommitFuture::new(self, None, op).await?.committed();
         self.see(committed.at);
         Ok(answer)
     }
@@ -214,6 +214,6 @@ fn run<T, E: 'static>(
             DirectRun::Done(Ok(answer))
         }
         Step::Done(Err(failure)) => database(failure),
-        Step::Wait(op) => DirectRun::Committing(answer, op),
+        Step::Wait(op) => DirectRun::CommitFuture(answer, op),
     }
 }

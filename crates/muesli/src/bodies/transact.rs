@@ -96,7 +96,7 @@ impl Db {
     }
 
     /// As [`transact`](Self::transact), and also tells what the delayed actions gave that the body
-    /// asked ([`Tx::later_returning`], [`Tx::later_run_returning`]).
+    /// asked ([`Tx::defer_returning`], [`Tx::defer_run_returning`]).
     ///
     /// # Errors
     /// As [`transact`](Self::transact).

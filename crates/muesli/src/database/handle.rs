@@ -49,15 +49,15 @@ pub(crate) struct Inner {
     pub catalog: RwLock<Arc<Catalog>>,
     pub retry: Retry,
     sessions: AtomicU64,
-    pub(crate) turn: AtomicUsize,
+    pub(crate) next_loop: AtomicUsize,
     conflicts: [AtomicU64; Abort::ALL.len()],
     /// Why a delayed action could not be left to its turn, the last time.
-    pub(crate) strayed: Mutex<Option<String>>,
-    pub away: Option<Box<dyn Away>>,
+    pub(crate) footprint_violation: Mutex<Option<String>>,
+    pub driver: Option<Box<dyn LoopDriver>>,
 }
 
 /// The way into the loops of an embedded database from other threads.
-pub(crate) trait Away: Send + Sync {
+pub(crate) trait LoopDriver: Send + Sync {
     /// How many loops there are.
     fn loops(&self) -> usize;
     /// Whether sessions may be run by several coordinators: of several loops, or of several
@@ -78,12 +78,7 @@ pub(crate) trait Away: Send + Sync {
         None
     }
     /// Makes a space, where others than this process decide on it.
-    fn create_space(
-        &self,
-        db: &Db,
-        name: &str,
-        options: &SpaceOptions,
-    ) -> Option<Result<(), Error>> {
+    fn make_space(&self, db: &Db, name: &str, options: &SpaceOptions) -> Option<Result<(), Error>> {
         let _ = (db, name, options);
         None
     }
@@ -129,22 +124,22 @@ impl Db {
         database: u64,
         catalog: Arc<Catalog>,
         how: (Retry, Procedures),
-        away: Option<Box<dyn Away>>,
+        driver: Option<Box<dyn LoopDriver>>,
     ) -> Db {
-        Db::new((database, Origin::process(database)), catalog, how, away)
+        Db::new((database, Origin::process(database)), catalog, how, driver)
     }
 
     pub(crate) fn new(
         (database, origin): (u64, Origin),
         catalog: Arc<Catalog>,
         (retry, procedures): (Retry, Procedures),
-        away: Option<Box<dyn Away>>,
+        driver: Option<Box<dyn LoopDriver>>,
     ) -> Db {
         // Histories of several databases of a process tell their sessions apart.
-        let first_session = away.as_ref().map_or(0, |_| database << 32);
-        let (sessions, turn) = (AtomicU64::new(first_session), AtomicUsize::new(0));
+        let first_session = driver.as_ref().map_or(0, |_| database << 32);
+        let (sessions, next_loop) = (AtomicU64::new(first_session), AtomicUsize::new(0));
         let catalog = RwLock::new(catalog);
-        let (conflicts, strayed) = (Default::default(), Mutex::default());
+        let (conflicts, footprint_violation) = (Default::default(), Mutex::default());
         let inner = Arc::new(Inner {
             database,
             origin,
@@ -152,12 +147,12 @@ impl Db {
             catalog,
             retry,
             sessions,
-            turn,
+            next_loop,
             conflicts,
-            strayed,
-            away,
+            footprint_violation,
+            driver,
         });
-        let several = inner.away.as_ref().is_some_and(|away| away.has_several_coordinators());
+        let several = inner.driver.as_ref().is_some_and(|driver| driver.has_several_coordinators());
         let context = Arc::new(CausalContext::new(0, several.then(Carried::default)));
         Db::in_new_session(inner, TxnOptions::default(), TRANSACTION_TIMEOUT, context)
     }
@@ -238,8 +233,8 @@ impl Db {
     /// a [copy](crate::Connect::caches) of it, that does. They see the database as it once was,
     /// never older than what the session has seen; what others were told a moment ago may be
     /// missing. Protocols that have no such readers do as always.
-    pub fn nearby(&self) -> Db {
-        Db { options: TxnOptions { nearby: true, ..self.options }, ..self.clone() }
+    pub fn follower_reads(&self) -> Db {
+        Db { options: TxnOptions { follower_reads: true, ..self.options }, ..self.clone() }
     }
 
     /// The same session, whose transactions may be open for so long, with all attempts and the
@@ -289,8 +284,8 @@ impl Db {
     /// Why a delayed action could not be left to its turn, the last time that
     /// [`transact`](Self::transact) ran a transaction again because of that. What was done at once
     /// since then is what it was declared not to do: a mistake of the program, which costs it.
-    pub fn strayed(&self) -> Option<String> {
-        self.inner.strayed.lock().unwrap_or_else(|broken| broken.into_inner()).clone()
+    pub fn footprint_violation(&self) -> Option<String> {
+        self.inner.footprint_violation.lock().unwrap_or_else(|broken| broken.into_inner()).clone()
     }
 
     /// How many attempts of [`transact`](Self::transact) met a conflict so far, by reason.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use muesli_core::client::{self, Waiting};
+use muesli_core::client::{self, AnswerFuture};
 use muesli_core::{Doubt, Outcome, Traffic, TxnId};
 
 use crate::database::handle::{Db, Job};
@@ -27,10 +27,10 @@ impl Db {
         F: AsyncFnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let away = self.inner.away.as_ref().ok_or(Error::Closed)?;
+        let driver = self.inner.driver.as_ref().ok_or(Error::Closed)?;
         let (sender, receiver) = oneshot::channel();
         let job: Job = Box::new(move || Box::pin(Shipped::new(async move { f().await }, sender)));
-        away.submit(home % away.loops(), job).map_err(|_| self.closed())?;
+        driver.submit(home % driver.loops(), job).map_err(|_| self.closed())?;
         match receiver.await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -40,7 +40,7 @@ impl Db {
 
     /// Why nothing goes on any more.
     pub(crate) fn closed(&self) -> Error {
-        let lost = self.inner.away.as_ref().and_then(|away| away.lost_lease());
+        let lost = self.inner.driver.as_ref().and_then(|driver| driver.lost_lease());
         lost.map_or(Error::Closed, Error::Lease)
     }
 
@@ -50,24 +50,24 @@ impl Db {
     /// [`Error::Closed`]. Returns what the loops leave behind. Not from a task on a loop, where
     /// nobody waits for the end and nothing is returned.
     pub fn close(&self) -> Vec<Report> {
-        self.inner.away.as_ref().map_or_else(Vec::new, |away| away.close())
+        self.inner.driver.as_ref().map_or_else(Vec::new, |driver| driver.close())
     }
 
     /// How many loops the database runs on; 1 where a driver of its own runs it.
     pub fn loops(&self) -> usize {
-        self.inner.away.as_ref().map_or(1, |away| away.loops())
+        self.inner.driver.as_ref().map_or(1, |driver| driver.loops())
     }
 
     /// How many messages the loops have sent each other so far; 0 where a driver of its own runs
     /// the database.
     pub fn messages(&self) -> u64 {
-        self.inner.away.as_ref().map_or(0, |away| away.messages())
+        self.inner.driver.as_ref().map_or(0, |driver| driver.messages())
     }
 
     /// What this process has said to the servers of a cluster and asked of its system for it; all
     /// zeros where there are none.
     pub fn traffic(&self) -> Traffic {
-        self.inner.away.as_ref().map_or_else(Traffic::default, |away| away.traffic())
+        self.inner.driver.as_ref().map_or_else(Traffic::default, |driver| driver.traffic())
     }
 
     /// Waits this long, by the clock of the loop that this task runs on.
@@ -77,7 +77,7 @@ impl Db {
     pub async fn sleep(&self, duration: Duration) -> Result<(), Error> {
         let database = self.inner.database;
         let op = client::with(database, |engine| engine.sleep(nanos(duration)));
-        Ok(Waiting::new(database, op.ok_or(Error::Closed)?).await.map(drop)?)
+        Ok(AnswerFuture::new(database, op.ok_or(Error::Closed)?).await.map(drop)?)
     }
 
     /// What has become of a transaction that ended with [`Error::Unknown`]: its commit goes on
@@ -91,7 +91,7 @@ impl Db {
     pub async fn outcome(&self, txn: TxnId) -> Result<Outcome, Error> {
         let database = self.inner.database;
         let ask = move || client::with(database, |engine| engine.outcome(txn));
-        if self.inner.away.is_none() {
+        if self.inner.driver.is_none() {
             return ask().ok_or(Error::Closed);
         }
         for home in 0..self.loops() {
@@ -110,7 +110,7 @@ impl Db {
     pub(crate) fn next_loop(&self) -> usize {
         match self.loops() {
             1 => 0,
-            loops => self.inner.turn.fetch_add(1, Ordering::Relaxed) % loops,
+            loops => self.inner.next_loop.fetch_add(1, Ordering::Relaxed) % loops,
         }
     }
 }

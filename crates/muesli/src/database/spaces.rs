@@ -27,8 +27,8 @@ impl Db {
     /// [`Error::Options`] where it exists with other options, or they cannot be. On a cluster
     /// also [`Error::Timeout`]; and there it must not be called from a task on the loop.
     pub fn create_space(&self, name: &str, options: SpaceOptions) -> Result<Space, Error> {
-        let away = self.inner.away.as_ref();
-        let elsewhere = away.and_then(|it| it.create_space(self, name, &options));
+        let driver = self.inner.driver.as_ref();
+        let elsewhere = driver.and_then(|it| it.make_space(self, name, &options));
         if let Some(made) = elsewhere {
             return made.and_then(|()| self.space(name));
         }
@@ -37,8 +37,8 @@ impl Db {
         let id = next.space_named(name).expect("it was just made");
         if next.epoch != catalog.epoch {
             *catalog = Arc::new(next);
-            match &self.inner.away {
-                Some(away) => away.reconfigure(&catalog),
+            match &self.inner.driver {
+                Some(driver) => driver.reconfigure(&catalog),
                 None => return Err(Error::Options("spaces are made before the run".to_owned())),
             }
         }
@@ -51,7 +51,7 @@ impl Db {
 
     /// Spaces and placement as they are now.
     pub fn catalog(&self) -> Arc<Catalog> {
-        if let Some(catalog) = self.inner.away.as_ref().and_then(|away| away.catalog()) {
+        if let Some(catalog) = self.inner.driver.as_ref().and_then(|driver| driver.catalog()) {
             return catalog;
         }
         self.inner.catalog.read().unwrap_or_else(|broken| broken.into_inner()).clone()
@@ -60,7 +60,7 @@ impl Db {
     /// The same, as keys are dealt to repositories: where groups keep these, each repository of
     /// this catalog stands for a group.
     pub fn catalog_of_keys(&self) -> Arc<Catalog> {
-        let away = self.inner.away.as_ref().and_then(|away| away.catalog_of_keys());
-        away.unwrap_or_else(|| self.catalog())
+        let driver = self.inner.driver.as_ref().and_then(|driver| driver.catalog_of_keys());
+        driver.unwrap_or_else(|| self.catalog())
     }
 }

@@ -40,7 +40,7 @@ impl Db {
         let database = self.inner.database;
         let ask = move || client::with(database, |engine| engine.past());
         for home in 0..self.loops() {
-            let told = match self.inner.away {
+            let told = match self.inner.driver {
                 Some(_) => self.run_on(home, async move || ask()).await?,
                 None => ask(),
             };

@@ -3,14 +3,14 @@
 use muesli_core::actions::run_action;
 use muesli_core::exceeded::Limit;
 use muesli_core::procedure::ProcedureFn;
-use muesli_core::{Action, Answer, Delay, Gave, Later, Operation, Place, SmallBytes};
+use muesli_core::{Action, Answer, Deferral, Delay, Gave, Operation, Place, SmallBytes};
 
 use crate::data::space::Space;
 use crate::deferred::rerun;
 use crate::error::Error;
 use crate::procedures::encoding;
 use crate::procedures::stored::StoredProcedure;
-use crate::transaction::results::{Promised, Where};
+use crate::transaction::results::{DeferredAnswer, Where};
 use crate::transaction::tx::Tx;
 
 fn value(gave: &Gave) -> Result<Option<SmallBytes>, Error> {
@@ -45,7 +45,7 @@ impl Tx {
     /// action; [`Error::Procedure`] where it cannot be done on what is there: a number is added to
     /// what is none, or it panicked. Where it was left to its turn, and found then what it cannot
     /// be done on, only its answer says so; the key is left as it is.
-    pub async fn later(
+    pub async fn defer(
         &self,
         space: Space,
         key: impl Into<SmallBytes>,
@@ -54,28 +54,28 @@ impl Tx {
         self.delay_action(space, key.into(), action, false).await.map(drop)
     }
 
-    /// As [`later`](Self::later), and asks for the value that the action leaves. A commit that is
+    /// As [`defer`](Self::defer), and asks for the value that the action leaves. A commit that is
     /// asked takes until the transaction's turn, and not only until the votes are in.
     ///
     /// # Errors
-    /// As [`later`](Self::later).
-    pub async fn later_returning(
+    /// As [`defer`](Self::defer).
+    pub async fn defer_returning(
         &self,
         space: Space,
         key: impl Into<SmallBytes>,
         action: Action,
-    ) -> Result<Promised<Option<SmallBytes>>, Error> {
+    ) -> Result<DeferredAnswer<Option<SmallBytes>>, Error> {
         let place = self.delay_action(space, key.into(), action, true).await?;
-        Ok(Promised::new(place, value))
+        Ok(DeferredAnswer::new(place, value))
     }
 
     /// Leaves a procedure to the transaction's turn: code over all keys and ranges that it
     /// [declares](StoredProcedure::TOUCHES), as far as the repositories of `place` hold them, in
     /// whichever partitions. What is declared may be more than what it touches in the end. If it
     /// reaches for anything else, fails, or takes too many steps, the transaction aborts with a
-    /// reason that says so ([`Error::Strayed`]) and [`Db::transact`](crate::Db::transact) runs it
-    /// again with the procedure done at once, as reads and writes of the transaction, where it may
-    /// reach for any key.
+    /// reason that says so ([`Error::FootprintViolation`]) and
+    /// [`Db::transact`](crate::Db::transact) runs it again with the procedure done at once, as
+    /// reads and writes of the transaction, where it may reach for any key.
     ///
     /// One that is not [steady](StoredProcedure::STEADY) keeps others from its keys from the vote
     /// to the turn; steady ones run beside each other and beside delayed actions. It is done at
@@ -83,9 +83,9 @@ impl Tx {
     /// declared of it, or it may write whole ranges.
     ///
     /// # Errors
-    /// As [`later`](Self::later); [`Error::Procedure`] where it is unknown; done at once, also
+    /// As [`defer`](Self::defer); [`Error::Procedure`] where it is unknown; done at once, also
     /// [`Error::Refused`].
-    pub async fn later_run<P: StoredProcedure>(
+    pub async fn defer_run<P: StoredProcedure>(
         &self,
         place: Place,
         arguments: &P::Arguments,
@@ -93,17 +93,17 @@ impl Tx {
         self.delay_call::<P>(place, arguments, false).await.map(drop)
     }
 
-    /// As [`later_run`](Self::later_run), and asks what it answers.
+    /// As [`defer_run`](Self::defer_run), and asks what it answers.
     ///
     /// # Errors
-    /// As [`later_run`](Self::later_run).
-    pub async fn later_run_returning<P: StoredProcedure>(
+    /// As [`defer_run`](Self::defer_run).
+    pub async fn defer_run_returning<P: StoredProcedure>(
         &self,
         place: Place,
         arguments: &P::Arguments,
-    ) -> Result<Promised<P::Answer>, Error> {
+    ) -> Result<DeferredAnswer<P::Answer>, Error> {
         let place = self.delay_call::<P>(place, arguments, true).await?;
-        Ok(Promised::new(place, answer::<P>))
+        Ok(DeferredAnswer::new(place, answer::<P>))
     }
 
     async fn delay_action(
@@ -116,7 +116,7 @@ impl Tx {
         self.check(space)?;
         let delay = Delay::Action(space.id, key, action);
         let run = match self.delay(&delay, answered).await? {
-            Later::Now(run) => run,
+            Deferral::Now(run) => run,
             other => return Ok(deferred(&other)),
         };
         let Delay::Action(_, key, action) = delay else { unreachable!("made above") };
@@ -139,10 +139,10 @@ impl Tx {
         let arguments = fragment.arguments.clone();
         let delay = Delay::Call(fragment.procedure, fragment.place, fragment.arguments);
         let run: ProcedureFn = match self.delay(&delay, answered).await? {
-            Later::Run(run) => run,
+            Deferral::Run(run) => run,
             other => return Ok(deferred(&other)),
         };
-        let gave = match self.away.as_deref() {
+        let gave = match self.remote.as_deref() {
             None => rerun::run(self, run, &arguments).await?,
             Some((db, home)) => {
                 let tx = self.at_home();
@@ -153,9 +153,9 @@ impl Tx {
         Ok(Where::Here(Gave::Value(Some(gave))))
     }
 
-    async fn delay(&self, delay: &Delay, answered: bool) -> Result<Later, Error> {
+    async fn delay(&self, delay: &Delay, answered: bool) -> Result<Deferral, Error> {
         let operation = Operation::Delay(self.txn, delay.clone(), answered);
-        let asked = match self.away.as_deref() {
+        let asked = match self.remote.as_deref() {
             None => self.here(|engine| engine.operate(operation))?,
             Some((db, home)) => {
                 let tx = self.at_home();
@@ -167,9 +167,9 @@ impl Tx {
     }
 }
 
-fn deferred(later: &Later) -> Where {
+fn deferred(later: &Deferral) -> Where {
     match later {
-        Later::Deferred(number) => Where::Number(*number),
-        Later::Now(_) | Later::Run(_) => unreachable!("what is done at once was asked for"),
+        Deferral::Deferred(number) => Where::Number(*number),
+        Deferral::Now(_) | Deferral::Run(_) => unreachable!("what is done at once was asked for"),
     }
 }

@@ -7,7 +7,7 @@
 //! same.
 //!
 //! An action may be asked what it gave. It tells when the transaction has committed, so the body
-//! has a [`Promised`] answer only, which the [`Results`] of the commit redeem:
+//! has a [`DeferredAnswer`] answer only, which the [`Results`] of the commit redeem:
 //!
 //! ```
 //! use muesli::{Action, Db, Error, Options, SpaceOptions};
@@ -17,8 +17,8 @@
 //! let db = Db::open(options.space("stock", SpaceOptions::default()))?;
 //! let stock = db.space("stock")?;
 //! let (left, results) = db.blocking().transact_answering(async move |tx| {
-//!     let pens = tx.later_returning(stock, "pens", Action::add(5)).await?;
-//!     let inks = tx.later_returning(stock, "inks", Action::add(7)).await?;
+//!     let pens = tx.defer_returning(stock, "pens", Action::add(5)).await?;
+//!     let inks = tx.defer_returning(stock, "inks", Action::add(7)).await?;
 //!     Ok::<_, Error>([pens, inks])
 //! })?;
 //! let number = |value: Option<muesli::SmallBytes>| {
@@ -34,4 +34,4 @@
 mod actions;
 mod rerun;
 
-pub use crate::transaction::results::{Promised, Results};
+pub use crate::transaction::results::{DeferredAnswer, Results};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use muesli_core::parts::execution::space_named;
 use muesli_core::parts::transaction::TransactionSets;
-use muesli_core::procedure::ProcedureFn;
+use muesli_core::procedure::{NewValue, ProcedureFn};
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Catalog, Limits, Row, Scan, SmallBytes, SpaceId, Stop, Store};
 
@@ -148,12 +148,7 @@ impl Store for KnownReads {
         }
     }
 
-    fn put(
-        &mut self,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Stop> {
+    fn put(&mut self, space: SpaceId, key: SmallBytes, value: NewValue) -> Result<(), Stop> {
         self.count()?;
         let written = self.sets.write(space, key, value, &Limits::default());
         written

@@ -29,21 +29,21 @@ impl<T> OneshotShared<T> {
     }
 }
 
-pub(crate) struct Sender<T> {
+pub(crate) struct OneshotSender<T> {
     shared: Arc<OneshotShared<T>>,
 }
 
-pub(crate) struct Receiver<T> {
+pub(crate) struct OneshotReceiver<T> {
     shared: Arc<OneshotShared<T>>,
 }
 
-pub(crate) fn channel<T>() -> (Sender<T>, Receiver<T>) {
+pub(crate) fn channel<T>() -> (OneshotSender<T>, OneshotReceiver<T>) {
     let state = Mutex::new(OneshotState::Waiting { receiver: None, sender: None });
     let shared = Arc::new(OneshotShared { state, abandoned: AtomicBool::new(false) });
-    (Sender { shared: shared.clone() }, Receiver { shared })
+    (OneshotSender { shared: shared.clone() }, OneshotReceiver { shared })
 }
 
-impl<T> Sender<T> {
+impl<T> OneshotSender<T> {
     pub fn send(self, value: T) {
         self.finish(OneshotState::Sent(value));
     }
@@ -73,13 +73,13 @@ impl<T> Sender<T> {
     }
 }
 
-impl<T> Drop for Sender<T> {
+impl<T> Drop for OneshotSender<T> {
     fn drop(&mut self) {
         self.finish(OneshotState::Over);
     }
 }
 
-impl<T> Future for Receiver<T> {
+impl<T> Future for OneshotReceiver<T> {
     /// `None`: the sender is gone.
     type Output = Option<T>;
 
@@ -100,7 +100,7 @@ impl<T> Future for Receiver<T> {
     }
 }
 
-impl<T> Drop for Receiver<T> {
+impl<T> Drop for OneshotReceiver<T> {
     fn drop(&mut self) {
         self.shared.abandoned.store(true, Ordering::Release);
         let state = std::mem::replace(&mut *self.shared.state(), OneshotState::Over);

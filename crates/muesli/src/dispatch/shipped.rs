@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use crate::dispatch::oneshot::Sender;
+use crate::dispatch::oneshot::OneshotSender;
 
 /// What a task gave: its answer, or what it panicked with.
 pub(crate) type Ran<T> = Result<T, Box<dyn Any + Send>>;
@@ -17,13 +17,13 @@ pub(crate) type Ran<T> = Result<T, Box<dyn Any + Send>>;
 /// The task, on its loop.
 pub(crate) struct Shipped<F: Future> {
     task: Option<Pin<Box<F>>>,
-    sender: Option<Sender<Ran<F::Output>>>,
+    sender: Option<OneshotSender<Ran<F::Output>>>,
     /// Who is woken when nobody waits any more.
     known: Option<Waker>,
 }
 
 impl<F: Future> Shipped<F> {
-    pub fn new(task: F, sender: Sender<Ran<F::Output>>) -> Shipped<F> {
+    pub fn new(task: F, sender: OneshotSender<Ran<F::Output>>) -> Shipped<F> {
         Shipped { task: Some(Box::pin(task)), sender: Some(sender), known: None }
     }
 

@@ -21,7 +21,7 @@ use muesli_core::Nanos;
 /// Commits that are under way when the time of open transactions is over may take so much longer.
 pub(super) const DECIDED_WITHIN: Duration = Duration::from_secs(10);
 /// A loop that found nothing to do in so many turns one after the other has settled.
-const QUIET_TURNS: usize = 2;
+const QUIET_TICKS: usize = 2;
 
 /// How far the loops are with closing; shared by them.
 #[derive(Debug)]
@@ -73,13 +73,13 @@ impl Closing {
     }
 
     fn all_quiet(&self) -> bool {
-        self.quiet.iter().all(|turns| turns.load(Ordering::Acquire) >= QUIET_TURNS)
+        self.quiet.iter().all(|ticks| ticks.load(Ordering::Acquire) >= QUIET_TICKS)
     }
 }
 
 /// Where one loop is with closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ClosingStage {
+pub(super) enum ClosingState {
     Serving,
     /// Open transactions may end until then.
     Ending {
@@ -107,7 +107,7 @@ pub(super) struct Undone {
     pub busy: bool,
 }
 
-impl ClosingStage {
+impl ClosingState {
     /// The stage after a turn at `now` of the loop number `at` that left `undone`.
     pub fn after(
         self,
@@ -116,36 +116,36 @@ impl ClosingStage {
         now: Nanos,
         close_within: Nanos,
         undone: Undone,
-    ) -> ClosingStage {
+    ) -> ClosingState {
         if closing.is_broken() {
-            return ClosingStage::Closed;
+            return ClosingState::Closed;
         }
         match self {
-            ClosingStage::Serving if !closing.applies => ClosingStage::Closed,
-            ClosingStage::Serving => ClosingStage::Ending { until: now + close_within },
-            ClosingStage::Ending { until } => {
+            ClosingState::Serving if !closing.applies => ClosingState::Closed,
+            ClosingState::Serving => ClosingState::Ending { until: now + close_within },
+            ClosingState::Ending { until } => {
                 if (undone.unfinished > 0 || undone.busy) && now < until {
                     return self;
                 }
-                ClosingStage::Deciding { until: now + Nanos(DECIDED_WITHIN.as_nanos() as u64) }
+                ClosingState::Deciding { until: now + Nanos(DECIDED_WITHIN.as_nanos() as u64) }
             }
-            ClosingStage::Deciding { until } => {
+            ClosingState::Deciding { until } => {
                 if undone.unfinished > 0 && now < until {
                     return self;
                 }
                 closing.decided.fetch_add(1, Ordering::AcqRel);
-                ClosingStage::Applying { until }
+                ClosingState::Applying { until }
             }
-            ClosingStage::Applying { until } => {
+            ClosingState::Applying { until } => {
                 let quiet = &closing.quiet[at];
                 if !closing.all_decided() || undone.busy || undone.in_doubt > 0 {
                     quiet.store(0, Ordering::Release);
                 } else {
                     quiet.fetch_add(1, Ordering::AcqRel);
                 }
-                if closing.all_quiet() || now >= until { ClosingStage::Closed } else { self }
+                if closing.all_quiet() || now >= until { ClosingState::Closed } else { self }
             }
-            ClosingStage::Closed => ClosingStage::Closed,
+            ClosingState::Closed => ClosingState::Closed,
         }
     }
 }
@@ -157,61 +157,67 @@ mod tests {
     const NOTHING: Undone = Undone { unfinished: 0, in_doubt: 0, busy: false };
     const WITHIN: Nanos = Nanos(100);
 
-    fn turn(stage: &mut ClosingStage, closing: &Closing, at: usize, now: u64, undone: Undone) {
-        *stage = stage.after(closing, at, Nanos(now), WITHIN, undone);
+    fn tick(
+        closing_state: &mut ClosingState,
+        closing: &Closing,
+        at: usize,
+        now: u64,
+        undone: Undone,
+    ) {
+        *closing_state = closing_state.after(closing, at, Nanos(now), WITHIN, undone);
     }
 
     #[test]
     fn a_loop_waits_for_its_own_commits_and_then_for_those_of_others() {
         let closing = Closing::of(2, true);
-        let [mut one, mut other] = [ClosingStage::Serving; 2];
+        let [mut one, mut other] = [ClosingState::Serving; 2];
         for _ in 0..6 {
-            turn(&mut one, &closing, 0, 1, NOTHING);
-            turn(&mut other, &closing, 1, 1, Undone { unfinished: 1, ..NOTHING });
+            tick(&mut one, &closing, 0, 1, NOTHING);
+            tick(&mut other, &closing, 1, 1, Undone { unfinished: 1, ..NOTHING });
         }
-        assert!(matches!(one, ClosingStage::Applying { .. }), "{one:?}: the other commits still");
-        assert!(matches!(other, ClosingStage::Ending { .. }), "{other:?}");
+        assert!(matches!(one, ClosingState::Applying { .. }), "{one:?}: the other commits still");
+        assert!(matches!(other, ClosingState::Ending { .. }), "{other:?}");
         // The other one's transaction is decided, and this one's participant learns of it last.
         for _ in 0..3 {
-            turn(&mut other, &closing, 1, 2, NOTHING);
-            turn(&mut one, &closing, 0, 2, Undone { in_doubt: 1, ..NOTHING });
+            tick(&mut other, &closing, 1, 2, NOTHING);
+            tick(&mut one, &closing, 0, 2, Undone { in_doubt: 1, ..NOTHING });
         }
         for _ in 0..3 {
-            turn(&mut other, &closing, 1, 2, NOTHING);
+            tick(&mut other, &closing, 1, 2, NOTHING);
         }
         assert!(
-            matches!(other, ClosingStage::Applying { .. }),
+            matches!(other, ClosingState::Applying { .. }),
             "{other:?}: a participant is in doubt"
         );
         for _ in 0..3 {
-            turn(&mut one, &closing, 0, 3, NOTHING);
-            turn(&mut other, &closing, 1, 3, NOTHING);
+            tick(&mut one, &closing, 0, 3, NOTHING);
+            tick(&mut other, &closing, 1, 3, NOTHING);
         }
-        assert_eq!((one, other), (ClosingStage::Closed, ClosingStage::Closed));
+        assert_eq!((one, other), (ClosingState::Closed, ClosingState::Closed));
     }
 
     #[test]
     fn every_stage_is_bounded() {
-        let (closing, mut stage) = (Closing::of(1, true), ClosingStage::Serving);
+        let (closing, mut closing_state) = (Closing::of(1, true), ClosingState::Serving);
         let stuck = Undone { unfinished: 1, in_doubt: 1, busy: true };
-        turn(&mut stage, &closing, 0, 0, stuck);
-        turn(&mut stage, &closing, 0, 99, stuck);
-        assert_eq!(stage, ClosingStage::Ending { until: Nanos(100) });
-        turn(&mut stage, &closing, 0, 100, stuck);
+        tick(&mut closing_state, &closing, 0, 0, stuck);
+        tick(&mut closing_state, &closing, 0, 99, stuck);
+        assert_eq!(closing_state, ClosingState::Ending { until: Nanos(100) });
+        tick(&mut closing_state, &closing, 0, 100, stuck);
         let until = 100 + DECIDED_WITHIN.as_nanos() as u64;
-        turn(&mut stage, &closing, 0, until - 1, stuck);
-        assert_eq!(stage, ClosingStage::Deciding { until: Nanos(until) });
+        tick(&mut closing_state, &closing, 0, until - 1, stuck);
+        assert_eq!(closing_state, ClosingState::Deciding { until: Nanos(until) });
         for _ in 0..2 {
-            turn(&mut stage, &closing, 0, until, stuck);
+            tick(&mut closing_state, &closing, 0, until, stuck);
         }
-        assert_eq!(stage, ClosingStage::Closed);
+        assert_eq!(closing_state, ClosingState::Closed);
     }
 
     #[test]
     fn nobody_waits_for_a_loop_that_died() {
-        let (closing, mut stage) = (Closing::of(2, true), ClosingStage::Serving);
+        let (closing, mut closing_state) = (Closing::of(2, true), ClosingState::Serving);
         closing.break_off();
-        turn(&mut stage, &closing, 0, 0, Undone { unfinished: 1, in_doubt: 1, busy: true });
-        assert_eq!(stage, ClosingStage::Closed);
+        tick(&mut closing_state, &closing, 0, 0, Undone { unfinished: 1, in_doubt: 1, busy: true });
+        assert_eq!(closing_state, ClosingState::Closed);
     }
 }

@@ -14,7 +14,7 @@ pub(crate) mod protocols;
 mod ring;
 mod signal;
 mod state;
-mod turn;
+mod tick;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,16 +23,16 @@ use std::thread::JoinHandle;
 
 use closing::Closing;
 use crossbeam_queue::ArrayQueue;
-use muesli_core::{Catalog, NodeId, Protocol, Recorder, Settings, Together};
+use muesli_core::{Catalog, NodeId, Parallel, Protocol, Recorder, Settings};
 use muesli_protocols::Choice;
 use protocols::{start_named, with_masters};
 
-use crate::database::handle::{Away, Db, Job, next_database};
+use crate::database::handle::{Db, Job, LoopDriver, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::Options;
 use signal::Signal;
-use turn::{Loop, Plan};
+use tick::{Loop, LoopPlan};
 
 /// So many jobs from other threads may wait for a loop; further ones wait to be handed over.
 const JOBS_MAX: usize = 1 << 16;
@@ -75,7 +75,7 @@ struct SentJobs(AtomicU64);
 struct Loops {
     /// So many of them, the first ones, hold keys and run transactions; the others are masters.
     serving: usize,
-    doors: Arc<[LoopInbox]>,
+    inboxes: Arc<[LoopInbox]>,
     closing: Arc<Closing>,
     threads: Mutex<Vec<JoinHandle<Report>>>,
 }
@@ -107,10 +107,10 @@ fn open(options: Options) -> Result<Db, Error> {
     for (name, space) in &options.spaces {
         catalog = catalog.with_space(name, space.clone())?;
     }
-    let together = (0..all).map(|_| muesli_threads::together(options.procedure_threads));
-    let together = together.collect::<Result<_, _>>();
-    let together = together.map_err(|error| Error::Options(error.to_string()))?;
-    let start = Start { options: &options, together, catalog: Arc::new(catalog) };
+    let parallel = (0..all).map(|_| muesli_threads::parallel(options.procedure_threads));
+    let parallel = parallel.collect::<Result<_, _>>();
+    let parallel = parallel.map_err(|error| Error::Options(error.to_string()))?;
+    let start = Start { options: &options, parallel, catalog: Arc::new(catalog) };
     start_named(&options.protocol, start)
 }
 
@@ -118,7 +118,7 @@ fn open(options: Options) -> Result<Db, Error> {
 struct Start<'a> {
     options: &'a Options,
     /// Who runs what of each loop can be run at the same time.
-    together: Vec<Together>,
+    parallel: Vec<Parallel>,
     catalog: Arc<Catalog>,
 }
 
@@ -131,13 +131,13 @@ impl Choice for Start<'_> {
             let error = format!("protocol `{name}` has no masters; these have: {having}");
             return Err(Error::Options(error));
         }
-        Ok(start::<P>(self.options, self.together, self.catalog, &rules))
+        Ok(start::<P>(self.options, self.parallel, self.catalog, &rules))
     }
 }
 
 fn start<P: Protocol>(
     options: &Options,
-    together: Vec<Together>,
+    parallel: Vec<Parallel>,
     catalog: Arc<Catalog>,
     rules: &P::Rules,
 ) -> Db {
@@ -150,8 +150,8 @@ fn start<P: Protocol>(
         record_collected: options.history,
         ..Settings::default()
     };
-    let loops = together.len();
-    let doors: Arc<[LoopInbox]> = (0..loops)
+    let loops = parallel.len();
+    let inboxes: Arc<[LoopInbox]> = (0..loops)
         .map(|_| LoopInbox {
             jobs: ArrayQueue::new(JOBS_MAX),
             catalog: Mutex::new(None),
@@ -165,15 +165,15 @@ fn start<P: Protocol>(
     let clock = quanta::Clock::new();
     let origin = clock.raw();
     let mut threads = Vec::new();
-    for (at, (links, together)) in links.into_iter().zip(together).enumerate() {
-        let plan = Plan {
+    for (at, (links, parallel)) in links.into_iter().zip(parallel).enumerate() {
+        let plan = LoopPlan {
             database,
             at,
             catalog: catalog.clone(),
-            settings: Arc::new(Settings { together, ..settings.clone() }),
+            settings: Arc::new(Settings { parallel, ..settings.clone() }),
             rules: rules.clone(),
             links,
-            doors: doors.clone(),
+            inboxes: inboxes.clone(),
             closing: closing.clone(),
             close_within: options.close_within,
             clock: clock.clone(),
@@ -182,7 +182,7 @@ fn start<P: Protocol>(
             spin: options.spin,
         };
         let name = format!("muesli-loop-{at}");
-        let alive = LoopAlive { doors: doors.clone(), closing: closing.clone(), at };
+        let alive = LoopAlive { inboxes: inboxes.clone(), closing: closing.clone(), at };
         let run = move || {
             let report = Loop::<P>::new(plan).run();
             drop(alive);
@@ -192,12 +192,12 @@ fn start<P: Protocol>(
         threads.push(thread.expect("the system has a thread for each loop"));
     }
     let serving = loops - options.masters;
-    let away = Loops { serving, doors, closing, threads: Mutex::new(threads) };
+    let driver = Loops { serving, inboxes, closing, threads: Mutex::new(threads) };
     let db = Db::of_process(
         database,
         catalog,
         (options.retry, options.procedures.clone()),
-        Some(Box::new(away)),
+        Some(Box::new(driver)),
     );
     db.timeout(options.transaction_timeout)
 }
@@ -205,17 +205,17 @@ fn start<P: Protocol>(
 /// Lives as long as a loop: dropped, nobody waits for it any more. A loop that panicked takes the
 /// others with it, because they would wait for its answers.
 struct LoopAlive {
-    doors: Arc<[LoopInbox]>,
+    inboxes: Arc<[LoopInbox]>,
     closing: Arc<Closing>,
     at: usize,
 }
 
 impl Drop for LoopAlive {
     fn drop(&mut self) {
-        self.doors[self.at].shut();
+        self.inboxes[self.at].shut();
         if std::thread::panicking() {
             self.closing.break_off();
-            self.doors.iter().for_each(|door| door.signal.wake());
+            self.inboxes.iter().for_each(|inbox| inbox.signal.wake());
         }
     }
 }
@@ -225,8 +225,8 @@ impl Loops {
     /// waits: it has to go on for the others to end.
     fn stop(&self) -> Vec<Report> {
         self.closing.ask();
-        for door in self.doors.iter() {
-            door.signal.wake();
+        for inbox in self.inboxes.iter() {
+            inbox.signal.wake();
         }
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(|broken| broken.into_inner()));
@@ -238,41 +238,41 @@ impl Loops {
     }
 }
 
-impl Away for Loops {
+impl LoopDriver for Loops {
     fn loops(&self) -> usize {
         self.serving
     }
 
     fn submit(&self, home: usize, mut job: Job) -> Result<(), Job> {
-        let door = &self.doors[home];
+        let inbox = &self.inboxes[home];
         loop {
-            if door.is_shut() {
+            if inbox.is_shut() {
                 return Err(job);
             }
-            match door.jobs.push(job) {
+            match inbox.jobs.push(job) {
                 Ok(()) => break,
                 Err(back) => job = back,
             }
-            door.signal.wake();
+            inbox.signal.wake();
             std::thread::yield_now(); // Back-pressure: the loop has more work than it can hold.
         }
-        door.signal.wake();
-        if door.is_shut() {
-            door.drop_jobs(); // It came after the loop had looked for the last time.
+        inbox.signal.wake();
+        if inbox.is_shut() {
+            inbox.drop_jobs(); // It came after the loop had looked for the last time.
         }
         Ok(())
     }
 
     fn reconfigure(&self, catalog: &Arc<Catalog>) {
-        for door in self.doors.iter() {
-            *door.catalog.lock().unwrap_or_else(|broken| broken.into_inner()) =
+        for inbox in self.inboxes.iter() {
+            *inbox.catalog.lock().unwrap_or_else(|broken| broken.into_inner()) =
                 Some(catalog.clone());
-            door.signal.raise_attention();
+            inbox.signal.raise_attention();
         }
     }
 
     fn messages(&self) -> u64 {
-        self.doors.iter().map(|door| door.sent.0.load(Ordering::Relaxed)).sum()
+        self.inboxes.iter().map(|inbox| inbox.sent.0.load(Ordering::Relaxed)).sum()
     }
 
     fn close(&self) -> Vec<Report> {

@@ -27,15 +27,19 @@ pub fn protocol_names() -> Vec<&'static str> {
 
 /// The protocols of the product whose masters may be on loops of their own.
 pub(super) fn with_masters() -> Vec<&'static str> {
-    struct Asked;
-    impl Choice for Asked {
+    struct MastersQuestion;
+    impl Choice for MastersQuestion {
         type Output = bool;
 
         fn chosen<P: Protocol>(self, rules: P::Rules) -> bool {
             P::has_masters(&rules)
         }
     }
-    NAMES.iter().copied().filter(|name| choose(name, Asked).is_ok_and(|has| has)).collect()
+    NAMES
+        .iter()
+        .copied()
+        .filter(|name| choose(name, MastersQuestion).is_ok_and(|has| has))
+        .collect()
 }
 
 /// Registers a protocol under a name of its own, with its switches as `rules` say, for as long as

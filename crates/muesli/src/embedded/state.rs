@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Answered, Direct, Engine, Task};
+use muesli_core::client::{Answered, Direct, Engine, Task, ValuesOut};
 use muesli_core::deadlines::{DeadlineId, Due};
-use muesli_core::operations::{Alarm, Alarms, Operations};
+use muesli_core::operations::{Alarm, Alarms, PendingOperations};
 use muesli_core::{
     Answer, Catalog, Committed, Effects, Envelope, Failure, Machine, Nanos, Node, NodeId, OpId,
     Operation, Outcome, Outside, Protocol, Put, Role, SmallBytes, SpaceId, Step, Txn, TxnId,
@@ -19,7 +19,7 @@ use super::signal::Signal;
 
 /// After so many transactions in one turn tasks are asked to let others run; and before, when
 /// messages wait on either side: another loop's transaction holds locks until they are moved.
-const BEGINS_PER_TURN: u32 = 64;
+const BEGINS_PER_TICK: u32 = 64;
 
 /// The node of a loop, with what surrounds it.
 pub(super) struct LoopState<P: Protocol> {
@@ -32,7 +32,7 @@ pub(super) struct LoopState<P: Protocol> {
 
 /// What the clients on a loop wait for, and what its node has to say to other loops.
 pub(super) struct Mailboxes<M> {
-    pub operations: Operations,
+    pub operations: PendingOperations,
     pub alarms: Alarms,
     /// Messages to other loops, by loop.
     pub out: Vec<VecDeque<Envelope<M>>>,
@@ -94,7 +94,7 @@ macro_rules! step {
 impl<P: Protocol> LoopState<P> {
     pub fn new(node: Node<P>, effects: Effects<P>, loops: usize) -> LoopState<P> {
         let outside = Mailboxes {
-            operations: Operations::default(),
+            operations: PendingOperations::default(),
             alarms: Alarms::default(),
             out: (0..loops).map(|_| VecDeque::new()).collect(),
             has_outgoing: false,
@@ -157,13 +157,7 @@ impl<P: Protocol> Direct for LoopState<P> {
         step!(self.broken, self.machine.node.get(txn, space, key, &mut self.machine.effects))
     }
 
-    fn peek(
-        &mut self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
-    ) -> bool {
+    fn peek(&mut self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool {
         step!(self.broken, self.machine.node.peek(txn, space, keys, &mut self.machine.effects, out))
     }
 
@@ -191,7 +185,7 @@ impl<P: Protocol> Direct for LoopState<P> {
 }
 
 /// The engine of a loop.
-pub(super) struct State<P: Protocol> {
+pub(super) struct EmbeddedEngine<P: Protocol> {
     pub database: u64,
     pub inner: RefCell<LoopState<P>>,
     /// Tasks spawned by tasks, taken in after the round.
@@ -207,7 +201,7 @@ pub(super) struct State<P: Protocol> {
     precise: bool,
 }
 
-impl<P: Protocol> State<P> {
+impl<P: Protocol> EmbeddedEngine<P> {
     pub fn new(
         database: u64,
         inner: LoopState<P>,
@@ -215,8 +209,8 @@ impl<P: Protocol> State<P> {
         clock: quanta::Clock,
         origin: u64,
         precise: bool,
-    ) -> State<P> {
-        State {
+    ) -> EmbeddedEngine<P> {
+        EmbeddedEngine {
             database,
             broken: inner.broken.clone(),
             inner: RefCell::new(inner),
@@ -262,7 +256,7 @@ impl<P: Protocol> State<P> {
     }
 }
 
-impl<P: Protocol> Engine for State<P> {
+impl<P: Protocol> Engine for EmbeddedEngine<P> {
     #[inline]
     fn database(&self) -> u64 {
         self.database
@@ -300,13 +294,7 @@ impl<P: Protocol> Engine for State<P> {
         })
     }
 
-    fn peek(
-        &self,
-        txn: Txn,
-        space: SpaceId,
-        keys: &[SmallBytes],
-        out: &mut [Option<SmallBytes>],
-    ) -> bool {
+    fn peek(&self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool {
         let LoopState { machine, .. } = &mut *self.inner.borrow_mut();
         step!(self.broken, machine.node.peek(txn, space, keys, &mut machine.effects, out))
     }
@@ -371,7 +359,7 @@ impl<P: Protocol> Engine for State<P> {
     }
 
     fn should_yield(&self) -> bool {
-        self.begins.get() >= BEGINS_PER_TURN
+        self.begins.get() >= BEGINS_PER_TICK
             || self.signal.has_mail()
             || self.inner.borrow().outside.has_outgoing
     }

@@ -18,13 +18,13 @@ use crate::database::handle::Db;
 use crate::dispatch::block_on::block_on;
 use crate::dispatch::yield_now::yield_now;
 use crate::error::Error;
-use crate::transaction::commit::{Caller, Committing, Fate};
+use crate::transaction::commit::{Caller, CommitFuture, Fate};
 
 /// A one-round transaction that is being put together; awaited (or [`wait`](Self::wait)ed for),
 /// it runs.
 #[must_use = "a call does nothing unless it is awaited, or `wait` is called"]
 #[derive(Debug)]
-pub struct Invocation {
+pub struct CallBuilder {
     db: Db,
     class: Class,
     /// What the next fragments run.
@@ -55,7 +55,7 @@ impl Answers {
     ///
     /// # Errors
     /// [`Error::Codec`] where there is no such fragment, or its answer is of another type. That is
-    /// known of procedures that are called by their type ([`Invocation::with`]), and of those that
+    /// known of procedures that are called by their type ([`CallBuilder::with`]), and of those that
     /// are called by a name that this database or connection was told of; of others it is an error
     /// where the bytes are no such value. [`raw`](Self::raw) has the bytes of all.
     pub fn of<T: DeserializeOwned + 'static>(&self, fragment: usize) -> Result<T, Error> {
@@ -77,15 +77,15 @@ impl Answers {
     }
 }
 
-impl Invocation {
+impl CallBuilder {
     /// How the repositories agree; without it, the best class that is safe by what is declared.
-    pub fn class(self, class: Class) -> Invocation {
-        Invocation { class, ..self }
+    pub fn class(self, class: Class) -> CallBuilder {
+        CallBuilder { class, ..self }
     }
 
     /// A further fragment of the procedure that was named last. Fragments at one repository run
     /// there one after the other, and each sees what those before it wrote.
-    pub fn at<A: Serialize + ?Sized>(mut self, place: Place, arguments: &A) -> Invocation {
+    pub fn at<A: Serialize + ?Sized>(mut self, place: Place, arguments: &A) -> CallBuilder {
         match encoding::encode(arguments) {
             Ok(arguments) => self.at_raw(place, arguments),
             Err(error) => {
@@ -96,7 +96,7 @@ impl Invocation {
     }
 
     /// As [`at`](Self::at), with arguments that are encoded already.
-    pub fn at_raw(mut self, place: Place, arguments: impl Into<SmallBytes>) -> Invocation {
+    pub fn at_raw(mut self, place: Place, arguments: impl Into<SmallBytes>) -> CallBuilder {
         let (procedure, arguments) = (self.procedure.clone(), arguments.into());
         self.fragments.push(Fragment { procedure, place, arguments });
         self.answers.push(self.answer);
@@ -104,16 +104,16 @@ impl Invocation {
     }
 
     /// Another procedure, which the fragments that follow run.
-    pub fn then(self, name: &str, version: u32) -> Invocation {
+    pub fn then(self, name: &str, version: u32) -> CallBuilder {
         let procedure = ProcedureId { name: name.into(), version };
-        Invocation { answer: self.db.answer_of(&procedure), procedure, ..self }
+        CallBuilder { answer: self.db.answer_of(&procedure), procedure, ..self }
     }
 
     /// A further fragment, of a procedure that is known by its type.
-    pub fn with<P: StoredProcedure>(self, place: Place, arguments: &P::Arguments) -> Invocation {
+    pub fn with<P: StoredProcedure>(self, place: Place, arguments: &P::Arguments) -> CallBuilder {
         let named = self.then(P::NAME, P::VERSION);
         let answer = Some(AnswerType::of::<P::Answer>());
-        Invocation { answer, ..named }.at(place, arguments)
+        CallBuilder { answer, ..named }.at(place, arguments)
     }
 
     /// Runs it; [`Db::invoke`] says how.
@@ -140,7 +140,7 @@ impl Invocation {
     }
 }
 
-impl IntoFuture for Invocation {
+impl IntoFuture for CallBuilder {
     type Output = Result<Answers, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -172,11 +172,11 @@ impl Db {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn call(&self, name: &str, version: u32) -> Invocation {
+    pub fn call(&self, name: &str, version: u32) -> CallBuilder {
         let procedure = ProcedureId { name: name.into(), version };
         let (db, class, answer) = (self.clone(), Class::Auto, self.answer_of(&procedure));
         let (fragments, answers) = (Vec::new(), Vec::new());
-        Invocation { db, class, procedure, answer, fragments, answers, broken: None }
+        CallBuilder { db, class, procedure, answer, fragments, answers, broken: None }
     }
 
     /// What a procedure answers, if that is known here.
@@ -257,7 +257,7 @@ impl Db {
         let done = match client::with(database, |engine| engine.operate(invoke)) {
             None => Err(Error::Closed),
             Some(Step::Done(done)) => done.map_err(Error::from),
-            Some(Step::Wait(op)) => Committing::new(self, fate, op).await,
+            Some(Step::Wait(op)) => CommitFuture::new(self, fate, op).await,
         };
         if let Some(fate) = fate {
             fate.decided(self);

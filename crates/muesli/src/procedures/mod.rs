@@ -36,9 +36,9 @@
 //! }
 //!
 //! // On its own, without a database, as a unit test does it:
-//! let mut stage = muesli::procedures::Rehearsal::new(&["stock"]);
-//! assert_eq!(stage.run::<Restock>(&(7, 5)), Ok(5));
-//! assert_eq!(stage.run::<Restock>(&(7, -6)), Err(Stop::Refused("out of stock".into())));
+//! let mut dry_run = muesli::procedures::DryRun::new(&["stock"]);
+//! assert_eq!(dry_run.run::<Restock>(&(7, 5)), Ok(5));
+//! assert_eq!(dry_run.run::<Restock>(&(7, -6)), Err(Stop::Refused("out of stock".into())));
 //! ```
 //!
 //! # What it must be
@@ -64,17 +64,17 @@
 mod bounded;
 pub mod builtin;
 mod bytes;
+mod dry_run;
 pub(crate) mod encoding;
 pub(crate) mod invocation;
 mod keys;
 pub(crate) mod registration;
-mod rehearsal;
 pub(crate) mod stored;
 
 pub use bytes::Bytes;
+pub use dry_run::DryRun;
 pub use encoding::{answer, fragment};
-pub use invocation::{Answers, Invocation};
+pub use invocation::{Answers, CallBuilder};
 pub use keys::Keys;
 pub use registration::with;
-pub use rehearsal::Rehearsal;
 pub use stored::{Spaces, StoredProcedure, TellsFn, TouchesFn, id_of};

@@ -32,7 +32,7 @@ pub trait StoredProcedure: 'static {
     /// call is independent. It costs a message delay more.
     const TELLS: Option<TellsFn<Self::Arguments>> = None;
     /// What it touches, and whether it comes to its end, does not depend on what it finds. Delayed
-    /// ([`Tx::later_run`](crate::Tx::later_run)), it may then run beside others on the same keys.
+    /// ([`Tx::defer_run`](crate::Tx::defer_run)), it may then run beside others on the same keys.
     /// One that is wrong about this and goes wrong in its turn changes nothing there.
     const STEADY: bool = false;
     /// What it is given.

@@ -44,14 +44,14 @@ impl CatchUp {
         if self.end == Timestamp::ZERO {
             return Ok(()); // The client has seen nothing.
         }
-        let away = db.inner.away.as_deref().ok_or(Error::Closed)?;
+        let driver = db.inner.driver.as_deref().ok_or(Error::Closed)?;
         let (told, answers) = mpsc::channel();
         for repository in (0..self.repositories).map(RepositoryId) {
             // The tasks hold no handle of the database: it can be closed while they wait.
             let asker = Db::for_driver(db.inner.database, db.catalog(), Retry::default());
             let told = told.clone();
             let job: Job = Box::new(move || Box::pin(ask(asker, repository, told)));
-            away.submit(0, job).map_err(|_| db.closed())?;
+            driver.submit(0, job).map_err(|_| db.closed())?;
         }
         drop(told);
         let deadline = Instant::now() + self.within;

@@ -21,7 +21,7 @@ use muesli_core::{
 
 use self::catch_up::CatchUp;
 use crate::data::space::Origin;
-use crate::database::handle::{Away, Db, Job, TRANSACTION_TIMEOUT, next_database};
+use crate::database::handle::{Db, Job, LoopDriver, TRANSACTION_TIMEOUT, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::CLOSE_WITHIN;
@@ -52,10 +52,11 @@ pub struct Connect {
     pub procedures: Procedures,
     /// The delayed actions that this client asks for, as the servers know them.
     pub actions: Actions,
-    /// Whether this process keeps a copy of each repository that its [nearby](Db::nearby) readers
-    /// ask for, and answers them from it without a message. A copy holds all keys of the
-    /// repository in memory, some milliseconds behind (more, while the servers cannot be reached),
-    /// and is dropped when nobody asks for a while. `granola` and its kin have such copies.
+    /// Whether this process keeps a copy of each repository that its
+    /// [follower-reading](Db::follower_reads) readers ask for, and answers them from it without a
+    /// message. A copy holds all keys of the repository in memory, some milliseconds behind (more,
+    /// while the servers cannot be reached), and is dropped when nobody asks for a while. `granola`
+    /// and its kin have such copies.
     pub caches: bool,
     /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
     pub history: bool,
@@ -292,7 +293,7 @@ fn next_row(
     Ok(next)
 }
 
-impl Away for Remote {
+impl LoopDriver for Remote {
     fn loops(&self) -> usize {
         1
     }
@@ -315,12 +316,7 @@ impl Away for Remote {
         Some(self.0.catalog_of_keys())
     }
 
-    fn create_space(
-        &self,
-        db: &Db,
-        name: &str,
-        options: &SpaceOptions,
-    ) -> Option<Result<(), Error>> {
+    fn make_space(&self, db: &Db, name: &str, options: &SpaceOptions) -> Option<Result<(), Error>> {
         Some(match self.0.map().filter(|map| map.group > 1) {
             Some(_) => self.register_space(db, name, options),
             None => self.0.create_space(name, options).map_err(told),

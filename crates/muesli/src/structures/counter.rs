@@ -20,7 +20,7 @@ impl Counter {
         Counter { rows: StructureRows::new(space, name, StructureShape::Counter) }
     }
 
-    /// The key that its number lies at, for [`Tx::later_returning`] and delayed procedures.
+    /// The key that its number lies at, for [`Tx::defer_returning`] and delayed procedures.
     pub fn key(&self) -> SmallBytes {
         self.rows.head()
     }
@@ -56,14 +56,14 @@ impl Counter {
         Ok(sum)
     }
 
-    /// Adds to it when the transaction commits ([`Tx::later`]): where the protocol can delay
+    /// Adds to it when the transaction commits ([`Tx::defer`]): where the protocol can delay
     /// actions, nobody else who does so is in the way. The transaction should not look at the
     /// counter afterwards.
     ///
     /// # Errors
-    /// As [`Tx::later`].
-    pub async fn add_later(&self, tx: &Tx, amount: i64) -> Result<(), Error> {
-        tx.later(self.rows.space(), self.rows.head(), Action::add(amount)).await
+    /// As [`Tx::defer`].
+    pub async fn add_deferred(&self, tx: &Tx, amount: i64) -> Result<(), Error> {
+        tx.defer(self.rows.space(), self.rows.head(), Action::add(amount)).await
     }
 
     fn read(&self, value: Option<SmallBytes>) -> Result<i64, Error> {

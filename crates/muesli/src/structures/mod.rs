@@ -11,7 +11,7 @@
 //! | [`LinkedList`] | a node per key, linked in order | half of the nodes |
 //! | [`SearchTree`] | a node per key, with two children | its depth: about 2 ln n nodes |
 //! | [`HashTable`] | head, and a row per bucket | one row, and the head where that is absent |
-//! | [`Counter`] | one row | one row, or none ([`Counter::add_later`]) |
+//! | [`Counter`] | one row | one row, or none ([`Counter::add_deferred`]) |
 //!
 //! Nodes lie under their own keys, and links are keys: no ids are given out, a link tells on
 //! which side of a key it leads without being followed, and [`Map::get`] is one read whatever the
@@ -30,7 +30,7 @@
 //! let next = db.blocking().transact(async move |tx| {
 //!     prices.insert(tx, &30, &"tea".to_owned()).await?;
 //!     prices.insert(tx, &20, &"milk".to_owned()).await?;
-//!     changes.add_later(tx, 2).await?;
+//!     changes.add_deferred(tx, 2).await?;
 //!     prices.at_or_after(tx, &25).await
 //! })?;
 //! assert_eq!(next, Some((30, "tea".to_owned())));

@@ -126,7 +126,7 @@ impl StructureRows {
         rows.iter().map(|(key, value)| Ok((cut(key), self.decode(value)?))).collect()
     }
 
-    /// StructureRows that the structure cannot have written.
+    /// Rows that the structure cannot have written.
     #[cold]
     pub fn broken(&self, what: &str) -> Error {
         Error::Codec(format!("structure `{}`: {what}", self.name))

@@ -238,7 +238,7 @@ fn counters_count_at_once_and_later() {
                         let counter = counter.clone();
                         let added = run(&db, async move |tx| match (client + round) % 2 {
                             0 => counter.add(tx, 2).await.map(|_| ()),
-                            _ => counter.add_later(tx, 2).await,
+                            _ => counter.add_deferred(tx, 2).await,
                         });
                         added.expect("it is tried often enough");
                     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
-use muesli_core::client::{self, Answered, Waiting};
+use muesli_core::client::{self, AnswerFuture, Answered};
 use muesli_core::{Answer, Committed, OpId, Step};
 
 use crate::database::handle::Db;
@@ -85,20 +85,20 @@ impl Drop for Caller {
 }
 
 /// A commit that is under way. Dropped, it goes on, and its session learns how it ended.
-pub(crate) struct Committing<'a> {
+pub(crate) struct CommitFuture<'a> {
     db: &'a Db,
     fate: Option<&'a Arc<Fate>>,
-    waiting: Option<Waiting>,
+    waiting: Option<AnswerFuture>,
 }
 
-impl<'a> Committing<'a> {
+impl<'a> CommitFuture<'a> {
     /// What `op` asked for; its caller, on another thread, has this `fate`.
-    pub fn new(db: &'a Db, fate: Option<&'a Arc<Fate>>, op: OpId) -> Committing<'a> {
-        Committing { db, fate, waiting: Some(Waiting::new(db.inner.database, op)) }
+    pub fn new(db: &'a Db, fate: Option<&'a Arc<Fate>>, op: OpId) -> CommitFuture<'a> {
+        CommitFuture { db, fate, waiting: Some(AnswerFuture::new(db.inner.database, op)) }
     }
 }
 
-impl Future for Committing<'_> {
+impl Future for CommitFuture<'_> {
     type Output = Result<Answer, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -111,7 +111,7 @@ impl Future for Committing<'_> {
     }
 }
 
-impl Drop for Committing<'_> {
+impl Drop for CommitFuture<'_> {
     fn drop(&mut self) {
         let Some(waiting) = self.waiting.take() else { return };
         let database = self.db.inner.database;
@@ -158,7 +158,7 @@ impl Tx {
         }
         let answered = match self.here(|engine| engine.commit(self.txn))? {
             Step::Done(answered) => answered.map_err(Error::from),
-            Step::Wait(op) => Committing::new(db, fate, op).await.map(Answer::answered),
+            Step::Wait(op) => CommitFuture::new(db, fate, op).await.map(Answer::answered),
         };
         if let Some(fate) = fate {
             fate.decided(db);

@@ -11,7 +11,7 @@ use crate::database::handle::{Db, Job};
 use crate::error::Error;
 use crate::time::nanos;
 use crate::transaction::commit::{Caller, Fate};
-use crate::transaction::open::Open;
+use crate::transaction::open::RollbackOnDrop;
 use crate::transaction::results::Results;
 use crate::transaction::tx::Tx;
 
@@ -52,7 +52,7 @@ impl Db {
         let deadline = client::with(database, |engine| {
             engine.deadline(engine.now() + nanos(self.timeout), Due::Abort(txn, after_ms))
         });
-        let tx = Tx::away(self, txn, home);
+        let tx = Tx::remote(self, txn, home);
         let deadline = deadline.flatten();
         Ok(Transaction { tx, db: self.clone(), deadline, ended: false })
     }
@@ -78,7 +78,7 @@ impl Transaction {
 
     async fn end(mut self) -> Result<Vec<Gave>, Error> {
         let (db, open) = (self.db.clone(), self.take_open());
-        let ended = match self.tx.away.as_deref() {
+        let ended = match self.tx.remote.as_deref() {
             None => open.commit(&db, None).await,
             Some((_, home)) => {
                 let (_caller, fate) = Caller::new(&self.db);
@@ -92,7 +92,10 @@ impl Transaction {
     /// What is to be ended on the transaction's loop.
     fn take_open(&mut self) -> OpenByHand {
         self.ended = true;
-        OpenByHand { open: Open { tx: self.tx.at_home() }, deadline: self.deadline.take() }
+        OpenByHand {
+            open: RollbackOnDrop { tx: self.tx.at_home() },
+            deadline: self.deadline.take(),
+        }
     }
 
     /// Rolls back; the same as dropping it, but waits until it is done.
@@ -101,7 +104,7 @@ impl Transaction {
     /// [`Error::Closed`].
     pub async fn rollback(mut self) -> Result<(), Error> {
         let open = self.take_open();
-        match self.tx.away.as_deref() {
+        match self.tx.remote.as_deref() {
             None => drop(open),
             Some((db, home)) => db.run_on(*home, async move || drop(open)).await?,
         }
@@ -111,7 +114,7 @@ impl Transaction {
 
 /// A transaction that is rolled back if it is dropped on its loop before it has ended.
 struct OpenByHand {
-    open: Open,
+    open: RollbackOnDrop,
     deadline: Option<DeadlineId>,
 }
 
@@ -143,11 +146,11 @@ impl Drop for Transaction {
             return;
         }
         let open = self.take_open();
-        if let Some((db, home)) = self.tx.away.as_deref()
-            && let Some(away) = &db.inner.away
+        if let Some((db, home)) = self.tx.remote.as_deref()
+            && let Some(driver) = &db.inner.driver
         {
             let job: Job = Box::new(move || Box::pin(async move { drop(open) }));
-            let _ = away.submit(*home, job); // A stopped loop has forgotten it anyway.
+            let _ = driver.submit(*home, job); // A stopped loop has forgotten it anyway.
         }
     }
 }

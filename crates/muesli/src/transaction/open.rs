@@ -3,11 +3,11 @@
 use crate::transaction::tx::Tx;
 
 /// Rolls back the transaction of a body that did not get to its commit.
-pub(crate) struct Open {
+pub(crate) struct RollbackOnDrop {
     pub tx: Tx,
 }
 
-impl Drop for Open {
+impl Drop for RollbackOnDrop {
     fn drop(&mut self) {
         self.tx.rollback_here();
     }

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use muesli_core::client::{self, Engine, Waiting};
+use muesli_core::client::{self, AnswerFuture, Engine};
 use muesli_core::{Answer, Operation, Row, Scan, SmallBytes, SpaceId, Step, Txn};
 
 use crate::data::byte_range::Range;
@@ -23,8 +23,8 @@ impl Tx {
     /// [`Error::Conflict`] where the transaction cannot commit any more, [`Error::Timeout`],
     /// [`Error::TooLarge`], [`Error::Ended`], [`Error::Closed`], [`Error::OtherDatabase`].
     #[inline]
-    pub fn get(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, Get> {
-        Reply::new(self, space, Get { space: space.id, key: key.into() })
+    pub fn get(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, GetOperation> {
+        Reply::new(self, space, GetOperation { space: space.id, key: key.into() })
     }
 
     /// Reads several keys at once: those that live elsewhere in parallel.
@@ -35,9 +35,9 @@ impl Tx {
         &self,
         space: Space,
         keys: impl IntoIterator<Item = impl Into<SmallBytes>>,
-    ) -> Reply<'_, GetMany> {
+    ) -> Reply<'_, GetManyOperation> {
         let keys = keys.into_iter().map(Into::into).collect();
-        Reply::new(self, space, GetMany { space: space.id, keys })
+        Reply::new(self, space, GetManyOperation { space: space.id, keys })
     }
 
     /// Writes a key. Nothing is sent before the commit.
@@ -51,9 +51,9 @@ impl Tx {
         space: Space,
         key: impl Into<SmallBytes>,
         value: impl Into<SmallBytes>,
-    ) -> Reply<'_, Put> {
+    ) -> Reply<'_, PutOperation> {
         let value = Some(value.into());
-        Reply::new(self, space, Put { space: space.id, key: key.into(), value })
+        Reply::new(self, space, PutOperation { space: space.id, key: key.into(), value })
     }
 
     /// Deletes a key; nothing happens where it is absent.
@@ -61,8 +61,8 @@ impl Tx {
     /// # Errors
     /// As [`put`](Self::put).
     #[inline]
-    pub fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, Put> {
-        Reply::new(self, space, Put { space: space.id, key: key.into(), value: None })
+    pub fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, PutOperation> {
+        Reply::new(self, space, PutOperation { space: space.id, key: key.into(), value: None })
     }
 
     /// Reads a range of keys in order. In an update transaction the range is protected: nobody
@@ -70,10 +70,10 @@ impl Tx {
     ///
     /// # Errors
     /// As [`get`](Self::get), and [`Error::Space`] where the space has a hash index.
-    pub fn scan(&self, space: Space, range: Range) -> Reply<'_, RangeScan> {
+    pub fn scan(&self, space: Space, range: Range) -> Reply<'_, ScanOperation> {
         let Range { lo, hi, reverse, limit } = range;
         let scan = Scan { space: space.id, lo, hi, reverse, limit };
-        Reply::new(self, space, RangeScan { scan })
+        Reply::new(self, space, ScanOperation { scan })
     }
 }
 
@@ -89,21 +89,21 @@ pub trait Ask: Send + Unpin + 'static {
 
 /// Reads a key.
 #[derive(Debug)]
-pub struct Get {
+pub struct GetOperation {
     pub(crate) space: SpaceId,
     pub(crate) key: SmallBytes,
 }
 
 /// Reads several keys.
 #[derive(Debug)]
-pub struct GetMany {
+pub struct GetManyOperation {
     pub(crate) space: SpaceId,
     pub(crate) keys: Vec<SmallBytes>,
 }
 
 /// Writes or deletes a key.
 #[derive(Debug)]
-pub struct Put {
+pub struct PutOperation {
     pub(crate) space: SpaceId,
     pub(crate) key: SmallBytes,
     pub(crate) value: Option<SmallBytes>,
@@ -111,11 +111,11 @@ pub struct Put {
 
 /// Reads a range.
 #[derive(Debug)]
-pub struct RangeScan {
+pub struct ScanOperation {
     pub(crate) scan: Scan,
 }
 
-impl Ask for Get {
+impl Ask for GetOperation {
     type Answer = Option<SmallBytes>;
 
     #[inline]
@@ -134,7 +134,7 @@ impl Ask for Get {
     }
 }
 
-impl Ask for GetMany {
+impl Ask for GetManyOperation {
     type Answer = Vec<Option<SmallBytes>>;
 
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<Self::Answer> {
@@ -147,7 +147,7 @@ impl Ask for GetMany {
     }
 }
 
-impl Ask for Put {
+impl Ask for PutOperation {
     type Answer = ();
 
     #[inline]
@@ -163,7 +163,7 @@ impl Ask for Put {
     }
 }
 
-impl Ask for RangeScan {
+impl Ask for ScanOperation {
     type Answer = Vec<Row>;
 
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<Vec<Row>> {
@@ -177,13 +177,13 @@ impl Ask for RangeScan {
 
 type Shipped<T> = Pin<Box<dyn Future<Output = Result<Result<T, Error>, Error>> + Send>>;
 
-enum ReplyStage<T> {
+enum ReplyState<T> {
     New,
     /// Its space is of another database.
     Refused(SpaceId),
-    Waiting(Waiting),
+    Waiting(AnswerFuture),
     /// The transaction lives on a loop that is not here; the operation was shipped to it.
-    Away(Shipped<T>),
+    Remote(Shipped<T>),
 }
 
 /// The reply to an operation of a transaction; nothing happens before it is awaited.
@@ -191,23 +191,23 @@ enum ReplyStage<T> {
 pub struct Reply<'a, A: Ask> {
     tx: &'a Tx,
     ask: Option<A>,
-    stage: ReplyStage<A::Answer>,
+    state: ReplyState<A::Answer>,
 }
 
 impl<'a, A: Ask> Reply<'a, A> {
     #[inline]
     pub(crate) fn new(tx: &'a Tx, space: Space, ask: A) -> Reply<'a, A> {
-        let stage = match tx.origin.admits(space.origin) {
-            true => ReplyStage::New,
-            false => ReplyStage::Refused(space.id),
+        let state = match tx.origin.admits(space.origin) {
+            true => ReplyState::New,
+            false => ReplyState::Refused(space.id),
         };
-        Reply { tx, ask: Some(ask), stage }
+        Reply { tx, ask: Some(ask), state }
     }
 
     fn ship(&mut self, db: &Db, home: usize) -> Shipped<A::Answer> {
         let (tx, ask, db) = (self.tx.at_home(), self.ask.take(), db.clone());
         Box::pin(async move {
-            let there = async move || Reply { tx: &tx, ask, stage: ReplyStage::New }.await;
+            let there = async move || Reply { tx: &tx, ask, state: ReplyState::New }.await;
             db.run_on(home, there).await
         })
     }
@@ -220,14 +220,14 @@ impl<A: Ask> Future for Reply<'_, A> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let tx = this.tx;
-        if let (ReplyStage::New, None) = (&this.stage, &tx.away) {
+        if let (ReplyState::New, None) = (&this.state, &tx.remote) {
             let ask = this.ask.as_mut().expect("polled after it was ready");
             match client::with(tx.database, |engine| ask.start(engine, tx.txn)) {
                 Some(Step::Done(Ok(answer))) => return Poll::Ready(Ok(answer)),
                 Some(Step::Done(Err(failure))) => return Poll::Ready(Err(tx.failed(failure))),
                 None => return Poll::Ready(Err(Error::Closed)),
                 Some(Step::Wait(op)) => {
-                    this.stage = ReplyStage::Waiting(Waiting::new(tx.database, op))
+                    this.state = ReplyState::Waiting(AnswerFuture::new(tx.database, op))
                 }
             }
         }
@@ -238,20 +238,20 @@ impl<A: Ask> Future for Reply<'_, A> {
 impl<A: Ask> Reply<'_, A> {
     #[cold]
     fn poll_later(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
-        if let (ReplyStage::New, Some((db, home))) = (&self.stage, self.tx.away.as_deref()) {
-            self.stage = ReplyStage::Away(self.ship(db, *home));
+        if let (ReplyState::New, Some((db, home))) = (&self.state, self.tx.remote.as_deref()) {
+            self.state = ReplyState::Remote(self.ship(db, *home));
         }
-        let polled = match &mut self.stage {
-            ReplyStage::Waiting(waiting) => match Pin::new(waiting).poll(cx) {
+        let polled = match &mut self.state {
+            ReplyState::Waiting(waiting) => match Pin::new(waiting).poll(cx) {
                 Poll::Ready(answer) => answer.map(A::answer).map_err(Error::from),
                 Poll::Pending => return Poll::Pending,
             },
-            ReplyStage::Away(shipped) => match shipped.as_mut().poll(cx) {
+            ReplyState::Remote(shipped) => match shipped.as_mut().poll(cx) {
                 Poll::Ready(answer) => answer.and_then(|answer| answer),
                 Poll::Pending => return Poll::Pending,
             },
-            ReplyStage::Refused(space) => Err(Error::OtherDatabase { space: space.0 }),
-            ReplyStage::New => unreachable!("begun above"),
+            ReplyState::Refused(space) => Err(Error::OtherDatabase { space: space.0 }),
+            ReplyState::New => unreachable!("begun above"),
         };
         Poll::Ready(polled.map_err(|error| self.tx.failed(error)))
     }

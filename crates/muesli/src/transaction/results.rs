@@ -6,12 +6,12 @@ use muesli_core::Gave;
 
 use crate::error::Error;
 
-/// Reads what was given as what was promised.
+/// Reads what was given as what was deferred.
 pub(crate) type Read<T> = fn(&Gave) -> Result<T, Error>;
 
 /// What a delayed action will give; the [`Results`] of its transaction's commit tell it.
 #[derive(Clone, Debug)]
-pub struct Promised<T> {
+pub struct DeferredAnswer<T> {
     place: Where,
     read: Read<T>,
     type_: PhantomData<fn() -> T>,
@@ -25,9 +25,9 @@ pub(crate) enum Where {
     Here(Gave),
 }
 
-impl<T> Promised<T> {
-    pub(crate) fn new(place: Where, read: Read<T>) -> Promised<T> {
-        Promised { place, read, type_: PhantomData }
+impl<T> DeferredAnswer<T> {
+    pub(crate) fn new(place: Where, read: Read<T>) -> DeferredAnswer<T> {
+        DeferredAnswer { place, read, type_: PhantomData }
     }
 }
 
@@ -44,12 +44,12 @@ impl Results {
     /// [`Error::TooLarge`] where it was done, and what it gave, with what else the transaction is
     /// told, is over the limit of a transaction.
     /// [`Error::Codec`] where the answer is of another type or another transaction.
-    pub fn of<T>(&self, promised: &Promised<T>) -> Result<T, Error> {
-        match &promised.place {
-            Where::Here(gave) => (promised.read)(gave),
+    pub fn of<T>(&self, deferred: &DeferredAnswer<T>) -> Result<T, Error> {
+        match &deferred.place {
+            Where::Here(gave) => (deferred.read)(gave),
             Where::Number(number) => {
                 let missing = || Error::Codec(format!("there is no delayed action {number} here"));
-                (promised.read)(self.0.get(*number as usize).ok_or_else(missing)?)
+                (deferred.read)(self.0.get(*number as usize).ok_or_else(missing)?)
             }
         }
     }
@@ -60,10 +60,10 @@ impl Results {
     /// As [`of`](Self::of), of the first that has one.
     pub fn reduce<'p, T: 'p, A>(
         &self,
-        promised: impl IntoIterator<Item = &'p Promised<T>>,
+        deferred: impl IntoIterator<Item = &'p DeferredAnswer<T>>,
         start: A,
         mut with: impl FnMut(A, T) -> A,
     ) -> Result<A, Error> {
-        promised.into_iter().try_fold(start, |all, one| Ok(with(all, self.of(one)?)))
+        deferred.into_iter().try_fold(start, |all, one| Ok(with(all, self.of(one)?)))
     }
 }

@@ -22,7 +22,7 @@ pub struct Tx {
     pub(crate) origin: Origin,
     pub(crate) txn: Txn,
     /// Where the transaction lives, if that is not the loop that polls this.
-    pub(crate) away: Option<Box<(Db, usize)>>,
+    pub(crate) remote: Option<Box<(Db, usize)>>,
     /// The first conflict that an operation met: the transaction cannot commit any more, whatever
     /// error its body makes of that.
     conflict: OnceLock<Error>,
@@ -58,13 +58,13 @@ impl Tx {
     /// A transaction of the loop that polls this.
     #[inline]
     pub(crate) fn at(database: u64, origin: Origin, txn: Txn) -> Tx {
-        Tx { database, origin, txn, away: None, conflict: OnceLock::new() }
+        Tx { database, origin, txn, remote: None, conflict: OnceLock::new() }
     }
 
     /// A transaction of a loop of this number, which is used from elsewhere.
-    pub(crate) fn away(db: &Db, txn: Txn, home: Option<usize>) -> Tx {
-        let away = home.map(|home| Box::new((db.clone(), home)));
-        Tx { away, ..Tx::at(db.inner.database, db.inner.origin, txn) }
+    pub(crate) fn remote(db: &Db, txn: Txn, home: Option<usize>) -> Tx {
+        let remote = home.map(|home| Box::new((db.clone(), home)));
+        Tx { remote, ..Tx::at(db.inner.database, db.inner.origin, txn) }
     }
 
     /// Refuses a space of another database.
@@ -98,7 +98,7 @@ impl Tx {
     /// The catalog of its database, where that is to be had.
     #[cold]
     pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
-        match self.away.as_deref() {
+        match self.remote.as_deref() {
             Some((db, _)) => Some(db.catalog()),
             None => self.here(|engine| engine.catalog()).ok()?.ok(),
         }

@@ -17,7 +17,7 @@ use crate::data::key::Key;
 use crate::data::range::KeyRange;
 use crate::data::space::TypedSpace;
 use crate::error::Error;
-use crate::transaction::operation::{RangeScan, Reply};
+use crate::transaction::operation::{Reply, ScanOperation};
 use crate::transaction::tx::Tx;
 
 /// So many rows are read at once.
@@ -68,7 +68,7 @@ struct PageReading<'a> {
     /// What it was read from, and the most rows that it can have.
     rest: Range,
     most: usize,
-    reply: Reply<'a, RangeScan>,
+    reply: Reply<'a, ScanOperation>,
 }
 
 impl<'a, K: Key, V: Serialize + DeserializeOwned, C: RowCodec> RowStream<'a, K, V, C> {

@@ -196,7 +196,7 @@ fn kinds_are_told_apart_and_running_again_is_said_where_it_is_right() {
         (conflict(Abort::StaleRead), ErrorKind::Conflict, true),
         (conflict(Abort::Overloaded), ErrorKind::Unavailable, true),
         (conflict(Abort::Superseded), ErrorKind::Unavailable, false),
-        (Error::Strayed("a".to_owned()), ErrorKind::Conflict, true),
+        (Error::FootprintViolation("a".to_owned()), ErrorKind::Conflict, true),
         (Error::Timeout { after_ms: 1 }, ErrorKind::Unavailable, true),
         (Error::Unknown { after_ms: 1, txn }, ErrorKind::Unknown, false),
         (Error::TooLarge { what: Limit::Key, size: 2, limit: 1 }, ErrorKind::Limit, false),

@@ -34,10 +34,10 @@ fn are_done_in_order_and_users_have_their_own() {
         let db = open(protocol);
         let space = db.space("s").unwrap();
         let body = async move |tx: &muesli::Tx| {
-            tx.later(space, "a", Action::append("x")).await?;
-            tx.later(space, "a", Action::named("double", "")).await?;
-            tx.later(space, "b", Action::put_if_absent("y")).await?;
-            tx.later(space, "c", Action::named("double", "")).await
+            tx.defer(space, "a", Action::append("x")).await?;
+            tx.defer(space, "a", Action::named("double", "")).await?;
+            tx.defer(space, "b", Action::put_if_absent("y")).await?;
+            tx.defer(space, "c", Action::named("double", "")).await
         };
         db.blocking().transact(body).unwrap();
         db.blocking().transact(body).unwrap();
@@ -56,7 +56,7 @@ fn who_strays_is_run_again_with_its_actions_at_once() {
     let counted = runs.clone();
     let body = async move |tx: &muesli::Tx| {
         counted.fetch_add(1, Ordering::Relaxed);
-        tx.later(space, "a", Action::append("x")).await?;
+        tx.defer(space, "a", Action::append("x")).await?;
         tx.get(space, "a").await
     };
     assert_eq!(db.blocking().transact(body).unwrap(), Some("x".into()));
@@ -78,7 +78,7 @@ fn who_missed_a_write_is_run_again_with_its_actions_at_once() {
             let write = async move |tx: &muesli::Tx| tx.put(space, "read", "more").await;
             others.transact(write).await?;
         }
-        tx.later(space, "a", Action::append("x")).await?;
+        tx.defer(space, "a", Action::append("x")).await?;
         Ok::<_, Error>(read)
     };
     // Its second run misses a write as well, and lies before that: its actions are done already.
@@ -93,7 +93,7 @@ fn who_missed_a_write_is_run_again_with_its_actions_at_once() {
 fn unknown_actions_are_refused_by_name() {
     let db = open("bumper");
     let space = db.space("s").unwrap();
-    let body = async move |tx: &muesli::Tx| tx.later(space, "a", Action::named("halve", "")).await;
+    let body = async move |tx: &muesli::Tx| tx.defer(space, "a", Action::named("halve", "")).await;
     let error = db.blocking().transact(body).unwrap_err();
     assert!(matches!(&error, Error::Space(text) if text.contains("`halve`")), "{error}");
     db.close();
@@ -109,7 +109,7 @@ fn many_clients_add_to_one_counter() {
             std::thread::spawn(move || {
                 for _ in 0..100 {
                     let add =
-                        async move |tx: &muesli::Tx| tx.later(space, "n", Action::add(1)).await;
+                        async move |tx: &muesli::Tx| tx.defer(space, "n", Action::add(1)).await;
                     db.blocking().transact(add).unwrap();
                 }
             })

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use muesli::procedures::{Keys, Spaces, StoredProcedure, TouchesFn};
 use muesli::{
-    Action, Actions, Db, Error, Footprint, Options, Promised, Range, Refuses, SmallBytes, Space,
-    SpaceOptions, Stop, Touched, Tx,
+    Action, Actions, Db, DeferredAnswer, Error, Footprint, Options, Range, Refuses, SmallBytes,
+    Space, SpaceOptions, Stop, Touched, Tx,
 };
 
 const PROTOCOLS: [&str; 7] =
@@ -115,11 +115,11 @@ fn what_actions_leave_is_told_and_reduced() {
         let space = db.space("s").unwrap();
         for round in 1..=3 {
             let body = async move |tx: &Tx| {
-                let mut all: Vec<Promised<Option<SmallBytes>>> = Vec::new();
+                let mut all: Vec<DeferredAnswer<Option<SmallBytes>>> = Vec::new();
                 for key in ["a", "b", "c"] {
-                    all.push(tx.later_returning(space, key, Action::append("x")).await?);
+                    all.push(tx.defer_returning(space, key, Action::append("x")).await?);
                 }
-                tx.later(space, "d", Action::append("y")).await?;
+                tx.defer(space, "d", Action::append("y")).await?;
                 Ok::<_, Error>(all)
             };
             let (all, results) = db.blocking().transact_answering(body).unwrap();
@@ -138,7 +138,7 @@ fn explicit_transactions_are_told_too() {
     let space = db.space("s").unwrap();
     let told = muesli::blocking::block_on(async {
         let transaction = db.begin().await?;
-        let left = transaction.later_returning(space, "a", Action::append("x")).await?;
+        let left = transaction.defer_returning(space, "a", Action::append("x")).await?;
         let results = transaction.commit_answering().await?;
         results.of(&left)
     });
@@ -156,13 +156,13 @@ fn procedures_run_over_several_keys_under_every_protocol() {
             let place = space.place(keys[0].as_str());
             let arguments = (keys.clone(), word.to_owned());
             let body = async move |tx: &Tx| {
-                tx.later_run_returning::<Append>(place.clone(), &arguments).await
+                tx.defer_run_returning::<Append>(place.clone(), &arguments).await
             };
             let (left, results) = db.blocking().transact_answering(body).unwrap();
             let expected = if word == "x" { "x" } else { "xy" };
             assert_eq!(results.of(&left).unwrap(), vec![expected.to_owned(); 3], "{protocol}");
         }
-        assert_eq!(db.strayed(), None, "{protocol}");
+        assert_eq!(db.footprint_violation(), None, "{protocol}");
         db.close();
     }
 }
@@ -184,13 +184,13 @@ fn who_strays_is_told_of_the_key_and_run_again_at_once() {
         let (place, arguments) = (space.place(from.as_str()), (from.clone(), perhaps));
         let body = async move |tx: &Tx| {
             counted.fetch_add(1, Ordering::Relaxed);
-            tx.later_run_returning::<Move>(place.clone(), &arguments).await
+            tx.defer_run_returning::<Move>(place.clone(), &arguments).await
         };
         let (named, results) = db.blocking().transact_answering(body).unwrap();
         assert_eq!(results.of(&named).unwrap(), other, "{protocol}");
         let strays = protocol == "bumper";
         assert_eq!(runs.load(Ordering::Relaxed), 1 + u32::from(strays), "{protocol}");
-        let why = db.strayed().unwrap_or_default();
+        let why = db.footprint_violation().unwrap_or_default();
         let named = why.contains(&format!("key `{other}` is written")) && why.contains("move v1");
         assert_eq!(named, strays, "{protocol}: {why}");
         db.close();
@@ -205,14 +205,14 @@ fn procedures_done_at_once_reach_for_any_key_and_may_refuse() {
         for count in 0..3 {
             let body = async move |tx: &Tx| {
                 let place = space.place("n");
-                tx.later_run_returning::<Number>(place, &"row".to_owned()).await
+                tx.defer_run_returning::<Number>(place, &"row".to_owned()).await
             };
             let (number, results) = db.blocking().transact_answering(body).unwrap();
             assert_eq!(results.of(&number), Ok(count), "{protocol}: nothing is declared of it");
         }
         let refused = db.blocking().transact(async move |tx| {
             let arguments = ("nowhere".to_owned(), "b".to_owned());
-            tx.later_run::<Move>(space.place("nowhere"), &arguments).await
+            tx.defer_run::<Move>(space.place("nowhere"), &arguments).await
         });
         assert_eq!(refused, Err(Error::Refused("nothing is there".to_owned())), "{protocol}");
         db.close();
@@ -225,8 +225,8 @@ fn an_action_that_panics_ends_its_transaction_and_no_node() {
         let db = open(protocol);
         let space = db.space("s").unwrap();
         let body = async move |tx: &Tx| {
-            tx.later(space, "b", Action::append("x")).await?;
-            tx.later(space, "a", Action::named("burst", "")).await
+            tx.defer(space, "b", Action::append("x")).await?;
+            tx.defer(space, "a", Action::named("burst", "")).await
         };
         let error = db.blocking().transact(body).unwrap_err();
         assert_eq!(error, Error::Procedure("action `burst` panicked".to_owned()), "{protocol}");

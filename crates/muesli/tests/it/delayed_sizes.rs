@@ -1,7 +1,7 @@
 //! Sizes of what is left to a transaction's turn: what it leaves, and what it gives.
 
 use muesli::{
-    Action, Connect, Db, Error, Limit, Limits, Options, Promised, SmallBytes, SpaceOptions,
+    Action, Connect, Db, DeferredAnswer, Error, Limit, Limits, Options, SmallBytes, SpaceOptions,
 };
 use muesli_cluster::ServerOptions;
 use muesli_core::Settings;
@@ -20,7 +20,7 @@ fn open() -> Db {
 fn append(db: &Db, bytes: usize) -> Result<(), Error> {
     let space = db.space("s")?;
     db.blocking()
-        .transact(async move |tx| tx.later(space, "k", Action::append(vec![7; bytes])).await)
+        .transact(async move |tx| tx.defer(space, "k", Action::append(vec![7; bytes])).await)
 }
 
 fn length(db: &Db) -> usize {
@@ -72,9 +72,9 @@ fn answers_that_have_no_room_are_told_as_that_and_their_transaction_is_committed
     let (all, results) = db
         .blocking()
         .transact_answering(async move |tx| {
-            let mut all: Vec<Promised<Option<SmallBytes>>> = Vec::new();
+            let mut all: Vec<DeferredAnswer<Option<SmallBytes>>> = Vec::new();
             for _ in 0..9 {
-                all.push(tx.later_returning(space, "k", Action::put_if_absent("x")).await?);
+                all.push(tx.defer_returning(space, "k", Action::put_if_absent("x")).await?);
             }
             Ok::<_, Error>(all)
         })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use muesli::procedures::builtin::{self, Amount, Get, Keyed, number};
-use muesli::{Connect, Db, Error, Options, Rule, Space, SpaceOptions};
+use muesli::{Connect, Db, Error, Options, Partitioning, Space, SpaceOptions};
 use muesli_cluster::visit;
 use muesli_cluster::{Server, ServerOptions, StartError};
 use muesli_core::{NodeId, Settings};
@@ -12,7 +12,7 @@ use super::cluster::start_with;
 
 /// Two repositories: keys below `m`, and the others.
 fn halves() -> SpaceOptions {
-    SpaceOptions { rule: Rule::Range(vec!["m".into()]), ..SpaceOptions::default() }
+    SpaceOptions { partitioning: Partitioning::Range(vec!["m".into()]), ..SpaceOptions::default() }
 }
 
 fn add_to_both(db: &Db, space: Space) {

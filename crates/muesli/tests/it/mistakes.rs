@@ -27,7 +27,7 @@ async fn all_operations(tx: &Tx, space: Space) -> Vec<Result<(), Error>> {
         tx.put(space, "k", "v").await,
         tx.delete(space, "k").await,
         tx.scan(space, muesli::Range::all()).await.map(drop),
-        tx.later(space, "k", Action::add(1)).await,
+        tx.defer(space, "k", Action::add(1)).await,
         typed.get(tx, &1).await.map(drop),
         typed.rows(tx, KeyRange::all()).next().await.map(drop),
     ]
@@ -116,8 +116,8 @@ fn a_number_is_not_added_to_what_is_none() {
         for action in [Action::add(1), Action::max(1), Action::min(1), Action::add_all(&[1, 2])] {
             let (done, name) = (action.clone(), action.name);
             let body = async move |tx: &Tx| {
-                tx.later(space, "number", Action::add(5)).await?;
-                tx.later(space, "text", done.clone()).await
+                tx.defer(space, "number", Action::add(5)).await?;
+                tx.defer(space, "text", done.clone()).await
             };
             let error = db.blocking().transact(body).unwrap_err();
             assert!(matches!(error, Error::Procedure(_)), "{protocol}, {name:?}: {error:?}");
@@ -125,7 +125,7 @@ fn a_number_is_not_added_to_what_is_none() {
         let read = db.strict().blocking();
         let both = read.transact(async move |tx| tx.get_many(space, ["text", "number"]).await);
         assert_eq!(both, Ok(vec![Some("many".into()), None]), "{protocol}: nothing was changed");
-        let add = async move |tx: &Tx| tx.later(space, "number", Action::add(5)).await;
+        let add = async move |tx: &Tx| tx.defer(space, "number", Action::add(5)).await;
         db.blocking().transact(add).unwrap();
         let sum = read.transact(async move |tx| tx.get(space, "number").await).unwrap();
         assert_eq!(sum.as_ref().and_then(number), Some(5));

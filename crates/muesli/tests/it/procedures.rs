@@ -8,8 +8,8 @@ use muesli::procedures::builtin::{
 };
 use muesli::procedures::{Bytes, Keys, StoredProcedure, fragment, with};
 use muesli::{
-    Call, Class, Connect, Db, Error, Options, Place, Procedures, Refuses, RepositoryId, Rule,
-    Space, SpaceOptions, Stop,
+    Call, Class, Connect, Db, Error, Options, Partitioning, Place, Procedures, Refuses,
+    RepositoryId, Space, SpaceOptions, Stop,
 };
 use muesli_cluster::ServerOptions;
 use muesli_core::{NodeId, Settings};
@@ -41,7 +41,7 @@ impl StoredProcedure for Misbehaves {
 
 /// Two repositories: keys below `m`, and the others.
 fn halves() -> SpaceOptions {
-    SpaceOptions { rule: Rule::Range(vec!["m".into()]), ..SpaceOptions::default() }
+    SpaceOptions { partitioning: Partitioning::Range(vec!["m".into()]), ..SpaceOptions::default() }
 }
 
 fn open() -> (Db, Space) {
@@ -64,7 +64,7 @@ fn value(db: &Db, space: Space, key: &'static str) -> Option<Bytes> {
     found.into_iter().next().flatten()
 }
 
-fn adds(db: &Db, space: Space) -> muesli::procedures::Invocation {
+fn adds(db: &Db, space: Space) -> muesli::procedures::CallBuilder {
     let add = |key| Amount::of(space, key, 5);
     db.call("add", 1).at(space.place("a"), &add("a")).at(space.place("z"), &add("z"))
 }
@@ -171,7 +171,7 @@ fn different_procedures_run_in_one_call_and_in_its_order_at_a_place() {
 #[test]
 fn what_cannot_be_called_is_told_with_what_can() {
     let (db, space) = open();
-    let told = |call: muesli::procedures::Invocation| match call.wait() {
+    let told = |call: muesli::procedures::CallBuilder| match call.wait() {
         Err(Error::Procedure(text)) => text,
         other => panic!("{other:?}"),
     };
@@ -322,10 +322,10 @@ fn a_process_with_caches_answers_its_readers_without_a_server() {
     let db = Db::connect_with(connect).unwrap();
     let space = db.create_space("s", halves()).unwrap();
     adds(&db, space).wait().unwrap();
-    let nearby = db.nearby();
+    let followers = db.follower_reads();
     let read = || {
         let keyed = Keyed { space, keys: vec!["a".into()] };
-        let answers = nearby.call("get", 1).at(space.place("a"), &keyed).wait().unwrap();
+        let answers = followers.call("get", 1).at(space.place("a"), &keyed).wait().unwrap();
         let found: Vec<Option<Bytes>> = answers.of(0).unwrap();
         (answers.at(), found[0].as_ref().and_then(|value| number(&value.0)))
     };

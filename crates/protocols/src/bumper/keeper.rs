@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use muesli_core::parts::stamps::Stamps;
+use muesli_core::parts::read_timestamps::ReadTimestamps;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
 
@@ -14,14 +14,14 @@ use crate::two_phase::{Key, ValidationResult};
 /// The reader of stamps that belong to nobody who could still ask.
 const NOBODY: Reader = (u64::MAX, u64::MAX);
 
-/// Stamps, and the versions that were put into the past.
+/// ReadTimestamps, and the versions that were put into the past.
 ///
 /// Invariants, beside those of the stamps: versions of the past are kept only where flags are
 /// compared, and stamps only where updates may lie in the past and reads leave some.
 #[derive(Clone, Debug)]
 pub struct Keeper {
     rules: Rules,
-    stamps: Stamps<Reader>,
+    stamps: ReadTimestamps<Reader>,
     /// Kept only where flags are compared instead of places.
     warped: BTreeSet<(Timestamp, SpaceId, SmallBytes)>,
     /// Which versions at or below this are of the past was forgotten: each may be.
@@ -34,7 +34,7 @@ impl Keeper {
     pub(super) fn new(rules: Rules, hash_seed: u64) -> Keeper {
         Keeper {
             rules,
-            stamps: Stamps::new(hash_seed),
+            stamps: ReadTimestamps::new(hash_seed),
             warped: BTreeSet::new(),
             warped_below: Timestamp::ZERO,
             low: Timestamp::ZERO,
@@ -84,7 +84,7 @@ impl Keeper {
             return;
         }
         // As printed: one pair, whose reader is forgotten when another does not raise the stamp.
-        match self.stamps.stamp_mut(space, key) {
+        match self.stamps.read_timestamp_mut(space, key) {
             Some(stamp) if at > stamp.at => (stamp.at, stamp.reader) = (at, Some(reader)),
             Some(stamp) => stamp.reader = None,
             None => self.stamps.note(space, key, at, Some(reader)),
@@ -141,7 +141,7 @@ impl Keeper {
         let read = if self.rules.keeps(BumperSwitch::DistinctReaders) {
             self.stamps.latest_of_others(space, key, reader)
         } else {
-            let pair = self.stamps.stamp(space, key);
+            let pair = self.stamps.read_timestamp(space, key);
             let others = pair.filter(|stamp| stamp.reader != Some(reader));
             let ranges = self.stamps.latest_of_ranges(space, key, reader);
             others.map_or(ranges, |stamp| stamp.at.max(ranges))

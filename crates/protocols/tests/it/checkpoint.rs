@@ -13,8 +13,8 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::parts::watermark::Bound;
 use muesli_core::{
     Abort, Action, Address, Catalog, Checkpoint, Decision, Effect, Effects, Envelope, NodeId,
-    Participant as _, Rejection, RepositoryId, Rule, Settings, SmallBytes, SpaceId, SpaceOptions,
-    Step, Timestamp, TxnId, TxnOptions,
+    Participant as _, Partitioning, Rejection, RepositoryId, Settings, SmallBytes, SpaceId,
+    SpaceOptions, Step, Timestamp, TxnId, TxnOptions,
 };
 use muesli_protocols::bumper::TimeWarp;
 use muesli_protocols::gmu::{VectorVote, Vectors};
@@ -144,7 +144,10 @@ fn node<V: Tested>(rules: &V::Rules) -> Node<V> {
     let both = [HERE, ELSEWHERE];
     let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
     // All keys live here.
-    let options = SpaceOptions { rule: Rule::Range(vec!["z".into()]), ..SpaceOptions::default() };
+    let options = SpaceOptions {
+        partitioning: Partitioning::Range(vec!["z".into()]),
+        ..SpaceOptions::default()
+    };
     let catalog = catalog.with_space("keys", options).expect("a space");
     let settings = Settings { logging: true, ..Settings::default() };
     Node::new(HERE, 1, Arc::new(catalog), Arc::new(settings), rules)

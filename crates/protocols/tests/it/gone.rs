@@ -22,7 +22,8 @@ fn killed(rules: &Rules) -> Pair<Score> {
 }
 
 fn in_doubt(pair: &Pair<Score>) -> [usize; 2] {
-    [0, 1].map(|place| pair.nodes[place].unfinished().1)
+    [0, 1]
+        .map(|place| muesli_core::StateMachine::unfinished(&pair.nodes[place].participants()[0].1))
 }
 
 /// How many ends each repository keeps, and of how many coordinators it knows.

@@ -81,7 +81,7 @@ impl Protocol for Migrating {
     type Record = Record;
     type Rules = Rules;
     type Coordinator = AskingClient<Migrating>;
-    type Participant = Owner;
+    type Participant = ObjectOwner;
     type Service = OwnersOfAll;
 
     muesli_core::protocol_without_extras!();
@@ -162,7 +162,7 @@ struct Leaving {
 
 /// The participant: it owns objects.
 #[derive(Clone, Debug)]
-pub struct Owner {
+pub struct ObjectOwner {
     id: RepositoryId,
     rules: Rules,
     /// What is here; an object that was never written need not be listed.
@@ -196,7 +196,7 @@ fn needed(ask: &Question) -> BTreeSet<Key> {
     }
 }
 
-impl Owner {
+impl ObjectOwner {
     fn owns(&self, key: &Key, catalog: &Catalog) -> bool {
         // Copies of a key at several repositories are not used: the first holder has it.
         let first = || catalog.replicas_of(catalog.partition(key.0, &key.1)).next();
@@ -400,7 +400,7 @@ impl Owner {
     }
 }
 
-impl StateMachine<Migrating> for Owner {
+impl StateMachine<Migrating> for ObjectOwner {
     type Timer = OwnerTimer;
 
     muesli_core::role_without_links!(Migrating);
@@ -424,7 +424,7 @@ impl StateMachine<Migrating> for Owner {
     }
 }
 
-impl LoggedRole<Migrating> for Owner {
+impl LoggedRole<Migrating> for ObjectOwner {
     muesli_core::role_without_checkpoints!(Migrating);
     muesli_core::role_that_stays!(Migrating);
 
@@ -468,13 +468,13 @@ impl LoggedRole<Migrating> for Owner {
     }
 }
 
-impl Participant<Migrating> for Owner {
+impl Participant<Migrating> for ObjectOwner {
     muesli_core::participant_without_marks!(Migrating);
     muesli_core::participant_kept_by_one_node!();
 
-    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> Owner {
+    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> ObjectOwner {
         let (objects, holdings, leaving, outcomes, waiting) = Default::default();
-        Owner {
+        ObjectOwner {
             id,
             rules: *rules,
             objects,

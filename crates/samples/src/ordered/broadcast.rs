@@ -72,7 +72,7 @@ pub struct Sequencer {
 /// What orderers say to each other.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are what their names say")]
-pub enum Said {
+pub enum SequencerMessage {
     /// To site 0: order this.
     Order { command: OrderedCommit },
     /// From site 0.
@@ -83,7 +83,7 @@ pub enum Said {
     Settled { upto: u64 },
 }
 
-wire_enum!(Said, "message of the sequencer" {
+wire_enum!(SequencerMessage, "message of the sequencer" {
     0 => Order { command: OrderedCommit },
     1 => At { position: u64, command: OrderedCommit },
     2 => Reached { known: u64, applied: u64 },
@@ -112,7 +112,7 @@ impl Sequencer {
         out.records.push(Remembered::At { position, command: command.clone() });
         self.learn(position, command.clone());
         for site in 1..self.sites.len() as u16 {
-            out.messages.push((site, Said::At { position, command: command.clone() }));
+            out.messages.push((site, SequencerMessage::At { position, command: command.clone() }));
         }
     }
 
@@ -140,13 +140,13 @@ impl Sequencer {
             out.records.push(Remembered::Settled { upto });
             self.settle(upto);
             let others = 1..self.sites.len() as u16;
-            out.messages.extend(others.map(|site| (site, Said::Settled { upto })));
+            out.messages.extend(others.map(|site| (site, SequencerMessage::Settled { upto })));
         }
     }
 }
 
 impl Broadcast for Sequencer {
-    type Message = Said;
+    type Message = SequencerMessage;
     type Record = Remembered;
 
     fn new(site: u16, sites: u16) -> Sequencer {
@@ -163,17 +163,19 @@ impl Broadcast for Sequencer {
         if !self.submitted.contains(&command) {
             self.submitted.push_back(command.clone());
         }
-        out.messages.push((0, Said::Order { command }));
+        out.messages.push((0, SequencerMessage::Order { command }));
     }
 
-    fn receive(&mut self, from: u16, message: Said, out: &mut Out<Sequencer>) {
+    fn receive(&mut self, from: u16, message: SequencerMessage, out: &mut Out<Sequencer>) {
         match message {
-            Said::Order { command } if self.site == 0 => self.order(command, out),
-            Said::Reached { known, applied } if self.site == 0 => {
+            SequencerMessage::Order { command } if self.site == 0 => self.order(command, out),
+            SequencerMessage::Reached { known, applied } if self.site == 0 => {
                 self.reached(from, (known, applied), out);
             }
-            Said::At { position, command } if from == 0 => self.learn(position, command),
-            Said::Settled { upto } if from == 0 => {
+            SequencerMessage::At { position, command } if from == 0 => {
+                self.learn(position, command)
+            }
+            SequencerMessage::Settled { upto } if from == 0 => {
                 // What is settled is applied here, too.
                 self.settle(upto);
             }
@@ -188,23 +190,25 @@ impl Broadcast for Sequencer {
         self.sites[usize::from(site)].1 = upto;
         match site {
             0 => self.reached(0, (self.known, upto), out),
-            _ => out.messages.push((0, Said::Reached { known: self.known, applied: upto })),
+            _ => out
+                .messages
+                .push((0, SequencerMessage::Reached { known: self.known, applied: upto })),
         }
     }
 
     fn repeat(&mut self, out: &mut Out<Sequencer>) {
         if self.site != 0 {
             let applied = self.sites[usize::from(self.site)].1;
-            out.messages.push((0, Said::Reached { known: self.known, applied }));
+            out.messages.push((0, SequencerMessage::Reached { known: self.known, applied }));
             let all = self.submitted.iter().take(REPEATED_MAX);
-            out.messages.extend(all.map(|it| (0, Said::Order { command: it.clone() })));
+            out.messages.extend(all.map(|it| (0, SequencerMessage::Order { command: it.clone() })));
             return;
         }
         for site in 1..self.sites.len() {
             let known = self.sites[site].0.max(self.settled);
             for (position, command) in self.ordered.range(known + 1..).take(REPEATED_MAX) {
                 let (position, command) = (*position, command.clone());
-                out.messages.push((site as u16, Said::At { position, command }));
+                out.messages.push((site as u16, SequencerMessage::At { position, command }));
             }
         }
     }

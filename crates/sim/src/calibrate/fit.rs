@@ -28,7 +28,12 @@ pub(super) fn fit(equations: &[CalibrationRun]) -> Costs {
         .iter()
         .map(|it| counts(&it.load).map(|count| count as f64 / it.nanos.max(1.0)))
         .collect();
-    let [message, operation, read, validate, install, log, byte] = least_squares(&rows);
+    costs(least_squares(&rows))
+}
+
+/// The costs of which these are the unknowns, in nanoseconds.
+fn costs(unknowns: [f64; UNKNOWNS]) -> Costs {
+    let [message, operation, read, validate, install, log, byte] = unknowns;
     let span = |nanos: f64| Span::from_nanos(nanos.round() as u64);
     Costs {
         receive: span(message),
@@ -85,19 +90,7 @@ mod tests {
             nanos in prop::array::uniform7(0..500_u64),
             more in prop::collection::vec(prop::array::uniform7(0..20_u64), 5),
         ) {
-            let [message, operation, read, validate, install, log, byte] = nanos;
-            let span = Span::from_nanos;
-            let costs = Costs {
-                receive: span(message),
-                send: span(message),
-                operation: span(operation),
-                read: span(read),
-                validate: span(validate),
-                install: span(install),
-                log: span(log),
-                byte_picos: byte * 1_000,
-                ..Costs::FREE
-            };
+            let costs = costs(nanos.map(|nanos| nanos as f64));
             let single = (0..UNKNOWNS).map(|unknown| {
                 let mut counts = [1; UNKNOWNS];
                 counts[unknown] = 10;

@@ -1,7 +1,7 @@
 //! Messages and records of whatever protocol, as nodes wrote them.
 
-use muesli_core::machine::Looked;
-use muesli_core::{AnyProtocol, NodeId, Said};
+use muesli_core::machine::MessageInfo;
+use muesli_core::{AnyProtocol, NodeId, OutgoingMessage};
 
 /// A message, encoded.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Message {
 
 impl Message {
     /// What a node says.
-    pub(super) fn of(said: &Said<'_>) -> Message {
+    pub(super) fn of(said: &OutgoingMessage<'_>) -> Message {
         let mut body = Vec::new();
         said.message.encode_to(&mut body);
         Message { name: said.name, bytes: said.bytes as u64, body }
@@ -23,7 +23,7 @@ impl Message {
 
     /// What these bytes say, if they are a message.
     pub(super) fn decoded(protocol: &dyn AnyProtocol, body: Vec<u8>) -> Option<Message> {
-        let Looked { name, bytes } = protocol.look(&body)?;
+        let MessageInfo { name, bytes } = protocol.look(&body)?;
         Some(Message { name, bytes: bytes as u64, body })
     }
 

@@ -1,4 +1,4 @@
-//! HostOperations of clients that could not be answered at once.
+//! Operations of clients that could not be answered at once.
 
 use std::collections::BTreeMap;
 use std::task::{Poll, Waker};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use muesli_check::{BuildError, History};
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling};
 use muesli_core::{
-    AnyMachine, Catalog, Machine, Modes, Node, NodeId, Note, Post, Protocol, Rejection,
+    AnyMachine, Catalog, Machine, Modes, Node, NodeId, Note, Protocol, Rejection, ReplicaRole,
     RepositoryId, Timestamp, TxnId,
 };
 use serde_json::{Map, Value as Json};
@@ -137,7 +137,7 @@ pub struct Stuck {
     /// repositories.
     pub nodes: Vec<(NodeId, usize, usize)>,
     /// Members of groups that take no part in them, where they are at home.
-    pub members: Vec<(NodeId, RepositoryId, Post)>,
+    pub members: Vec<(NodeId, RepositoryId, ReplicaRole)>,
 }
 
 impl fmt::Display for Stuck {
@@ -199,10 +199,11 @@ impl World {
         });
         let members = self.stations.iter().flat_map(|station| {
             let host = station.host.borrow();
-            let posts = host.machine().map_or(Vec::new(), AnyMachine::posts);
-            let waits =
-                |post: &Post| !(post.takes_part() || matches!(post, Post::Alone | Post::Away));
-            let waiting = posts.into_iter().filter(|(_, post)| waits(post));
+            let replica_roles = host.machine().map_or(Vec::new(), AnyMachine::replica_roles);
+            let waits = |post: &ReplicaRole| {
+                !(post.takes_part() || matches!(post, ReplicaRole::Alone | ReplicaRole::Away))
+            };
+            let waiting = replica_roles.into_iter().filter(|(_, post)| waits(post));
             waiting.map(|(member, post)| (host.id, member, post)).collect::<Vec<_>>()
         });
         let (nodes, members) = (nodes.collect(), members.collect());

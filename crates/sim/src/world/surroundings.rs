@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muesli_core::{
-    Answer, Driver, Encode, Envelope, Environment, Failure, Nanos, NodeId, Note, OpId, Role, Said,
-    Timestamp, Wire,
+    Answer, Driver, Encode, Envelope, Environment, Failure, Nanos, NodeId, Note, OpId,
+    OutgoingMessage, Role, Timestamp, Wire,
 };
 
 use super::host::HostInput;
@@ -124,7 +124,7 @@ impl Surroundings {
 
     /// Up to where this node proves to another one that timestamps are issued: what members of it
     /// know where that one is a visitor, what they have proven where this one is.
-    fn proof_for(&self, said: &Said<'_>) -> Timestamp {
+    fn proof_for(&self, said: &OutgoingMessage<'_>) -> Timestamp {
         match self.visitors.contains(&said.to.node) {
             true => (said.issued)(),
             false => self.proven,
@@ -158,7 +158,7 @@ impl Driver for Surroundings {
         self.matching = self.journal.look(environment);
     }
 
-    fn send(&mut self, said: Said<'_>) {
+    fn send(&mut self, said: OutgoingMessage<'_>) {
         if said.to.node.0 >= strangers::FIRST {
             return; // Whatever strangers are told, they say what they like.
         }

@@ -239,7 +239,7 @@ impl Workload for AppendProcedures {
             Err(error) => return (Ended::Failed(error), 1),
         };
         let nearby = self.nearby > 0.0 && seat.chance.percent(self.nearby);
-        let db = if nearby { seat.db.nearby() } else { seat.db.clone() };
+        let db = if nearby { seat.db.follower_reads() } else { seat.db.clone() };
         let (done, attempts) = db.invoke_here(Call { class: Class::Auto, fragments }).await;
         let answer = done.and_then(|done| self.note(client, &planned, &done));
         let ended = ended(answer);
@@ -269,11 +269,11 @@ pub(super) async fn read_lists(db: &Db, keys: &[u64]) -> Result<Vec<(u64, Vec<u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muesli::procedures::Rehearsal;
+    use muesli::procedures::DryRun;
 
     #[test]
     fn lists_grow_unless_they_are_even() {
-        let mut stage = Rehearsal::new(&[SPACE]);
+        let mut stage = DryRun::new(&[SPACE]);
         let space = stage.space(SPACE);
         assert_eq!(stage.run::<AppendIfOdd>(&(space, 3, 10)), Ok(()));
         assert_eq!(stage.run::<AppendIfOdd>(&(space, 3, 11)), Ok(()));

@@ -181,7 +181,7 @@ impl Bank {
                     Some(payee) => {
                         tx.put(space, to, payee.after(transfer.amount).encode()).await?;
                     }
-                    None => tx.later(space, to, Account::receive(transfer.amount)).await?,
+                    None => tx.defer(space, to, Account::receive(transfer.amount)).await?,
                 }
             }
             marks::perform(tx, &seat.db, marks).await

@@ -17,8 +17,8 @@ pub mod procedures;
 
 use muesli::procedures::{answer, fragment};
 use muesli::{
-    Call, Class, Db, Error, Fragment, Index, Invoked, Key, RepositoryId, Rule, SmallBytes, Space,
-    SpaceOptions,
+    Call, Class, Db, Error, Fragment, Index, Invoked, Key, Partitioning, RepositoryId, SmallBytes,
+    Space, SpaceOptions,
 };
 
 use crate::chance::Chance;
@@ -218,8 +218,8 @@ impl Workload for CounterService {
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let first = |repository: u16| CounterId { repository, owner: 0, number: 0 };
         let splits = (1..repositories as u16).map(|it| first(it).number().encoded());
-        let rule = Rule::Range(splits.collect());
-        vec![(SPACE, SpaceOptions { index: Index::Hash, rule })]
+        let partitioning = Partitioning::Range(splits.collect());
+        vec![(SPACE, SpaceOptions { index: Index::Hash, partitioning })]
     }
 
     fn is_one_round(&self) -> bool {

@@ -122,11 +122,11 @@ fn labour(rounds: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muesli::procedures::Rehearsal;
+    use muesli::procedures::DryRun;
 
     #[test]
     fn counters_are_added_to_and_looked_at() {
-        let mut stage = Rehearsal::new(&["counters"]);
+        let mut stage = DryRun::new(&["counters"]);
         let space = stage.space("counters");
         let add = |counter, amount| Addition { space, counter, amount, most: 10, work: 3 };
         assert_eq!(stage.run::<Add>(&add(1, 7)), Ok(7));

@@ -48,7 +48,7 @@ fn parts_share_counters_all_or_none_where_the_transaction_draws() {
 fn counters_of_a_repository_lie_together() {
     let service = service("");
     let spaces = service.spaces(3);
-    let Rule::Range(splits) = &spaces[0].1.rule else { panic!("no ranges") };
+    let Partitioning::Range(splits) = &spaces[0].1.partitioning else { panic!("no ranges") };
     for (repository, owner, number) in [(0, 0, 0), (1, 70_000, 3), (2, 0, 0), (2, 9, 999_999)] {
         let key = CounterId { repository, owner, number }.number().encoded();
         assert_eq!(splits.partition_point(|split| *split <= key), usize::from(repository));

@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli::{Db, Error, SmallBytes, Space};
 
 use crate::per_client::PerClient;
+use crate::reading::read_many;
 use crate::tally::Ended;
 use crate::workload::{Check, Complaints};
-
-/// So many rows are read in one transaction.
-const CHUNK: usize = 500;
 
 /// What a transaction adds to each of a workload's sums.
 pub(super) type Added = [i64; 2];
@@ -153,7 +151,7 @@ impl Ledgers {
             keys.extend(ledger.perhaps.iter().map(|(key, _)| key.clone()));
         }
         let keys: Vec<SmallBytes> = keys.into_iter().collect();
-        let values = read(db, space, &keys).await?;
+        let values = read_many(db, space, &keys).await?;
         let mut wrong = Complaints::default();
         for (key, value) in keys.iter().zip(&values) {
             let stamp = value.as_ref().map(Stamp::of).transpose()?;
@@ -185,24 +183,6 @@ impl Ledgers {
         self.0.all().for_each(|ledger| wrong.extend(&ledger.wrong));
         Check::none_wrong("answers can be", &wrong, String::new())
     }
-}
-
-/// Reads many keys, some in each transaction.
-///
-/// # Errors
-/// What the database says.
-pub(super) async fn read(
-    db: &Db,
-    space: Space,
-    keys: &[SmallBytes],
-) -> Result<Vec<Option<SmallBytes>>, Error> {
-    let strict = db.strict().read_only();
-    let mut values = Vec::with_capacity(keys.len());
-    for chunk in keys.chunks(CHUNK) {
-        let read = async |tx: &muesli::Tx| tx.get_many(space, chunk.iter().cloned()).await;
-        values.extend(strict.transact_here(read).await?);
-    }
-    Ok(values)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub mod lists;
 pub mod records;
 pub mod vacation;
 
-use muesli::{Index, Rule, SmallBytes, SpaceOptions};
+use muesli::{Index, Partitioning, SmallBytes, SpaceOptions};
 
 use crate::parameters::{Kind, Parameter, Values};
 
@@ -61,7 +61,7 @@ impl Homes {
         let parts = (repositories as u64).min(u64::from(self.0));
         let first = |part: u64| (part * u64::from(self.0)).div_ceil(parts) as u32;
         let splits = (1..parts).map(|part| first(part).to_be_bytes().to_vec().into());
-        SpaceOptions { index: Index::Hash, rule: Rule::Range(splits.collect()) }
+        SpaceOptions { index: Index::Hash, partitioning: Partitioning::Range(splits.collect()) }
     }
 }
 
@@ -99,7 +99,9 @@ mod tests {
     fn copies_lie_whole_and_evenly() {
         for (homes, repositories, splits) in [(4, 4, 3), (4, 2, 1), (5, 3, 2), (2, 8, 1), (1, 3, 0)]
         {
-            let Rule::Range(found) = Homes(homes).space(repositories).rule else { panic!() };
+            let Partitioning::Range(found) = Homes(homes).space(repositories).partitioning else {
+                panic!()
+            };
             assert_eq!(found.len(), splits, "{homes} on {repositories}");
             assert!(found.windows(2).all(|pair| pair[0] < pair[1]));
             for split in &found {
@@ -107,7 +109,7 @@ mod tests {
                 assert!(key(home - 1, 255, u32::MAX) < *split && *split < key(home, 0, 0));
             }
         }
-        let Rule::Range(found) = Homes(4).space(4).rule else { panic!() };
+        let Partitioning::Range(found) = Homes(4).space(4).partitioning else { panic!() };
         let firsts: Vec<_> = (1..4_u32).map(|home| home.to_be_bytes().to_vec()).collect();
         assert_eq!(found.iter().map(|it| it.as_slice().to_vec()).collect::<Vec<_>>(), firsts);
     }

@@ -11,11 +11,12 @@
 
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
-use super::ledger::{Ledgers, Stamp, read};
+use super::ledger::{Ledgers, Stamp};
 use super::{HOMES, Homes, PRIVATE, key};
 use crate::chance::Chance;
 use crate::loading::write_missing;
 use crate::parameters::{Kind, Parameter, Values};
+use crate::reading::read_many;
 use crate::tally::Ended;
 use crate::workload::{Check, Complaints, Seat, Workload, ended, transact};
 
@@ -204,7 +205,7 @@ impl Workload for HomeRecords {
         let all = self.homes.all().flat_map(|home| (0..self.count).map(move |it| (home, it)));
         let keys: Vec<_> = all.map(|(home, record)| key(home, RECORD, record)).collect();
         let mut wrong = Complaints::default();
-        for (key, value) in keys.iter().zip(read(db, space, &keys).await?) {
+        for (key, value) in keys.iter().zip(read_many(db, space, &keys).await?) {
             if value.as_ref().is_none_or(|value| value.len() != self.bytes) {
                 wrong.add(|| format!("{key:?} is {value:?}"));
             }

@@ -14,11 +14,12 @@
 
 use muesli::{Action, Db, Error, SmallBytes, Space, SpaceOptions, Tx};
 
-use super::ledger::{Ledgers, Stamp, read};
+use super::ledger::{Ledgers, Stamp};
 use super::{HOMES, Homes, PRIVATE, eight_bytes, key, number};
 use crate::chance::Chance;
 use crate::loading::write_missing;
 use crate::parameters::{Kind, Parameter, Values};
+use crate::reading::read_many;
 use crate::tally::Ended;
 use crate::workload::{Check, Complaints, Seat, Workload, ended, transact};
 
@@ -252,7 +253,7 @@ impl HomeAttempt<'_> {
         manager.ok_or_else(|| Error::Codec(format!("agency {} has no manager", self.home)))?;
         self.vacation.ledgers.of(self.client).add(COUNTED, 1);
         if self.vacation.delayed {
-            return self.tx.later(self.space, key(self.home, RESOURCES, 0), Action::add(1)).await;
+            return self.tx.defer(self.space, key(self.home, RESOURCES, 0), Action::add(1)).await;
         }
         let count = self.number(RESOURCES, 0).await?;
         self.put(RESOURCES, 0, eight_bytes(count + 1)).await
@@ -358,7 +359,7 @@ impl Workload for HomeVacation {
                 wrong.add(|| format!("agency {home}: {used:?} in use, {held:?} reserved"));
             }
             all_used += used.iter().sum::<i64>();
-            let count = read(db, space, &[key(home, RESOURCES, 0)]).await?.remove(0);
+            let count = read_many(db, space, &[key(home, RESOURCES, 0)]).await?.remove(0);
             counts += number(count.as_ref(), "a count of resources")? - RESOURCES_FIRST;
         }
         let booked = |name, found: i64, bounds: std::ops::RangeInclusive<i64>| Check {
@@ -393,7 +394,7 @@ impl HomeVacation {
         let kinds = [USED, FREE, TOTAL, PRICE];
         let rows = self.resources().map(|resource| self.row(resource));
         let keys: Vec<_> = rows.flat_map(|row| kinds.map(|kind| key(home, kind, row))).collect();
-        let values = read(db, space, &keys).await?;
+        let values = read_many(db, space, &keys).await?;
         let mut in_use = [0; TABLES as usize];
         for (resource, values) in self.resources().zip(values.as_chunks::<4>().0) {
             let first = self.first(home, resource);
@@ -422,7 +423,7 @@ impl HomeVacation {
     ) -> Result<[i64; TABLES as usize], Error> {
         let keys: Vec<_> = (0..=self.count).map(|customer| key(home, HELD, customer)).collect();
         let mut all = [0; TABLES as usize];
-        for value in read(db, space, &keys).await?.iter().flatten() {
+        for value in read_many(db, space, &keys).await?.iter().flatten() {
             let held = decode_held(Some(value))?;
             all.iter_mut().zip(held).for_each(|(all, held)| *all += held);
         }

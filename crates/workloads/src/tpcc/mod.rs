@@ -38,7 +38,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
-use muesli::{Db, Error, Rule, SpaceOptions};
+use muesli::{Db, Error, Partitioning, SpaceOptions};
 
 use crate::parameters::{Kind, Parameter, ParameterError, Values};
 use crate::tally::Ended;
@@ -284,8 +284,8 @@ impl Workload for Tpcc {
                 let by_warehouse = self.scale.by_ranges(repositories);
                 (by_warehouse.clone(), by_warehouse)
             }
-            Placement::Hash => (Rule::Hash, Rule::Hash),
-            Placement::District => (Rule::Hash, self.scale.by_districts(repositories)),
+            Placement::Hash => (Partitioning::Hash, Partitioning::Hash),
+            Placement::District => (Partitioning::Hash, self.scale.by_districts(repositories)),
         };
         let mut spaces = tables::spaces(&rows, &scanned, self.scale.item_copies);
         spaces.extend(self.scale.balance_apart.then(|| Accounts::space(&rows)));

@@ -1,6 +1,6 @@
 //! How large the database is, and where its pieces are.
 
-use muesli::{Key, Rule};
+use muesli::{Key, Partitioning};
 
 use super::ids::DistrictId;
 use super::{Settings, draws};
@@ -81,17 +81,19 @@ impl Scale {
     }
 
     /// Where warehouses are dealt to so many repositories by ranges: as evenly as can be.
-    pub fn by_ranges(&self, repositories: usize) -> Rule {
+    pub fn by_ranges(&self, repositories: usize) -> Partitioning {
         let parts = (repositories as u64).min(self.warehouses.into());
         let first = |part: u64| (part * u64::from(self.warehouses)).div_ceil(parts) as u32 + 1;
-        Rule::Range((1..parts).map(|part| first(part).encoded()).collect())
+        Partitioning::Range((1..parts).map(|part| first(part).encoded()).collect())
     }
 
     /// Deals whole districts to repositories, as evenly as it goes.
-    pub fn by_districts(&self, repositories: usize) -> Rule {
+    pub fn by_districts(&self, repositories: usize) -> Partitioning {
         let all: Vec<_> =
             self.all_warehouses().flat_map(|warehouse| self.districts_of(warehouse)).collect();
         let parts = repositories.min(all.len());
-        Rule::Range((1..parts).map(|part| all[part * all.len() / parts].encoded()).collect())
+        Partitioning::Range(
+            (1..parts).map(|part| all[part * all.len() / parts].encoded()).collect(),
+        )
     }
 }

@@ -1,6 +1,6 @@
 //! The spaces of the tables, and of the orders in which rows are looked for.
 
-use muesli::{Action, Db, Error, Index, Key, Rule, Space, SpaceOptions, TypedSpace};
+use muesli::{Action, Db, Error, Index, Key, Partitioning, Space, SpaceOptions, TypedSpace};
 use muesli_core::SmallBytes;
 use serde::{Deserialize, Serialize};
 
@@ -53,16 +53,18 @@ const ACCOUNTS: &str = "customer-account";
 /// of those whose keys begin with a district and that transactions scan; and `items_by_warehouse`
 /// says whether items are among the first.
 pub(super) fn spaces(
-    rows: &Rule,
-    of_scanned: &Rule,
+    rows: &Partitioning,
+    of_scanned: &Partitioning,
     items_by_warehouse: bool,
 ) -> Vec<(&'static str, SpaceOptions)> {
-    let space = |name, index, rule: &Rule| (name, SpaceOptions { index, rule: rule.clone() });
+    let space = |name, index, partitioning: &Partitioning| {
+        (name, SpaceOptions { index, partitioning: partitioning.clone() })
+    };
     let looked_up = [WAREHOUSES, WAREHOUSE_YTD, DISTRICTS, DISTRICT_YTD, NEXT_ORDER];
     let scanned = [CUSTOMER_NAMES, CUSTOMER_ORDERS, NEW_ORDERS, ORDER_LINES];
     // What is only scanned by the checks is in order, too: they read page after page.
     let checked = [CUSTOMERS, HISTORY, ORDERS, STOCK];
-    let of_items = if items_by_warehouse { rows } else { &Rule::Hash };
+    let of_items = if items_by_warehouse { rows } else { &Partitioning::Hash };
     let looked_up = looked_up.into_iter().map(|name| space(name, Index::Hash, rows));
     let scanned = scanned.into_iter().map(|name| space(name, Index::Ordered, of_scanned));
     let checked = checked.into_iter().map(|name| space(name, Index::Ordered, rows));
@@ -153,7 +155,7 @@ impl<K: Key> Sums<K> {
         delayed: bool,
     ) -> Result<(), Error> {
         if delayed {
-            return tx.later(self.space, key.encoded(), Action::add(amount)).await;
+            return tx.defer(self.space, key.encoded(), Action::add(amount)).await;
         }
         let sum = self.get(tx, key).await? + amount;
         tx.put(self.space, key.encoded(), Self::encode(sum)).await
@@ -167,8 +169,8 @@ pub(super) struct Accounts(Space);
 
 impl Accounts {
     /// The space, by the rule of rows whose keys begin with a warehouse.
-    pub fn space(rows: &Rule) -> (&'static str, SpaceOptions) {
-        (ACCOUNTS, SpaceOptions { index: Index::Hash, rule: rows.clone() })
+    pub fn space(rows: &Partitioning) -> (&'static str, SpaceOptions) {
+        (ACCOUNTS, SpaceOptions { index: Index::Hash, partitioning: rows.clone() })
     }
 
     /// Those of a database that has the space.
@@ -220,7 +222,7 @@ impl Accounts {
         delayed: bool,
     ) -> Result<(), Error> {
         if delayed {
-            return tx.later(self.0, id.encoded(), Action::add_all(&by)).await;
+            return tx.defer(self.0, id.encoded(), Action::add_all(&by)).await;
         }
         let mut account = self.get_many(tx, &[*id]).await?[0];
         account.iter_mut().zip(by).for_each(|(number, by)| *number += by);

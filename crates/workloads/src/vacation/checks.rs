@@ -1,14 +1,12 @@
 //! What must hold of resources and customers after a run.
 
 use hashbrown::HashMap;
-use muesli::{Db, Error, SmallBytes, Space};
+use muesli::{Db, Error};
 
 use super::rows::{Counts, Entry, ResourceRow, TABLES, customer_key, decode_entries, decode_price};
 use super::{CUSTOMERS, RESOURCES, Vacation, is_price};
+use crate::reading::read_many;
 use crate::workload::{Check, Complaints};
-
-/// So many rows are read in one transaction.
-const CHUNK: usize = 2_000;
 
 /// Everything there is.
 struct Everything {
@@ -98,14 +96,17 @@ async fn read_all(vacation: &Vacation, db: &Db) -> Result<Everything, Error> {
     let (resources, customers) = (db.space(RESOURCES)?, db.space(CUSTOMERS)?);
     let all = (0..TABLES).flat_map(|table| (1..=vacation.keys).map(move |id| (table, id)));
     let all: Vec<_> = all.map(|(table, id)| ResourceRow { table, id }).collect();
-    let prices = read(db, resources, all.iter().map(|it| it.price_key()).collect()).await?;
-    let counts = read(db, resources, all.iter().map(|it| it.counts_key()).collect()).await?;
+    let prices =
+        read_many(db, resources, &all.iter().map(|it| it.price_key()).collect::<Vec<_>>()).await?;
+    let counts =
+        read_many(db, resources, &all.iter().map(|it| it.counts_key()).collect::<Vec<_>>()).await?;
     let mut found = Vec::new();
     for ((resource, price), counts) in all.into_iter().zip(prices).zip(counts) {
         let price = price.map(|price| decode_price(&price)).transpose()?;
         found.push((resource, price, counts.map(|counts| Counts::decode(&counts)).transpose()?));
     }
-    let rows = read(db, customers, (1..=vacation.keys).map(customer_key).collect()).await?;
+    let rows = read_many(db, customers, &(1..=vacation.keys).map(customer_key).collect::<Vec<_>>())
+        .await?;
     let mut customers = Vec::new();
     for (id, row) in (1..).zip(rows) {
         if let Some(row) = row {
@@ -113,18 +114,4 @@ async fn read_all(vacation: &Vacation, db: &Db) -> Result<Everything, Error> {
         }
     }
     Ok(Everything { resources: found, customers })
-}
-
-async fn read(
-    db: &Db,
-    space: Space,
-    keys: Vec<SmallBytes>,
-) -> Result<Vec<Option<SmallBytes>>, Error> {
-    let strict = db.strict().read_only();
-    let mut values = Vec::with_capacity(keys.len());
-    for chunk in keys.chunks(CHUNK) {
-        let read = async |tx: &muesli::Tx| tx.get_many(space, chunk.iter().cloned()).await;
-        values.extend(strict.transact_here(read).await?);
-    }
-    Ok(values)
 }

@@ -89,7 +89,7 @@ impl VacationAttempt<'_> {
     async fn count(&self, resource: ResourceRow, by: [i64; 3]) -> Result<(), Error> {
         let (space, key) = (self.memory.resources, resource.counts_key());
         if self.vacation.delayed {
-            return self.tx.later(space, key, Action::add_all(&by)).await;
+            return self.tx.defer(space, key, Action::add_all(&by)).await;
         }
         let counts = self.counts(resource).await?.plus(by);
         self.tx.put(space, key, counts.encode()).await

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use muesli::{Db, Space, Tx};
-use muesli_core::{Lag, NodeId, Post};
+use muesli_core::{Lag, NodeId, ReplicaRole};
 use muesli_group::agreement::ledger::{Held, Standing};
 use muesli_group::{Grouped, Limits, Rules};
 use muesli_protocols::score::Score;
@@ -31,7 +31,7 @@ const SILENT: u64 = 68;
 /// What a member says of itself, and what is so.
 #[derive(Clone, Debug)]
 struct Member {
-    post: Post,
+    post: ReplicaRole,
     /// `None`: it cannot tell.
     lag: Option<Lag>,
     decided: u64,
@@ -43,7 +43,7 @@ struct Member {
 fn member(world: &World, node: NodeId) -> Option<Member> {
     let looked = world.with_node::<Grouped<Score>, _>(node, |node| {
         let lag = node.lags().into_iter().next().map(|(_, lag)| lag);
-        let (_, post) = node.posts().into_iter().next()?;
+        let (_, post) = node.replica_roles().into_iter().next()?;
         let (_, member) = node.participants().iter().next()?;
         let look = |it: &Standing| Member {
             post,
@@ -134,7 +134,7 @@ fn told_while_cut_off(cut: NodeId) -> (Vec<Member>, bool) {
     world.run_until(at(900));
     let after = member(&world, cut).expect("it is up");
     assert_eq!(after.lag, Some(Lag::default()), "it has caught up");
-    (told, before.post == Post::Leads)
+    (told, before.post == ReplicaRole::Leads)
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_member_that_is_cut_off_does_not_say_that_it_is_up_to_date() {
     let mut leaders = 0;
     for cut in (0..NODES).map(NodeId) {
         let (told, led) = told_while_cut_off(cut);
-        let says = if led { Post::Leads } else { Post::Follows };
+        let says = if led { ReplicaRole::Leads } else { ReplicaRole::Follows };
         for (millis, member) in (0..).zip(&told).skip(SILENT as usize) {
             assert_eq!(member.lag, None, "{cut:?}, {millis} ms after the cut: {member:?}");
             assert_eq!(member.post, says, "{cut:?}, {millis} ms after the cut: {member:?}");

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use muesli::{Db, Error, Space, Tx};
-use muesli_core::{NodeId, Post};
+use muesli_core::{NodeId, ReplicaRole};
 use muesli_group::Grouped;
 use muesli_group::Rules;
 use muesli_protocols::score::Score;
@@ -57,7 +57,7 @@ async fn count_up(db: Db, space: Space, start: ClientStart, seen: Rc<Seen>) {
 
 /// What was seen, what was acknowledged before the disks were lost, and which part the members
 /// that lost them take in the end.
-fn run(seed: u64, plan: &str, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Post>) {
+fn run(seed: u64, plan: &str, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<ReplicaRole>) {
     let rules = Rules { accepts_loss, ..Rules::default() };
     let OneGroup { mut world, db, space, .. } = one_group(NODES, NODES - 1, seed, plan, rules);
     let seen = Rc::new(Seen::default());
@@ -68,19 +68,21 @@ fn run(seed: u64, plan: &str, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Post>) 
     world.run_until(BEFORE);
     let before = seen.acknowledged.get();
     world.run_until(END);
-    let posts = |node| {
-        world.with_node::<Grouped<Score>, _>(NodeId(node), |node| node.posts()).expect("it is up")
+    let replica_roles = |node| {
+        world
+            .with_node::<Grouped<Score>, _>(NodeId(node), |node| node.replica_roles())
+            .expect("it is up")
     };
-    let posts = [0, 1].into_iter().flat_map(posts).map(|(_, post)| post).collect();
-    (seen, before, posts)
+    let replica_roles = [0, 1].into_iter().flat_map(replica_roles).map(|(_, post)| post).collect();
+    (seen, before, replica_roles)
 }
 
 #[test]
 fn a_group_of_which_a_majority_forgot_says_so_and_waits() {
     for seed in 0..5 {
-        let (seen, before, posts) = run(seed, PLAN, false);
+        let (seen, before, replica_roles) = run(seed, PLAN, false);
         assert!(before > 20, "seed {seed}: {before}");
-        assert_eq!(posts, [Post::Lost, Post::Lost], "seed {seed}");
+        assert_eq!(replica_roles, [ReplicaRole::Lost, ReplicaRole::Lost], "seed {seed}");
         assert_eq!(seen.missed.get(), 0, "seed {seed}");
         // The disks go in the middle of a turn: what was under way may still be answered.
         assert!(seen.acknowledged.get() <= before + 1, "seed {seed}");
@@ -89,8 +91,8 @@ fn a_group_of_which_a_majority_forgot_says_so_and_waits() {
 
 #[test]
 fn where_the_loss_is_accepted_the_group_goes_on_with_what_is_left() {
-    let (seen, before, posts) = run(0, PLAN, true);
-    assert!(posts.iter().all(|post| post.takes_part()), "{posts:?}");
+    let (seen, before, replica_roles) = run(0, PLAN, true);
+    assert!(replica_roles.iter().all(|post| post.takes_part()), "{replica_roles:?}");
     assert!(seen.reads.borrow().len() as u64 > before + 20, "it serves again");
     assert!(seen.missed.get() > 0, "what was decided without node 2 is lost");
 }
@@ -98,17 +100,17 @@ fn where_the_loss_is_accepted_the_group_goes_on_with_what_is_left() {
 #[test]
 fn a_group_that_forgot_everything_is_told_by_whoever_knows_that_there_was_one() {
     for seed in 0..5 {
-        let (seen, before, posts) = run(seed, ALL, false);
+        let (seen, before, replica_roles) = run(seed, ALL, false);
         assert!(before > 20, "seed {seed}: {before}");
-        assert_eq!(posts, [Post::Lost, Post::Lost], "seed {seed}");
+        assert_eq!(replica_roles, [ReplicaRole::Lost, ReplicaRole::Lost], "seed {seed}");
         assert_eq!(seen.missed.get(), 0, "seed {seed}");
         assert!(seen.acknowledged.get() <= before + 1, "seed {seed}");
     }
     // A transaction may have read before the loss and commit after it: then nothing is missed.
     let mut missed = 0;
     for seed in 0..10 {
-        let (seen, before, posts) = run(seed, ALL, true);
-        assert!(posts.iter().all(|post| post.takes_part()), "{posts:?}");
+        let (seen, before, replica_roles) = run(seed, ALL, true);
+        assert!(replica_roles.iter().all(|post| post.takes_part()), "{replica_roles:?}");
         assert!(seen.reads.borrow().len() as u64 > before + 20, "it serves again");
         missed += seen.missed.get();
     }

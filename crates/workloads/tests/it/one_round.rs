@@ -2,17 +2,17 @@
 //! their histories.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use muesli::Options;
 use muesli_sim::time::Span;
-use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::history;
 use muesli_workloads::simulated::{Simulated, SimulatedOutcome, Upkeep, run};
 use muesli_workloads::tally::Tallies;
 use serde_json::Map;
 
-use super::workloads::{CLIENTS, assert_checks, assert_serializable, drawn, workload};
+use super::workloads::{
+    CLIENTS, assert_checks, assert_serializable, drawn, embedded_run, workload,
+};
 
 const CASES: &[(&str, &str)] = &[
     ("counter-procedures", "distributed=50 conflicts=30 reads=20"),
@@ -26,31 +26,12 @@ const CASES: &[(&str, &str)] = &[
 
 const PROTOCOLS: [&str; 3] = ["granola", "granola-locking", "sinfonia"];
 
-fn in_a_process(case: &(&str, &str), protocol: &str) {
-    let (workload, told) = (workload(case), format!("{protocol}, {case:?}"));
-    let protocol = protocol.to_owned();
-    let options =
-        Options { repositories: 4, loops: 2, history: true, protocol, ..Options::default() };
-    let length = Length::Transactions(600);
-    let plan =
-        Embedded { options, warm_up: Duration::from_millis(5), length, seed: 5, strict: false };
-    let tallies = Arc::new(Tallies::new(CLIENTS));
-    let outcome = embedded::run(&workload, &plan, &tallies).unwrap();
-    assert_checks(&outcome.checks, &told);
-    assert_eq!(outcome.tally.ended(), 600, "{told}");
-    assert!(outcome.tally.committed > 300, "{told}: {:?}", outcome.tally);
-    let recorded = history::by_versions(&outcome.reports, &outcome.catalog, Map::new());
-    assert_serializable(&recorded.unwrap(), &told);
-    if let Some(lists) = workload.history() {
-        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
-    }
-}
-
 #[test]
 fn every_workload_is_right_in_a_process() {
     for protocol in PROTOCOLS {
         for case in CASES {
-            in_a_process(case, protocol);
+            let options = Options { protocol: protocol.to_owned(), ..Options::default() };
+            embedded_run(case, options, &format!("{protocol}, {case:?}"));
         }
     }
 }
@@ -77,16 +58,16 @@ fn judged(case: &(&str, &str), plan: Simulated) -> SimulatedOutcome {
 #[test]
 fn lists_are_right_where_procedures_are_run_together() {
     for protocol in ["granola", "granola-passing"] {
-        let together = (0..6).map(|seed| {
+        let parallel = (0..6).map(|seed| {
             let calm = drawn(seed, if seed < 3 { "none" } else { "all" });
-            let upkeep = Upkeep { together: 4, ..calm.upkeep };
+            let upkeep = Upkeep { parallel: 4, ..calm.upkeep };
             let (protocol, pause_most) = (protocol.to_owned(), Span::ZERO);
             let plan = Simulated { protocol, upkeep, pause_most, replicas: 1, ..calm };
-            judged(&("append-procedures", "keys=30 length=20"), plan).run.modes.together
+            judged(&("append-procedures", "keys=30 length=20"), plan).run.modes.parallel
         });
-        let together: u64 = together.sum();
-        println!("{protocol}: {together} were run together");
-        assert!(together > 100, "{protocol}: only {together} were run together");
+        let parallel: u64 = parallel.sum();
+        println!("{protocol}: {parallel} were run together");
+        assert!(parallel > 100, "{protocol}: only {parallel} were run together");
     }
 }
 

@@ -80,27 +80,34 @@ pub fn assert_serializable(history: &muesli_check::History, told: &str) {
     assert!(verdict.stats.committed > 100, "{told}: {:?}", verdict.stats);
 }
 
+/// A run on two loops of this process with four repositories: its checks hold, and its histories
+/// are serializable.
+pub fn embedded_run(case: &(&str, &str), options: Options, told: &str) -> embedded::Outcome {
+    let workload = workload(case);
+    let options = Options { repositories: 4, loops: 2, history: true, ..options };
+    let length = Length::Transactions(600);
+    let plan =
+        Embedded { options, warm_up: Duration::from_millis(5), length, seed: 5, strict: false };
+    let tallies = Arc::new(Tallies::new(CLIENTS));
+    let outcome = embedded::run(&workload, &plan, &tallies).unwrap();
+    assert_checks(&outcome.checks, told);
+    assert_eq!(outcome.tally.ended(), 600, "{told}");
+    assert!(outcome.tally.committed > 300, "{told}: {:?}", outcome.tally);
+    let recorded = history::by_versions(&outcome.reports, &outcome.catalog, Map::new());
+    assert_serializable(&recorded.unwrap(), told);
+    if let Some(lists) = workload.history() {
+        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), told);
+    }
+    outcome
+}
+
 #[test]
 fn every_workload_is_right_in_a_process() {
     for case in CASES {
-        let (workload, told) = (workload(case), format!("{case:?}"));
-        let options =
-            Options { repositories: 4, replicas: 2, loops: 2, history: true, ..Options::default() };
-        let length = Length::Transactions(600);
-        let plan =
-            Embedded { options, warm_up: Duration::from_millis(5), length, seed: 5, strict: false };
-        let tallies = Arc::new(Tallies::new(CLIENTS));
-        let outcome = embedded::run(&workload, &plan, &tallies).unwrap();
-        assert_checks(&outcome.checks, &told);
-        assert_eq!(outcome.tally.ended(), 600, "{told}");
-        assert!(outcome.tally.committed > 300, "{told}: {:?}", outcome.tally);
+        let told = format!("{case:?}");
+        let outcome = embedded_run(case, Options { replicas: 2, ..Options::default() }, &told);
         let all: u64 = outcome.reports.iter().map(|report| report.messages).sum();
         assert!(0 < outcome.messages && outcome.messages < all, "{told}: {all}");
-        let recorded = history::by_versions(&outcome.reports, &outcome.catalog, Map::new());
-        assert_serializable(&recorded.unwrap(), &told);
-        if let Some(lists) = workload.history() {
-            assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
-        }
     }
 }
 

@@ -9,7 +9,7 @@ mod transactions;
 use super::{Config, PREFIX};
 
 /// A key, and what it does.
-pub struct Key {
+pub struct ConfigKey {
     pub name: &'static str,
     pub value: &'static str,
     pub default: &'static str,
@@ -18,7 +18,7 @@ pub struct Key {
 }
 
 /// All keys, in the order in which they are listed.
-pub fn all() -> impl Iterator<Item = &'static Key> {
+pub fn all() -> impl Iterator<Item = &'static ConfigKey> {
     let parts = [
         server::SERVER,
         placement::PLACEMENT,
@@ -29,7 +29,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
     parts.into_iter().flatten()
 }
 
-impl Key {
+impl ConfigKey {
     /// The environment variable.
     pub fn variable(&self) -> String {
         format!("{PREFIX}{}", self.name.to_uppercase())

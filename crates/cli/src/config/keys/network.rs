@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::Key;
+use super::ConfigKey;
 use crate::config::values::{bytes, millis, number, put};
 
-pub(super) const NETWORK: &[Key] = &[
-    Key {
+pub(super) const NETWORK: &[ConfigKey] = &[
+    ConfigKey {
         name: "frame_bytes_max",
         value: "BYTES",
         default: "117440512",
@@ -15,7 +15,7 @@ pub(super) const NETWORK: &[Key] = &[
                is closed",
         set: |config, text| bytes(text, &mut config.server.network.frame_bytes_max),
     },
-    Key {
+    ConfigKey {
         name: "connections_max",
         value: "N",
         default: "12000",
@@ -24,7 +24,7 @@ pub(super) const NETWORK: &[Key] = &[
             put(&mut config.server.network.connections_max, number(text, 1, 1_000_000)? as usize)
         },
     },
-    Key {
+    ConfigKey {
         name: "connections_reserved",
         value: "N",
         default: "64",
@@ -33,7 +33,7 @@ pub(super) const NETWORK: &[Key] = &[
             put(&mut config.server.network.connections_reserved, number(text, 1, 4096)? as usize)
         },
     },
-    Key {
+    ConfigKey {
         name: "incoming_bytes_total",
         value: "BYTES",
         default: "268435456",
@@ -41,28 +41,28 @@ pub(super) const NETWORK: &[Key] = &[
                together; further long frames are not read until there is room",
         set: |config, text| bytes(text, &mut config.server.network.incoming_bytes_total),
     },
-    Key {
+    ConfigKey {
         name: "outgoing_bytes_high",
         value: "BYTES",
         default: "4194304",
         help: "With more than this waiting to be sent to a client, nothing is read from it",
         set: |config, text| bytes(text, &mut config.server.network.outgoing_bytes_high),
     },
-    Key {
+    ConfigKey {
         name: "outgoing_bytes_max",
         value: "BYTES",
         default: "268435456",
         help: "With more than this waiting for one connection, it is closed",
         set: |config, text| bytes(text, &mut config.server.network.outgoing_bytes_max),
     },
-    Key {
+    ConfigKey {
         name: "outgoing_bytes_total",
         value: "BYTES",
         default: "536870912",
         help: "With more than this waiting for all connections, nothing is read from clients",
         set: |config, text| bytes(text, &mut config.server.network.outgoing_bytes_total),
     },
-    Key {
+    ConfigKey {
         name: "watch_for_us",
         value: "US",
         default: "50",
@@ -72,42 +72,42 @@ pub(super) const NETWORK: &[Key] = &[
             put(&mut config.server.network.watch_for, Duration::from_micros(micros))
         },
     },
-    Key {
+    ConfigKey {
         name: "alive_every_ms",
         value: "MS",
         default: "1000",
         help: "A connection that was not written to for so long gets a sign of life",
         set: |config, text| millis(text, &mut config.server.network.alive_every),
     },
-    Key {
+    ConfigKey {
         name: "dead_after_ms",
         value: "MS",
         default: "5000",
         help: "A connection that was silent for so long is closed",
         set: |config, text| millis(text, &mut config.server.network.dead_after),
     },
-    Key {
+    ConfigKey {
         name: "hello_within_ms",
         value: "MS",
         default: "5000",
         help: "A connection must say who it is within this",
         set: |config, text| millis(text, &mut config.server.network.hello_within),
     },
-    Key {
+    ConfigKey {
         name: "slow_after_ms",
         value: "MS",
         default: "10000",
         help: "A frame must be whole, and a crowded connection have room again, within this",
         set: |config, text| millis(text, &mut config.server.network.slow_after),
     },
-    Key {
+    ConfigKey {
         name: "redial_first_ms",
         value: "MS",
         default: "20",
         help: "The first pause before a lost server is dialled again; it doubles",
         set: |config, text| millis(text, &mut config.server.network.redial_first),
     },
-    Key {
+    ConfigKey {
         name: "redial_most_ms",
         value: "MS",
         default: "1000",

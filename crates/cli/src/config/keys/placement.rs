@@ -2,26 +2,26 @@
 
 use muesli_core::NodeId;
 
-use super::Key;
+use super::ConfigKey;
 use crate::config::Config;
 use crate::config::values::{millis, number, protocol, put, truth};
 
-pub(super) const PLACEMENT: &[Key] = &[
-    Key {
+pub(super) const PLACEMENT: &[ConfigKey] = &[
+    ConfigKey {
         name: "repositories",
         value: "N",
         default: "1",
         help: "How many repositories hold the keys, dealt to the servers' loops in turn",
         set: |config, text| put(&mut config.server.repositories, number(text, 1, 4096)? as usize),
     },
-    Key {
+    ConfigKey {
         name: "replicas",
         value: "N",
         default: "1",
         help: "How many repositories hold each key",
         set: |config, text| put(&mut config.server.replicas, number(text, 1, 4096)? as usize),
     },
-    Key {
+    ConfigKey {
         name: "spread",
         value: "N",
         default: "1",
@@ -29,7 +29,7 @@ pub(super) const PLACEMENT: &[Key] = &[
                partitions can share the keys out anew",
         set: |config, text| put(&mut config.server.spread, number(text, 1, 1024)? as usize),
     },
-    Key {
+    ConfigKey {
         name: "group",
         value: "N",
         default: "1",
@@ -37,7 +37,7 @@ pub(super) const PLACEMENT: &[Key] = &[
                moment",
         set: |config, text| put(&mut config.server.group, number(text, 1, 9)? as u16),
     },
-    Key {
+    ConfigKey {
         name: "group_tick_ms",
         value: "MS",
         default: "20",
@@ -45,7 +45,7 @@ pub(super) const PLACEMENT: &[Key] = &[
                followed by another member",
         set: |config, text| millis(text, &mut config.server.group_tick),
     },
-    Key {
+    ConfigKey {
         name: "group_disk_ms",
         value: "MS",
         default: "400",
@@ -54,7 +54,7 @@ pub(super) const PLACEMENT: &[Key] = &[
               up to half as long again as this",
         set: |config, text| millis(text, &mut config.server.group_disk),
     },
-    Key {
+    ConfigKey {
         name: "group_log_bytes",
         value: "BYTES",
         default: "1048576",
@@ -63,7 +63,7 @@ pub(super) const PLACEMENT: &[Key] = &[
             put(&mut config.server.group_limits.log_bytes_min, number(text, 0, u64::MAX)?)
         },
     },
-    Key {
+    ConfigKey {
         name: "group_log_bytes_max",
         value: "BYTES",
         default: "1073741824",
@@ -74,7 +74,7 @@ pub(super) const PLACEMENT: &[Key] = &[
             put(&mut config.server.group_limits.log_bytes_max, number(text, 0, u64::MAX)?)
         },
     },
-    Key {
+    ConfigKey {
         name: "group_piece_bytes",
         value: "BYTES",
         default: "262144",
@@ -83,7 +83,7 @@ pub(super) const PLACEMENT: &[Key] = &[
             put(&mut config.server.group_limits.piece_bytes, number(text, 1, 16 << 20)?)
         },
     },
-    Key {
+    ConfigKey {
         name: "group_window_bytes",
         value: "BYTES",
         default: "16777216",
@@ -92,7 +92,7 @@ pub(super) const PLACEMENT: &[Key] = &[
             put(&mut config.server.group_limits.window_bytes, number(text, 1, 1 << 30)?)
         },
     },
-    Key {
+    ConfigKey {
         name: "group_undecided_bytes",
         value: "BYTES",
         default: "8388608",
@@ -101,7 +101,7 @@ pub(super) const PLACEMENT: &[Key] = &[
             put(&mut config.server.group_limits.undecided_bytes_max, number(text, 1, 1 << 30)?)
         },
     },
-    Key {
+    ConfigKey {
         name: "join",
         value: "true|false",
         default: "false",
@@ -109,7 +109,7 @@ pub(super) const PLACEMENT: &[Key] = &[
                `muesli admin join`",
         set: |config, text| put(&mut config.server.joins, truth(text)?),
     },
-    Key {
+    ConfigKey {
         name: "accept_loss",
         value: "true|false",
         default: "false",
@@ -118,14 +118,14 @@ pub(super) const PLACEMENT: &[Key] = &[
                the folder is an older copy: go on with it; else the server is refused",
         set: |config, text| put(&mut config.server.accepts_loss, truth(text)?),
     },
-    Key {
+    ConfigKey {
         name: "protocol",
         value: "NAME",
         default: "score",
         help: "The protocol that orders transactions",
         set: |config, text| put(&mut config.server.protocol, protocol(text)?),
     },
-    Key {
+    ConfigKey {
         name: "masters",
         value: "N,…",
         default: "",

@@ -5,40 +5,40 @@ use std::path::Path;
 use muesli_cluster::{ClusterId, read_secret};
 use muesli_core::NodeId;
 
-use super::Key;
+use super::ConfigKey;
 use crate::config::Config;
 use crate::config::values::{number, put, text_of, truth};
 
-pub(super) const SERVER: &[Key] = &[
-    Key {
+pub(super) const SERVER: &[ConfigKey] = &[
+    ConfigKey {
         name: "listen",
         value: "HOST:PORT",
         default: "127.0.0.1:7400",
         help: "Where to listen; port 0 takes any that is free",
         set: |config, text| text_of(text, &mut config.server.listen),
     },
-    Key {
+    ConfigKey {
         name: "node",
         value: "N",
         default: "0",
         help: "Which of the servers this is, counted from 0",
         set: |config, text| put(&mut config.server.node, NodeId(number(text, 0, 4095)? as u32)),
     },
-    Key {
+    ConfigKey {
         name: "servers",
         value: "HOST:PORT,…",
         default: "",
         help: "All servers, this one included, as others reach them; none: this one is alone",
         set: set_servers,
     },
-    Key {
+    ConfigKey {
         name: "dial",
         value: "N=HOST:PORT,…",
         default: "",
         help: "Servers that this one reaches at another address than others do, as behind a proxy",
         set: set_dial,
     },
-    Key {
+    ConfigKey {
         name: "secret_file",
         value: "FILE",
         default: "",
@@ -46,28 +46,28 @@ pub(super) const SERVER: &[Key] = &[
                administrators prove that they know it; none: whoever can connect is believed",
         set: set_secret,
     },
-    Key {
+    ConfigKey {
         name: "clients_need_secret",
         value: "true|false",
         default: "false",
         help: "Whether clients must prove the secret, too",
         set: |config, text| put(&mut config.server.clients_prove, truth(text)?),
     },
-    Key {
+    ConfigKey {
         name: "trust_network",
         value: "true|false",
         default: "false",
         help: "Without a secret: listen where other machines can connect to, all the same",
         set: |config, text| put(&mut config.server.trusts_network, truth(text)?),
     },
-    Key {
+    ConfigKey {
         name: "cluster",
         value: "N",
         default: "1",
         help: "The number of the cluster, the same on all its servers; others are not spoken to",
         set: |config, text| put(&mut config.server.cluster, ClusterId(number(text, 1, u64::MAX)?)),
     },
-    Key {
+    ConfigKey {
         name: "loops",
         value: "N",
         default: "1",
@@ -75,7 +75,7 @@ pub(super) const SERVER: &[Key] = &[
                server's and repositories of its own; the same on all servers",
         set: |config, text| put(&mut config.loops, number(text, 1, 64)? as usize),
     },
-    Key {
+    ConfigKey {
         name: "procedure_threads",
         value: "N",
         default: "1",

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::Key;
+use super::ConfigKey;
 use crate::config::values::{bytes, number, put, truth};
 
-pub(super) const STORAGE: &[Key] = &[
-    Key {
+pub(super) const STORAGE: &[ConfigKey] = &[
+    ConfigKey {
         name: "durability",
         value: "memory|log",
         default: "log",
@@ -17,14 +17,14 @@ pub(super) const STORAGE: &[Key] = &[
             _ => Err("memory or log is wanted".to_owned()),
         },
     },
-    Key {
+    ConfigKey {
         name: "data_dir",
         value: "DIR",
         default: "./muesli-data",
         help: "Where the server keeps its files",
         set: |config, text| put(&mut config.data_dir, PathBuf::from(text)),
     },
-    Key {
+    ConfigKey {
         name: "trouble_file",
         value: "FILE",
         default: "",
@@ -36,7 +36,7 @@ pub(super) const STORAGE: &[Key] = &[
             put(&mut config.server.trouble, (!text.is_empty()).then(|| PathBuf::from(text)))
         },
     },
-    Key {
+    ConfigKey {
         name: "log_segment_bytes",
         value: "BYTES",
         default: "67108864",
@@ -45,7 +45,7 @@ pub(super) const STORAGE: &[Key] = &[
             put(&mut config.server.log_segment_bytes, number(text, 1 << 16, 1 << 32)?)
         },
     },
-    Key {
+    ConfigKey {
         name: "checkpoint_bytes",
         value: "BYTES",
         default: "268435456",
@@ -53,14 +53,14 @@ pub(super) const STORAGE: &[Key] = &[
                one is written beside the running server, and the log cut before it; 0 never",
         set: |config, text| put(&mut config.server.checkpoint_bytes, number(text, 0, 1 << 40)?),
     },
-    Key {
+    ConfigKey {
         name: "log_backlog_bytes",
         value: "BYTES",
         default: "67108864",
         help: "With more than this waiting for the disk, nothing is read from clients",
         set: |config, text| bytes(text, &mut config.server.log_backlog_bytes),
     },
-    Key {
+    ConfigKey {
         name: "record_collected",
         value: "true|false",
         default: "false",

@@ -1,27 +1,27 @@
 //! What transactions may take: sizes, times, memory.
 
-use super::Key;
+use super::ConfigKey;
 use crate::config::values::{bytes, limit, nanos, number, put};
 
 /// The most ends of transactions that can be kept for clients.
 const UNSETTLED: u64 = 1 << 40;
 
-pub(super) const TRANSACTIONS: &[Key] = &[
-    Key {
+pub(super) const TRANSACTIONS: &[ConfigKey] = &[
+    ConfigKey {
         name: "key_bytes_max",
         value: "BYTES",
         default: "65536",
         help: "The longest key",
         set: |config, text| bytes(text, &mut config.server.settings.limits.key_bytes),
     },
-    Key {
+    ConfigKey {
         name: "value_bytes_max",
         value: "BYTES",
         default: "16777216",
         help: "The longest value",
         set: |config, text| bytes(text, &mut config.server.settings.limits.value_bytes),
     },
-    Key {
+    ConfigKey {
         name: "transaction_bytes_max",
         value: "BYTES",
         default: "100663296",
@@ -29,56 +29,56 @@ pub(super) const TRANSACTIONS: &[Key] = &[
                bytes for each; 64 MiB fit under 2,097,152 keys",
         set: |config, text| bytes(text, &mut config.server.settings.limits.transaction_bytes),
     },
-    Key {
+    ConfigKey {
         name: "answer_bytes_max",
         value: "BYTES",
         default: "1073741824",
         help: "The largest answer of one operation of a transaction that this server runs itself",
         set: |config, text| bytes(text, &mut config.server.settings.limits.answer_bytes),
     },
-    Key {
+    ConfigKey {
         name: "page_rows_max",
         value: "N",
         default: "1000",
         help: "The most rows that a scan is answered with at a time; the next page is asked for",
         set: |config, text| bytes(text, &mut config.server.settings.limits.page_rows),
     },
-    Key {
+    ConfigKey {
         name: "page_bytes_max",
         value: "BYTES",
         default: "262144",
         help: "A page of a scan, or of a read of many keys, ends when it has grown to this",
         set: |config, text| bytes(text, &mut config.server.settings.limits.page_bytes),
     },
-    Key {
+    ConfigKey {
         name: "retry_after_ms",
         value: "MS",
         default: "20",
         help: "A request between servers that was not answered for so long is sent again",
         set: |config, text| nanos(text, &mut config.server.settings.retry_after),
     },
-    Key {
+    ConfigKey {
         name: "lock_wait_ms",
         value: "MS",
         default: "2",
         help: "A commit waits so long for a lock before it is refused",
         set: |config, text| nanos(text, &mut config.server.settings.lock_wait),
     },
-    Key {
+    ConfigKey {
         name: "in_doubt_after_ms",
         value: "MS",
         default: "100",
         help: "A transaction undecided for so long is finished without its client",
         set: |config, text| nanos(text, &mut config.server.settings.in_doubt_after),
     },
-    Key {
+    ConfigKey {
         name: "snapshot_lease_ms",
         value: "MS",
         default: "10000",
         help: "A client silent for so long does not hold old versions back any more",
         set: |config, text| nanos(text, &mut config.server.settings.snapshot_lease),
     },
-    Key {
+    ConfigKey {
         name: "snapshot_age_max_ms",
         value: "MS",
         default: "60000",
@@ -86,7 +86,7 @@ pub(super) const TRANSACTIONS: &[Key] = &[
                snapshot is too old where they are gone",
         set: |config, text| nanos(text, &mut config.server.settings.snapshot_age_max),
     },
-    Key {
+    ConfigKey {
         name: "old_version_bytes",
         value: "BYTES",
         default: "268435456",
@@ -94,7 +94,7 @@ pub(super) const TRANSACTIONS: &[Key] = &[
                memory; then the oldest snapshots are too old",
         set: |config, text| limit(text, &mut config.server.settings.memory.old_limit),
     },
-    Key {
+    ConfigKey {
         name: "memory_bytes",
         value: "BYTES",
         default: "9223372036854775807",
@@ -102,14 +102,14 @@ pub(super) const TRANSACTIONS: &[Key] = &[
                writes are refused, and nothing else: reads and deletes go on",
         set: |config, text| limit(text, &mut config.server.settings.memory.limit),
     },
-    Key {
+    ConfigKey {
         name: "client_lease_ms",
         value: "MS",
         default: "600000",
         help: "Of a client silent for so long a server forgets what nobody can ask for any more",
         set: |config, text| nanos(text, &mut config.server.settings.client_lease),
     },
-    Key {
+    ConfigKey {
         name: "unsettled_max",
         value: "N",
         default: "100000",
@@ -119,7 +119,7 @@ pub(super) const TRANSACTIONS: &[Key] = &[
             put(&mut config.server.settings.unsettled_max, number(text, 1, UNSETTLED)? as usize)
         },
     },
-    Key {
+    ConfigKey {
         name: "unsettled_total_max",
         value: "N",
         default: "1000000",

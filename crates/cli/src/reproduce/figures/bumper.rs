@@ -7,14 +7,14 @@
 use muesli_workloads::machines::MachineModel;
 
 use crate::reproduce::figure::{
-    Claim, Figure, Line, Measure, NOTHING, Printed, Says, Target, claim, line,
+    ClaimTarget, Figure, Measure, NOTHING, PaperClaim, PlottedLine, Printed, Says, claim, line,
 };
 
 pub const BUMPER_NODES: &[f64] = &[10.0, 20.0, 40.0, 80.0, 160.0];
 pub const BUMPER_QUICK: &[f64] = &[10.0, 160.0];
 
 /// Prepares wait for locks, as in the port.
-const LINES: &[Line] =
+const LINES: &[PlottedLine] =
     &[line("score", "score-waiting", |_| ()), line("bumper", "bumper-waiting", |_| ())];
 
 /// A warehouse for each node; balances apart, as the totals are; rows that the port looks for are
@@ -32,9 +32,9 @@ const TPCC: &[&str] = &[
 ];
 
 /// How much faster `protocol` is than SCORe at 160 nodes, as the paper says and as we should be.
-pub const fn speedup(protocol: &'static str, paper: f64, target: f64) -> Claim {
+pub const fn speedup(protocol: &'static str, paper: f64, target: f64) -> PaperClaim {
     let measure = Measure::Speedup(protocol, "score");
-    claim("speedup at 160 nodes", measure, Some(paper), Some(Target::Least(target)))
+    claim("speedup at 160 nodes", measure, Some(paper), Some(ClaimTarget::Least(target)))
 }
 
 /// Bumper's aborts, below one in a hundred.
@@ -42,16 +42,16 @@ pub const fn hardly_aborts(
     what: &'static str,
     protocol: &'static str,
     paper: Option<f64>,
-) -> Claim {
-    claim(what, Measure::Aborts(protocol), paper, Some(Target::Most(1.0)))
+) -> PaperClaim {
+    claim(what, Measure::Aborts(protocol), paper, Some(ClaimTarget::Most(1.0)))
 }
 
 /// What Bumper costs where nobody meets anybody.
-pub const OVERHEAD: &[Claim] = &[claim(
+pub const OVERHEAD: &[PaperClaim] = &[claim(
     "throughput lost, %",
     Measure::Loss("bumper", "score"),
     Some(2.5),
-    Some(Target::Most(2.5)),
+    Some(ClaimTarget::Most(2.5)),
 )];
 
 /// Figure 4 in numbers, beside what is claimed: SCORe's follows from the speedup.

@@ -6,7 +6,7 @@ use muesli_workloads::machines::MachineModel;
 use super::bumper::{
     BUMPER_NODES, BUMPER_QUICK, OVERHEAD, OVERHEAD_PRINTED, TPCC_PRINTED, hardly_aborts, speedup,
 };
-use crate::reproduce::figure::{Figure, Line, Measure, NOTHING, claim, protocol};
+use crate::reproduce::figure::{Figure, Measure, NOTHING, PlottedLine, claim, protocol};
 
 /// 256 of 65 536 keys; half of the transactions look for one.
 const SKIP_LIST: &[&str] = &["keys=65536", "initial=256", "reads=50", "walks=0", "levels=8"];
@@ -34,7 +34,7 @@ const SHARED: Figure = Figure {
     ..NOTHING
 };
 /// Beside the whole of Bumper, delayed actions included.
-const WHOLE: &[Line] = &[protocol("score"), protocol("bumper")];
+const WHOLE: &[PlottedLine] = &[protocol("score"), protocol("bumper")];
 
 /// All of them.
 pub const FIGURES: &[Figure] = &[

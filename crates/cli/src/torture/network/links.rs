@@ -2,37 +2,37 @@
 
 use std::sync::Arc;
 
-use super::Network;
-use super::proxy::{Link, Way};
-use crate::local::Reached;
+use super::CuttableNetwork;
+use super::proxy::{ProxyLink, Way};
+use crate::local::ProxyAddresses;
 use crate::torture::plan::{Break, Party};
 
 /// A link with its ends: a node dials those of smaller numbers, clients dial all.
-struct Wire {
+struct LinkBetween {
     from: Party,
     to: usize,
-    link: Arc<Link>,
+    link: Arc<ProxyLink>,
 }
 
 /// All links of a cluster.
-pub struct Links {
-    wires: Vec<Wire>,
+pub struct ProxyLinks {
+    wires: Vec<LinkBetween>,
 }
 
-impl Links {
-    /// Links between the nodes at these addresses, and from clients to them.
+impl ProxyLinks {
+    /// ProxyLinks between the nodes at these addresses, and from clients to them.
     ///
     /// # Errors
     /// There are no ports left.
-    pub fn between(addresses: &[String]) -> anyhow::Result<Links> {
+    pub fn between(addresses: &[String]) -> anyhow::Result<ProxyLinks> {
         let mut wires = Vec::new();
         for (to, address) in addresses.iter().enumerate() {
             let dialling = (to + 1..addresses.len()).map(Party::Node);
             for from in dialling.chain([Party::Clients]) {
-                wires.push(Wire { from, to, link: Link::to(address)? });
+                wires.push(LinkBetween { from, to, link: ProxyLink::to(address)? });
             }
         }
-        Ok(Links { wires })
+        Ok(ProxyLinks { wires })
     }
 
     fn address(&self, from: Party, to: usize) -> Option<String> {
@@ -41,7 +41,7 @@ impl Links {
     }
 
     /// The links between `party` and another or all others, each with the way towards `party`.
-    fn of(&self, party: Party, from: Option<Party>) -> impl Iterator<Item = (&Wire, Way)> {
+    fn of(&self, party: Party, from: Option<Party>) -> impl Iterator<Item = (&LinkBetween, Way)> {
         let is_other = move |other: Party| from.is_none_or(|from| from == other);
         self.wires.iter().filter_map(move |wire| {
             if Party::Node(wire.to) == party && is_other(wire.from) {
@@ -55,15 +55,15 @@ impl Links {
     }
 }
 
-impl Network for Links {
-    fn reached(&self) -> Option<Reached> {
+impl CuttableNetwork for ProxyLinks {
+    fn reached(&self) -> Option<ProxyAddresses> {
         let nodes = self.wires.iter().map(|wire| wire.to).max().map_or(0, |last| last + 1);
         let servers = (0..nodes).filter_map(|to| self.address(Party::Clients, to)).collect();
         let dial = |from: usize| {
             let below = (0..from).filter_map(|to| Some((to, self.address(Party::Node(from), to)?)));
             below.map(|(to, at)| format!("{to}={at}")).collect::<Vec<_>>().join(",")
         };
-        Some(Reached { servers, dial: (0..nodes).map(dial).collect() })
+        Some(ProxyAddresses { servers, dial: (0..nodes).map(dial).collect() })
     }
 
     fn part(&self, party: Party, from: Option<Party>, how: Break) -> anyhow::Result<()> {
@@ -93,7 +93,7 @@ impl Network for Links {
     }
 }
 
-impl Drop for Links {
+impl Drop for ProxyLinks {
     fn drop(&mut self) {
         self.wires.iter().for_each(|wire| wire.link.end());
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn every_pair_has_one_link_and_a_partition_finds_its_own() {
         let addresses: Vec<_> = (1..4).map(|port| format!("127.0.0.1:{port}")).collect();
-        let network = Links::between(&addresses).unwrap();
+        let network = ProxyLinks::between(&addresses).unwrap();
         let reached = network.reached().unwrap();
         assert_eq!((network.wires.len(), reached.servers.len()), (6, 3));
         assert_eq!(reached.dial[0], "");

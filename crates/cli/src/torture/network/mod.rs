@@ -15,14 +15,14 @@ use std::path::Path;
 use clap::ValueEnum;
 
 use super::plan::{Break, Party};
-use crate::local::{LocalCluster, Reached};
-use links::Links;
+use crate::local::{LocalCluster, ProxyAddresses};
+use links::ProxyLinks;
 use namespaces::Namespaces;
 
 /// What joins a round's parties.
-pub trait Network: Sync {
+pub trait CuttableNetwork: Sync {
     /// How the nodes are reached; `None`: at the addresses that they listen on.
-    fn reached(&self) -> Option<Reached>;
+    fn reached(&self) -> Option<ProxyAddresses>;
 
     /// Cuts `party` off from another, or from all others.
     ///
@@ -39,7 +39,7 @@ pub trait Network: Sync {
 
 /// Which means is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Choice {
+pub enum PartitionMeans {
     /// Namespaces if this process may make them, or else the proxy
     Auto,
     /// A network namespace for each server; for root, with the commands ip and ss
@@ -55,7 +55,7 @@ pub enum Means {
     Proxy,
 }
 
-impl Choice {
+impl PartitionMeans {
     /// Which means it comes to, after trying whether it works, and a line about that.
     ///
     /// # Errors
@@ -64,12 +64,12 @@ impl Choice {
         let spaces = "partitions are made with network namespaces".to_owned();
         let proxy = "partitions are made with a proxy";
         Ok(match self {
-            Choice::Proxy => (Means::Proxy, proxy.to_owned()),
-            Choice::Namespaces => {
+            PartitionMeans::Proxy => (Means::Proxy, proxy.to_owned()),
+            PartitionMeans::Namespaces => {
                 namespaces::try_out()?;
                 (Means::Namespaces, spaces)
             }
-            Choice::Auto => match namespaces::try_out() {
+            PartitionMeans::Auto => match namespaces::try_out() {
                 Ok(()) => (Means::Namespaces, spaces),
                 Err(error) => (Means::Proxy, format!("{proxy}; not with namespaces: {error:#}")),
             },
@@ -86,11 +86,11 @@ impl Means {
         self,
         dir: &Path,
         nodes: usize,
-    ) -> anyhow::Result<(LocalCluster, Box<dyn Network>)> {
+    ) -> anyhow::Result<(LocalCluster, Box<dyn CuttableNetwork>)> {
         Ok(match self {
             Means::Proxy => {
                 let cluster = LocalCluster::lay_out(dir, nodes, 1)?;
-                let links = Links::between(cluster.addresses())?;
+                let links = ProxyLinks::between(cluster.addresses())?;
                 (cluster, Box::new(links))
             }
             Means::Namespaces => {

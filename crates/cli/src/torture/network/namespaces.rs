@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use super::Network;
+use super::CuttableNetwork;
 use super::system::{free_network, run};
-use crate::local::{Home, Reached};
+use crate::local::{Home, ProxyAddresses};
 use crate::torture::plan::{Break, Party};
 
 /// What the namespaces' names begin with; the process and what it is follow.
@@ -245,8 +245,8 @@ impl Namespaces {
     }
 }
 
-impl Network for Namespaces {
-    fn reached(&self) -> Option<Reached> {
+impl CuttableNetwork for Namespaces {
+    fn reached(&self) -> Option<ProxyAddresses> {
         None
     }
 

@@ -1,8 +1,8 @@
 //! A proxy of the torture's own: every connection between nodes, and from clients to nodes, goes
 //! through it, so that partitions can be made without touching the machine's network.
 //!
-//! A [`Link`] is one way to dial: from one party to one node. Each of its two directions can be
-//! held, which is what a partition looks like to TCP: nothing arrives, nothing is refused, and
+//! A [`ProxyLink`] is one way to dial: from one party to one node. Each of its two directions can
+//! be held, which is what a partition looks like to TCP: nothing arrives, nothing is refused, and
 //! even the death of the other end stays unknown. What was held leaves when the link heals,
 //! unless its ends have given up by then. Or a link is cut: its connections break at once.
 
@@ -27,7 +27,7 @@ pub enum Way {
 }
 
 #[derive(Default)]
-struct State {
+struct LinkState {
     held_out: bool,
     held_back: bool,
     over: bool,
@@ -37,22 +37,22 @@ struct State {
 }
 
 /// One way to dial, through the proxy.
-pub struct Link {
-    state: Mutex<State>,
+pub struct ProxyLink {
+    state: Mutex<LinkState>,
     changed: Condvar,
     address: String,
 }
 
-impl Link {
+impl ProxyLink {
     /// A new way to `target`.
     ///
     /// # Errors
     /// There is no port left.
-    pub fn to(target: &str) -> anyhow::Result<Arc<Link>> {
+    pub fn to(target: &str) -> anyhow::Result<Arc<ProxyLink>> {
         let listener = TcpListener::bind("127.0.0.1:0").context("no port for the proxy")?;
         let address = listener.local_addr()?.to_string();
         let (state, changed) = (Mutex::default(), Condvar::new());
-        let link = Arc::new(Link { state, changed, address });
+        let link = Arc::new(ProxyLink { state, changed, address });
         let (accepting, target) = (link.clone(), target.to_owned());
         thread::Builder::new()
             .name("proxy".to_owned())
@@ -93,13 +93,13 @@ impl Link {
         let _ = TcpStream::connect(&self.address); // Wakes the thread that accepts.
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
     /// Waits until bytes may pass; false if the link is over.
     fn may_pass(&self, way: Way) -> bool {
-        let held = |state: &mut State| {
+        let held = |state: &mut LinkState| {
             let held = if way == Way::Out { state.held_out } else { state.held_back };
             held && !state.over
         };
@@ -107,7 +107,7 @@ impl Link {
         !state.unwrap_or_else(|broken| broken.into_inner()).over
     }
 
-    fn accept(self: &Arc<Link>, listener: &TcpListener, target: &str) {
+    fn accept(self: &Arc<ProxyLink>, listener: &TcpListener, target: &str) {
         for caller in listener.incoming() {
             if self.state().over {
                 return;
@@ -120,7 +120,7 @@ impl Link {
         }
     }
 
-    fn carry(self: &Arc<Link>, caller: TcpStream, target: &str) {
+    fn carry(self: &Arc<ProxyLink>, caller: TcpStream, target: &str) {
         if !self.may_pass(Way::Out) {
             return;
         }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn held_bytes_arrive_when_the_link_heals_and_a_cut_breaks_it() {
-        let link = Link::to(&echo()).unwrap();
+        let link = ProxyLink::to(&echo()).unwrap();
         let mut stream = TcpStream::connect(link.address()).unwrap();
         say(&mut stream, b"one.");
         assert_eq!(hear(&mut stream), Some(*b"one."));

@@ -8,7 +8,7 @@ use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
 use muesli_cluster::map::{MapParts, SpaceParts};
 use muesli_cluster::proof::{Challenge, Proof};
 use muesli_cluster::{ClusterId, Life};
-use muesli_core::{Lag, NodeId, Post, RepositoryId, SmallBytes, Tag, Wire};
+use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, SmallBytes, Tag, Wire};
 
 /// Kinds of messages between drivers, in the order in which they are said.
 pub const KINDS: [&str; 9] = [
@@ -68,8 +68,13 @@ impl Says {
             "ask-members" => Control::AskMembers,
             "members" => {
                 let member = RepositoryId(self.0.u16(..));
-                let posts = [Post::Leads, Post::Follows, Post::Joins, Post::Lost];
-                let post = self.0.choice(posts).expect("there are some");
+                let replica_roles = [
+                    ReplicaRole::Leads,
+                    ReplicaRole::Follows,
+                    ReplicaRole::Joins,
+                    ReplicaRole::Lost,
+                ];
+                let post = self.0.choice(replica_roles).expect("there are some");
                 let placement = self.number(map.placement);
                 let lags = vec![(member, Lag::default())];
                 Control::Members { placement, members: vec![(member, post)], lags }

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind};
+use muesli_cluster::frame::{self, Kind, framed};
 use muesli_cluster::heights::{Alive, Reached};
 use muesli_cluster::hello::{Hello, Station, Welcome};
 use muesli_cluster::map::MapParts;
@@ -27,14 +27,6 @@ pub struct Speaker {
     map: MapParts,
     /// What was said last has its answer.
     answered: bool,
-}
-
-fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let start = frame::begin(kind, &mut out);
-    out.extend_from_slice(body);
-    frame::end(start, &mut out);
-    out
 }
 
 fn encoded(kind: Kind, value: &impl Wire) -> Vec<u8> {

@@ -26,7 +26,7 @@ use crate::options::Settings;
 use crate::parts::spaces::Spaces;
 use crate::parts::transaction::{ReadEntry, TransactionSets};
 use crate::parts::versions::{Handle, Version, Versions};
-use crate::procedure::{Footprint, Procedure, ProcedureId, Stop, Store};
+use crate::procedure::{Footprint, NewValue, Procedure, ProcedureId, Stop, Store};
 use crate::ranges::{KeyRange, Row, Scan};
 use crate::recorder::value_hash;
 
@@ -47,7 +47,7 @@ pub struct Execution<'a> {
     bytes: usize,
     partition: u16,
     /// The keys of other partitions may be touched too where the same repositories hold them.
-    together: bool,
+    colocated: bool,
     read_only: bool,
     declared: Option<Footprint>,
     /// Why the procedure is to end, whatever it makes of it.
@@ -70,7 +70,7 @@ impl<'a> Execution<'a> {
         sets: &'a mut TransactionSets,
         recording: bool,
     ) -> Execution<'a> {
-        let (steps, bytes, partition, together, read_only) = (0, 0, 0, false, false);
+        let (steps, bytes, partition, colocated, read_only) = (0, 0, 0, false, false);
         let (declared, stopped, told) = (None, None, None);
         Execution {
             catalog,
@@ -81,7 +81,7 @@ impl<'a> Execution<'a> {
             steps,
             bytes,
             partition,
-            together,
+            colocated,
             read_only,
             declared,
             stopped,
@@ -106,7 +106,7 @@ impl<'a> Execution<'a> {
         arguments: &SmallBytes,
     ) -> Result<SmallBytes, Stop> {
         let procedure = self.known(id)?;
-        self.together = false;
+        self.colocated = false;
         self.declared = footprint(&procedure, self.catalog, arguments)?;
         self.run(id, &procedure, partition, arguments)
     }
@@ -117,7 +117,7 @@ impl<'a> Execution<'a> {
     /// As [`call`](Self::call).
     pub fn call_delayed(&mut self, call: &DelayedCall) -> Result<SmallBytes, Stop> {
         let procedure = self.known(&call.procedure)?;
-        self.together = true;
+        self.colocated = true;
         self.declared = Some(call.footprint());
         self.run(&call.procedure, &procedure, call.partition, &call.arguments)
     }
@@ -187,7 +187,8 @@ impl<'a> Execution<'a> {
 
     /// Whether the keys of a partition may be touched.
     fn is_here(&self, partition: u16) -> bool {
-        let is_neighbour = || self.together && self.catalog.are_together(partition, self.partition);
+        let is_neighbour =
+            || self.colocated && self.catalog.are_colocated(partition, self.partition);
         partition == self.partition || is_neighbour()
     }
 
@@ -198,7 +199,7 @@ impl<'a> Execution<'a> {
         if !self.is_here(lives) {
             let (here, key) = (self.partition, String::from_utf8_lossy(key.as_slice()));
             let rest =
-                if self.together { " and of those that the same repositories hold" } else { "" };
+                if self.colocated { " and of those that the same repositories hold" } else { "" };
             let allowed = format!("the keys of partition {here}{rest}");
             let text = format!("key `{key}` lives in partition {lives}; allowed are {allowed}");
             return Err(self.faulty(text));
@@ -341,12 +342,7 @@ impl Store for Execution<'_> {
         Ok(value)
     }
 
-    fn put(
-        &mut self,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Stop> {
+    fn put(&mut self, space: SpaceId, key: SmallBytes, value: NewValue) -> Result<(), Stop> {
         self.admit(space, &key, true)?;
         if self.read_only {
             return Err(self.faulty("it was declared to read only, and writes".to_owned()));

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::catalog::Rule;
+use crate::catalog::Partitioning;
 use crate::limits::Limits;
 use crate::procedure::Procedures;
 use crate::procedure::Touched;
@@ -165,7 +165,8 @@ fn what_a_procedure_may_not_do_makes_it_faulty() {
 fn a_delayed_procedure_touches_the_partitions_of_its_repositories() {
     let (homes, settings) = ([NodeId(0), NodeId(1)], settings());
     let splits = [1, 2, 3].map(key).to_vec();
-    let options = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
+    let options =
+        SpaceOptions { partitioning: Partitioning::Range(splits), ..SpaceOptions::default() };
     let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_spread(2).unwrap();
     let catalog = catalog.with_space("s", options).unwrap();
     let spaces = stored(&BTreeMap::from([(0, 5), (2, 7)]), &catalog);

@@ -9,7 +9,7 @@ use crate::parts::versions::{Chain, Versions};
 use crate::wire::{Reader, Wire, WireError};
 
 /// So many collected deletions of a key stand together.
-const COLLECTED_TOGETHER: usize = 1 << 10;
+const COLLECTED_PER_CHAIN: usize = 1 << 10;
 
 /// What pieces of a checkpoint begin with that hold versions of keys.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ impl Spaces {
     ) -> impl Iterator<Item = Vec<u8>> {
         let all = self.get(space).into_iter().flat_map(Versions::all_collected);
         let chains = all.flat_map(|(key, versions)| {
-            versions.chunks(COLLECTED_TOGETHER).map(|some| {
+            versions.chunks(COLLECTED_PER_CHAIN).map(|some| {
                 let all = std::iter::once(Timestamp::ZERO).chain(some.iter().copied());
                 (key.clone(), all.map(|at| (at, None)).collect::<Chain>())
             })

@@ -1,6 +1,6 @@
 //! What a store promises of itself, checked over all of it.
 
-use super::{Entry, NIL, Versions};
+use super::{KeyEntry, NIL, Versions};
 use crate::bytes::SmallBytes;
 use crate::ids::Timestamp;
 
@@ -34,7 +34,7 @@ impl Versions {
     }
 
     /// The versions of a key descend; how many are not the newest, and their bytes.
-    fn assert_chain(&self, entry: &Entry) -> (usize, usize) {
+    fn assert_chain(&self, entry: &KeyEntry) -> (usize, usize) {
         let (mut above, mut next) = (entry.at, entry.older);
         let (mut count, mut bytes) = (0, 0);
         while next != NIL {

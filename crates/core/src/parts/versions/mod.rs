@@ -17,7 +17,7 @@ use hashbrown::HashTable;
 
 use self::bytes::len;
 use self::journal::Journal;
-use self::order::Order;
+use self::order::KeyOrder;
 use crate::bytes::SmallBytes;
 use crate::ids::Timestamp;
 use crate::memory::Held;
@@ -52,7 +52,7 @@ impl Version<'_> {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct KeyEntry {
     key: SmallBytes,
     value: Option<SmallBytes>,
     at: Timestamp,
@@ -85,8 +85,8 @@ const NIL: u32 = u32::MAX;
 pub struct Versions {
     hasher: FixedState,
     index: HashTable<u32>,
-    order: Option<Order>,
-    entries: Vec<Entry>,
+    order: Option<KeyOrder>,
+    entries: Vec<KeyEntry>,
     free_entries: Vec<u32>,
     older: Vec<Older>,
     free_older: Vec<u32>,
@@ -107,7 +107,7 @@ impl Versions {
         let older = self.older.len() - self.free_older.len();
         let old = older * size_of::<Older>() + self.older_bytes;
         // An entry has a place in the index, and one in the order of keys where there is one.
-        let each = size_of::<Entry>() + if self.order.is_some() { 20 } else { 8 };
+        let each = size_of::<KeyEntry>() + if self.order.is_some() { 20 } else { 8 };
         let replaced = self.replaced.len() * size_of::<Replaced>();
         let newest = self.index.len() * each + self.bytes - self.older_bytes;
         Held { all: (newest + old + replaced) as u64, old: old as u64 }
@@ -118,7 +118,7 @@ impl Versions {
         Versions {
             hasher: FixedState::with_seed(seed),
             index: HashTable::new(),
-            order: ordered.then(Order::default),
+            order: ordered.then(KeyOrder::default),
             entries: Vec::new(),
             free_entries: Vec::new(),
             older: Vec::new(),
@@ -178,7 +178,7 @@ impl Versions {
 
     fn new_entry(&mut self, key: &SmallBytes) -> u32 {
         self.bytes += key.len();
-        let entry = Entry {
+        let entry = KeyEntry {
             key: key.clone(),
             value: None,
             at: Timestamp::ZERO,
@@ -189,7 +189,7 @@ impl Versions {
         match self.free_entries.pop() {
             Some(slot) => {
                 let place = &mut self.entries[slot as usize];
-                *place = Entry { generation: place.generation, ..entry };
+                *place = KeyEntry { generation: place.generation, ..entry };
                 slot
             }
             None => {
@@ -432,14 +432,14 @@ impl Versions {
     }
 
     #[inline]
-    fn entry(&self, handle: Handle) -> &Entry {
+    fn entry(&self, handle: Handle) -> &KeyEntry {
         let entry = &self.entries[handle.slot as usize];
         assert_eq!(entry.generation, handle.generation, "a stale handle");
         entry
     }
 
     #[inline]
-    fn entry_mut(&mut self, handle: Handle) -> &mut Entry {
+    fn entry_mut(&mut self, handle: Handle) -> &mut KeyEntry {
         let entry = &mut self.entries[handle.slot as usize];
         assert_eq!(entry.generation, handle.generation, "a stale handle");
         entry

@@ -15,7 +15,7 @@ const MERGED_MAX: usize = CHUNK_MAX / 2;
 
 /// Slots in the order of their keys. Every call is given the same `key_of`: the key of a slot.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Order {
+pub(super) struct KeyOrder {
     chunks: Vec<Chunk>,
 }
 
@@ -92,7 +92,7 @@ impl Chunk {
     }
 }
 
-impl Order {
+impl KeyOrder {
     /// Where `key` is, or would be.
     fn place<'a>(&self, key: &SmallBytes, key_of: &impl Fn(u32) -> &'a SmallBytes) -> Place {
         let after = self.chunks.partition_point(|chunk| chunk.least <= *key);
@@ -196,7 +196,7 @@ mod tests {
         ) {
             let keys: Vec<SmallBytes> = (0..=u16::MAX).map(key).collect();
             let key_of = |slot: u32| &keys[slot as usize];
-            let (mut order, mut model) = (Order::default(), BTreeMap::new());
+            let (mut order, mut model) = (KeyOrder::default(), BTreeMap::new());
             for (kind, from, count, ascending) in steps {
                 for number in 0..count {
                     let step = if ascending { number } else { number.wrapping_mul(40_503) };

@@ -124,7 +124,7 @@ impl Coordinator {
         let txn = self.next_txn_id();
         assert!(settled_below <= txn.sequence, "{txn} is settled before it is sent");
         let floor = options.floor;
-        let nearby = options.nearby && read_only && agreement == Agreement::Alone;
+        let nearby = options.follower_reads && read_only && agreement == Agreement::Alone;
         Ok(Request {
             txn,
             settled_below,

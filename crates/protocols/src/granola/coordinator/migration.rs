@@ -223,7 +223,7 @@ impl Coordinator {
                 let epoch = owners.as_ref().map_or(0, |owners| owners.epoch) + 1;
                 let order = Move { partition, from, to, epoch, has: moving.has };
                 let Some(after) = after(&self.names, &order, cx.catalog) else {
-                    moving.round = Round::Look; // DataByPart of another move meanwhile.
+                    moving.round = Round::Look; // Another move was done meanwhile.
                     return self.go_round(moving, cx);
                 };
                 moving.after = Some(after);

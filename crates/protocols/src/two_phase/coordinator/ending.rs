@@ -112,7 +112,10 @@ impl<V: Variant> Coordinator<V> {
             }
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
             Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}
-            Abort::Rollback | Abort::Strayed | Abort::Superseded | Abort::OutOfMemory => {}
+            Abort::Rollback
+            | Abort::FootprintViolation
+            | Abort::Superseded
+            | Abort::OutOfMemory => {}
         }
     }
 }

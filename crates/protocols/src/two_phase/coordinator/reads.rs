@@ -188,7 +188,7 @@ impl<V: Variant> Coordinator<V> {
         let may_delay = V::delays_actions(&self.rules);
         let slot = self.open(txn)?;
         if may_delay && !slot.delays.is_empty() && slot.delays.changes(space, key) {
-            return Ok(Some(Local::Failed(Abort::Strayed)));
+            return Ok(Some(Local::Failed(Abort::FootprintViolation)));
         }
         if let Some(own) = slot.sets.own(space, key) {
             let own = own.clone();

@@ -50,10 +50,12 @@ impl<V: Variant> Participant<V> {
         let known =
             |(_, _, action): &(_, _, Action)| cx.settings.actions.get(&action.name).is_some();
         if contradicts_itself(prepare) || !prepare.delayed.iter().all(known) {
-            return Err(Abort::Strayed); // Done at once, actions are done where they are known.
+            // Done at once, actions are done where they are known.
+            return Err(Abort::FootprintViolation);
         }
         if prepare.result_bytes() > cx.settings.limits.value_bytes as u64 {
-            return Err(Abort::Strayed); // Done at once, what they leave is judged as any value.
+            // Done at once, what they leave is judged as any value.
+            return Err(Abort::FootprintViolation);
         }
         for (space, key, _) in &prepare.delayed {
             self.meet_ranges(prepare, (*space, key), way);

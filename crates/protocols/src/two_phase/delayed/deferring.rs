@@ -8,7 +8,7 @@ use muesli_core::limits::{ENTRY_BYTES, check_size};
 use muesli_core::parts::execution::footprint;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
-    Abort, Catalog, Delay, DelayedCall, Failure, Footprint, Index, Later, Place, Refuses,
+    Abort, Catalog, Deferral, Delay, DelayedCall, Failure, Footprint, Index, Place, Refuses,
     SmallBytes, SpaceId, Stop, Touched, Txn,
 };
 
@@ -39,7 +39,7 @@ impl<V: Variant> Coordinator<V> {
         delay: &Delay,
         answered: bool,
         cx: &mut Context<'_, V>,
-    ) -> Result<Later, Failure> {
+    ) -> Result<Deferral, Failure> {
         let delays = V::delays_actions(&self.rules);
         let slot = self.open(txn)?;
         if slot.options.read_only {
@@ -67,7 +67,7 @@ impl<V: Variant> Coordinator<V> {
                 let place = slot.delays.actions.len();
                 slot.delays.asked.extend(number.map(|number| (place, number)));
                 slot.delays.actions.push((*space, key.clone(), action.clone()));
-                Ok(Later::Deferred(number.unwrap_or_default()))
+                Ok(Deferral::Deferred(number.unwrap_or_default()))
             }
             Delay::Call(..) if eager => Ok(at_once),
             Delay::Call(..) => {
@@ -86,14 +86,14 @@ impl<V: Variant> Coordinator<V> {
                     "a number beyond the last"
                 );
                 slot.delays.calls.push((call, number));
-                Ok(Later::Deferred(number.unwrap_or_default()))
+                Ok(Deferral::Deferred(number.unwrap_or_default()))
             }
         }
     }
 
     /// The transaction uses a key that it has a delayed action on: it ends.
     pub(in crate::two_phase) fn stray(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Failure {
-        let failure = Failure::Aborted(Abort::Strayed);
+        let failure = Failure::Aborted(Abort::FootprintViolation);
         self.abort(txn, &failure, cx);
         failure
     }
@@ -140,7 +140,7 @@ fn lockable(all: Footprint, partition: u16, catalog: &Catalog) -> Option<Lockabl
     for touched in all.writes.iter().chain(&all.reads) {
         let range = match touched {
             Touched::Key(space, key) => {
-                if catalog.are_together(catalog.partition(*space, key), partition) {
+                if catalog.are_colocated(catalog.partition(*space, key), partition) {
                     keys.insert((*space, key.clone()));
                 }
                 continue;

@@ -64,7 +64,7 @@ impl<V: Variant> Participant<V> {
         for call in prepare.calls() {
             standing.floor = Timestamp::MAX;
             if !cx.catalog.holds(self.id, call.partition) {
-                return Err(Abort::Strayed);
+                return Err(Abort::FootprintViolation);
             }
             for (space, key) in &call.keys {
                 self.meet_ranges(prepare, (*space, key), way);
@@ -295,7 +295,7 @@ impl Written {
         bytes: usize,
         cx: &Context<'_, V>,
     ) -> Result<(), String> {
-        let known = self.0.iter().position(|(it, _)| cx.catalog.are_together(*it, partition));
+        let known = self.0.iter().position(|(it, _)| cx.catalog.are_colocated(*it, partition));
         let before = known.map_or(0, |place| self.0[place].1);
         let share = cx.settings.limits.transaction_bytes / usize::from(cx.catalog.replicas.max(1));
         let judged = check_size(Limit::Transaction, before + bytes, share);

@@ -174,7 +174,7 @@ fn judge_delayed<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(),
             view.key(*space, key)?;
             // All who hold the partition run it, so they must hold all of its keys.
             let lives = view.catalog.partition(*space, key);
-            ensure(view.catalog.are_together(lives, call.partition), Rejection::Catalog)
+            ensure(view.catalog.are_colocated(lives, call.partition), Rejection::Catalog)
         })?;
     }
     let all = prepare.delayed.len() + prepare.calls().len();

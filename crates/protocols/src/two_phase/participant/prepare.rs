@@ -195,7 +195,7 @@ impl<V: Variant> Participant<V> {
             Ok(()) => found,
             Err(reason) => {
                 self.tell_strayed(prepare.txn, &reason, cx);
-                Check::Refused(Abort::Strayed)
+                Check::Refused(Abort::FootprintViolation)
             }
         }
     }

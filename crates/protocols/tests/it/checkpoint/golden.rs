@@ -112,7 +112,10 @@ fn two_phase<V: Tested>() -> Node<V> {
     let both = [HERE, ELSEWHERE];
     let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
     // All keys live here.
-    let options = SpaceOptions { rule: Rule::Range(vec!["z".into()]), ..SpaceOptions::default() };
+    let options = SpaceOptions {
+        partitioning: Partitioning::Range(vec!["z".into()]),
+        ..SpaceOptions::default()
+    };
     let catalog = catalog.with_space("keys", options).expect("a space");
     Node::new(HERE, 1, Arc::new(catalog), settings(), &V::Rules::default())
 }

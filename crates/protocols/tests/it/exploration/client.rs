@@ -4,8 +4,8 @@ use std::fmt;
 
 use muesli_core::procedure::Class;
 use muesli_core::{
-    Action, Answer, Delay, Effects, Failure, Gave, Later, Node, OpId, Operation, Scan, SmallBytes,
-    Step, Timestamp, Txn, TxnOptions,
+    Action, Answer, Deferral, Delay, Effects, Failure, Gave, Node, OpId, Operation, Scan,
+    SmallBytes, Step, Timestamp, Txn, TxnOptions,
 };
 
 use super::Program;
@@ -129,7 +129,7 @@ impl Client {
                     let action = Action::append(self.name.as_str());
                     let delay = Delay::Action(SPACE, key.into(), action);
                     let done = node.delay(txn, delay, false, effects);
-                    assert!(matches!(done, Ok(Later::Deferred(_))), "not delayed: {done:?}");
+                    assert!(matches!(done, Ok(Deferral::Deferred(_))), "not delayed: {done:?}");
                 }
                 Do::Ask(key) => {
                     let action = Action::append(self.name.as_str());
@@ -158,7 +158,7 @@ impl Client {
     fn ask<P: Subject>(&mut self, delay: Delay, node: &mut Node<P>, effects: &mut Effects<P>) {
         let txn = self.txn.expect("it has begun");
         let done = node.delay(txn, delay, true, effects);
-        assert!(matches!(done, Ok(Later::Deferred(_))), "not delayed: {done:?}");
+        assert!(matches!(done, Ok(Deferral::Deferred(_))), "not delayed: {done:?}");
     }
 
     fn call<P: Subject>(

@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 use muesli_check::Level;
 use muesli_core::memory::Memory;
-use muesli_core::together::Backwards;
+use muesli_core::parallel::Backwards;
 use muesli_core::{
-    Catalog, Envelope, LogPosition, Machine, Nanos, NodeId, Pace, Recorder, Role, Rule, Settings,
-    SpaceOptions, Together, TxnId,
+    Catalog, Envelope, LogPosition, Machine, Nanos, NodeId, Pace, Parallel, Partitioning, Recorder,
+    Role, Settings, SpaceOptions, TxnId,
 };
 use muesli_protocols::score::Score;
 
@@ -224,8 +224,8 @@ pub fn explore<P: Subject>(scope: &Scope<P>, limit: usize) -> Found {
 impl<P: Subject> World<P> {
     fn new(scope: &Scope<P>) -> World<P> {
         let homes = [NodeId(0), NodeId(1), NodeId(2)];
-        let rule = Rule::Range(vec!["b".into(), "c".into()]);
-        let options = SpaceOptions { rule, ..SpaceOptions::default() };
+        let rule = Partitioning::Range(vec!["b".into(), "c".into()]);
+        let options = SpaceOptions { partitioning: rule, ..SpaceOptions::default() };
         let masters: Vec<_> = (3..3 + scope.masters).map(NodeId).collect();
         let catalog = Catalog::new(&homes, scope.replicas, &homes).expect("possible numbers");
         let catalog = catalog.with_masters(&masters);
@@ -243,7 +243,7 @@ impl<P: Subject> World<P> {
             record_collected: true,
             logging,
             procedures,
-            together: Together::new(scope.together, Arc::new(Backwards)),
+            parallel: Parallel::new(scope.together, Arc::new(Backwards)),
             pace,
             gossip_every,
             memory: Memory::new(u64::MAX, u64::MAX), // All copies of a host report to it.

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use muesli_core::client::{self, Waiting};
+use muesli_core::client::{self, AnswerFuture};
 use muesli_core::moving::MoveOrder;
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, ProcedureId};
 use muesli_core::{
@@ -108,7 +108,7 @@ pub fn arguments(name: &str, own: &[u8], all: &BTreeMap<u16, Vec<u8>>) -> SmallB
 /// Does nothing for a while.
 pub async fn sleep(database: u64, how_long: Nanos) {
     let op = client::with(database, |engine| engine.sleep(how_long)).expect("a client's node");
-    let answer = Waiting::new(database, op).await;
+    let answer = AnswerFuture::new(database, op).await;
     assert_eq!(answer, Ok(Answer::Awake), "sleeping never fails");
 }
 
@@ -150,7 +150,7 @@ impl Client {
 
     fn options(&self) -> TxnOptions {
         let Client { floor, session, nearby, .. } = *self;
-        TxnOptions { floor, session, nearby, ..TxnOptions::default() }
+        TxnOptions { floor, session, follower_reads: nearby, ..TxnOptions::default() }
     }
 
     /// Some keys, by the partition that holds them.

@@ -4,9 +4,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use muesli_core::parallel::{Backwards, InARow, Shuffled};
 use muesli_core::procedure::{Footprint, Procedure, Stop, Store};
-use muesli_core::together::{Backwards, InARow, Shuffled};
-use muesli_core::{Participant as _, SmallBytes, SpaceId, Together};
+use muesli_core::{Parallel, Participant as _, SmallBytes, SpaceId};
 use muesli_protocols::granola::message::{Message, Record};
 use muesli_protocols::granola::{GranolaSwitch, LockingExit, Rules};
 use muesli_protocols::two_phase::Sabotage;
@@ -87,9 +87,9 @@ fn seeds_past_who_waits() {
 
 /// All that a run leaves: what was said and when, how much was done together, and what each node
 /// recorded and stores in the end.
-fn all_of(shape: &Shape, seed: u64, together: Together) -> [String; 2] {
+fn all_of(shape: &Shape, seed: u64, together: Parallel) -> [String; 2] {
     let run = shape.run_by(seed, together);
-    assert!(run.modes.together > 0, "nothing was run together");
+    assert!(run.modes.parallel > 0, "nothing was run together");
     let said = format!("{:?} {:?} {:?}", run.digest, run.ended, run.modes);
     [said, format!("{:?}", run.hosts)]
 }
@@ -102,10 +102,10 @@ fn who_runs_them_and_in_which_order_cannot_be_seen() {
         for seed in 0..4 {
             let threads = muesli_threads::eager(3).expect("threads");
             let most = threads.at_most();
-            let in_a_row = all_of(&shape, seed, Together::new(most, Arc::new(InARow)));
+            let in_a_row = all_of(&shape, seed, Parallel::new(most, Arc::new(InARow)));
             let others = [
-                Together::new(most, Arc::new(Backwards)),
-                Together::new(most, Arc::new(Shuffled { seed })),
+                Parallel::new(most, Arc::new(Backwards)),
+                Parallel::new(most, Arc::new(Shuffled { seed })),
                 threads,
             ];
             for together in others {
@@ -232,10 +232,10 @@ fn procedures_of_every_sort_come_out_as_one_after_the_other() {
     for (rules, sizes) in [(Rules::default(), [6, 2, 1, 2]), (Rules::out_of_order(), [7, 1, 1, 2])]
     {
         let on_threads = muesli_threads::eager(2).expect("threads");
-        let in_a_row = Together::new(8, Arc::new(InARow));
-        for together in [in_a_row, Together::new(8, Arc::new(Backwards)), on_threads] {
+        let in_a_row = Parallel::new(8, Arc::new(InARow));
+        for together in [in_a_row, Parallel::new(8, Arc::new(Backwards)), on_threads] {
             let mut stage = stage(rules);
-            (stage.settings.together, stage.holds_back) = (together, true);
+            (stage.settings.parallel, stage.holds_back) = (together, true);
             let (steps, its_log, its_stored) = after_all_calls(&mut stage);
             assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), sizes, "{rules:?}");
             assert_eq!(sorted(steps.concat()), said, "{rules:?}");

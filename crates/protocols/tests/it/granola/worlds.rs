@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use muesli_check::{Level, Options, check};
-use muesli_core::together::{Shuffled, Together};
+use muesli_core::parallel::{Parallel, Shuffled};
 use muesli_core::{Catalog, Nanos, NodeId, SpaceOptions, Typed};
 use muesli_protocols::granola::{Granola, Rules};
 use muesli_sim::clock::Drift;
@@ -135,7 +135,7 @@ impl Shape {
             setup.settings.gossip_every = Nanos::from_millis(1);
         }
         setup.settings.procedures = all();
-        setup.settings.together = Together::new(self.together, Arc::new(Shuffled { seed }));
+        setup.settings.parallel = Parallel::new(self.together, Arc::new(Shuffled { seed }));
         setup.settings.retry_after = Nanos::from_millis(4);
         // Some take the first vote that is late for a participant that stays away.
         setup.settings.in_doubt_after = Nanos::from_millis([1, 5, 100][seed as usize % 3]);
@@ -157,9 +157,9 @@ impl Shape {
     }
 
     /// The same, where procedures are run together by others.
-    pub fn run_by(&self, seed: u64, together: Together) -> Run {
+    pub fn run_by(&self, seed: u64, together: Parallel) -> Run {
         let mut setup = self.setup(seed);
-        setup.settings.together = together;
+        setup.settings.parallel = together;
         self.left_by(setup)
     }
 
@@ -205,6 +205,6 @@ impl Shape {
             Err(error) => problem = problem.or(Some(error.to_string())),
         }
         let problem = problem.map(|text| format!("seed {seed}, plan {plan}: {text}"));
-        Outcome { tally, problem, trace: run.trace_text, together: run.modes.together }
+        Outcome { tally, problem, trace: run.trace_text, together: run.modes.parallel }
     }
 }

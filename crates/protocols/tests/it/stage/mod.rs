@@ -12,7 +12,7 @@ use std::sync::Arc;
 use muesli_core::recorder::{RecordedOperation, Status};
 use muesli_core::{
     Catalog, Effects, Envelope, Environment, LogPosition, Machine, Nanos, Node, NodeId, OpId,
-    Recorder, Role, Rule, Settings, SpaceOptions, Step, Txn,
+    Partitioning, Recorder, Role, Settings, SpaceOptions, Step, Txn,
 };
 
 use crate::judge::Evidence;
@@ -65,7 +65,8 @@ impl<P: Subject> Stage<P> {
         // Keys go by their first letter: a… to r0, b… to r1, and so on, and round again.
         let splits =
             (1..(nodes as usize * spread) as u8).map(|n| [b'a' + n].as_slice().into()).collect();
-        let options = SpaceOptions { rule: Rule::Range(splits), ..SpaceOptions::default() };
+        let options =
+            SpaceOptions { partitioning: Partitioning::Range(splits), ..SpaceOptions::default() };
         let masters: Vec<_> = (nodes..nodes + masters).map(NodeId).collect();
         let catalog = Catalog::new(&homes, replicas, &homes).expect("possible numbers");
         let catalog = catalog.with_spread(spread).expect("possible numbers");

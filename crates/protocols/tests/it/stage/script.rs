@@ -30,7 +30,8 @@ use muesli_check::{Level, Verdict};
 use muesli_core::contract::Participant as _;
 use muesli_core::procedure::Class;
 use muesli_core::{
-    Action, Delay, Later, Nanos, Operation, Put, Scan, SmallBytes, Step, Timestamp, Txn, TxnOptions,
+    Action, Deferral, Delay, Nanos, Operation, Put, Scan, SmallBytes, Step, Timestamp, Txn,
+    TxnOptions,
 };
 
 use super::clusters::cluster;
@@ -96,7 +97,7 @@ impl<P: Subject> Stage<P> {
             "clock" => self.clock(command),
             "get" => self.get(command),
             "put" | "delete" => self.put(command),
-            "later" => self.later(command),
+            "later" => self.defer(command),
             "delay" => self.delay(command),
             "scan" => self.scan(command),
             "commit" => self.commit(command),
@@ -262,7 +263,7 @@ impl<P: Subject> Stage<P> {
         Ok(())
     }
 
-    fn later(&mut self, command: &Command) -> Outcome {
+    fn defer(&mut self, command: &Command) -> Outcome {
         let mut args = command.consume_args();
         let (name, at, txn) = self.named(args.next_pos())?;
         let asked = args.next_pos() == Some("asked");
@@ -291,7 +292,7 @@ impl<P: Subject> Stage<P> {
     ) -> Outcome {
         let machine = &mut self.host(at)?.machine;
         match machine.node.delay(txn, delay.clone(), asked, &mut machine.effects) {
-            Ok(Later::Deferred(_)) => {}
+            Ok(Deferral::Deferred(_)) => {}
             Ok(_) => self.page.say(format_args!("{what}: at once, please")),
             Err(failure) => self.page.answer(what, &Err(failure)),
         }

@@ -1,6 +1,6 @@
 //! What a client of the registers writes, on the bare client port.
 
-use muesli_core::client::{self, Engine, Waiting};
+use muesli_core::client::{self, AnswerFuture, Engine};
 use muesli_core::{Answer, Failure, Nanos, Operation, Put, SmallBytes, SpaceId, Txn, TxnOptions};
 
 /// The database that the client is polled in.
@@ -20,7 +20,7 @@ impl Db {
 
     pub async fn sleep(self, duration: Nanos) {
         let op = self.with(|engine| engine.sleep(duration));
-        assert_eq!(Waiting::new(self.0, op).await, Ok(Answer::Awake));
+        assert_eq!(AnswerFuture::new(self.0, op).await, Ok(Answer::Awake));
     }
 
     pub fn begin(self) -> Result<Open, Failure> {

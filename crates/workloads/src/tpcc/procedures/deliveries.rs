@@ -5,6 +5,7 @@ use muesli::{Key, KeyRange, Range, Refuses, Stop};
 use serde::{Deserialize, Serialize};
 
 use super::layout::{Layout, missing};
+use super::lines::LineRow;
 use super::payments::credit;
 use crate::tpcc::delivery::DeliveryInput;
 use crate::tpcc::ids::{DistrictId, OrderId};
@@ -17,17 +18,6 @@ pub(super) struct DeliveryRound {
     /// How many districts it has.
     pub districts: u8,
     pub input: DeliveryInput,
-}
-
-/// An order line whose text stays where it lies.
-#[derive(Debug, Serialize, Deserialize)]
-struct DeliveredLine<'a> {
-    item: u32,
-    supplier: u32,
-    delivered: Option<u64>,
-    quantity: u8,
-    amount: i64,
-    district_info: &'a str,
 }
 
 /// Delivers; the districts that had something.
@@ -80,7 +70,7 @@ fn deliver_lines(
 ) -> Result<i64, Stop> {
     let (space, mut sum) = (layout.tables.order_lines.raw(), 0);
     for (key, value) in keys.scan(space, Range::prefix(order.encoded()))? {
-        let mut line: DeliveredLine<'_> = Keys::decode(&value)?;
+        let mut line: LineRow<'_> = Keys::decode(&value)?;
         sum += line.amount;
         line.delivered = Some(date);
         let value = keys.encode(&line)?;

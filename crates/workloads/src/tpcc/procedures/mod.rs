@@ -18,6 +18,7 @@ mod client;
 mod deliveries;
 mod hot;
 mod layout;
+mod lines;
 mod orders;
 mod payments;
 mod reading;
@@ -101,10 +102,13 @@ impl Workload for TpccProcedures {
     type Memory = Desk;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        let rule = self.tpcc.scale.by_ranges(repositories);
-        let mut spaces = tables::spaces(&rule, &rule, true);
+        let partitioning = self.tpcc.scale.by_ranges(repositories);
+        let mut spaces = tables::spaces(&partitioning, &partitioning, true);
         for name in [layout::NAME_COPIES, layout::STOCK_INFOS] {
-            spaces.push((name, SpaceOptions { index: Index::Ordered, rule: rule.clone() }));
+            spaces.push((
+                name,
+                SpaceOptions { index: Index::Ordered, partitioning: partitioning.clone() },
+            ));
         }
         spaces
     }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hot;
 use super::layout::{Layout, needed, price};
+use super::lines::LineRow;
 use crate::tpcc::ids::{CustomerOrder, ItemId, LineId};
 use crate::tpcc::new_order::{NewOrderInput, UNUSED, Wanted, total};
 use crate::tpcc::rows::{StockCount, district_info};
@@ -30,17 +31,6 @@ pub(super) struct Supplied {
     pub warehouse: u32,
     /// All lines.
     pub lines: Vec<Wanted>,
-}
-
-/// An order line, with S_DIST_xx as it lies in stock.
-#[derive(Debug, Serialize)]
-struct NewLine<'a> {
-    item: u32,
-    supplier: u32,
-    delivered: Option<u64>,
-    quantity: u8,
-    amount: i64,
-    district_info: &'a str,
 }
 
 /// Enters an order; the total that the terminal shows, in cents.
@@ -136,7 +126,7 @@ fn put_line(
     let amount = i64::from(quantity) * price;
     // S_DIST_xx come first in the row.
     let district_info = district_info(Keys::decode(&info)?, district.number);
-    let row = NewLine { item, supplier, delivered: None, quantity, amount, district_info };
+    let row = LineRow { item, supplier, delivered: None, quantity, amount, district_info };
     let (key, value) = (keys.encoded(&id), keys.encode(&row)?);
     keys.put(layout.tables.order_lines.raw(), key, value)?;
     Ok(amount)

@@ -1,7 +1,7 @@
 //! Throughput and latency over the number of clients (figures 6.2 to 6.5).
 
 use super::machines::{CLIENTS, COUNTERS, at_wide};
-use crate::reproduce::figure::{Claim, Figure, Measure, Printed, Says, claim, line};
+use crate::reproduce::figure::{Figure, Measure, PaperClaim, Printed, Says, claim, line};
 use crate::reproduce::point::Quantity;
 
 const BASE: Figure = Figure {
@@ -21,7 +21,7 @@ const fn most(name: &'static str, source: &'static str, says: fn(f64) -> f64) ->
 }
 
 /// What it claims of both lines.
-const fn most_of(paper: f64) -> [Claim; 2] {
+const fn most_of(paper: f64) -> [PaperClaim; 2] {
     [
         claim("most, local", Measure::Most("local"), Some(paper), None),
         claim("most, wide", Measure::Most("wide"), Some(paper), None),
@@ -36,7 +36,7 @@ const LATENCY: &[Printed] = &[Printed {
     says: Says::Number(|_| 22.0),
 }];
 
-const LATENCY_CLAIMS: &[Claim] = &[claim(
+const WIDE_LATENCY: &[PaperClaim] = &[claim(
     "ms, wide, 64 clients",
     Measure::At(Quantity::Latency, "wide", 64.0),
     Some(22.0),
@@ -45,7 +45,7 @@ const LATENCY_CLAIMS: &[Claim] = &[claim(
 
 /// The same, upwards its latency.
 const fn latency(of: Figure) -> Figure {
-    Figure { printed: LATENCY, shows: Quantity::Latency, claims: LATENCY_CLAIMS, ..of }
+    Figure { printed: LATENCY, shows: Quantity::Latency, claims: WIDE_LATENCY, ..of }
 }
 
 /// All of them.

@@ -3,7 +3,7 @@
 use muesli_sim::time::Span;
 
 use super::machines::{COUNTERS, SHARED, THREE};
-use crate::reproduce::figure::{Axis, Figure, Measure, Printed, Says, Setting, Target, claim};
+use crate::reproduce::figure::{Axis, ClaimTarget, Figure, Measure, Printed, Says, Setting, claim};
 use crate::reproduce::point::Quantity;
 
 /// Figure 6.10: lock contention. Conflicts are drawn for each transaction, as in the thesis.
@@ -20,7 +20,7 @@ const CONTENTION: Figure = Figure {
             "timestamps over locks, 10 %",
             Measure::Over(Quantity::Throughput, "granola", "granola-locking", 10.0),
             None,
-            Some(Target::Least(3.0)),
+            Some(ClaimTarget::Least(3.0)),
         ),
         claim("tx/s, locks, 100 %", Measure::Throughput("granola-locking"), Some(1e3), None),
         claim("tx/s, Sinfonia, 100 %", Measure::Throughput("sinfonia"), Some(1e3), None),
@@ -72,13 +72,13 @@ pub const FIGURES: &[Figure] = &[
                 "timestamps over locks, 35 %",
                 Measure::Over(Quantity::Throughput, "granola", "granola-locking", 35.0),
                 Some(1.375),
-                Some(Target::Least(1.25)),
+                Some(ClaimTarget::Least(1.25)),
             ),
             claim(
                 "timestamps over Sinfonia, 35 %",
                 Measure::Over(Quantity::Throughput, "granola", "sinfonia", 35.0),
                 Some(1.375),
-                Some(Target::Least(1.25)),
+                Some(ClaimTarget::Least(1.25)),
             ),
         ],
         ..COUNTERS

@@ -4,7 +4,7 @@ use muesli_sim::latency::Latency;
 use muesli_sim::time::Span;
 use muesli_workloads::machines::MachineModel;
 
-use crate::reproduce::figure::{Axis, Figure, Line, NOTHING, Setting, line, protocol};
+use crate::reproduce::figure::{Axis, Figure, NOTHING, PlottedLine, Setting, line, protocol};
 
 /// Replicas are a tenth of a millisecond away, one way.
 pub const LOCAL: Span = Span::from_micros(200);
@@ -65,7 +65,7 @@ pub const COUNTERS: Figure = Figure {
 };
 
 /// What the thesis compares. Sinfonia has one master, on a node of its own like all others.
-pub const THREE: &[Line] = &[
+pub const THREE: &[PlottedLine] = &[
     protocol("granola"),
     protocol("granola-locking"),
     line("sinfonia", "sinfonia", |setting| setting.masters = 1),

@@ -2,7 +2,7 @@
 //! 6.8).
 
 use super::machines::{COUNTERS, DISTRIBUTED, far};
-use crate::reproduce::figure::{Figure, Measure, NODES, Printed, Says, Target, claim, line};
+use crate::reproduce::figure::{ClaimTarget, Figure, Measure, NODES, Printed, Says, claim, line};
 use crate::reproduce::point::Quantity;
 
 const SCALE: Figure = Figure {
@@ -41,8 +41,13 @@ pub const FIGURES: &[Figure] = &[
             says: Says::Number(|_| 60_000.0),
         }],
         claims: &[
-            claim("0 %, of linear", Measure::Scaling("0 %"), Some(1.0), Some(Target::Least(0.9))),
-            claim("10 %, of linear", Measure::Scaling("10 %"), None, Some(Target::Least(0.7))),
+            claim(
+                "0 %, of linear",
+                Measure::Scaling("0 %"),
+                Some(1.0),
+                Some(ClaimTarget::Least(0.9)),
+            ),
+            claim("10 %, of linear", Measure::Scaling("10 %"), None, Some(ClaimTarget::Least(0.7))),
         ],
         ..SCALE
     },
@@ -76,7 +81,7 @@ pub const FIGURES: &[Figure] = &[
                 "blocking keeps, at 50 %",
                 Measure::Over(Quantity::Operations, "local", "local, no blocking", 50.0),
                 Some(0.85),
-                Some(Target::Least(0.8)),
+                Some(ClaimTarget::Least(0.8)),
             ),
             claim("kept at 100 %", Measure::Kept("local"), None, None),
         ],

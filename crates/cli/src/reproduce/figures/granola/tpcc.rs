@@ -2,7 +2,7 @@
 
 use super::machines::{CLIENTS, PERCENT, THREE, local};
 use crate::reproduce::figure::{
-    Axis, Figure, Measure, NODES, NOTHING, Printed, Says, Target, claim,
+    Axis, ClaimTarget, Figure, Measure, NODES, NOTHING, Printed, Says, claim,
 };
 use crate::reproduce::point::Quantity;
 
@@ -32,7 +32,7 @@ const OVER_REPOSITORIES: Figure = Figure {
             "over Sinfonia, 10 nodes",
             Measure::Speedup("granola", "sinfonia"),
             Some(3.0),
-            Some(Target::Least(3.0)),
+            Some(ClaimTarget::Least(3.0)),
         ),
         claim("over locking", Measure::Speedup("granola", "granola-locking"), None, None),
     ],
@@ -66,7 +66,7 @@ pub const FIGURES: &[Figure] = &[
             "of Sinfonia's, 10 nodes",
             Measure::Over(Quantity::SeveralLatency, "granola", "sinfonia", 10.0),
             Some(0.625),
-            Some(Target::Most(0.6)),
+            Some(ClaimTarget::Most(0.6)),
         )],
         ..TPCC_SCALE
     },
@@ -97,7 +97,7 @@ pub const FIGURES: &[Figure] = &[
             "kept at 100 %",
             Measure::Kept("granola"),
             Some(0.5),
-            Some(Target::Least(0.5)),
+            Some(ClaimTarget::Least(0.5)),
         )],
         ..TPCC
     },
@@ -115,7 +115,7 @@ pub const FIGURES: &[Figure] = &[
                 "kept at ten times the load",
                 Measure::KeptOfMost("granola"),
                 Some(1.0),
-                Some(Target::Least(0.9)),
+                Some(ClaimTarget::Least(0.9)),
             ),
             claim("kept by locking", Measure::KeptOfMost("granola-locking"), Some(0.5), None),
             claim("kept by Sinfonia", Measure::KeptOfMost("sinfonia"), Some(0.5), None),

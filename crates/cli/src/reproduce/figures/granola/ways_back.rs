@@ -1,7 +1,7 @@
 //! Three ways back from locking mode (appendix B).
 
 use super::machines::{COUNTERS, local};
-use crate::reproduce::figure::{Axis, Figure, Measure, Target, claim, line};
+use crate::reproduce::figure::{Axis, ClaimTarget, Figure, Measure, claim, line};
 use crate::reproduce::point::Quantity;
 
 const WAYS_BACK: Figure = Figure {
@@ -62,7 +62,7 @@ pub const FIGURES: &[Figure] = &[
             "undo over stay, 99.95 %",
             Measure::Speedup("undo immediate", "stay coordinated"),
             None,
-            Some(Target::Least(1.0)),
+            Some(ClaimTarget::Least(1.0)),
         )],
         ..WAYS_BACK
     },

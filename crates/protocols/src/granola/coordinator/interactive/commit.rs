@@ -36,7 +36,7 @@ impl Coordinator {
             self.end(txn, None, Status::Committed, Some(at), cx);
             return Step::Done(Ok(Committed { at }));
         }
-        let nearby = slot.options.nearby && read_only;
+        let nearby = slot.options.follower_reads && read_only;
         let floor = if nearby { slot.floor() } else { slot.options.floor };
         let mut parts = slot.divide(cx.catalog);
         parts.iter_mut().for_each(|part| part.owners = self.names.moved(&part.partition).cloned());

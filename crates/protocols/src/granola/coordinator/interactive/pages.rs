@@ -109,7 +109,7 @@ impl Coordinator {
     fn read_parts(&mut self, (txn, op): (Txn, OpId), parts: Few<Part>, cx: &mut Context<'_>) {
         let Some(slot) = self.slot(txn) else { return };
         slot.looks += 1;
-        let nearby = slot.options.nearby && slot.options.read_only;
+        let nearby = slot.options.follower_reads && slot.options.read_only;
         // A copy is not to answer from before what was read already.
         let floor = if nearby { slot.floor() } else { slot.options.floor };
         let participants = participants_of(&parts, self.reader(), cx.catalog);

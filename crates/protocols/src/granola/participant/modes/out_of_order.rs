@@ -28,7 +28,7 @@
 use crate::granola::rules::GranolaSwitch;
 use std::collections::{BTreeMap, BTreeSet};
 
-use muesli_core::parts::standing::Standing;
+use muesli_core::parts::queued_footprints::QueuedFootprints;
 use muesli_core::{NodeId, Timestamp, TxnId};
 
 use super::{QueueKey, WaitQueue};
@@ -41,7 +41,7 @@ use crate::granola::participant::{Context, Participant};
 /// whoever is waited for is in the queue.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct OutOfOrder {
-    standing: Standing<QueueKey>,
+    standing: QueuedFootprints<QueueKey>,
     /// Those of which it is not known yet what they may touch.
     strangers: BTreeSet<QueueKey>,
     /// Those whose place is known who may pass, for all that is known.

@@ -9,7 +9,7 @@
 //! Those whose turn it is now or would be next, and who by their declarations touch nothing that
 //! another one of them writes, are a *batch*: all are run on the state as it is, their writes put
 //! aside as in locking mode, by the workers that the driver gave
-//! ([`Together`](muesli_core::Together)); then, in this one's own thread, they are installed and
+//! ([`Together`](muesli_core::Parallel)); then, in this one's own thread, they are installed and
 //! told of one after the other in the order of their places. Nobody comes between.
 //!
 //! # Why it is as if one had been done after the other
@@ -56,7 +56,7 @@ impl Participant {
             Task::Read(_) | Task::Scan { .. } | Task::Install(_) => false,
             Task::Take { .. } | Task::Move(_) | Task::Names => false,
         };
-        cx.settings.together.is_on()
+        cx.settings.parallel.is_on()
             && self.batches()
             && request.parts.iter().all(|part| declares(&part.task))
     }
@@ -69,14 +69,14 @@ impl Participant {
     /// Those that can be run together with one that is to be done now, and that one.
     pub(in super::super) fn batch(&mut self, first: QueueKey, cx: &mut Context<'_>) -> Batch {
         let mut batch = Batch::from_buf([first]);
-        if cx.settings.together.is_on() && self.batches() && !self.moves_partition(first) {
+        if cx.settings.parallel.is_on() && self.batches() && !self.moves_partition(first) {
             match self.queue.is_passed() {
                 true => self.batch_of_who_pass(&mut batch, cx),
                 false => self.batch_in_turn(&mut batch, cx),
             }
             batch.sort_unstable();
         }
-        let most = cx.settings.together.at_most().max(1);
+        let most = cx.settings.parallel.at_most().max(1);
         assert!(batch.len() <= most, "{} are run together, of {most}", batch.len());
         batch
     }
@@ -90,7 +90,7 @@ impl Participant {
     fn batch_in_turn(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
         let first = batch[0];
         let ready = self.queue.ready(|voter| self.vote_sequences.bound(voter));
-        let most = cx.settings.together.at_most();
+        let most = cx.settings.parallel.at_most();
         let ready: Vec<_> = ready.skip_while(|it| *it != first).take(most).collect();
         assert_eq!(ready.first(), Some(&first), "who is run first of several");
         if ready.len() < 2 {
@@ -113,7 +113,7 @@ impl Participant {
 
     /// With passing: whoever conflicts with nobody before it.
     fn batch_of_who_pass(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
-        while batch.len() < cx.settings.together.at_most() {
+        while batch.len() < cx.settings.parallel.at_most() {
             let Some(stand) = self.next_passing(batch, cx) else { return };
             if self.moves_partition(stand) {
                 return self.queue.check_again(stand);
@@ -134,9 +134,9 @@ impl Participant {
         let requests: Vec<_> = batch.iter().map(with_told).collect();
         let (sight, all) = (Sight::of(cx), &*self);
         let work = |run: (Arc<Request>, Option<DataByPart>)| all.run_aside(&run.0, run.1, sight);
-        let ran = sight.settings.together.map(requests, work);
+        let ran = sight.settings.parallel.map(requests, work);
         assert_eq!(ran.len(), batch.len(), "how many were run together");
-        cx.effects.modes.together += batch.len() as u64;
+        cx.effects.modes.parallel += batch.len() as u64;
         for (stand, prepared) in batch.iter().zip(ran) {
             let (place, txn) = *stand;
             self.queue.remove(WaitQueue::Placed, stand);

@@ -91,7 +91,7 @@ impl Awaited {
 /// Why a transaction could not leave something to its turn, as its client is told.
 pub(in crate::two_phase) fn strayed(reason: &SmallBytes) -> Result<Answer, Failure> {
     let text = String::from_utf8_lossy(reason.as_slice()).into_owned();
-    Err(Failure::Strayed(text))
+    Err(Failure::FootprintViolation(text))
 }
 
 #[cfg(test)]

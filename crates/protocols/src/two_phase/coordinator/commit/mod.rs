@@ -288,7 +288,9 @@ impl<V: Variant> Coordinator<V> {
             }
             Decision::Abort(why) => {
                 self.learn_from(why);
-                let said = reason.filter(|_| why == Abort::Strayed && !late).map(|it| strayed(&it));
+                let said = reason
+                    .filter(|_| why == Abort::FootprintViolation && !late)
+                    .map(|it| strayed(&it));
                 let result = said.unwrap_or(Err(Failure::Aborted(why)));
                 self.abandon_answers(sequence);
                 (Status::Aborted, None, result)

@@ -5,11 +5,13 @@
 //! covers, frames of pieces numbered from 1, and a last frame. What the pieces hold is up to
 //! whoever writes them. Once it is there, the segments that it covers may go.
 
-use crate::batch::Sequence;
+pub mod streaming;
+
 use crate::disk::{Disk, DiskFile};
 use crate::error::LogError;
-use crate::frame::{self, END, PAYLOAD_MAX, PIECE};
-use crate::segment::{self, Header};
+use crate::format::frame::{self, END, PAYLOAD_MAX, PIECE};
+use crate::format::segment::{self, Header};
+use crate::sequence::Sequence;
 
 /// What every unfinished checkpoint is called.
 const UNFINISHED: &str = ".unfinished";

@@ -1,8 +1,8 @@
 //! Segments: the files of a log, by number, each with a header that says where it stands.
 
-use crate::batch::Sequence;
 use crate::error::LogError;
-use crate::frame::word;
+use crate::format::frame::word;
+use crate::sequence::Sequence;
 
 /// Bytes of a segment's header.
 pub const HEADER_BYTES: usize = 48;

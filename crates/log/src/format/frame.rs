@@ -8,7 +8,7 @@
 //! begins with a salt of the file's own; `previous` is the checksum of the frame before, in this
 //! file or the one before it. Kind 0 is no frame: a file may end in zeros.
 
-use crate::batch::Sequence;
+use crate::sequence::Sequence;
 
 /// Bytes of a frame before its payload.
 pub const HEADER_BYTES: usize = 21;

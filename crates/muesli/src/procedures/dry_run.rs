@@ -1,8 +1,9 @@
-//! A stage for procedures: one repository's keys in a map, without a database around it.
+//! A dry run of procedures: one repository's keys in a map, without a database around it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use muesli_core::procedure::NewValue;
 use muesli_core::{Footprint, Row, Scan, SmallBytes, SpaceId, Stop, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,16 +17,16 @@ use crate::data::space::{Space, TypedSpace};
 /// Runs procedures one after the other, to test them: with what is declared held to, and no effect
 /// of those that stop. Each space is called by a name and has an order.
 #[derive(Clone, Debug, Default)]
-pub struct Rehearsal {
+pub struct DryRun {
     spaces: Vec<String>,
     rows: BTreeMap<(SpaceId, SmallBytes), SmallBytes>,
 }
 
-impl Rehearsal {
+impl DryRun {
     /// Empty spaces of these names; their numbers are their places, from 0.
-    pub fn new(spaces: &[&str]) -> Rehearsal {
+    pub fn new(spaces: &[&str]) -> DryRun {
         let spaces = spaces.iter().map(|name| (*name).to_owned()).collect();
-        Rehearsal { spaces, rows: BTreeMap::new() }
+        DryRun { spaces, rows: BTreeMap::new() }
     }
 
     /// The space called `name`.
@@ -33,7 +34,7 @@ impl Rehearsal {
     /// # Panics
     /// There is none.
     pub fn space(&self, name: &str) -> Space {
-        Space::numbered(find(&self.spaces, name).expect("a space of the rehearsal"))
+        Space::numbered(find(&self.spaces, name).expect("a space of the dry run"))
     }
 
     /// Runs a procedure: its arguments and its answer travel as they do in a database. It is alone
@@ -66,7 +67,7 @@ impl Rehearsal {
             tells.extend(tells_typed::<P>(&|name| find(&spaces, name), &arguments)?);
         }
         let (read_only, before, fault) = (P::READ_ONLY, Vec::new(), None);
-        let mut act = Act { stage: self, declared, read_only, tells, before, fault };
+        let mut act = Act { dry_run: self, declared, read_only, tells, before, fault };
         let ended = run_typed::<P>(&mut act, &arguments);
         let ended = match act.fault.take() {
             Some(fault) => Err(Stop::Faulty(fault)),
@@ -117,7 +118,7 @@ fn find(spaces: &[String], name: &str) -> Result<SpaceId, Stop> {
 
 /// One procedure on the stage.
 struct Act<'a> {
-    stage: &'a mut Rehearsal,
+    dry_run: &'a mut DryRun,
     declared: Option<Footprint>,
     read_only: bool,
     tells: Vec<(SpaceId, SmallBytes)>,
@@ -131,8 +132,8 @@ impl Act<'_> {
     fn undo(&mut self) {
         for (space, key, before) in self.before.drain(..).rev() {
             match before {
-                Some(value) => self.stage.rows.insert((space, key), value),
-                None => self.stage.rows.remove(&(space, key)),
+                Some(value) => self.dry_run.rows.insert((space, key), value),
+                None => self.dry_run.rows.remove(&(space, key)),
             };
         }
     }
@@ -152,30 +153,25 @@ impl Act<'_> {
 
 impl Store for Act<'_> {
     fn space(&self, name: &str) -> Result<SpaceId, Stop> {
-        find(&self.stage.spaces, name)
+        find(&self.dry_run.spaces, name)
     }
 
     fn get(&mut self, space: SpaceId, key: &SmallBytes) -> Result<Option<SmallBytes>, Stop> {
         self.check(self.may(space, key, false), || {
             format!("it read {key:?}, which is undeclared")
         })?;
-        Ok(self.stage.rows.get(&(space, key.clone())).cloned())
+        Ok(self.dry_run.rows.get(&(space, key.clone())).cloned())
     }
 
-    fn put(
-        &mut self,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-    ) -> Result<(), Stop> {
+    fn put(&mut self, space: SpaceId, key: SmallBytes, value: NewValue) -> Result<(), Stop> {
         self.check(!self.read_only, || format!("it wrote {key:?}, and is to read only"))?;
         self.check(self.may(space, &key, true), || {
             format!("it wrote {key:?}, which is undeclared")
         })?;
         let place = (space, key);
         let before = match value {
-            Some(value) => self.stage.rows.insert(place.clone(), value),
-            None => self.stage.rows.remove(&place),
+            Some(value) => self.dry_run.rows.insert(place.clone(), value),
+            None => self.dry_run.rows.remove(&place),
         };
         self.before.push((place.0, place.1, before));
         Ok(())
@@ -189,7 +185,7 @@ impl Store for Act<'_> {
         let is_told = self.tells.contains(&(space, key.clone()));
         self.check(is_told, || format!("it was told of {key:?}, which nobody declared"))?;
         let first = self.before.iter().find(|(of, it, _)| *of == space && it == key);
-        let now = || self.stage.rows.get(&(space, key.clone())).cloned();
+        let now = || self.dry_run.rows.get(&(space, key.clone())).cloned();
         Ok(Some(first.map_or_else(now, |(.., before)| before.clone())))
     }
 
@@ -203,7 +199,7 @@ impl Store for Act<'_> {
             return Ok(Vec::new());
         }
         let range = (Bound::Included((*space, lo.clone())), end);
-        let found = self.stage.rows.range(range).take_while(|((of, _), _)| of == space);
+        let found = self.dry_run.rows.range(range).take_while(|((of, _), _)| of == space);
         let rows = found.map(|((_, key), value)| (key.clone(), value.clone()));
         let rows: Vec<Row> = match reverse {
             false => rows.take(*limit).collect(),

@@ -70,15 +70,15 @@ fn mixed(state: &mut u64) -> u64 {
 
 /// How many pieces of work a state machine hands over at a time, and to whom.
 #[derive(Clone, Debug)]
-pub struct Together {
+pub struct Parallel {
     at_most: usize,
     workers: Arc<dyn Workers>,
 }
 
-impl Together {
+impl Parallel {
     /// At most so many at a time; with 0 or 1 nothing is handed over.
-    pub fn new(at_most: usize, workers: Arc<dyn Workers>) -> Together {
-        Together { at_most: at_most.max(1), workers }
+    pub fn new(at_most: usize, workers: Arc<dyn Workers>) -> Parallel {
+        Parallel { at_most: at_most.max(1), workers }
     }
 
     /// How many pieces are handed over at most; 1: none, each is done where it comes up.
@@ -114,20 +114,20 @@ impl Together {
 }
 
 /// Nothing is handed over.
-impl Default for Together {
-    fn default() -> Together {
-        Together::new(1, Arc::new(InARow))
+impl Default for Parallel {
+    fn default() -> Parallel {
+        Parallel::new(1, Arc::new(InARow))
     }
 }
 
 /// Equal if they hand over as much; to whom makes no difference.
-impl PartialEq for Together {
-    fn eq(&self, other: &Together) -> bool {
+impl PartialEq for Parallel {
+    fn eq(&self, other: &Parallel) -> bool {
         self.at_most == other.at_most
     }
 }
 
-impl Eq for Together {}
+impl Eq for Parallel {}
 
 #[cfg(test)]
 mod tests {
@@ -155,7 +155,7 @@ mod tests {
                 prop_assert_eq!(&seen, &order(&*workers, jobs));
                 seen.sort_unstable();
                 prop_assert_eq!(seen, (0..jobs).collect::<Vec<_>>());
-                let squares = Together::new(jobs, workers).map((0..jobs).collect(), |it| it * it);
+                let squares = Parallel::new(jobs, workers).map((0..jobs).collect(), |it| it * it);
                 prop_assert_eq!(squares, (0..jobs).map(|it| it * it).collect::<Vec<_>>());
             }
         }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn nothing_is_handed_over_unless_asked_for() {
-        assert!(!Together::default().is_on() && !Together::new(0, Arc::new(InARow)).is_on());
-        assert!(Together::new(2, Arc::new(InARow)).is_on());
+        assert!(!Parallel::default().is_on() && !Parallel::new(0, Arc::new(InARow)).is_on());
+        assert!(Parallel::new(2, Arc::new(InARow)).is_on());
     }
 }

@@ -1,9 +1,10 @@
-//! Read stamps: per key the latest moment at which it was read.
+//! Read timestamps: per key the latest moment at which it was read.
 //!
-//! Whoever wants to write into the past needs to know who has read there already. A stamp is the
-//! largest timestamp at which a key's newest version was read; ranges have stamps too, for keys
-//! that a scan did not find. Nobody writes at or below the watermark, so what lies there is
-//! dropped. Stamps are kept in memory only: a repository that comes back knows a bound of them.
+//! Whoever wants to write into the past needs to know who has read there already. A read timestamp
+//! is the largest timestamp at which a key's newest version was read; ranges have read timestamps
+//! too, for keys that a scan did not find. Nobody writes at or below the watermark, so what lies
+//! there is dropped. Read timestamps are kept in memory only: a repository that comes back knows a
+//! bound of them.
 
 use std::hash::BuildHasher;
 
@@ -16,13 +17,13 @@ use crate::ranges::KeyRange;
 
 /// So many ranges are kept apart; then the older half counts for all keys.
 const RANGES_MAX: usize = 256;
-/// Stamps below the watermark are looked for when there are twice as many as were left the last
-/// time, and this many at least.
+/// Read timestamps below the watermark are looked for when there are twice as many as were left the
+/// last time, and this many at least.
 const SWEEP_AT_LEAST: usize = 1024;
 
-/// The stamp of a key: the latest read, by whom, and the latest of anybody else.
+/// The read timestamp of a key: the latest read, by whom, and the latest of anybody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp<R> {
+pub struct ReadTimestamp<R> {
     /// The latest read.
     pub at: Timestamp,
     /// Who made it; `None`: several, or somebody whose name no longer matters.
@@ -31,16 +32,16 @@ pub struct Stamp<R> {
     pub other: Timestamp,
 }
 
-impl<R: Copy + PartialEq> Stamp<R> {
-    fn new(at: Timestamp, reader: Option<R>) -> Stamp<R> {
-        Stamp { at, reader, other: Timestamp::ZERO }
+impl<R: Copy + PartialEq> ReadTimestamp<R> {
+    fn new(at: Timestamp, reader: Option<R>) -> ReadTimestamp<R> {
+        ReadTimestamp { at, reader, other: Timestamp::ZERO }
     }
 
     fn note(&mut self, at: Timestamp, reader: Option<R>) {
         if reader.is_some() && reader == self.reader {
             self.at = self.at.max(at);
         } else if at > self.at {
-            *self = Stamp { at, reader, other: self.at };
+            *self = ReadTimestamp { at, reader, other: self.at };
         } else {
             self.other = self.other.max(at);
         }
@@ -52,15 +53,15 @@ impl<R: Copy + PartialEq> Stamp<R> {
     }
 }
 
-/// The stamps of a repository, by readers `R`.
+/// The read timestamps of a repository, by readers `R`.
 ///
-/// Invariants: no stamp says that others read later than the latest reader, `kept` counts the keys
-/// that have one, fewer than at which they are
-/// looked through, and there are at most `RANGES_MAX` ranges.
+/// Invariants: no read timestamp says that others read later than the latest reader, `kept` counts
+/// the keys that have one, fewer than at which they are looked through, and there are at most
+/// `RANGES_MAX` ranges.
 #[derive(Clone, Debug)]
-pub struct Stamps<R> {
+pub struct ReadTimestamps<R> {
     hasher: FixedState,
-    spaces: Vec<HashTable<(SmallBytes, Stamp<R>)>>,
+    spaces: Vec<HashTable<(SmallBytes, ReadTimestamp<R>)>>,
     ranges: Vec<(KeyRange, Timestamp, R)>,
     /// Every key counts as read at this.
     base: Timestamp,
@@ -69,13 +70,13 @@ pub struct Stamps<R> {
     sweep_at: usize,
 }
 
-impl<R: Copy + PartialEq> Stamps<R> {
-    /// No stamps. `seed` is that of the hash.
-    pub fn new(seed: u64) -> Stamps<R> {
+impl<R: Copy + PartialEq> ReadTimestamps<R> {
+    /// No read timestamps. `seed` is that of the hash.
+    pub fn new(seed: u64) -> ReadTimestamps<R> {
         let (base, low) = (Timestamp::ZERO, Timestamp::ZERO);
         let (spaces, ranges) = (Vec::new(), Vec::new());
         let hasher = FixedState::with_seed(seed);
-        Stamps { hasher, spaces, ranges, base, low, kept: 0, sweep_at: SWEEP_AT_LEAST }
+        ReadTimestamps { hasher, spaces, ranges, base, low, kept: 0, sweep_at: SWEEP_AT_LEAST }
     }
 
     /// A key was read at `at`.
@@ -86,11 +87,11 @@ impl<R: Copy + PartialEq> Stamps<R> {
         }
         let (keys, hasher) = (&mut self.spaces[number], &self.hasher);
         let hash = hasher.hash_one(key);
-        if let Some((_, stamp)) = keys.find_mut(hash, |(known, _)| known == key) {
-            stamp.note(at, reader);
+        if let Some((_, timestamp)) = keys.find_mut(hash, |(known, _)| known == key) {
+            timestamp.note(at, reader);
             return;
         }
-        let stamped = (key.clone(), Stamp::new(at, reader));
+        let stamped = (key.clone(), ReadTimestamp::new(at, reader));
         keys.insert_unique(hash, stamped, |(known, _)| hasher.hash_one(known));
         self.kept += 1;
         if self.kept >= self.sweep_at {
@@ -98,18 +99,22 @@ impl<R: Copy + PartialEq> Stamps<R> {
         }
     }
 
-    /// The stamp of a key, made if there is none, to be changed by another rule.
-    pub fn stamp_mut(&mut self, space: SpaceId, key: &SmallBytes) -> Option<&mut Stamp<R>> {
+    /// The read timestamp of a key, made if there is none, to be changed by another rule.
+    pub fn read_timestamp_mut(
+        &mut self,
+        space: SpaceId,
+        key: &SmallBytes,
+    ) -> Option<&mut ReadTimestamp<R>> {
         let keys = self.spaces.get_mut(usize::from(space.0))?;
         let found = keys.find_mut(self.hasher.hash_one(key), |(known, _)| known == key);
-        found.map(|(_, stamp)| stamp)
+        found.map(|(_, timestamp)| timestamp)
     }
 
-    /// The stamp of a key alone, without ranges and what counts for all keys.
-    pub fn stamp(&self, space: SpaceId, key: &SmallBytes) -> Option<&Stamp<R>> {
+    /// The read timestamp of a key alone, without ranges and what counts for all keys.
+    pub fn read_timestamp(&self, space: SpaceId, key: &SmallBytes) -> Option<&ReadTimestamp<R>> {
         let keys = self.spaces.get(usize::from(space.0))?;
         let found = keys.find(self.hasher.hash_one(key), |(known, _)| known == key);
-        found.map(|(_, stamp)| stamp)
+        found.map(|(_, timestamp)| timestamp)
     }
 
     /// A page of a range was read at `at`; pages of one reader that follow each other count as one
@@ -142,7 +147,7 @@ impl<R: Copy + PartialEq> Stamps<R> {
 
     /// The latest read of a key by anybody but `reader`, ranges and what counts for all included.
     pub fn latest_of_others(&self, space: SpaceId, key: &SmallBytes, reader: R) -> Timestamp {
-        let own = self.stamp(space, key).map(|stamp| stamp.of_others(reader));
+        let own = self.read_timestamp(space, key).map(|timestamp| timestamp.of_others(reader));
         own.unwrap_or_default().max(self.latest_of_ranges(space, key, reader))
     }
 
@@ -177,7 +182,7 @@ impl<R: Copy + PartialEq> Stamps<R> {
     fn sweep(&mut self) {
         let low = self.low;
         for keys in &mut self.spaces {
-            keys.retain(|(_, stamp)| stamp.at > low);
+            keys.retain(|(_, timestamp)| timestamp.at > low);
         }
         self.kept = self.spaces.iter().map(HashTable::len).sum();
         self.sweep_at = (2 * self.kept).max(SWEEP_AT_LEAST);
@@ -189,20 +194,27 @@ impl<R: Copy + PartialEq> Stamps<R> {
     /// One of them does not hold.
     pub fn assert_invariants(&self) {
         let kept: usize = self.spaces.iter().map(HashTable::len).sum();
-        assert_eq!(self.kept, kept, "how many keys have a stamp");
-        assert!(kept < self.sweep_at.max(SWEEP_AT_LEAST), "stamps were not looked through in time");
-        for (key, stamp) in self.spaces.iter().flatten() {
-            assert!(stamp.other <= stamp.at, "{key:?} is stamped {} below others", stamp.at);
+        assert_eq!(self.kept, kept, "how many keys have a timestamp");
+        assert!(
+            kept < self.sweep_at.max(SWEEP_AT_LEAST),
+            "timestamps were not looked through in time"
+        );
+        for (key, timestamp) in self.spaces.iter().flatten() {
+            assert!(
+                timestamp.other <= timestamp.at,
+                "{key:?} is stamped {} below others",
+                timestamp.at
+            );
         }
         assert!(self.ranges.len() <= RANGES_MAX, "{} ranges", self.ranges.len());
     }
 
-    /// How many keys have a stamp.
+    /// How many keys have a read timestamp.
     pub fn len(&self) -> usize {
         self.kept
     }
 
-    /// Whether no key has a stamp.
+    /// Whether no key has a read timestamp.
     pub fn is_empty(&self) -> bool {
         self.kept == 0
     }
@@ -220,28 +232,32 @@ mod tests {
     }
 
     #[test]
-    fn a_range_stamps_the_keys_in_it() {
-        let mut stamps: Stamps<u8> = Stamps::new(7);
+    fn a_range_dates_the_keys_in_it() {
+        let mut timestamps: ReadTimestamps<u8> = ReadTimestamps::new(7);
         let range = KeyRange { space: SPACE, lo: key(2), hi: Some(key(5)) };
-        stamps.note_range(&range, Timestamp(7), 1);
-        let latest =
-            |stamps: &Stamps<u8>, number, me| stamps.latest_of_others(SPACE, &key(number), me);
-        assert_eq!(latest(&stamps, 2, 9), Timestamp(7));
-        assert_eq!(latest(&stamps, 5, 9), Timestamp::ZERO);
-        assert_eq!(latest(&stamps, 2, 1), Timestamp::ZERO, "one's own scan does not count");
-        stamps.raise_low(Timestamp(7));
-        assert_eq!(latest(&stamps, 2, 9), Timestamp::ZERO);
+        timestamps.note_range(&range, Timestamp(7), 1);
+        let latest = |timestamps: &ReadTimestamps<u8>, number, me| {
+            timestamps.latest_of_others(SPACE, &key(number), me)
+        };
+        assert_eq!(latest(&timestamps, 2, 9), Timestamp(7));
+        assert_eq!(latest(&timestamps, 5, 9), Timestamp::ZERO);
+        assert_eq!(latest(&timestamps, 2, 1), Timestamp::ZERO, "one's own scan does not count");
+        timestamps.raise_low(Timestamp(7));
+        assert_eq!(latest(&timestamps, 2, 9), Timestamp::ZERO);
     }
 
     #[test]
     fn too_many_ranges_count_for_all_keys() {
-        let mut stamps: Stamps<u8> = Stamps::new(7);
+        let mut timestamps: ReadTimestamps<u8> = ReadTimestamps::new(7);
         for number in 0..=RANGES_MAX as u64 {
             let lo = SmallBytes::from(number.to_string().as_str());
             let range = KeyRange { space: SPACE, hi: Some(lo.successor()), lo };
-            stamps.note_range(&range, Timestamp(number + 1), 1);
+            timestamps.note_range(&range, Timestamp(number + 1), 1);
         }
-        assert_eq!(stamps.latest_of_others(SPACE, &key(0), 9), Timestamp(RANGES_MAX as u64 / 2));
+        assert_eq!(
+            timestamps.latest_of_others(SPACE, &key(0), 9),
+            Timestamp(RANGES_MAX as u64 / 2)
+        );
     }
 
     proptest! {
@@ -251,24 +267,24 @@ mod tests {
             script in prop::collection::vec((0u8..4, 0u8..4, 1u64..50, any::<bool>()), 0..120),
             low in 0u64..20,
         ) {
-            let mut stamps: Stamps<u8> = Stamps::new(7);
+            let mut timestamps: ReadTimestamps<u8> = ReadTimestamps::new(7);
             let mut model: Vec<(u8, u8, u64)> = Vec::new();
             for (number, reader, at, forget) in script {
                 if forget && at < 5 {
-                    stamps.forget(SPACE, &key(number));
+                    timestamps.forget(SPACE, &key(number));
                     model.retain(|(known, ..)| *known != number);
                 } else {
-                    stamps.note(SPACE, &key(number), Timestamp(at), Some(reader));
+                    timestamps.note(SPACE, &key(number), Timestamp(at), Some(reader));
                     model.push((number, reader, at));
                 }
             }
-            stamps.raise_low(Timestamp(low));
-            stamps.sweep();
+            timestamps.raise_low(Timestamp(low));
+            timestamps.sweep();
             for number in 0..4 {
                 for me in 0..4 {
                     let others = model.iter().filter(|(k, r, _)| *k == number && *r != me);
                     let latest = others.map(|(.., at)| *at).max().unwrap_or(0);
-                    let got = stamps.latest_of_others(SPACE, &key(number), me);
+                    let got = timestamps.latest_of_others(SPACE, &key(number), me);
                     prop_assert!(got == Timestamp(latest) || latest <= low && got.0 <= low);
                 }
             }

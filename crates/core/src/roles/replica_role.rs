@@ -4,7 +4,7 @@ use crate::wire::{Reader, Wire, WireError};
 
 /// A repository's part in its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Post {
+pub enum ReplicaRole {
     /// It has no group: its node alone keeps it.
     #[default]
     Alone,
@@ -26,39 +26,39 @@ pub enum Post {
     Leaves,
 }
 
-const POSTS: [Post; 8] = [
-    Post::Alone,
-    Post::Leads,
-    Post::Follows,
-    Post::Joins,
-    Post::Away,
-    Post::Lost,
-    Post::Regroups,
-    Post::Leaves,
+const POSTS: [ReplicaRole; 8] = [
+    ReplicaRole::Alone,
+    ReplicaRole::Leads,
+    ReplicaRole::Follows,
+    ReplicaRole::Joins,
+    ReplicaRole::Away,
+    ReplicaRole::Lost,
+    ReplicaRole::Regroups,
+    ReplicaRole::Leaves,
 ];
 
-impl Post {
+impl ReplicaRole {
     /// Whether it votes, in a group of just those members that there are to be, and will remember
     /// how it did.
     pub fn takes_part(self) -> bool {
-        matches!(self, Post::Leads | Post::Follows)
+        matches!(self, ReplicaRole::Leads | ReplicaRole::Follows)
     }
 
     /// Whether it votes, and will remember how it did; perhaps in a group that is to have other
     /// members.
     pub fn votes(self) -> bool {
-        self.takes_part() || self == Post::Regroups
+        self.takes_part() || self == ReplicaRole::Regroups
     }
 }
 
-impl Wire for Post {
+impl Wire for ReplicaRole {
     const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(*self as u8);
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<Post, WireError> {
+    fn decode(input: &mut Reader<'_>) -> Result<ReplicaRole, WireError> {
         let found = input.variant("post of a repository", POSTS.len() as u8)?;
         Ok(POSTS[usize::from(found)])
     }
@@ -73,8 +73,8 @@ mod tests {
         for post in POSTS {
             let mut out = Vec::new();
             post.encode(&mut out);
-            assert_eq!(Post::decode_all(&out), Ok(post));
+            assert_eq!(ReplicaRole::decode_all(&out), Ok(post));
         }
-        assert!(Post::decode_all(&[POSTS.len() as u8]).is_err());
+        assert!(ReplicaRole::decode_all(&[POSTS.len() as u8]).is_err());
     }
 }

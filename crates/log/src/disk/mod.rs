@@ -4,6 +4,9 @@
 //! lost in any part; a file that was created, renamed or removed may be again as it was until the
 //! directory is synced; a sync that fails says nothing of what it wrote.
 
+pub mod directory;
+pub mod memory;
+
 use std::io;
 
 /// A directory. Clones are the same directory.

@@ -12,16 +12,16 @@ use muesli_core::{
 };
 
 use super::LoopInbox;
-use super::closing::{Closing, ClosingStage, Undone};
+use super::closing::{Closing, ClosingState, Undone};
 use super::executor::{Executor, drop_task};
 use super::ring::RingLinks;
-use super::state::{LoopState, State};
+use super::state::{EmbeddedEngine, LoopState};
 use crate::dispatch::report::Report;
 
 /// So many messages from one loop are taken in one turn.
-const MESSAGES_PER_TURN: usize = 256;
+const MESSAGES_PER_TICK: usize = 256;
 /// So many jobs from other threads are taken in one turn.
-const JOBS_PER_TURN: usize = 256;
+const JOBS_PER_TICK: usize = 256;
 /// With so many messages waiting for a full ring, no new work is taken on.
 const BACKLOG_MAX: usize = 4096;
 
@@ -32,14 +32,14 @@ const CLOSING_PAUSE: Duration = Duration::from_millis(1);
 const PATIENCE: u64 = 10;
 
 /// What a loop is made from.
-pub(super) struct Plan<P: Protocol> {
+pub(super) struct LoopPlan<P: Protocol> {
     pub database: u64,
     pub at: usize,
     pub catalog: Arc<Catalog>,
     pub settings: Arc<Settings>,
     pub rules: P::Rules,
     pub links: RingLinks<P>,
-    pub doors: Arc<[LoopInbox]>,
+    pub inboxes: Arc<[LoopInbox]>,
     pub closing: Arc<Closing>,
     pub close_within: Duration,
     pub clock: quanta::Clock,
@@ -51,38 +51,38 @@ pub(super) struct Plan<P: Protocol> {
 
 /// A loop, on its own thread.
 pub(super) struct Loop<P: Protocol> {
-    state: Rc<State<P>>,
+    state: Rc<EmbeddedEngine<P>>,
     executor: Executor,
     links: RingLinks<P>,
-    doors: Arc<[LoopInbox]>,
+    inboxes: Arc<[LoopInbox]>,
     at: usize,
     closing: Arc<Closing>,
-    stage: ClosingStage,
+    closing_state: ClosingState,
     close_within: Nanos,
     history: bool,
     spin: Nanos,
 }
 
 impl<P: Protocol> Loop<P> {
-    pub fn new(plan: Plan<P>) -> Loop<P> {
-        let door = &plan.doors[plan.at];
-        door.signal.adopt();
-        let executor = Executor::new(door.signal.clone());
+    pub fn new(plan: LoopPlan<P>) -> Loop<P> {
+        let inbox = &plan.inboxes[plan.at];
+        inbox.signal.adopt();
+        let executor = Executor::new(inbox.signal.clone());
         let id = NodeId(plan.at as u32);
         let node = Node::new(id, 1, plan.catalog, plan.settings, &plan.rules);
         let (history, recorder) = (plan.recorder.is_some(), plan.recorder.map(Box::new));
         let effects = Effects::new(Environment { recorder, ..Environment::default() });
-        let inner = LoopState::new(node, effects, plan.doors.len());
-        let Plan { database, clock, origin, .. } = plan;
-        let signal = door.signal.clone();
+        let inner = LoopState::new(node, effects, plan.inboxes.len());
+        let LoopPlan { database, clock, origin, .. } = plan;
+        let signal = inbox.signal.clone();
         Loop {
-            state: Rc::new(State::new(database, inner, signal, clock, origin, history)),
+            state: Rc::new(EmbeddedEngine::new(database, inner, signal, clock, origin, history)),
             executor,
             links: plan.links,
-            doors: plan.doors,
+            inboxes: plan.inboxes,
             at: plan.at,
             closing: plan.closing,
-            stage: ClosingStage::Serving,
+            closing_state: ClosingState::Serving,
             close_within: Nanos(plan.close_within.as_nanos() as u64),
             history,
             spin: Nanos(plan.spin.as_nanos() as u64),
@@ -99,8 +99,8 @@ impl<P: Protocol> Loop<P> {
             inner.perform();
         }
         let mut idle_until = None;
-        while self.stage != ClosingStage::Closed {
-            let busy = self.turn();
+        while self.closing_state != ClosingState::Closed {
+            let busy = self.tick();
             if self.closing.is_asked() {
                 self.go_on_closing(busy);
             } else if busy {
@@ -124,13 +124,13 @@ impl<P: Protocol> Loop<P> {
     /// Goes on to the next stage of closing, if it is time; `busy`: the turn found something to do.
     fn go_on_closing(&mut self, busy: bool) {
         let undone = self.undone(busy);
-        let (now, before) = (self.state.read_clock(), self.stage);
-        self.stage = before.after(&self.closing, self.at, now, self.close_within, undone);
-        match (before, self.stage) {
-            (ClosingStage::Serving, _) => self.state.closing.set(true),
-            (ClosingStage::Ending { .. }, ClosingStage::Deciding { .. }) => {
+        let (now, before) = (self.state.read_clock(), self.closing_state);
+        self.closing_state = before.after(&self.closing, self.at, now, self.close_within, undone);
+        match (before, self.closing_state) {
+            (ClosingState::Serving, _) => self.state.closing.set(true),
+            (ClosingState::Ending { .. }, ClosingState::Deciding { .. }) => {
                 self.drop_tasks();
-                self.doors[self.at].shut();
+                self.inboxes[self.at].shut();
                 self.state.inner.borrow_mut().abort_open();
             }
             _ => {}
@@ -165,7 +165,7 @@ impl<P: Protocol> Loop<P> {
     }
 
     /// One turn; whether anything was done.
-    fn turn(&mut self) -> bool {
+    fn tick(&mut self) -> bool {
         self.state.begins.set(0);
         let now = self.state.read_clock();
         let mut busy = self.take_messages(now);
@@ -205,17 +205,17 @@ impl<P: Protocol> Loop<P> {
         let state = self.state.clone();
         let inner = &mut *state.inner.borrow_mut();
         inner.machine.effects.now = now;
-        self.doors[self.at].signal.take_mail();
-        if self.doors[self.at].signal.take_attention() {
-            let door = &self.doors[self.at];
-            let catalog = door.catalog.lock().unwrap_or_else(|broken| broken.into_inner()).take();
+        self.inboxes[self.at].signal.take_mail();
+        if self.inboxes[self.at].signal.take_attention() {
+            let inbox = &self.inboxes[self.at];
+            let catalog = inbox.catalog.lock().unwrap_or_else(|broken| broken.into_inner()).take();
             if let Some(catalog) = catalog {
                 inner.machine.node.reconfigure(catalog);
             }
         }
         let mut busy = false;
         for from in 0..self.links.from.len() {
-            for _ in 0..MESSAGES_PER_TURN {
+            for _ in 0..MESSAGES_PER_TICK {
                 let link = self.links.from[from].as_mut();
                 let Some(envelope) = link.and_then(|link| link.pop().ok()) else { break };
                 busy = true;
@@ -232,8 +232,8 @@ impl<P: Protocol> Loop<P> {
 
     fn take_jobs(&mut self) -> bool {
         let mut busy = false;
-        for _ in 0..JOBS_PER_TURN {
-            let Some(job) = self.doors[self.at].jobs.pop() else { break };
+        for _ in 0..JOBS_PER_TICK {
+            let Some(job) = self.inboxes[self.at].jobs.pop() else { break };
             busy = true;
             self.executor.spawn(job());
         }
@@ -248,7 +248,7 @@ impl<P: Protocol> Loop<P> {
     fn publish(&mut self, inner: &mut LoopState<P>) -> bool {
         let (mut any, outside) = (false, &mut inner.outside);
         outside.has_outgoing = false;
-        self.doors[self.at].sent.0.store(outside.messages, Ordering::Relaxed);
+        self.inboxes[self.at].sent.0.store(outside.messages, Ordering::Relaxed);
         for (to, out) in outside.out.iter_mut().enumerate() {
             let Some(link) = &mut self.links.to[to] else {
                 assert!(out.is_empty(), "what a node says to itself does not leave it");
@@ -264,7 +264,7 @@ impl<P: Protocol> Loop<P> {
             }
             if sent {
                 any = true;
-                self.doors[to].signal.post();
+                self.inboxes[to].signal.post();
             }
         }
         any
@@ -273,18 +273,18 @@ impl<P: Protocol> Loop<P> {
     fn sleep(&mut self, now: Nanos) {
         let next = self.state.inner.borrow().next();
         let at_most = next.map(|at| Duration::from_nanos((at - now).0));
-        let (door, links, executor) = (&self.doors[self.at], &self.links, &self.executor);
+        let (inbox, links, executor) = (&self.inboxes[self.at], &self.links, &self.executor);
         let (closing, backlog) = (&self.closing, self.backlog() > 0);
         // What closing waits for of other loops wakes nobody.
         let at_most = match closing.is_asked() {
             true => Some(at_most.map_or(CLOSING_PAUSE, |it| it.min(CLOSING_PAUSE))),
             false => at_most,
         };
-        let serving = self.stage == ClosingStage::Serving;
-        door.signal.sleep(at_most, || {
+        let serving = self.closing_state == ClosingState::Serving;
+        inbox.signal.sleep(at_most, || {
             backlog
                 || (serving && closing.is_asked())
-                || !door.jobs.is_empty()
+                || !inbox.jobs.is_empty()
                 || executor.has_ready()
                 || links.from.iter().flatten().any(|link| !link.is_empty())
         });

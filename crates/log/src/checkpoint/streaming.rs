@@ -8,10 +8,10 @@
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread;
 
-use crate::batch::Sequence;
 use crate::checkpoint::{CheckpointWriter, Published};
 use crate::disk::Disk;
 use crate::error::LogError;
+use crate::sequence::Sequence;
 
 /// So many pieces may be under way to the thread.
 const PIECES_MAX: usize = 8;

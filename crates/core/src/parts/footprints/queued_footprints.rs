@@ -31,20 +31,20 @@ impl<K> Default for Touching<K> {
 /// Invariants: a key is known for as long as somebody who stands claims it, as its reader or its
 /// writer, and `wide` are those of the claims that are.
 #[derive(Clone, Debug)]
-pub struct Standing<K> {
+pub struct QueuedFootprints<K> {
     held: BTreeMap<K, Claim>,
     keys: BTreeMap<(SpaceId, SmallBytes), Touching<K>>,
     /// Claims with ranges, or on everything.
     wide: BTreeSet<K>,
 }
 
-impl<K> Default for Standing<K> {
-    fn default() -> Standing<K> {
-        Standing { held: BTreeMap::new(), keys: BTreeMap::new(), wide: BTreeSet::new() }
+impl<K> Default for QueuedFootprints<K> {
+    fn default() -> QueuedFootprints<K> {
+        QueuedFootprints { held: BTreeMap::new(), keys: BTreeMap::new(), wide: BTreeSet::new() }
     }
 }
 
-impl<K: Copy + Ord> Standing<K> {
+impl<K: Copy + Ord> QueuedFootprints<K> {
     /// Somebody comes to stand at a place that was free.
     ///
     /// # Panics
@@ -116,7 +116,7 @@ impl<K: Copy + Ord> Standing<K> {
 
     /// Nobody stands anywhere.
     pub fn clear(&mut self) {
-        *self = Standing::default();
+        *self = QueuedFootprints::default();
     }
 
     /// Somebody who stands below `end`, `counts`, and has a claim that conflicts with this one.
@@ -147,7 +147,7 @@ mod tests {
         fn in_the_way_is_who_stands_below_and_conflicts(
             steps in prop::collection::vec((claim(), 0u8..8, 0u8..9, 0u8..8), 1..24),
         ) {
-            let (mut standing, mut model) = (Standing::default(), BTreeMap::new());
+            let (mut queued, mut model) = (QueuedFootprints::default(), BTreeMap::new());
             for (claim, place, end, skipped) in steps {
                 let counts = |it: u8| it != skipped;
                 let wanted: Vec<u8> = model
@@ -157,20 +157,20 @@ mod tests {
                     })
                     .map(|(it, _)| *it)
                     .collect();
-                let found = standing.in_the_way(&claim, end, counts);
+                let found = queued.in_the_way(&claim, end, counts);
                 prop_assert_eq!(found.is_some(), !wanted.is_empty());
                 prop_assert!(found.is_none_or(|it| wanted.contains(&it)));
-                prop_assert_eq!(standing.leave(place), model.remove(&place));
+                prop_assert_eq!(queued.leave(place), model.remove(&place));
                 if end > 2 {
-                    standing.stand(place, claim.clone());
+                    queued.stand(place, claim.clone());
                     model.insert(place, claim);
                 }
-                prop_assert_eq!(standing.at(place), model.get(&place));
+                prop_assert_eq!(queued.at(place), model.get(&place));
             }
             for place in 0..8 {
-                standing.leave(place);
+                queued.leave(place);
             }
-            prop_assert!(standing.keys.is_empty() && standing.wide.is_empty());
+            prop_assert!(queued.keys.is_empty() && queued.wide.is_empty());
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Reading a segment: its frames in order, and what to think of the place where they end.
 
-use crate::batch::Sequence;
 use crate::error::LogError;
-use crate::frame::{self, Frame, MARK, MARK_BYTES, OWN_KINDS};
-use crate::segment::{self, Header};
+use crate::format::frame::{self, Frame, MARK, MARK_BYTES, OWN_KINDS};
+use crate::format::segment::{self, Header};
+use crate::sequence::Sequence;
 
 /// So many records after the one expected may be of the same batch.
 const NEAR: u64 = 1 << 20;
