@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use muesli_core::{Role, machine::Said};
+use muesli_core::{OutgoingMessage, Role};
 
 /// A kind of message, the kind of role that sent it, and the kind of role that it was for.
 pub type Route = (&'static str, &'static str, &'static str);
@@ -13,8 +13,8 @@ pub struct Routes(BTreeSet<Route>);
 
 impl Routes {
     /// A message leaves.
-    pub(super) fn note(&mut self, said: &Said<'_>) {
-        self.0.insert((said.name, kind(said.from.role), kind(said.to.role)));
+    pub(super) fn note(&mut self, sent: &OutgoingMessage<'_>) {
+        self.0.insert((sent.name, kind(sent.from.role), kind(sent.to.role)));
     }
 
     /// The routes of both.

@@ -15,10 +15,11 @@ use crate::strangers::{Searched, searched};
 const HEAD: &str = "\
 # Who sends which message to whom
 
-What nodes send to each other, by the kinds of the sender's and the receiver's role, as seen in searches under faults
-(`crates/workloads/tests/it/routes.rs`, which fails where something is sent that is not here). What each message says is
-written on it in the code. A coordinator that is sent a request is a master, or keeps a copy, or gathers bounds; a
-participant of a group is a member.
+What nodes send to each other, by the kinds of the sender's and the receiver's role, as seen in
+searches under faults (`crates/workloads/tests/it/routes.rs`, which fails where something is sent
+that is not here). What each message says is written on it in the code. A coordinator that is sent
+a request is a master; one that is sent a bound gathers bounds; one that is sent news keeps a copy.
+A participant of a group is a member.
 ";
 
 fn page() -> PathBuf {
