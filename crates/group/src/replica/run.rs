@@ -3,7 +3,7 @@
 use muesli_core::wire::Wire;
 use muesli_core::{Effect, LogPosition, LoggedRole, Participant, Protocol, RolePositions};
 
-use super::{LEFT_OUT, Replica};
+use super::Replica;
 use crate::agreement::configuration::MARK;
 use crate::agreement::consensus::Consensus;
 use crate::agreement::entry::Entry;
@@ -12,6 +12,9 @@ use crate::agreement::ledger::Standing;
 use crate::inside::{Context, InnerContext, Said};
 use crate::protocol::Rules;
 use crate::timers::{self, InnerTimer, MemberTimer};
+
+/// Which entries a follower leaves out where it is to make that mistake.
+const LEFT_OUT: u64 = 20;
 
 impl<P: Protocol> Replica<P> {
     /// Lets the participant of a leader do something. What it logs is appended to the group's log,
