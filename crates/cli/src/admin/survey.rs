@@ -39,8 +39,9 @@ impl Survey {
         let map = reach::first(addresses)?.welcome.map;
         let ask = |(node, address): &(NodeId, String)| {
             let visit = Visit::begin(address, WITHIN);
-            let said = say(visit, &Control::AskMembers);
-            let (answer, lags) = said.map(|(known, lags)| (Some(known), lags)).unwrap_or_default();
+            let answered = say(visit, &Control::AskMembers);
+            let (answer, lags) =
+                answered.map(|(known, lags)| (Some(known), lags)).unwrap_or_default();
             Surveyed { node: *node, address: address.clone(), answer, lags }
         };
         let servers = std::thread::scope(|scope| {

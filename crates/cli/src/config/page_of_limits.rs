@@ -249,14 +249,14 @@ fn rows() -> impl Iterator<Item = &'static str> {
 /// With a comma between thousands, as the page writes numbers.
 fn with_commas(number: u64) -> String {
     let digits = number.to_string();
-    let mut said = String::new();
+    let mut printed = String::new();
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            said.push(',');
+            printed.push(',');
         }
-        said.push(digit);
+        printed.push(digit);
     }
-    said
+    printed
 }
 
 /// The default of a key as the page writes it.
@@ -309,11 +309,11 @@ fn the_page_of_limits_names_all_keys_of_numbers_with_their_defaults() {
 #[test]
 fn the_page_of_limits_says_what_the_code_declares() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for (file, declared, said) in DECLARED {
+    for (file, declared, printed) in DECLARED {
         let code = std::fs::read_to_string(crates.join(file));
         let code = code.unwrap_or_else(|error| panic!("{file}: {error}"));
-        assert!(code.contains(declared), "{file} has no `{declared}`: change {said:?}, too");
-        assert!(rows().any(|row| row.contains(said)), "limits.md has no row with {said:?}");
+        assert!(code.contains(declared), "{file} has no `{declared}`: change {printed:?}, too");
+        assert!(rows().any(|row| row.contains(printed)), "limits.md has no row with {printed:?}");
     }
 }
 

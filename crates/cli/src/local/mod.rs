@@ -385,7 +385,7 @@ impl LocalCluster {
             if now != words {
                 (words, deadline) = (now, Instant::now() + PATIENCE);
             }
-            let said = match self.visit(node) {
+            let output_text = match self.visit(node) {
                 Ok(visited) if visited.status_of("ready") == Some(1) => return Ok(()),
                 Ok(_) => "it is still looking for the others".to_owned(),
                 Err(error) => error.to_string(),
@@ -393,7 +393,7 @@ impl LocalCluster {
             let gone = self.process(node).is_none();
             if gone || Instant::now() > deadline.min(at_last) {
                 let output = self.last_words(node);
-                bail!("server {node} does not come up: {said}; its last words: {output}");
+                bail!("server {node} does not come up: {output_text}; its last words: {output}");
             }
             std::thread::sleep(LOOK_EVERY);
         }

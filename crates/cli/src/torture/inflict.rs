@@ -143,8 +143,8 @@ impl Victims<'_> {
                 }
                 let file = cluster.trouble_file(*node).with_extension("clock");
                 // One that runs can only leap forwards, from where it is.
-                let said = std::fs::read_to_string(&file).unwrap_or_default();
-                let before = if *restarts { 0 } else { said.trim().parse().unwrap_or(0) };
+                let content = std::fs::read_to_string(&file).unwrap_or_default();
+                let before = if *restarts { 0 } else { content.trim().parse().unwrap_or(0) };
                 std::fs::write(file, (before + ahead).to_string()).context("cannot set a clock")?;
                 if *restarts { cluster.start(*node) } else { Ok(()) }
             }

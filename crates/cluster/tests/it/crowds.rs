@@ -267,12 +267,12 @@ fn those_who_take_nothing_in_keep_no_administrator_out() {
 }
 
 impl Running {
-    /// A visitor that says hello and takes nothing in.
+    /// A connection that says hello and takes nothing in.
     fn deaf(&self) -> TcpStream {
-        let mut visitor = self.stranger();
-        say(&mut visitor, &Hello::default());
-        be_deaf(&mut visitor);
-        visitor
+        let mut stream = self.stranger();
+        say(&mut stream, &Hello::default());
+        be_deaf(&mut stream);
+        stream
     }
 }
 

@@ -14,6 +14,7 @@ use super::links::SentMessage;
 use super::longest::Longest;
 use super::message::{Logged, Message};
 use super::operations::HostOperations;
+use super::routes::Routes;
 use super::strangers;
 use crate::costs::Costs;
 use crate::processor::{Load, Processor};
@@ -36,6 +37,8 @@ pub(super) struct Surroundings {
     destinations: KnownPeers,
     /// Over all lives.
     pub(super) longest: Longest,
+    /// Between which roles messages left.
+    pub(super) routes: Routes,
     /// Nodes of the world that are clients which come and go.
     pub(super) visitors: Arc<BTreeSet<NodeId>>,
     /// Of such a client: members have proven to it that timestamps up to this one are issued.
@@ -65,6 +68,7 @@ impl Surroundings {
             now: VirtualTime::ZERO,
             destinations: KnownPeers::default(),
             longest: Longest::default(),
+            routes: Routes::default(),
             visitors: Arc::default(),
             proven: Timestamp::ZERO,
         }
@@ -163,6 +167,7 @@ impl Driver for Surroundings {
         let bytes = said.bytes as u64;
         self.load.bytes += bytes;
         self.longest.note_message(bytes, || said.name);
+        self.routes.note(&said);
         let proven = self.proof_for(&said);
         let message = Message::of(&said);
         let envelope = Envelope { from: said.from, to: said.to, message };

@@ -224,9 +224,9 @@ fn everybody_says_everything(group: u16) {
     let stop = clients.stop.clone();
     std::thread::scope(|scope| {
         let fuzz = scope.spawn(|| {
-            let said = catch_unwind(AssertUnwindSafe(|| say_anything(&servers, u64::from(group))));
+            let ended = catch_unwind(AssertUnwindSafe(|| say_anything(&servers, u64::from(group))));
             stop.store(true, Ordering::Relaxed);
-            said
+            ended
         });
         clients.run().unwrap();
         fuzz.join().unwrap().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

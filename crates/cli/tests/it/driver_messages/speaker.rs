@@ -142,9 +142,9 @@ impl Speaker {
     pub fn say(&mut self, control: &Control, alive: Option<Alive>) {
         self.hear_all();
         let alive = alive.map(|alive| encoded(Kind::Alive, &alive)).unwrap_or_default();
-        let said = [alive, encoded(Kind::Control, control)].concat();
+        let bytes = [alive, encoded(Kind::Control, control)].concat();
         self.answered = false;
-        self.write(&said);
+        self.write(&bytes);
         if self.is_answered(control) {
             self.await_answer(control);
         }
@@ -170,11 +170,11 @@ impl Speaker {
         }
     }
 
-    fn write(&mut self, mut said: &[u8]) {
-        while !said.is_empty() {
+    fn write(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
             let Some(stream) = &mut self.stream else { return };
-            match stream.write(said) {
-                Ok(count) => said = &said[count..],
+            match stream.write(bytes) {
+                Ok(count) => bytes = &bytes[count..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.take_in();
                     std::thread::sleep(Duration::from_millis(1));

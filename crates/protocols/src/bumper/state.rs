@@ -19,7 +19,7 @@ const NOBODY: Reader = (u64::MAX, u64::MAX);
 /// Invariants, beside those of the stamps: versions of the past are kept only where flags are
 /// compared, and stamps only where updates may lie in the past and reads leave some.
 #[derive(Clone, Debug)]
-pub struct Keeper {
+pub struct ProtocolState {
     rules: Rules,
     stamps: ReadTimestamps<Reader>,
     /// Kept only where flags are compared instead of places.
@@ -30,9 +30,9 @@ pub struct Keeper {
     low: Timestamp,
 }
 
-impl Keeper {
-    pub(super) fn new(rules: Rules, hash_seed: u64) -> Keeper {
-        Keeper {
+impl ProtocolState {
+    pub(super) fn new(rules: Rules, hash_seed: u64) -> ProtocolState {
+        ProtocolState {
             rules,
             stamps: ReadTimestamps::new(hash_seed),
             warped: BTreeSet::new(),
@@ -108,7 +108,7 @@ impl Keeper {
     /// `claim`: it ends above its proposal, or in the past, above what it read and above its floor.
     pub(super) fn blocks(&self, held: Timestamp, claim: TimeWarpVote, snapshot: Timestamp) -> bool {
         let may_warp =
-            self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadsWaitForThePast);
+            self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadsWaitForTimeWarped);
         claim.turn <= snapshot || may_warp && snapshot > held.max(claim.floor)
     }
 
@@ -116,7 +116,7 @@ impl Keeper {
         &self,
         (space, key): Key<'_>,
         at: Timestamp,
-        standing: &mut ValidationResult,
+        validation: &mut ValidationResult,
     ) -> Result<(), Abort> {
         let warped = || at <= self.warped_below || self.warped.contains(&(at, space, key.clone()));
         if self.rules.by_flags() && warped() {
@@ -124,7 +124,7 @@ impl Keeper {
         }
         let earliest = self.rules.keeps(BumperSwitch::BeforeTheEarliest);
         let of_both = |missed: Timestamp| if earliest { missed.min(at) } else { missed.max(at) };
-        standing.missed = Some(standing.missed.map_or(at, of_both));
+        validation.missed = Some(validation.missed.map_or(at, of_both));
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl Keeper {
         (space, key): Key<'_>,
         head: Timestamp,
         reader: Reader,
-        standing: &mut ValidationResult,
+        validation: &mut ValidationResult,
     ) {
         if !self.rules.time_warps() || !self.rules.keeps(BumperSwitch::TriadRule) {
             return;
@@ -148,8 +148,8 @@ impl Keeper {
         };
         let floor = if self.rules.by_flags() {
             // Whatever is above the snapshot bars the past as a whole.
-            let barred = read >= standing.snapshot;
-            if barred || head > standing.snapshot { BARRED } else { Timestamp::ZERO }
+            let barred = read >= validation.snapshot;
+            if barred || head > validation.snapshot { BARRED } else { Timestamp::ZERO }
         } else {
             // An update may come whose snapshot is below the watermark, if its coordinator was
             // silent for longer than the lease: who read or deleted there may be forgotten.
@@ -160,8 +160,8 @@ impl Keeper {
             };
             read.max(head).max(low)
         };
-        standing.floor = standing.floor.max(floor);
-        let is_above = self.rules.by_flags() || standing.floor >= head;
+        validation.floor = validation.floor.max(floor);
+        let is_above = self.rules.by_flags() || validation.floor >= head;
         assert!(is_above, "an update may lie below the version {head} that it replaces");
     }
 
