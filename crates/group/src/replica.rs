@@ -21,8 +21,8 @@ use muesli_core::{
     Address, LoggedRole, Participant, Protocol, Rejections, RepositoryId, Role, Settings,
 };
 
-use self::disk::Pace;
-use self::heard::Progress;
+use self::disk::DiskPace;
+use self::heard::MemberProgress;
 use self::step_down::Mark;
 use self::transfer::catch_up::Fetching;
 use self::transfer::load::Loading;
@@ -32,7 +32,7 @@ use crate::agreement::entry::Entry;
 use crate::agreement::join::Joining;
 use crate::agreement::lead::Leading;
 use crate::agreement::ledger::{Ledger, Standing};
-use crate::agreement::written::Written;
+use crate::agreement::written::StableEntries;
 use crate::inside::{Context, Inside, send_now};
 use crate::layout;
 use crate::protocol::{Message, Rules};
@@ -87,7 +87,7 @@ pub struct Replica<P: Protocol> {
     /// Whom it sends what.
     serving: BTreeMap<u16, Serving>,
     /// How far the other members have come, as they said last.
-    reached: BTreeMap<u16, Progress>,
+    reached: BTreeMap<u16, MemberProgress>,
     /// At which tick each other member was heard of last, whatever it said.
     last_heard: BTreeMap<u16, u64>,
     /// The participant has done what may never be decided, or has forgotten what was.
@@ -105,7 +105,7 @@ pub struct Replica<P: Protocol> {
     /// A note under way through its log, and when it was sent.
     probe: Option<(u64, u64)>,
     /// How long its disk has taken lately.
-    pace: Pace,
+    pace: DiskPace,
     ticks: u64,
     /// When a leader was last heard of.
     heard: Option<u64>,
@@ -120,7 +120,7 @@ pub struct Replica<P: Protocol> {
     /// Whether its memory of being here is stable.
     settled: Settled,
     /// How much of what it wrote is stable.
-    written: Written,
+    written: StableEntries,
     /// Long messages that are taken in once the others know of them.
     long: Vec<(Address, Message<P::Message>)>,
     /// Who takes in a long message, and until when nobody looks for another leader for that.

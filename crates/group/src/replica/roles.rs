@@ -9,11 +9,11 @@ use muesli_core::{
     View,
 };
 
-use super::disk::Pace;
+use super::disk::DiskPace;
 use super::{Replica, SILENT_TICKS, Settled};
 use crate::agreement::join::Joining;
 use crate::agreement::ledger::Ledger;
-use crate::agreement::written::Written;
+use crate::agreement::written::StableEntries;
 use crate::inside::{Context, Inside};
 use crate::judge::{inner_address, judge_inside};
 use crate::layout;
@@ -156,7 +156,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             generation: 0,
             wanted_upto: 0,
             probe: None,
-            pace: Pace::default(),
+            pace: DiskPace::default(),
             ticks: 0,
             heard: None,
             away: false,
@@ -164,7 +164,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             parting: Vec::new(),
             asked: None,
             settled: Settled::No,
-            written: Written::default(),
+            written: StableEntries::default(),
             long: Vec::new(),
             busy: BTreeMap::new(),
             patient: (1, 0),
