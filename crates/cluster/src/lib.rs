@@ -43,7 +43,7 @@ pub mod spaces;
 pub mod storage;
 pub mod wire;
 
-pub use dispatch::failure::Failed;
+pub use dispatch::failure::LoopFailure;
 pub use lifecycle::client::{Client, ClientOptions, ConnectError, SpaceError};
 pub use lifecycle::options::{Durability, ServerOptions};
 pub use lifecycle::process::{Process, StopAll};
@@ -51,7 +51,7 @@ pub use lifecycle::server::{Server, StopServer};
 pub use lifecycle::start_error::StartError;
 pub use mailbox::door::Job;
 pub use network::Network;
-pub use node::loop_state::Counts;
+pub use node::loop_state::LoopCounts;
 pub use spaces::map::{Deal, Map};
 pub use storage::timestamp_lease::LeaseError;
 pub use wire::ids::{ClusterId, Life};

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use muesli_core::{NodeId, RepositoryId};
 use muesli_group::layout;
-use muesli_group::placement::Row;
+use muesli_group::placement::PlacementRow;
 
 use crate::reach;
 use crate::table;
@@ -79,7 +79,7 @@ fn say(text: &str) {
     let _ = writeln!(stdout(), "{text}"); // A reader that has gone away is no matter.
 }
 
-fn placement(row: &Row) -> String {
+fn placement(row: &PlacementRow) -> String {
     let header = ["member", "group", "place", "node", "since", ""];
     let mut table = table::new(header.map(str::to_owned).to_vec());
     for (member, (home, since)) in (0..).map(RepositoryId).zip(&row.homes) {

@@ -5,7 +5,7 @@ use muesli_cluster::lifecycle::visit::{Visit, VisitError};
 use muesli_cluster::spaces::parts::MapParts;
 use muesli_cluster::wire::control::Control;
 use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Secret};
-use muesli_group::placement::{Row, Shape};
+use muesli_group::placement::{PlacementRow, Shape};
 
 use crate::reach::{self, WITHIN};
 
@@ -83,9 +83,9 @@ impl Survey {
 
     /// The placement that the servers go by, as the row would say it. Servers that have joined are
     /// on the map.
-    pub fn row(&self) -> Row {
+    pub fn row(&self) -> PlacementRow {
         let MapParts { placement: epoch, homes, left, leaving, .. } = self.map.clone();
-        Row { epoch, homes, joined: Vec::new(), left, leaving }
+        PlacementRow { epoch, homes, joined: Vec::new(), left, leaving }
     }
 
     /// Looks whether there is such a server.
@@ -122,7 +122,7 @@ impl Survey {
 
     /// The post of a member, as the node says where it lives by this row, if it answers and goes by
     /// the row too.
-    pub fn post(&self, row: &Row, member: RepositoryId) -> Option<ReplicaRole> {
+    pub fn post(&self, row: &PlacementRow, member: RepositoryId) -> Option<ReplicaRole> {
         let home = row.home(member).ok()?;
         let server = self.servers.iter().find(|server| server.node == home)?;
         let (placement, replica_roles) = server.answer.as_ref()?;
@@ -131,7 +131,7 @@ impl Survey {
     }
 
     /// Tells all servers what the row says.
-    pub fn tell(&self, row: &Row) {
+    pub fn tell(&self, row: &PlacementRow) {
         let mut map = self.map.clone();
         (map.placement, map.homes) = (row.epoch, row.homes.clone());
         map.leaving.clone_from(&row.leaving);

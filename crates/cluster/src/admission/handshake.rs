@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 use mio::net::TcpStream;
 use muesli_core::Nanos;
 
-use crate::connections::connection::{Claim, Connection, Stage};
+use crate::connections::connection::{Connection, HandshakeClaim, Stage};
 use crate::connections::targets::{begin_look_up, look_up};
 use crate::dispatch::event_loop::Loop;
-use crate::dispatch::failure::Failed;
-use crate::mailbox::outgoing::Outgoing;
+use crate::dispatch::failure::LoopFailure;
+use crate::mailbox::outgoing::SendBuffer;
 use crate::spaces::map::Map;
 use crate::wire::challenge::Challenge;
-use crate::wire::frame::Kind;
+use crate::wire::frame::FrameKind;
 use crate::wire::hello::{Hello, Station, Welcome};
 use crate::wire::ids::ClusterId;
 use crate::wire::progress::own_of;
-use crate::wire::refusal::{Reason, Refusal};
+use crate::wire::refusal::{ConnectionRefusal, Reason};
 
 /// So many connections are accepted in one turn.
 const ACCEPTS_PER_TURN: usize = 256;
@@ -53,8 +53,11 @@ impl Loop {
     fn turn_away(&mut self, mut stream: TcpStream) {
         self.peers.turned_away += 1;
         let text = self.full();
-        let mut last = Outgoing::default();
-        last.frame(Kind::Refusal, &Refusal { reason: Reason::Full, text, proof: None });
+        let mut last = SendBuffer::default();
+        last.frame(
+            FrameKind::Refusal,
+            &ConnectionRefusal { reason: Reason::Full, text, proof: None },
+        );
         let _ = stream.write(last.ready()); // Who does not hear it sees the connection close.
     }
 
@@ -135,9 +138,10 @@ impl Loop {
             proves,
             challenge,
         };
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Hello, &hello);
+        self.station.inner.borrow_mut().outside.outbox.to(place).frame(FrameKind::Hello, &hello);
         if let Some(connection) = self.peers.at_mut(place) {
-            connection.claim = Some(Box::new(Claim { hello, challenge: Challenge::default() }));
+            connection.claim =
+                Some(Box::new(HandshakeClaim { hello, challenge: Challenge::default() }));
         }
     }
 
@@ -212,7 +216,7 @@ impl Loop {
         }
     }
 
-    pub(crate) fn on_refusal(&mut self, place: usize, refusal: Refusal, now: Nanos) {
+    pub(crate) fn on_refusal(&mut self, place: usize, refusal: ConnectionRefusal, now: Nanos) {
         if self.peers.me.station == Station::Server {
             self.tell_refused(&refusal.text);
         }
@@ -236,7 +240,7 @@ impl Loop {
     /// There is no use in trying further.
     fn give_up(&mut self, text: String) {
         self.door.change(|standing| standing.failed = Some(text.clone()));
-        self.failed.get_or_insert(Failed::Refused(text));
+        self.failed.get_or_insert(LoopFailure::Refused(text));
     }
 
     /// Says why, and closes when the other end has had time to hear it.
@@ -250,7 +254,13 @@ impl Loop {
         let Some(connection) = self.peers.at_mut(place) else { return };
         connection.stage = Stage::Closing;
         connection.opened = now;
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Refusal, &refusal);
+        self.station
+            .inner
+            .borrow_mut()
+            .outside
+            .outbox
+            .to(place)
+            .frame(FrameKind::Refusal, &refusal);
         self.write(place, now);
         if let Some(connection) = self.peers.at(place) {
             // The other end sees the end of the stream after the refusal, and closes.

@@ -2,18 +2,18 @@
 
 use muesli_core::{Nanos, NodeId};
 
-use crate::connections::connection::{Claim, Stage};
+use crate::connections::connection::{HandshakeClaim, Stage};
 use crate::dispatch::event_loop::Loop;
-use crate::dispatch::failure::Failed;
+use crate::dispatch::failure::LoopFailure;
 use crate::spaces::parts::MapParts;
 use crate::wire::challenge::Challenge;
-use crate::wire::frame::Kind;
+use crate::wire::frame::FrameKind;
 use crate::wire::hello::{CLIENT_NUMBERS, Hello, Station, Welcome};
 use crate::wire::ids::{ClusterId, Life};
 use crate::wire::progress::own_of;
-use crate::wire::proof::{self, Proof};
+use crate::wire::proof::{self, SecretProof};
 use crate::wire::protocol_name::is_same_protocol;
-use crate::wire::refusal::{Reason, Refusal, left, lost};
+use crate::wire::refusal::{ConnectionRefusal, Reason, left, lost};
 
 impl Loop {
     /// Somebody has said who it is: it is asked for a proof, welcomed or refused.
@@ -43,7 +43,13 @@ impl Loop {
         if let Some(claim) = &mut connection.claim {
             claim.challenge = challenge;
         }
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Challenge, &challenge);
+        self.station
+            .inner
+            .borrow_mut()
+            .outside
+            .outbox
+            .to(place)
+            .frame(FrameKind::Challenge, &challenge);
     }
 
     /// Whether whoever says this has to prove the cluster's secret, or why it cannot come in.
@@ -71,12 +77,13 @@ impl Loop {
     /// Keeps what was said, as long as the handshake lasts.
     fn keep_claim(&mut self, place: usize, hello: Hello) {
         if let Some(connection) = self.peers.at_mut(place) {
-            connection.claim = Some(Box::new(Claim { hello, challenge: Challenge::default() }));
+            connection.claim =
+                Some(Box::new(HandshakeClaim { hello, challenge: Challenge::default() }));
         }
     }
 
     /// The answer to this server's challenge.
-    pub(crate) fn on_proof(&mut self, place: usize, proof: Proof, now: Nanos) {
+    pub(crate) fn on_proof(&mut self, place: usize, proof: SecretProof, now: Nanos) {
         let Some(connection) = self.peers.at_mut(place) else { return };
         let claim = connection.claim.take().expect("it was asked for what it claims");
         let secret = self.peers.me.secret.as_ref().expect("who has none asks for no proof");
@@ -94,8 +101,8 @@ impl Loop {
     pub(crate) fn on_challenge(&mut self, place: usize, challenge: Challenge) {
         let claim = self.peers.at(place).and_then(|connection| connection.claim.as_ref());
         let (Some(secret), Some(claim)) = (&self.peers.me.secret, claim) else { return };
-        let proof = Proof { tag: proof::of_dialler(secret, &claim.hello, challenge) };
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Proof, &proof);
+        let proof = SecretProof { tag: proof::of_dialler(secret, &claim.hello, challenge) };
+        self.station.inner.borrow_mut().outside.outbox.to(place).frame(FrameKind::Proof, &proof);
     }
 
     /// Whether the server at `place` has proven what this process wants proven.
@@ -106,7 +113,7 @@ impl Loop {
     }
 
     /// Whether a refusal is a server's of this cluster, as far as this process can tell.
-    pub(crate) fn is_believed(&self, place: usize, refusal: &Refusal) -> bool {
+    pub(crate) fn is_believed(&self, place: usize, refusal: &ConnectionRefusal) -> bool {
         let Some(connection) = self.peers.at(place) else { return false };
         // Whoever is no server refuses nobody.
         if let Stage::Up { station, .. } = connection.stage {
@@ -120,8 +127,13 @@ impl Loop {
     }
 
     /// A refusal for whoever is at `place`, with a proof if it asked for one.
-    pub(crate) fn refusal_to(&self, place: usize, reason: Reason, text: String) -> Refusal {
-        let refusal = Refusal { reason, text, proof: None };
+    pub(crate) fn refusal_to(
+        &self,
+        place: usize,
+        reason: Reason,
+        text: String,
+    ) -> ConnectionRefusal {
+        let refusal = ConnectionRefusal { reason, text, proof: None };
         let claim = self.peers.at(place).and_then(|connection| connection.claim.as_ref());
         match (&self.peers.me.secret, claim) {
             (Some(secret), Some(claim)) if claim.hello.proves => {
@@ -169,7 +181,13 @@ impl Loop {
             Some(secret) if proves => proof::signed(secret, challenge, welcome),
             _ => welcome,
         };
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Welcome, &welcome);
+        self.station
+            .inner
+            .borrow_mut()
+            .outside
+            .outbox
+            .to(place)
+            .frame(FrameKind::Welcome, &welcome);
         self.come_up(place, Stage::Up { node, station, life, own });
         self.make_room_for_welcome(place, now);
     }
@@ -253,7 +271,7 @@ impl Loop {
                 self.peers.lives.insert(node, life);
             } else if known != Some(life) {
                 if node == me && self.peers.me.station == Station::Server {
-                    self.failed = Some(Failed::Refused(lost(node)));
+                    self.failed = Some(LoopFailure::Refused(lost(node)));
                 }
                 return Err((Reason::Lost, lost(node)));
             }

@@ -35,7 +35,7 @@ use muesli_core::{Nanos, NodeId};
 use crate::connections::connection::Stage;
 use crate::connections::heights::{Heights, OlderCopy};
 use crate::dispatch::event_loop::Loop;
-use crate::dispatch::failure::Failed;
+use crate::dispatch::failure::LoopFailure;
 use crate::wire::hello::Station;
 use crate::wire::ids::Life;
 use crate::wire::progress::{Alive, Reached, TOLD_MAX, own_of};
@@ -80,7 +80,7 @@ impl Loop {
             if self.begins_behind(why.begun()) {
                 return Err((Reason::NotReady, text));
             }
-            self.failed.get_or_insert(Failed::Refused(text.clone()));
+            self.failed.get_or_insert(LoopFailure::Refused(text.clone()));
             // The other one may try again, when this one is what it was.
             return Err((Reason::NotReady, text));
         }

@@ -63,7 +63,7 @@ pub(crate) struct Connection {
     /// its frame had come then.
     pub pace: Option<(Nanos, usize)>,
     /// What was said and asked in a handshake that is under way.
-    pub claim: Option<Box<Claim>>,
+    pub claim: Option<Box<HandshakeClaim>>,
     /// Whole frames have come that were not looked at, as what they cause could not leave.
     pub stalled: bool,
     /// Bytes of messages taken, and how many of them the other end was told of, and when.
@@ -82,7 +82,7 @@ pub(crate) struct Connection {
 }
 
 /// A handshake under way.
-pub(crate) struct Claim {
+pub(crate) struct HandshakeClaim {
     /// What whoever dialled said.
     pub hello: Hello,
     /// What it was asked to prove by whoever was dialled.

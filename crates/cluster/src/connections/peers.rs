@@ -18,7 +18,7 @@ use crate::wire::judgement::Judged;
 
 /// Who this process is.
 #[derive(Clone, Debug)]
-pub(crate) struct Identity {
+pub(crate) struct ProcessIdentity {
     pub cluster: ClusterId,
     /// As it was chosen by name.
     pub protocol: String,
@@ -35,7 +35,7 @@ pub(crate) struct Identity {
 
 /// The connections of a loop.
 pub(crate) struct Peers {
-    pub me: Identity,
+    pub me: ProcessIdentity,
     /// `None` for a client that has found nobody yet.
     pub map: Option<Map>,
     pub listener: Option<TcpListener>,
@@ -92,7 +92,7 @@ pub(crate) struct Peers {
 
 impl Peers {
     pub fn new(
-        me: Identity,
+        me: ProcessIdentity,
         map: Option<Map>,
         listener: Option<TcpListener>,
         targets: Targets,

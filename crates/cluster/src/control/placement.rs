@@ -9,7 +9,7 @@ use std::sync::Arc;
 use muesli_core::ReplicaRole;
 
 use crate::dispatch::event_loop::Loop;
-use crate::dispatch::failure::Failed;
+use crate::dispatch::failure::LoopFailure;
 use crate::spaces::map::Map;
 use crate::wire::control::Control;
 
@@ -34,7 +34,7 @@ impl Loop {
     /// fails.
     pub(crate) fn keep_map(&mut self, map: &Map) -> bool {
         if let Some(Err(error)) = self.peers.folder.as_ref().map(|folder| folder.keep_map(map)) {
-            self.failed = Some(Failed::Folder(error.to_string()));
+            self.failed = Some(LoopFailure::Folder(error.to_string()));
             return false;
         }
         let map = map.clone();

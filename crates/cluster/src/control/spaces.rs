@@ -21,9 +21,9 @@ use crate::spaces::limits;
 use crate::spaces::map::Map;
 use crate::spaces::parts::{MapParts, SpaceParts};
 use crate::spaces::register::Register;
-use crate::spaces::row_reader::{self, Read, Reader};
+use crate::spaces::row_reader::{self, Read, RegisterReader};
 use crate::wire::control::Control;
-use crate::wire::frame::Kind;
+use crate::wire::frame::FrameKind;
 use crate::wire::hello::Station;
 use crate::wire::judgement::{NoSuccessor, judge_map, judge_sender};
 use crate::wire::refusal::Reason;
@@ -163,7 +163,7 @@ impl Loop {
         }
         let door = self.door.clone();
         let (database, frame_bytes_max) = (self.station.database, self.network.frame_bytes_max);
-        let reader = Reader { database, space, map: map.clone(), frame_bytes_max };
+        let reader = RegisterReader { database, space, map: map.clone(), frame_bytes_max };
         let task: Task = Box::pin(async move {
             let read = row_reader::register(reader).await;
             door.command(Command::SpacesRead(read));
@@ -226,7 +226,7 @@ impl Loop {
     }
 
     fn say(&mut self, place: usize, control: &Control) {
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(Kind::Control, control);
+        self.station.inner.borrow_mut().outside.outbox.to(place).frame(FrameKind::Control, control);
     }
 
     /// Another thread wants a space.

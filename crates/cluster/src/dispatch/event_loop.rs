@@ -8,7 +8,7 @@ use muesli_core::{Nanos, RepositoryId};
 
 use crate::connections::connection::Connection;
 use crate::connections::peers::Peers;
-use crate::dispatch::failure::Failed;
+use crate::dispatch::failure::LoopFailure;
 use crate::mailbox::door::Door;
 use crate::mailbox::tasks::Tasks;
 use crate::network::Network;
@@ -56,7 +56,7 @@ pub(crate) struct Loop {
     pub(super) stopping: Stopping,
     /// How long open transactions may take to end when it is told to stop.
     pub close_within: Nanos,
-    pub failed: Option<Failed>,
+    pub failed: Option<LoopFailure>,
     /// Where what those who look after this process should know is told.
     pub notice: fn(&str),
     /// The members of which was told that they are lost.

@@ -4,7 +4,7 @@ use crate::storage::log::LogFailure;
 
 /// Why a loop ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
+pub enum LoopFailure {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogFailure),

@@ -7,55 +7,55 @@ use muesli_core::{Nanos, NodeId, Rejection, Role, Sender};
 
 use crate::connections::connection::Stage;
 use crate::dispatch::event_loop::Loop;
-use crate::dispatch::failure::Failed;
+use crate::dispatch::failure::LoopFailure;
 use crate::mailbox::door::Door;
 use crate::storage::timestamp_lease::LeaseError;
 use crate::wire::challenge::Challenge;
-use crate::wire::frame::{Frame, Kind};
+use crate::wire::frame::{FrameKind, WireFrame};
 use crate::wire::hello::{Hello, Station, Welcome};
 use crate::wire::progress::Alive;
-use crate::wire::proof::Proof;
-use crate::wire::refusal::{Reason, Refusal};
+use crate::wire::proof::SecretProof;
+use crate::wire::refusal::{ConnectionRefusal, Reason};
 
 impl Loop {
     /// A whole frame has come.
-    pub(crate) fn on_frame(&mut self, place: usize, frame: Frame<'_>, now: Nanos) {
+    pub(crate) fn on_frame(&mut self, place: usize, frame: WireFrame<'_>, now: Nanos) {
         let Some(connection) = self.peers.at(place) else { return };
-        let done = match (connection.stage, frame.kind) {
-            (Stage::AwaitHello, Kind::Hello) => {
-                Hello::decode_all(frame.body).map(|hello| self.on_hello(place, hello, now))
-            }
-            (Stage::AwaitProof, Kind::Proof) => {
-                Proof::decode_all(frame.body).map(|proof| self.on_proof(place, proof, now))
-            }
-            (Stage::AwaitWelcome, Kind::Challenge) => {
-                Challenge::decode_all(frame.body).map(|it| self.on_challenge(place, it))
-            }
-            (Stage::AwaitWelcome, Kind::Welcome) => {
-                Welcome::decode_all(frame.body).map(|welcome| self.on_welcome(place, welcome, now))
-            }
-            (Stage::AwaitWelcome | Stage::Up { .. }, Kind::Refusal) => {
-                Refusal::decode_all(frame.body).map(|refusal| self.on_refusal(place, refusal, now))
-            }
-            (Stage::Up { node, station, .. }, Kind::Messages) if station.is_node() => {
-                let taken = self.on_messages((node, station), frame.body, now);
-                if let Some(connection) = self.peers.at_mut(place) {
-                    connection.taken += frame.bytes() as u64;
+        let done =
+            match (connection.stage, frame.kind) {
+                (Stage::AwaitHello, FrameKind::Hello) => {
+                    Hello::decode_all(frame.body).map(|hello| self.on_hello(place, hello, now))
                 }
-                taken
-            }
-            (Stage::Up { .. }, Kind::Control) => {
-                Wire::decode_all(frame.body).map(|control| self.on_control(place, control, now))
-            }
-            (Stage::Up { node, .. }, Kind::Alive) => {
-                Alive::decode_all(frame.body).map(|alive| self.on_alive(place, node, alive))
-            }
-            (stage, kind) => {
-                let text = format!("a frame {kind:?} is out of place in {stage:?}");
-                self.refuse(place, Reason::Misunderstood, text, now);
-                return;
-            }
-        };
+                (Stage::AwaitProof, FrameKind::Proof) => SecretProof::decode_all(frame.body)
+                    .map(|proof| self.on_proof(place, proof, now)),
+                (Stage::AwaitWelcome, FrameKind::Challenge) => {
+                    Challenge::decode_all(frame.body).map(|it| self.on_challenge(place, it))
+                }
+                (Stage::AwaitWelcome, FrameKind::Welcome) => Welcome::decode_all(frame.body)
+                    .map(|welcome| self.on_welcome(place, welcome, now)),
+                (Stage::AwaitWelcome | Stage::Up { .. }, FrameKind::Refusal) => {
+                    ConnectionRefusal::decode_all(frame.body)
+                        .map(|refusal| self.on_refusal(place, refusal, now))
+                }
+                (Stage::Up { node, station, .. }, FrameKind::Messages) if station.is_node() => {
+                    let taken = self.on_messages((node, station), frame.body, now);
+                    if let Some(connection) = self.peers.at_mut(place) {
+                        connection.taken += frame.bytes() as u64;
+                    }
+                    taken
+                }
+                (Stage::Up { .. }, FrameKind::Control) => {
+                    Wire::decode_all(frame.body).map(|control| self.on_control(place, control, now))
+                }
+                (Stage::Up { node, .. }, FrameKind::Alive) => {
+                    Alive::decode_all(frame.body).map(|alive| self.on_alive(place, node, alive))
+                }
+                (stage, kind) => {
+                    let text = format!("a frame {kind:?} is out of place in {stage:?}");
+                    self.refuse(place, Reason::Misunderstood, text, now);
+                    return;
+                }
+            };
         if let Err(error) = done {
             let text = format!("a frame {:?} cannot be decoded: {error}", frame.kind);
             self.refuse(place, Reason::Misunderstood, text, now);
@@ -100,7 +100,7 @@ impl Loop {
                 return Ok(None);
             }
             // Nothing is taken behind what a client without a lease could not take.
-            if matches!(self.failed, Some(Failed::Lease(_))) {
+            if matches!(self.failed, Some(LoopFailure::Lease(_))) {
                 return Ok(None);
             }
             if let Err(error) = inner.learn_issued(proof) {
@@ -136,11 +136,11 @@ impl Loop {
 
 /// A client may see no more than what is on its disk already: it ends, and what it was just told is
 /// told to nobody.
-fn lose_lease(door: &Door, failed: &mut Option<Failed>, error: &LeaseError) {
+fn lose_lease(door: &Door, failed: &mut Option<LoopFailure>, error: &LeaseError) {
     let text = format!(
         "{error}. What servers have answered since is not told, and the database is closed: what \
          was under way may have taken effect"
     );
     door.change(|standing| standing.lost_lease = Some(text.clone()));
-    failed.get_or_insert(Failed::Lease(text));
+    failed.get_or_insert(LoopFailure::Lease(text));
 }

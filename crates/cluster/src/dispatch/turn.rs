@@ -16,7 +16,7 @@ use muesli_core::{Nanos, Recorder};
 
 use crate::connections::connection::Stage;
 use crate::dispatch::event_loop::{LISTENER, Loop, WAKER};
-use crate::dispatch::failure::Failed;
+use crate::dispatch::failure::LoopFailure;
 use crate::storage::log::LogFailure;
 use crate::wire::hello::Station as Kind;
 use crate::wire::proof;
@@ -36,7 +36,7 @@ impl Loop {
     ///
     /// # Errors
     /// It cannot go on.
-    pub fn run(mut self) -> Result<Recorder, Failed> {
+    pub fn run(mut self) -> Result<Recorder, LoopFailure> {
         let engine: Rc<dyn Engine> = self.station.clone();
         let entered = client::enter(engine);
         self.begin();
@@ -56,7 +56,7 @@ impl Loop {
         ended?;
         self.station.inner.borrow_mut().close_files()?;
         if self.has_left() {
-            return Err(Failed::Refused(left(self.peers.me.node)));
+            return Err(LoopFailure::Refused(left(self.peers.me.node)));
         }
         Ok(self.take_recorder())
     }
@@ -78,7 +78,7 @@ impl Loop {
         recorder
     }
 
-    fn turn(&mut self, events: &mut Events) -> Result<(), Failed> {
+    fn turn(&mut self, events: &mut Events) -> Result<(), LoopFailure> {
         self.wait(events)?;
         let now = self.station.clock.now();
         self.station.inner.borrow_mut().machine.environment_mut().now = now;
@@ -108,7 +108,7 @@ impl Loop {
         if self.peers.folder.is_some() && self.station.inner.borrow().machine.environment().restart
         {
             self.station.inner.borrow_mut().close_log()?;
-            return Err(Failed::Restart);
+            return Err(LoopFailure::Restart);
         }
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -125,7 +125,7 @@ impl Loop {
     }
 
     /// Waits for something to do.
-    fn wait(&mut self, events: &mut Events) -> Result<(), Failed> {
+    fn wait(&mut self, events: &mut Events) -> Result<(), LoopFailure> {
         let at_most = self.sleep_at_most();
         if self.watch(events, at_most)? {
             return Ok(());
@@ -139,7 +139,7 @@ impl Loop {
 
     /// Looks for something to do without sleeping, for as long as more is likely to come soon;
     /// true if connections have something.
-    fn watch(&mut self, events: &mut Events, at_most: Duration) -> Result<bool, Failed> {
+    fn watch(&mut self, events: &mut Events, at_most: Duration) -> Result<bool, LoopFailure> {
         let now = self.station.clock.now();
         let until = self.watches_until.min(now + nanos(at_most));
         while self.station.clock.now() < until && !self.door.signal.is_raised() {
@@ -152,11 +152,11 @@ impl Loop {
         Ok(false)
     }
 
-    fn look(&mut self, events: &mut Events, at_most: Duration) -> Result<(), Failed> {
+    fn look(&mut self, events: &mut Events, at_most: Duration) -> Result<(), LoopFailure> {
         self.station.inner.borrow_mut().outside.counts.traffic.polls += 1;
         match self.poll.poll(events, Some(at_most)) {
             Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
-                Err(Failed::Poll(error.to_string()))
+                Err(LoopFailure::Poll(error.to_string()))
             }
             _ => Ok(()),
         }

@@ -20,7 +20,7 @@ use muesli_group::layout;
 use muesli_registry::Grouping;
 use thiserror::Error;
 
-use crate::connections::peers::{Identity, Peers};
+use crate::connections::peers::{Peers, ProcessIdentity};
 use crate::connections::targets::Targets;
 use crate::dispatch::event_loop::{Loop, WAKER};
 use crate::lifecycle::rules;
@@ -28,13 +28,13 @@ use crate::lifecycle::visit::Visit;
 use crate::mailbox::door::{Command, Door, Job, LoopThreadAlive};
 use crate::mailbox::signal::Signal;
 use crate::network::Network;
-use crate::node::clock::Clock;
+use crate::node::clock::ProcessClock;
 use crate::node::engine::LoopEngine;
 use crate::node::loop_state::LoopState;
 use crate::spaces::map::Map;
 use crate::spaces::parts::SpaceParts;
 use crate::spaces::register::Register;
-use crate::storage::log::Memory;
+use crate::storage::log::MemoryLog;
 use crate::storage::timestamp_lease::{LeaseError, TimestampLease};
 use crate::wire::hello::{CLIENT_NUMBERS, Station as Kind};
 use crate::wire::ids::{ClusterId, Life};
@@ -435,7 +435,7 @@ fn start(
 }
 
 fn peers(options: &ClientOptions, group: u16) -> Peers {
-    let me = Identity {
+    let me = ProcessIdentity {
         cluster: options.cluster,
         protocol: spoken(&options.protocol, group),
         station: Kind::Client,
@@ -475,7 +475,7 @@ fn station(
     let environment = Environment { recorder, ..Environment::default() };
     let (nothing, settings) = (Arc::new(nothing), Arc::new(settings));
     let machine = protocol.machine(me, incarnation, nothing, settings, environment);
-    let log = Box::new(Memory::default());
+    let log = Box::new(MemoryLog::default());
     let inner = LoopState::new(machine, log, options.network.frame_bytes_max);
-    LoopEngine::new(options.database, inner, Clock::new())
+    LoopEngine::new(options.database, inner, ProcessClock::new())
 }

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 
 use muesli_core::NodeId;
 
-use crate::dispatch::failure::Failed;
+use crate::dispatch::failure::LoopFailure;
 use crate::lifecycle::options::{Durability, ServerOptions};
 use crate::lifecycle::server::{Server, StopServer};
 use crate::lifecycle::start_error::StartError;
@@ -22,7 +22,7 @@ use crate::lifecycle::start_error::StartError;
 /// A process that is set up; [`run`](Process::run) serves.
 pub struct Process {
     first: Server,
-    others: Vec<JoinHandle<Result<(), Failed>>>,
+    others: Vec<JoinHandle<Result<(), LoopFailure>>>,
     stops: StopAll,
 }
 
@@ -97,11 +97,11 @@ impl Process {
     ///
     /// # Errors
     /// A loop cannot go on; the others were stopped then.
-    pub fn run(self) -> Result<(), Failed> {
+    pub fn run(self) -> Result<(), LoopFailure> {
         let mut ended = self.first.run();
         self.stops.stop();
         for thread in self.others {
-            let other = thread.join().unwrap_or(Err(Failed::Panicked));
+            let other = thread.join().unwrap_or(Err(LoopFailure::Panicked));
             ended = ended.and(other);
         }
         ended
@@ -112,7 +112,7 @@ impl Process {
 fn start(
     options: ServerOptions,
     stops: &StopAll,
-) -> Result<JoinHandle<Result<(), Failed>>, StartError> {
+) -> Result<JoinHandle<Result<(), LoopFailure>>, StartError> {
     let (sender, receiver) = mpsc::channel();
     let all = stops.clone();
     let name = format!("muesli-loop-{}", options.node.0);

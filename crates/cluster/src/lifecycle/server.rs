@@ -11,25 +11,25 @@ use muesli_registry::{Grouping, NoMasters};
 use muesli_threads::ThreadsError;
 
 use crate::connections::heights::Heights;
-use crate::connections::peers::{Identity, Peers};
+use crate::connections::peers::{Peers, ProcessIdentity};
 use crate::connections::targets::Targets;
 use crate::dispatch::event_loop::{LISTENER, Loop, WAKER};
-use crate::dispatch::failure::Failed;
+use crate::dispatch::failure::LoopFailure;
 use crate::lifecycle::lookout::look_out;
 use crate::lifecycle::options::{Durability, ServerOptions};
 use crate::lifecycle::start_error::StartError;
 use crate::lifecycle::{open_files, rules};
 use crate::mailbox::door::Door;
 use crate::mailbox::signal::Signal;
-use crate::node::clock::Clock;
+use crate::node::clock::ProcessClock;
 use crate::node::engine::LoopEngine;
 use crate::node::loop_state::LoopState;
 use crate::spaces::error::MapError;
 use crate::spaces::limits;
 use crate::spaces::map::{Deal, Map};
 use crate::spaces::parts::MapParts;
-use crate::storage::folder::{Folder, Owner};
-use crate::storage::log::Memory;
+use crate::storage::folder::{Folder, FolderOwner};
+use crate::storage::log::MemoryLog;
 use crate::storage::write_ahead::LogFiles;
 use crate::wire::hello::Station as Kind;
 use crate::wire::ids::{ClusterId, Life};
@@ -41,7 +41,7 @@ use crate::wire::refusal::left;
 pub struct Server {
     address: SocketAddr,
     door: Arc<Door>,
-    serve: Box<dyn FnOnce() -> Result<(), Failed>>,
+    serve: Box<dyn FnOnce() -> Result<(), LoopFailure>>,
 }
 
 /// Stops a server, from any thread.
@@ -84,7 +84,7 @@ impl Server {
     ///
     /// # Errors
     /// It cannot go on.
-    pub fn run(self) -> Result<(), Failed> {
+    pub fn run(self) -> Result<(), LoopFailure> {
         (self.serve)()
     }
 }
@@ -128,13 +128,13 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
     let waker = mio::Waker::new(registry, WAKER).map_err(StartError::Poll)?;
     let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
     let network = open_files::network_within_limit(&options, map.servers.len())?;
-    let clock = Clock::troubled(options.trouble.as_deref());
+    let clock = ProcessClock::troubled(options.trouble.as_deref());
     let prepared = prepare(&options, &*protocol, (map, clock.now().as_millis()), door.clone())?;
     judge_frame(&prepared.map, &options)?;
     let (for_loop, over) = (door.clone(), door.clone());
     let serve = move || {
         let ReadyServer { inner, map, life, begun, begins, folder, fresh } = prepared;
-        let me = Identity {
+        let me = ProcessIdentity {
             cluster: options.cluster,
             protocol: spoken(&options.protocol, group),
             station: Kind::Server,
@@ -188,7 +188,7 @@ fn prepare(
     let most = options.network.frame_bytes_max;
     let Durability::Log(path) = &options.durability else {
         let machine = machine(options, protocol, &map, fastrand::u32(1..))?;
-        let inner = LoopState::new(machine, Box::new(Memory::default()), most);
+        let inner = LoopState::new(machine, Box::new(MemoryLog::default()), most);
         let life = Life(fastrand::u64(1..));
         let (begun, begins) = (wall_millis, true);
         return Ok(ReadyServer { inner, map, life, begun, begins, folder: None, fresh: true });
@@ -196,7 +196,7 @@ fn prepare(
     // Nothing is changed before the folder is locked and its data are known to be this server's.
     let folder = Folder::open(path)?;
     let spoken = spoken(&options.protocol, options.group);
-    let owner = Owner { cluster: options.cluster, node: options.node, protocol: spoken };
+    let owner = FolderOwner { cluster: options.cluster, node: options.node, protocol: spoken };
     let before = folder.identity(&owner)?;
     let kept = folder.map()?;
     let fresh = kept.is_none();

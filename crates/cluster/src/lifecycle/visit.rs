@@ -11,11 +11,11 @@ use thiserror::Error;
 
 use crate::wire::challenge::Challenge;
 use crate::wire::control::Control;
-use crate::wire::frame::{self, FrameError, Kind};
+use crate::wire::frame::{self, FrameError, FrameKind};
 use crate::wire::hello::{Hello, Station, Welcome};
 use crate::wire::ids::ClusterId;
-use crate::wire::proof::{self, Proof};
-use crate::wire::refusal::Refusal;
+use crate::wire::proof::{self, SecretProof};
+use crate::wire::refusal::ConnectionRefusal;
 
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -76,7 +76,7 @@ pub enum VisitError {
     },
     /// The server answered something else.
     #[error("the server answered with a frame {0:?}")]
-    Unexpected(Kind),
+    Unexpected(FrameKind),
 }
 
 /// Asks the server at `address` how it does; each step of it may take `within`.
@@ -133,13 +133,13 @@ impl Visit {
         let hello = Hello { cluster, station, node, proves, challenge, ..Hello::default() };
         let (address, welcome) = (address.to_owned(), Welcome::default());
         let mut visit = Visit { address, stream, buffer: Vec::new(), welcome };
-        visit.say(Kind::Hello, &hello)?;
+        visit.say(FrameKind::Hello, &hello)?;
         if let Some(secret) = secret {
-            let asked = Challenge::decode_all(&visit.answer(Kind::Challenge)?)?;
+            let asked = Challenge::decode_all(&visit.answer(FrameKind::Challenge)?)?;
             let tag = proof::of_dialler(secret, &hello, asked);
-            visit.say(Kind::Proof, &Proof { tag })?;
+            visit.say(FrameKind::Proof, &SecretProof { tag })?;
         }
-        visit.welcome = Welcome::decode_all(&visit.answer(Kind::Welcome)?)?;
+        visit.welcome = Welcome::decode_all(&visit.answer(FrameKind::Welcome)?)?;
         if secret.is_some_and(|it| !proof::is_signed(it, challenge, &visit.welcome)) {
             return Err(VisitError::Unproven { address: visit.address });
         }
@@ -151,15 +151,15 @@ impl Visit {
     /// # Errors
     /// It does not answer.
     pub fn ask(&mut self, control: &Control) -> Result<Control, VisitError> {
-        self.say(Kind::Control, control)?;
-        Ok(Control::decode_all(&self.answer(Kind::Control)?)?)
+        self.say(FrameKind::Control, control)?;
+        Ok(Control::decode_all(&self.answer(FrameKind::Control)?)?)
     }
 
     fn told(&self, error: std::io::Error) -> VisitError {
         VisitError::Io { address: self.address.clone(), error }
     }
 
-    fn say(&mut self, kind: Kind, body: &impl Wire) -> Result<(), VisitError> {
+    fn say(&mut self, kind: FrameKind, body: &impl Wire) -> Result<(), VisitError> {
         let mut bytes = Vec::new();
         let start = frame::begin(kind, &mut bytes);
         body.encode(&mut bytes);
@@ -168,16 +168,18 @@ impl Visit {
     }
 
     /// The body of the next frame, which must be of this kind.
-    fn answer(&mut self, wanted: Kind) -> Result<Vec<u8>, VisitError> {
+    fn answer(&mut self, wanted: FrameKind) -> Result<Vec<u8>, VisitError> {
         loop {
             if let Some(found) = frame::next(&self.buffer, ANSWER_BYTES_MAX)? {
                 let (kind, body, bytes) = (found.kind, found.body.to_vec(), found.bytes());
                 self.buffer.drain(..bytes);
                 match kind {
-                    Kind::Refusal => {
-                        return Err(VisitError::Refused(Refusal::decode_all(&body)?.text));
+                    FrameKind::Refusal => {
+                        return Err(VisitError::Refused(
+                            ConnectionRefusal::decode_all(&body)?.text,
+                        ));
                     }
-                    Kind::Alive => continue,
+                    FrameKind::Alive => continue,
                     kind if kind == wanted => return Ok(body),
                     other => return Err(VisitError::Unexpected(other)),
                 }

@@ -10,7 +10,7 @@ use muesli_core::wire::Wire;
 use muesli_core::{Encode, NodeId, Role, Timestamp};
 
 use crate::mailbox::flow::Flow;
-use crate::wire::frame::{self, HEADER_BYTES, Kind};
+use crate::wire::frame::{self, FrameKind, HEADER_BYTES};
 use crate::wire::progress::Alive;
 
 /// A frame that has grown to so many bytes is ended and another one begun.
@@ -44,7 +44,7 @@ impl Proves {
 
 /// The bytes that wait for one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Outgoing {
+pub(crate) struct SendBuffer {
     bytes: Vec<u8>,
     written: usize,
     /// Where the frame of messages that is still growing begins.
@@ -57,7 +57,7 @@ pub(crate) struct Outgoing {
     pub proves: Option<Proves>,
 }
 
-impl Outgoing {
+impl SendBuffer {
     /// Appends a message, unless it is longer than a frame's body may be; false then.
     pub fn message(&mut self, from: Role, to: Role, message: &dyn Encode, most: usize) -> bool {
         let start = match self.open {
@@ -87,7 +87,7 @@ impl Outgoing {
     }
 
     /// Appends a frame of its own.
-    pub fn frame(&mut self, kind: Kind, body: &impl Wire) {
+    pub fn frame(&mut self, kind: FrameKind, body: &impl Wire) {
         self.end_frame();
         let start = frame::begin(kind, &mut self.bytes);
         body.encode(&mut self.bytes);
@@ -96,12 +96,12 @@ impl Outgoing {
 
     /// Appends a sign of life.
     pub fn alive(&mut self, alive: Alive) {
-        self.frame(Kind::Alive, &alive);
+        self.frame(FrameKind::Alive, &alive);
     }
 
     /// Begins a frame of messages, with room for what it proves.
     fn begin_frame(&mut self) -> usize {
-        let start = frame::begin(Kind::Messages, &mut self.bytes);
+        let start = frame::begin(FrameKind::Messages, &mut self.bytes);
         self.bytes.extend_from_slice(&[0; PROOF_BYTES][..self.proof_bytes()]);
         self.open = Some(start);
         start
@@ -160,7 +160,7 @@ impl Outgoing {
 /// What waits for every connection, by the connection's place, and who is at which.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    places: Vec<Outgoing>,
+    places: Vec<SendBuffer>,
     nodes: hashbrown::HashMap<NodeId, usize, foldhash::fast::RandomState>,
     /// Places with something to be written, each once.
     dirty: Vec<usize>,
@@ -173,10 +173,10 @@ impl Outbox {
     /// The connection at `place` is new.
     pub fn open(&mut self, place: usize) {
         if self.places.len() <= place {
-            self.places.resize_with(place + 1, Outgoing::default);
+            self.places.resize_with(place + 1, SendBuffer::default);
             self.is_dirty.resize(place + 1, false);
         }
-        self.places[place] = Outgoing::default();
+        self.places[place] = SendBuffer::default();
     }
 
     /// `node` is at `place`.
@@ -186,7 +186,7 @@ impl Outbox {
 
     /// The connection at `place` is gone, and with it what it had not written.
     pub fn close(&mut self, place: usize, node: Option<NodeId>) {
-        self.places[place] = Outgoing::default();
+        self.places[place] = SendBuffer::default();
         if let Some(node) = node
             && self.nodes.get(&node) == Some(&place)
         {
@@ -200,7 +200,7 @@ impl Outbox {
     }
 
     /// What waits for the connection at `place`, to be appended to.
-    pub fn to(&mut self, place: usize) -> &mut Outgoing {
+    pub fn to(&mut self, place: usize) -> &mut SendBuffer {
         if !std::mem::replace(&mut self.is_dirty[place], true) {
             self.dirty.push(place);
         }
@@ -209,7 +209,7 @@ impl Outbox {
     }
 
     /// What waits for the connection at `place`.
-    pub fn at(&mut self, place: usize) -> &mut Outgoing {
+    pub fn at(&mut self, place: usize) -> &mut SendBuffer {
         &mut self.places[place]
     }
 
@@ -238,12 +238,12 @@ impl Outbox {
 
     /// How many bytes wait for the connection at `place`.
     pub fn waiting_at(&self, place: usize) -> usize {
-        self.places.get(place).map_or(0, Outgoing::waiting)
+        self.places.get(place).map_or(0, SendBuffer::waiting)
     }
 
     /// How many bytes wait, for all connections and for the one with most.
     pub fn waiting(&self) -> (usize, usize) {
-        let each = self.places.iter().map(Outgoing::waiting);
+        let each = self.places.iter().map(SendBuffer::waiting);
         each.fold((0, 0), |(all, most), one| (all + one, most.max(one)))
     }
 }
@@ -263,7 +263,7 @@ mod tests {
             messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..900), 0..40),
             steps in prop::collection::vec(1usize..3000, 1..40),
         ) {
-            let mut outgoing = Outgoing::default();
+            let mut outgoing = SendBuffer::default();
             let (mut stream, mut steps) = (Vec::new(), steps.into_iter().cycle());
             for (number, message) in messages.iter().enumerate() {
                 let to = Role::Repository(RepositoryId(number as u16));
@@ -310,7 +310,7 @@ mod tests {
     fn a_message_longer_than_a_frame_is_left_out() {
         let shown = Proves::Shown(Proof { upto: Timestamp(5), tag: 6 });
         for (proves, bytes) in [(None, 12), (Some(shown), 28)] {
-            let mut outgoing = Outgoing { proves, ..Outgoing::default() };
+            let mut outgoing = SendBuffer { proves, ..SendBuffer::default() };
             let long = vec![0u8; MOST];
             assert!(!outgoing.message(Role::Coordinator, Role::Coordinator, &long, MOST));
             assert!(outgoing.message(Role::Coordinator, Role::Coordinator, &7u64, MOST));
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_frame_proves_what_is_issued_as_it_ends() {
-        let (issuer, mut outgoing) = (Issuer::new([3; 16]), Outgoing::default());
+        let (issuer, mut outgoing) = (Issuer::new([3; 16]), SendBuffer::default());
         for upto in [7, 9].map(Timestamp) {
             outgoing.proves = Some(Proves::Issued(issuer, upto));
             outgoing.message(Role::Coordinator, Role::Coordinator, &7u64, MOST);

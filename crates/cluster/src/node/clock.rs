@@ -17,7 +17,7 @@ const NANOS_OF_MS: i64 = 1_000_000;
 
 /// A clock.
 #[derive(Clone, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct ProcessClock {
     origin: Instant,
     at_origin: Cell<u64>,
     /// For tests: a file that says how wrong it is, and what that said.
@@ -25,20 +25,20 @@ pub(crate) struct Clock {
     ahead_ms: Cell<i64>,
 }
 
-impl Clock {
+impl ProcessClock {
     /// That of this machine.
-    pub fn new() -> Clock {
-        Clock::troubled(None)
+    pub fn new() -> ProcessClock {
+        ProcessClock::troubled(None)
     }
 
     /// As wrong as a file beside `trouble` says, if there is one.
-    pub fn troubled(trouble: Option<&Path>) -> Clock {
+    pub fn troubled(trouble: Option<&Path>) -> ProcessClock {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let says = trouble.map(|file| file.with_extension("clock"));
         let ahead = says.as_deref().map_or(0, ahead_ms);
         let at_origin = (since.as_nanos() as u64).saturating_add_signed(ahead * NANOS_OF_MS);
         let (origin, at_origin) = (Instant::now(), Cell::new(at_origin));
-        Clock { origin, at_origin, says, ahead_ms: Cell::new(ahead) }
+        ProcessClock { origin, at_origin, says, ahead_ms: Cell::new(ahead) }
     }
 
     pub fn now(&self) -> Nanos {
@@ -75,8 +75,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let trouble = dir.path().join("trouble");
         let is_near = |one: Nanos, other: u64| one.as_millis().abs_diff(other) < HOUR / 4;
-        let start = Clock::new().now().as_millis();
-        let clock = Clock::troubled(Some(&trouble));
+        let start = ProcessClock::new().now().as_millis();
+        let clock = ProcessClock::troubled(Some(&trouble));
         assert!(is_near(clock.now(), start));
         std::fs::write(dir.path().join("trouble.clock"), (2 * HOUR).to_string()).unwrap();
         clock.look();
@@ -84,6 +84,6 @@ mod tests {
         std::fs::write(dir.path().join("trouble.clock"), format!("-{HOUR}\n")).unwrap();
         clock.look();
         assert!(is_near(clock.now(), start + 2 * HOUR), "it does not go back");
-        assert!(is_near(Clock::troubled(Some(&trouble)).now(), start - HOUR));
+        assert!(is_near(ProcessClock::troubled(Some(&trouble)).now(), start - HOUR));
     }
 }

@@ -11,7 +11,7 @@ use muesli_core::{
     Txn, TxnId,
 };
 
-use crate::node::clock::Clock;
+use crate::node::clock::ProcessClock;
 use crate::node::loop_state::LoopState;
 
 /// After so many transactions in one turn, tasks are asked to let others run.
@@ -28,7 +28,7 @@ pub(crate) struct LoopEngine {
     pub closing: Cell<bool>,
     /// The node panicked in the middle of a step: nothing of it can be relied on.
     pub broken: Cell<bool>,
-    pub clock: Clock,
+    pub clock: ProcessClock,
 }
 
 /// Dropped where a panic leaves a step of the node; a step that ends forgets it.
@@ -41,7 +41,7 @@ impl Drop for StepGuard<'_> {
 }
 
 impl LoopEngine {
-    pub fn new(database: u64, inner: LoopState, clock: Clock) -> LoopEngine {
+    pub fn new(database: u64, inner: LoopState, clock: ProcessClock) -> LoopEngine {
         LoopEngine {
             database,
             inner: RefCell::new(inner),

@@ -17,7 +17,7 @@ use crate::storage::timestamp_lease::{LeaseError, TimestampLease};
 
 /// What the machine did, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct LoopCounts {
     /// What was said to others and asked of the system.
     pub traffic: Traffic,
     /// Messages to nodes that were not connected: lost, as a broken link loses them.
@@ -49,7 +49,7 @@ pub(crate) struct Process {
     pub operations: PendingOperations,
     pub alarms: Alarms,
     pub outbox: Outbox,
-    pub counts: Counts,
+    pub counts: LoopCounts,
     pub(crate) log: Option<Box<dyn Log>>,
     /// Why the log cannot be relied on any more: nothing that waits for it leaves.
     pub failure: Option<LogFailure>,
@@ -119,7 +119,7 @@ impl LoopState {
             operations: PendingOperations::default(),
             alarms: Alarms::default(),
             outbox: Outbox::default(),
-            counts: Counts::default(),
+            counts: LoopCounts::default(),
             log: Some(log),
             failure: None,
             issuer: None,

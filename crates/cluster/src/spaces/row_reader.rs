@@ -35,7 +35,7 @@ pub(crate) enum Read {
 
 /// What the reader of a register goes by.
 #[derive(Clone, Debug)]
-pub(crate) struct Reader {
+pub(crate) struct RegisterReader {
     /// Whose task it is.
     pub database: u64,
     /// Where the row is.
@@ -46,7 +46,7 @@ pub(crate) struct Reader {
     pub frame_bytes_max: usize,
 }
 
-impl Reader {
+impl RegisterReader {
     /// What a row says, if those wrote it who make spaces.
     fn judge(&self, row: &SmallBytes) -> Result<Register, String> {
         let register = Register::of_row(row)?;
@@ -105,7 +105,7 @@ impl Readings {
 }
 
 /// The register as it is now. One that makes no sense is written again.
-pub(crate) async fn register(reader: Reader) -> Read {
+pub(crate) async fn register(reader: RegisterReader) -> Read {
     let database = reader.database;
     let mut trouble = String::new();
     for attempt in 0..ATTEMPTS {
@@ -138,7 +138,7 @@ pub(crate) async fn register(reader: Reader) -> Read {
 /// The newest value of the row: a strict transaction sees all that was acknowledged before it.
 /// Where that is what is `wrong`, it writes what is known here instead.
 async fn transact(
-    reader: &Reader,
+    reader: &RegisterReader,
     wrong: Option<&SmallBytes>,
 ) -> Result<Option<SmallBytes>, Failure> {
     let database = reader.database;
@@ -154,11 +154,11 @@ async fn transact(
 }
 
 async fn read_and_write(
-    reader: &Reader,
+    reader: &RegisterReader,
     txn: Txn,
     wrong: Option<&SmallBytes>,
 ) -> Result<Option<SmallBytes>, Failure> {
-    let Reader { database, space, .. } = *reader;
+    let RegisterReader { database, space, .. } = *reader;
     let key = SmallBytes::new(KEY);
     let found = operate(database, Operation::Get(txn, space, key.clone())).await?.value();
     if wrong.is_some() && found.as_ref() == wrong {

@@ -1,7 +1,7 @@
 //! A server's folder: whose it is, in which formats it is written, and who uses it.
 //!
 //! It holds `lock` (held by the process that uses the folder), `identity` (who the server is and
-//! what its data are of, see [`Identity`]), `map` (the newest map that it knows: a record of a
+//! what its data are of, see [`StoredIdentity`]), `map` (the newest map that it knows: a record of a
 //! space means nothing without it), `heard` (how far the logs of the others had come, see
 //! [`older_copies`](crate::admission::older_copies)), and `log`, the write-ahead log. The lock is taken before
 //! anything is read or changed. The small files are written anew as a whole, synced, and put in
@@ -102,7 +102,7 @@ pub enum FolderError {
 
 /// Whose data a folder holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct FolderOwner {
     /// The cluster.
     pub cluster: ClusterId,
     /// The server's number there.
@@ -113,13 +113,13 @@ pub(crate) struct Owner {
 
 /// What `identity` says: who a server is, from one start to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct StoredIdentity {
     /// The version of the records and checkpoints in the log.
     pub data: u32,
     /// The program that wrote this last.
     pub program: String,
     /// Whose data these are.
-    pub owner: Owner,
+    pub owner: FolderOwner,
     /// The life of the data, drawn when they began.
     pub life: u64,
     /// How often the server was started, this time included.
@@ -129,11 +129,11 @@ pub(crate) struct Identity {
     pub begun: u64,
 }
 
-wire_struct!(Owner { cluster: ClusterId, node: NodeId, protocol: String });
-wire_struct!(Identity {
+wire_struct!(FolderOwner { cluster: ClusterId, node: NodeId, protocol: String });
+wire_struct!(StoredIdentity {
     data: u32,
     program: String,
-    owner: Owner,
+    owner: FolderOwner,
     life: u64,
     starts: u32,
     begun: u64,
@@ -160,7 +160,7 @@ impl Folder {
     }
 
     /// What `identity` says, if there is one and it is of this owner. Changes nothing.
-    pub fn identity(&self, owner: &Owner) -> Result<Option<Identity>, FolderError> {
+    pub fn identity(&self, owner: &FolderOwner) -> Result<Option<StoredIdentity>, FolderError> {
         let Some(identity) = self.identity_of_anybody()? else { return Ok(None) };
         let before = &identity.owner;
         if !is_same_protocol(&before.protocol, &owner.protocol) {
@@ -172,8 +172,8 @@ impl Folder {
     }
 
     /// The same, of whatever owner.
-    pub fn identity_of_anybody(&self) -> Result<Option<Identity>, FolderError> {
-        let Some(identity) = self.read::<Identity>("identity")? else { return Ok(None) };
+    pub fn identity_of_anybody(&self) -> Result<Option<StoredIdentity>, FolderError> {
+        let Some(identity) = self.read::<StoredIdentity>("identity")? else { return Ok(None) };
         if identity.data != formats::DATA {
             return Err(FolderError::Version {
                 path: self.path.display().to_string(),
@@ -197,11 +197,11 @@ impl Folder {
     /// accept that the end of the data is lost; who the server is.
     pub fn begin(
         &self,
-        before: Option<Identity>,
-        owner: Owner,
+        before: Option<StoredIdentity>,
+        owner: FolderOwner,
         accepts_loss: bool,
         wall_millis: u64,
-    ) -> Result<Identity, FolderError> {
+    ) -> Result<StoredIdentity, FolderError> {
         let (life, starts, begun) = match before {
             Some(it) if accepts_loss => (it.life, it.starts, wall_millis.max(it.begun + 1)),
             Some(it) => (it.life, it.starts, it.begun),
@@ -209,15 +209,15 @@ impl Folder {
         };
         let (data, program) = (formats::DATA, formats::PROGRAM.to_owned());
         let starts = starts.saturating_add(1);
-        let now = Identity { data, program, owner, life, starts, begun };
+        let now = StoredIdentity { data, program, owner, life, starts, begun };
         self.write("identity", &now)?;
         Ok(now)
     }
 
     /// What [`begin`](Self::begin) noted began then.
     pub fn begin_at(&self, begun: u64) -> Result<(), FolderError> {
-        let Some(identity) = self.read::<Identity>("identity")? else { return Ok(()) };
-        self.write("identity", &Identity { begun, ..identity })
+        let Some(identity) = self.read::<StoredIdentity>("identity")? else { return Ok(()) };
+        self.write("identity", &StoredIdentity { begun, ..identity })
     }
 
     /// The newest map that was kept.
@@ -296,11 +296,11 @@ mod tests {
     use super::*;
     use crate::spaces::map::Deal;
 
-    fn owner(protocol: &str) -> Owner {
-        Owner { cluster: ClusterId(1), node: NodeId(0), protocol: protocol.to_owned() }
+    fn owner(protocol: &str) -> FolderOwner {
+        FolderOwner { cluster: ClusterId(1), node: NodeId(0), protocol: protocol.to_owned() }
     }
 
-    fn begun(path: &Path) -> (Folder, Identity) {
+    fn begun(path: &Path) -> (Folder, StoredIdentity) {
         let folder = Folder::open(path).unwrap();
         let before = folder.identity(&owner("score")).unwrap();
         let identity = folder.begin(before, owner("score"), false, 1_000).unwrap();
@@ -313,7 +313,7 @@ mod tests {
         let (folder, first) = begun(dir.path());
         drop(folder);
         let (folder, again) = begun(dir.path());
-        assert_eq!(again, Identity { starts: 2, ..first });
+        assert_eq!(again, StoredIdentity { starts: 2, ..first });
         assert_eq!(folder.map().unwrap(), None);
         let map = Map::deal(vec![(NodeId(0), "a:1".to_owned())], Deal::default()).unwrap();
         folder.keep_map(&map).unwrap();
@@ -371,7 +371,7 @@ mod tests {
         // As it was up to version 2: a frame.
         let older = refused(b"Mue\x02\x06\x00\x00\x00\x0c\x00\x00\x00abcd123456789012");
         assert!(older.contains("version 2 of a server's folder"), "{older}");
-        let data = Identity { data: formats::DATA + 1, ..identity };
+        let data = StoredIdentity { data: formats::DATA + 1, ..identity };
         let data = refused(&file(formats::FOLDER, &data));
         assert!(data.contains("version 4 of records and checkpoints"), "{data}");
     }
@@ -390,12 +390,12 @@ mod tests {
     fn data_of_another_protocol_cluster_or_node_are_refused_and_both_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let (folder, _) = begun(dir.path());
-        let refused = |owner: Owner| folder.identity(&owner).unwrap_err().to_string();
+        let refused = |owner: FolderOwner| folder.identity(&owner).unwrap_err().to_string();
         let protocol = refused(owner("rr"));
         assert!(protocol.contains("protocol `score`, not of `rr`"), "{protocol}");
-        let node = refused(Owner { node: NodeId(3), ..owner("score") });
+        let node = refused(FolderOwner { node: NodeId(3), ..owner("score") });
         assert!(node.contains("node `0`, not of `3`"), "{node}");
-        let cluster = refused(Owner { cluster: ClusterId(9), ..owner("score") });
+        let cluster = refused(FolderOwner { cluster: ClusterId(9), ..owner("score") });
         assert!(cluster.contains("cluster `1`, not of `9`"), "{cluster}");
     }
 }

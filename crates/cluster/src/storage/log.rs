@@ -75,11 +75,11 @@ pub trait Log {
 
 /// `durability = "memory"`: nothing survives the process, so all is as stable as it will be.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Memory {
+pub struct MemoryLog {
     appended: u64,
 }
 
-impl Log for Memory {
+impl Log for MemoryLog {
     fn append(&mut self, _: Role, _: &dyn Encode) -> Result<(), LogFailure> {
         self.appended += 1;
         Ok(())

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | 0 to 2 | `Mue` |
 //! | 3 | the version of the format, [`VERSION`] |
-//! | 4 | the [`Kind`] |
+//! | 4 | the [`FrameKind`] |
 //! | 5 to 7 | zero |
 //! | 8 to 11 | the length of the body, little-endian |
 //! | 12 to 15 | CRC-32 of bytes 0 to 11 and the body |
@@ -28,7 +28,7 @@ const MAGIC: [u8; 3] = *b"Mue";
 
 /// What a frame's body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// The first frame of whoever dialled: who it is.
     Hello,
     /// The answer of whoever was dialled: who that is, and the map of the cluster.
@@ -48,30 +48,30 @@ pub enum Kind {
     Proof,
 }
 
-impl Kind {
+impl FrameKind {
     fn number(self) -> u8 {
         match self {
-            Kind::Hello => 1,
-            Kind::Welcome => 2,
-            Kind::Refusal => 3,
-            Kind::Messages => 4,
-            Kind::Alive => 5,
-            Kind::Control => 6,
-            Kind::Challenge => 7,
-            Kind::Proof => 8,
+            FrameKind::Hello => 1,
+            FrameKind::Welcome => 2,
+            FrameKind::Refusal => 3,
+            FrameKind::Messages => 4,
+            FrameKind::Alive => 5,
+            FrameKind::Control => 6,
+            FrameKind::Challenge => 7,
+            FrameKind::Proof => 8,
         }
     }
 
-    fn from_number(number: u8) -> Option<Kind> {
+    fn from_number(number: u8) -> Option<FrameKind> {
         Some(match number {
-            1 => Kind::Hello,
-            2 => Kind::Welcome,
-            3 => Kind::Refusal,
-            4 => Kind::Messages,
-            5 => Kind::Alive,
-            6 => Kind::Control,
-            7 => Kind::Challenge,
-            8 => Kind::Proof,
+            1 => FrameKind::Hello,
+            2 => FrameKind::Welcome,
+            3 => FrameKind::Refusal,
+            4 => FrameKind::Messages,
+            5 => FrameKind::Alive,
+            6 => FrameKind::Control,
+            7 => FrameKind::Challenge,
+            8 => FrameKind::Proof,
             _ => return None,
         })
     }
@@ -79,14 +79,14 @@ impl Kind {
 
 /// A whole frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct WireFrame<'a> {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// Its body.
     pub body: &'a [u8],
 }
 
-impl Frame<'_> {
+impl WireFrame<'_> {
     /// How many bytes of the stream it takes.
     pub fn bytes(&self) -> usize {
         HEADER_BYTES + self.body.len()
@@ -125,7 +125,7 @@ pub enum FrameError {
 ///
 /// # Errors
 /// The buffer does not begin with a frame. Any bytes may be given.
-pub fn next(buffer: &[u8], most: usize) -> Result<Option<Frame<'_>>, FrameError> {
+pub fn next(buffer: &[u8], most: usize) -> Result<Option<WireFrame<'_>>, FrameError> {
     let known = buffer.len().min(MAGIC.len());
     if buffer[..known] != MAGIC[..known] {
         return Err(FrameError::Foreign);
@@ -136,7 +136,7 @@ pub fn next(buffer: &[u8], most: usize) -> Result<Option<Frame<'_>>, FrameError>
         return Err(FrameError::Version(version));
     }
     let Some((header, rest)) = buffer.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };
-    let kind = Kind::from_number(header[4]).ok_or(FrameError::Kind(header[4]))?;
+    let kind = FrameKind::from_number(header[4]).ok_or(FrameError::Kind(header[4]))?;
     if header[5..8] != [0; 3] {
         return Err(FrameError::Damaged);
     }
@@ -148,7 +148,7 @@ pub fn next(buffer: &[u8], most: usize) -> Result<Option<Frame<'_>>, FrameError>
     if checksum(&header[..12], body) != word(header, 12) {
         return Err(FrameError::Damaged);
     }
-    Ok(Some(Frame { kind, body }))
+    Ok(Some(WireFrame { kind, body }))
 }
 
 /// How many bytes the frame has in all that `buffer` begins with, if its header is there.
@@ -159,7 +159,7 @@ pub fn promised(buffer: &[u8]) -> Option<usize> {
 
 /// Begins a frame at the end of `out`; its body is appended next. Answers where it began, for
 /// [`end`].
-pub fn begin(kind: Kind, out: &mut Vec<u8>) -> usize {
+pub fn begin(kind: FrameKind, out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&[VERSION, kind.number(), 0, 0, 0]);
@@ -180,7 +180,7 @@ pub fn end(start: usize, out: &mut [u8]) {
 }
 
 /// A frame of its own with this body.
-pub fn framed(kind: Kind, body: &[u8]) -> Vec<u8> {
+pub fn framed(kind: FrameKind, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let start = begin(kind, &mut out);
     out.extend_from_slice(body);
@@ -206,7 +206,7 @@ mod tests {
 
     const MOST: usize = 1 << 10;
 
-    fn frame(kind: Kind, body: &[u8]) -> Vec<u8> {
+    fn frame(kind: FrameKind, body: &[u8]) -> Vec<u8> {
         let mut out = vec![9; 3];
         let start = begin(kind, &mut out);
         out.extend_from_slice(body);
@@ -214,8 +214,8 @@ mod tests {
         out.split_off(3)
     }
 
-    fn kind() -> impl Strategy<Value = Kind> {
-        (1u8..9).prop_map(|number| Kind::from_number(number).unwrap())
+    fn kind() -> impl Strategy<Value = FrameKind> {
+        (1u8..9).prop_map(|number| FrameKind::from_number(number).unwrap())
     }
 
     fn body() -> impl Strategy<Value = Vec<u8>> {
@@ -250,7 +250,7 @@ mod tests {
         fn a_flipped_bit_is_noticed(
             body in prop::collection::vec(any::<u8>(), 0..50), bit: prop::sample::Index,
         ) {
-            let mut bytes = frame(Kind::Messages, &body);
+            let mut bytes = frame(FrameKind::Messages, &body);
             let bit = bit.index(bytes.len() * 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
             // A longer length waits for bytes that never come; all else is an error at once.
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(next(b"GET / HTTP/1.1", MOST), Err(FrameError::Foreign));
         assert_eq!(next(b"Mx", MOST), Err(FrameError::Foreign));
         assert_eq!(next(b"Mue\x07", MOST), Err(FrameError::Version(7)));
-        let mut long = frame(Kind::Messages, &[]);
+        let mut long = frame(FrameKind::Messages, &[]);
         long[8..12].copy_from_slice(&(MOST as u32 + 1).to_le_bytes());
         let error = FrameError::TooLong { bytes: MOST + 1, limit: MOST };
         assert_eq!(next(&long, MOST), Err(error));

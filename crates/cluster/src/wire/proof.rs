@@ -4,7 +4,7 @@
 //! Whoever dials sends a challenge in its [`Hello`], and says whether it can prove the secret. A
 //! server that has the secret asks those who come as servers or administrators (and clients, where
 //! it is told to) for a proof: it sends a challenge of its own, and the answer is the tag of both
-//! challenges and of all that the hello claims. Its [`Welcome`], or a [`Refusal`], carries the tag
+//! challenges and of all that the hello claims. Its [`Welcome`], or a [`ConnectionRefusal`], carries the tag
 //! of what that says and of the dialler's challenge. Both challenges are drawn anew for each
 //! connection, so nothing that was overheard can be used again.
 //!
@@ -23,7 +23,7 @@ use thiserror::Error;
 use crate::wire::challenge::Challenge;
 use crate::wire::hello::{Hello, Welcome};
 use crate::wire::ids::ClusterId;
-use crate::wire::refusal::Refusal;
+use crate::wire::refusal::ConnectionRefusal;
 
 const BY_DIALLER: &str = "muesli: whoever dials";
 const BY_SERVER: &str = "muesli: a server's welcome";
@@ -31,12 +31,12 @@ const REFUSAL: &str = "muesli: a server's refusal";
 
 /// The answer to a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proof {
+pub struct SecretProof {
     /// The tag.
     pub tag: Tag,
 }
 
-wire_struct!(Proof { tag: Tag });
+wire_struct!(SecretProof { tag: Tag });
 
 /// The tag by which whoever said `hello` answers a server's challenge.
 pub fn of_dialler(secret: &Secret, hello: &Hello, challenge: Challenge) -> Tag {
@@ -63,15 +63,23 @@ pub fn is_signed(secret: &Secret, challenge: Challenge, welcome: &Welcome) -> bo
 }
 
 /// The refusal with the server's proof for whoever sent this challenge.
-pub fn signed_refusal(secret: &Secret, challenge: Challenge, refusal: Refusal) -> Refusal {
-    let plain = Refusal { proof: None, ..refusal };
+pub fn signed_refusal(
+    secret: &Secret,
+    challenge: Challenge,
+    refusal: ConnectionRefusal,
+) -> ConnectionRefusal {
+    let plain = ConnectionRefusal { proof: None, ..refusal };
     let tag = secret.tag(REFUSAL, &both(challenge, &plain));
-    Refusal { proof: Some(tag), ..plain }
+    ConnectionRefusal { proof: Some(tag), ..plain }
 }
 
 /// Whether the refusal was signed for this challenge.
-pub fn is_signed_refusal(secret: &Secret, challenge: Challenge, refusal: &Refusal) -> bool {
-    let plain = Refusal { proof: None, ..refusal.clone() };
+pub fn is_signed_refusal(
+    secret: &Secret,
+    challenge: Challenge,
+    refusal: &ConnectionRefusal,
+) -> bool {
+    let plain = ConnectionRefusal { proof: None, ..refusal.clone() };
     let holds = |tag: &Tag| secret.verify(REFUSAL, &both(challenge, &plain), tag);
     refusal.proof.as_ref().is_some_and(holds)
 }
@@ -165,12 +173,13 @@ mod tests {
         assert!(!is_signed(&secret, first, &Welcome { node: NodeId(7), ..welcome.clone() }));
         assert!(!is_signed(&secret, first, &Welcome { proof: None, ..welcome }));
 
-        let refusal = Refusal { reason: Reason::Left, text: "gone".to_owned(), proof: None };
+        let refusal =
+            ConnectionRefusal { reason: Reason::Left, text: "gone".to_owned(), proof: None };
         assert!(!is_signed_refusal(&secret, first, &refusal));
         let refusal = signed_refusal(&secret, first, refusal);
         assert!(is_signed_refusal(&secret, first, &refusal));
         assert!(!is_signed_refusal(&secret, second, &refusal));
-        let bent = Refusal { reason: Reason::Lost, ..refusal };
+        let bent = ConnectionRefusal { reason: Reason::Lost, ..refusal };
         assert!(!is_signed_refusal(&secret, first, &bent));
     }
 

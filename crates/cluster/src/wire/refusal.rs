@@ -36,7 +36,7 @@ pub enum Reason {
 
 /// The last frame of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ConnectionRefusal {
     /// Why, for programs.
     pub reason: Reason,
     /// Why, for people.
@@ -45,7 +45,7 @@ pub struct Refusal {
     pub proof: Option<Tag>,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ConnectionRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -87,7 +87,7 @@ impl Wire for Reason {
     }
 }
 
-wire_struct!(Refusal { reason: Reason, text: String, proof: Option<Tag> });
+wire_struct!(ConnectionRefusal { reason: Reason, text: String, proof: Option<Tag> });
 
 /// What a server or client is told whose data, or another server's data, are gone.
 pub(crate) fn lost(node: NodeId) -> String {
@@ -116,9 +116,9 @@ mod tests {
     fn every_reason_comes_back() {
         for reason in REASONS {
             let mut out = Vec::new();
-            let refusal = Refusal { reason, text: format!("{reason:?}"), proof: None };
+            let refusal = ConnectionRefusal { reason, text: format!("{reason:?}"), proof: None };
             refusal.encode(&mut out);
-            assert_eq!(Refusal::decode_all(&out), Ok(refusal));
+            assert_eq!(ConnectionRefusal::decode_all(&out), Ok(refusal));
         }
         assert!(Reason::decode_all(&[REASONS.len() as u8]).is_err());
     }

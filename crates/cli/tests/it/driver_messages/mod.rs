@@ -21,7 +21,7 @@ use muesli::{Connect, Db};
 use muesli_cluster::lifecycle::visit::{self, Visit};
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::hello::Station;
-use muesli_cluster::{Durability, Failed, Server, ServerOptions, StopServer};
+use muesli_cluster::{Durability, LoopFailure, Server, ServerOptions, StopServer};
 use muesli_core::{NodeId, Secret, Settings};
 use muesli_workloads::available::{self, find};
 use muesli_workloads::connected::Clients;
@@ -56,7 +56,7 @@ fn free_addresses() -> Vec<String> {
 struct Servers {
     addresses: Vec<String>,
     stops: Vec<StopServer>,
-    threads: Vec<JoinHandle<Result<(), Failed>>>,
+    threads: Vec<JoinHandle<Result<(), LoopFailure>>>,
 }
 
 impl Servers {
