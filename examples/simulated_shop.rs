@@ -12,12 +12,12 @@ use std::sync::Arc;
 use muesli::{Db, Error, KeyRange, Retry, SpaceOptions, TypedSpace};
 use muesli_check::{Level, Options, check};
 use muesli_core::{Catalog, NodeId};
-use muesli_sim::fault::FaultKinds;
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
 use muesli_sim::plan::PlanShape;
+use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientStart, Setup, World};
 
 const SERVERS: u32 = 3;

@@ -11,12 +11,14 @@ mod precedence;
 mod ranges;
 mod readers;
 mod shortest;
+mod sink;
 mod tails;
 
 pub(crate) use components::Components;
-pub(crate) use edges::{AuxiliaryKind, AuxiliaryRole, build};
+pub(crate) use edges::build;
 pub(crate) use readers::first_broken_reader;
 pub(crate) use shortest::CycleSearch;
+pub(crate) use sink::{AuxiliaryKind, AuxiliaryRole};
 
 /// A directed graph in compressed rows.
 #[derive(Debug, Default)]

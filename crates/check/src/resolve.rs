@@ -14,7 +14,7 @@ mod scans;
 mod versions;
 
 use crate::finding::Findings;
-use crate::history::{History, KeyId, Kind, Op, TxnIndex, VersionId};
+use crate::history::{History, KeyId, Kind, TxnIndex, VersionId};
 
 /// A place in the chain of a key: 0 the initial version, `p` the `p`-th committed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,11 +134,4 @@ impl<'h> Resolved<'h> {
     pub(crate) fn show_place(&self, place: ChainPosition) -> String {
         self.chains.link(place).map_or_else(|| "0".to_owned(), |link| self.show(link.label))
     }
-}
-
-/// Which committed transactions have a write.
-fn updates(history: &History, committed: &[bool]) -> Vec<bool> {
-    let writes = |op: &Op| matches!(op, Op::Write { .. } | Op::Delete { .. } | Op::Append { .. });
-    let update = |txn: TxnIndex| committed[txn.index()] && history.ops_of(txn).iter().any(writes);
-    history.indices().map(update).collect()
 }

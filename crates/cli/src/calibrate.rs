@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::tz::TimeZone;
-use muesli_sim::costs::Costs;
+use muesli_sim::hardware::costs::Costs;
 use muesli_workloads::calibration;
 
 #[derive(Args, Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use muesli_registry::{names as protocol_names, stored_name};
-use muesli_sim::fault::{FaultError, FaultKind, FaultKinds};
+use muesli_sim::plan::fault::{FaultError, FaultKind, FaultKinds};
 use muesli_workloads::available::Description;
 
 /// The protocols, with the names that they had earlier; of a name that there is not clap says

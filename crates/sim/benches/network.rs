@@ -4,10 +4,10 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use muesli_core::NodeId;
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
 use muesli_sim::network::{Arrival, Network};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
 
 const NODES: u32 = 160;
 const ROUNDS: u64 = 10_000;

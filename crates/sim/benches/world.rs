@@ -13,10 +13,10 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use muesli_core::{Catalog, NodeId, Typed};
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, ClientStart, Setup, World};
 
 use registers::Registers;

@@ -15,10 +15,10 @@ use muesli::{Db, Error, Retry, Space, SpaceOptions};
 use muesli_core::{Catalog, NodeId, Typed};
 use muesli_protocols::score::Score;
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::{Random, Seed};
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, ClientStart, Setup, World};
 
 const NODES: u32 = 160;

@@ -20,8 +20,8 @@ use std::time::Instant;
 
 use muesli_core::Protocol;
 
-use crate::costs::Costs;
-use crate::processor::Load;
+use crate::hardware::costs::Costs;
+use crate::hardware::processor::Load;
 use crate::time::Span;
 use pair::{CalibrationPair, PairShape};
 

@@ -11,28 +11,23 @@
 //! | --- | --- |
 //! | [`time`], [`queue`] | what happens next |
 //! | [`random`] | all chance, split by purpose |
-//! | [`network`], [`topology`], [`latency`] | when a message arrives, and whether |
-//! | [`processor`], [`costs`] | how long a node is busy |
-//! | [`disk`] | when a record is stable, and what a crash leaves |
-//! | [`clock`] | what time a node thinks it is |
-//! | [`fault`], [`plan`] | what goes wrong, when, and when it is repaired |
+//! | [`network`], [`latency`] | when a message arrives, and whether |
+//! | [`hardware::processor`], [`hardware::costs`] | how long a node is busy |
+//! | [`hardware::disk`] | when a record is stable, and what a crash leaves |
+//! | [`hardware::clock`] | what time a node thinks it is |
+//! | [`plan`] | what goes wrong, when, and when it is repaired |
 //! | [`calibrate`] | what the costs are on this machine |
 //! | [`history`] | what the checker is told of all this |
 //! | [`trace`] | whether two runs were the same |
 
 pub mod calibrate;
-pub mod clock;
-pub mod costs;
-pub mod disk;
-pub mod fault;
+pub mod hardware;
 pub mod history;
 pub mod latency;
 pub mod network;
 pub mod plan;
-pub mod processor;
 pub mod queue;
 pub mod random;
 pub mod time;
-pub mod topology;
 pub mod trace;
 pub mod world;

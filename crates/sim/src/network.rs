@@ -22,12 +22,15 @@
 //! one is due ([`Network::arrive`]), and decides when to break and to reconnect. A lane costs 24
 //! bytes, so that 160 nodes, 25,600 lanes, fit into a cache.
 
+pub mod topology;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::random::Random;
 use crate::time::{Span, VirtualTime};
-use crate::topology::{Topology, index};
+
 use muesli_core::NodeId;
+use topology::{Topology, index};
 
 /// All links among a fixed number of nodes; `M` is what they carry.
 #[derive(Debug)]

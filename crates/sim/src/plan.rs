@@ -11,14 +11,15 @@
 //! must come to its end: that is where liveness is demanded.
 
 mod draw;
+pub mod fault;
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::fault::{Fault, FaultError};
 use crate::time::{Span, VirtualTime};
 
 pub use draw::PlanShape;
+use fault::{Fault, FaultError};
 
 /// What goes wrong in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

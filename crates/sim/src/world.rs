@@ -3,8 +3,8 @@
 //! The problem is to run the code of nodes and clients as it is, thousands of times, with faults,
 //! such that every run can be repeated exactly. The idea: one thread, one queue of events in
 //! virtual time, and all chance from one seed. Messages go through the [network](crate::network),
-//! inputs through the [processor](crate::processor) of their node, records through its
-//! [disk](crate::disk); clients are plain futures that reach their node through the client port of
+//! inputs through the [processor](crate::hardware::processor) of their node, records through its
+//! [disk](crate::hardware::disk); clients are plain futures that reach their node through the client port of
 //! the core and are polled in the turns of that node. Faults come from a [plan](crate::plan).
 //!
 //! Why a run is a function of its setup and of the clients' code: events are ordered by time and,
@@ -16,22 +16,14 @@
 //! to it, an unknown suffix of what it had said, and an unknown suffix of the records that were
 //! not stable, none of which anybody had been told of.
 
-mod background;
 mod checkpoints;
 mod clients;
 mod faults;
 mod host;
-mod journal;
 mod links;
-mod longest;
-mod message;
-mod operations;
-mod routes;
 mod run;
 mod setup;
-mod station;
 mod strangers;
-mod surroundings;
 mod tasks;
 mod turn;
 
@@ -44,29 +36,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use muesli_core::{AnyProtocol, Catalog, Envelope, NodeId, OpId, Role, Settings};
 
-use crate::disk::Disk;
-use crate::fault::Fault;
+use crate::hardware::disk::Disk;
 use crate::network::{Arrival, Epoch, Network};
 use crate::plan::Plan;
+use crate::plan::fault::Fault;
 use crate::queue::EventQueue;
 use crate::random::{Random, Seed};
 use crate::time::{Span, VirtualTime};
 use crate::trace::{Line, Trace};
 
-pub use background::Background;
 pub use clients::{ClientBody, ClientStart, StopFlag};
-pub use journal::Recorded;
-pub use longest::Longest;
-pub use routes::{Route, Routes};
+pub use host::background::Background;
+pub use host::journal::Recorded;
+pub use host::longest::Longest;
+pub use host::mistake::Mistake;
+pub use host::routes::{Route, Routes};
+pub use host::strangers::Heard;
 pub use run::{HostHistory, Run, Stuck};
-pub use setup::{Mistake, Setup, SetupError};
-pub use strangers::{Heard, Strangers};
+pub use setup::{Setup, SetupError};
+pub use strangers::Strangers;
 
 use clients::WorldClient;
-use host::{Host, HostInput};
-use links::SentMessage;
-use message::Message;
-use station::HostEngine;
+use host::Host;
+use host::engine::HostEngine;
+use host::input::HostInput;
+use host::message::{Message, SentMessage};
 use strangers::Crowd;
 use tasks::{TaskId, Woken, WorldTasks};
 

@@ -4,7 +4,7 @@ use std::io;
 
 use muesli_protocols::score::Score;
 use muesli_sim::calibrate::measure;
-use muesli_sim::costs::Costs;
+use muesli_sim::hardware::costs::Costs;
 
 /// Measures the costs of a node under SCORe, for which the simulator's own figures stand; takes
 /// some seconds. `progress` is told what is measured next.

@@ -28,11 +28,11 @@ use std::time::Duration;
 
 use muesli::Retry;
 use muesli_core::{Nanos, Settings};
-use muesli_sim::costs::Costs;
-use muesli_sim::disk::DiskSpeed;
+use muesli_sim::hardware::costs::Costs;
+use muesli_sim::hardware::disk::DiskSpeed;
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::LaneClass;
 use muesli_sim::time::Span;
-use muesli_sim::topology::LaneClass;
 use thiserror::Error;
 
 /// A kind of node with its network.

@@ -15,10 +15,10 @@ use muesli_core::parallel::Shuffled;
 use muesli_core::{AnyProtocol, Catalog, Nanos, NodeId, Parallel, Protocol, Typed};
 use muesli_group::layout::{self, Unfit};
 use muesli_registry::{Grouping, NoMasters, NoProtocol};
+use muesli_sim::network::topology::Topology;
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::Topology;
 use muesli_sim::world::{
     ClientBody, ClientStart, Mistake, Run, Setup, SetupError, Strangers, Stuck, World,
 };

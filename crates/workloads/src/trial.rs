@@ -22,7 +22,7 @@ use muesli_check::{History, Level, Verdict};
 use muesli_core::Nanos;
 use muesli_core::checkpoint::HEAD_PIECE_BYTES;
 use muesli_registry::offers_strict;
-use muesli_sim::fault::{FaultKind, FaultKinds};
+use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};

@@ -1,7 +1,7 @@
 //! Strongly connected components (Tarjan), with an explicit stack: histories are deep.
 
 use super::Graph;
-use super::edges::AuxiliaryRole;
+use super::sink::AuxiliaryRole;
 
 /// The components of the core of a graph (lone readers are left out).
 #[derive(Debug)]

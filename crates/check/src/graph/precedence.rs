@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::edges::EdgeSink;
+use super::sink::EdgeSink;
 use crate::history::{Transaction, TxnIndex};
 
 /// When a transaction ran; `end` `None` is later than everything.

@@ -1,7 +1,7 @@
 //! A balanced tree over the written keys, so that "before the first writer of every key in this
 //! range" takes logarithmically many edges instead of one per key.
 
-use super::edges::EdgeSink;
+use super::sink::EdgeSink;
 
 /// The tree; its nodes are consecutive auxiliary nodes, in heap order from 1.
 #[derive(Debug)]

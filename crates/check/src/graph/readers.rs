@@ -7,7 +7,7 @@
 //! over the window of the order they span, each reader a bit that nodes pass on to their
 //! successors. So 100 000 suspicious readers cost 800 sweeps of windows, not 100 000 searches.
 
-use super::edges::AuxiliaryRole;
+use super::sink::AuxiliaryRole;
 use super::{Components, Graph};
 
 const LANES: usize = 128;

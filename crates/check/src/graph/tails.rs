@@ -5,7 +5,7 @@
 //! all suffixes of the group of unseen writers keep this linear, and let a member of the group
 //! precede everyone in it but itself.
 
-use super::edges::EdgeSink;
+use super::sink::EdgeSink;
 use crate::history::TxnIndex;
 use crate::level::EdgeSet;
 use crate::resolve::{ChainTail, Resolved};

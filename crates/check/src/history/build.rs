@@ -6,10 +6,9 @@
 use hashbrown::{HashMap, HashSet};
 use thiserror::Error;
 
-use super::record::TransactionBuilder;
 use super::{
-    Atom, History, KeyId, Kind, Name, OrderLine, Seen, SeenId, Status, Transaction, TxnId, Value,
-    Version, VersionId,
+    Atom, History, KeyId, Kind, Name, OrderLine, Seen, SeenId, Status, TxnId, Value, Version,
+    VersionId,
 };
 
 /// Why something cannot be part of a history.
@@ -80,7 +79,8 @@ impl<'a> Header<'a> {
 #[derive(Debug)]
 pub struct HistoryBuilder {
     pub(super) history: History,
-    names: HashSet<Name>,
+    /// Of the transactions so far.
+    pub(super) names: HashSet<Name>,
     elements: HashMap<(KeyId, Atom), u32>,
 }
 
@@ -94,32 +94,6 @@ impl HistoryBuilder {
     /// Sets the fields of the `meta` line (workload, protocol, seed, …); `kind` is added.
     pub fn meta(&mut self, fields: serde_json::Map<String, serde_json::Value>) {
         self.history.meta = Some(fields);
-    }
-
-    /// Starts the next transaction; its operations follow on the returned builder.
-    ///
-    /// # Errors
-    /// [`BuildError::DuplicateId`], [`BuildError::EndsBeforeBegin`] or [`BuildError::TooMany`].
-    pub fn transaction(
-        &mut self,
-        header: Header<'_>,
-    ) -> Result<TransactionBuilder<'_>, BuildError> {
-        if let Some(end) = header.end.filter(|end| *end < header.begin) {
-            return Err(BuildError::EndsBeforeBegin { begin: header.begin, end });
-        }
-        let name = self.name(header.id)?;
-        let session = self.atom(header.session)?;
-        let timestamp = self.atom(header.timestamp)?;
-        self.push_transaction(Transaction {
-            name,
-            session,
-            begin: header.begin,
-            end: header.end,
-            status: header.status,
-            read_only: header.read_only,
-            timestamp,
-            first_op: 0,
-        })
     }
 
     /// Records one replica's chain of versions of `key` at the end, oldest first.
@@ -156,23 +130,6 @@ impl HistoryBuilder {
 
     pub(super) fn kind(&self) -> Kind {
         self.history.kind
-    }
-
-    pub(super) fn push_transaction(
-        &mut self,
-        mut transaction: Transaction,
-    ) -> Result<TransactionBuilder<'_>, BuildError> {
-        index(self.history.transactions.len(), "transactions")?;
-        transaction.first_op = index(self.history.ops.len(), "operations")?;
-        if !self.names.insert(transaction.name) {
-            let txn = super::TxnIndex(self.history.transactions.len() as u32);
-            self.history.transactions.push(transaction);
-            let name = self.history.show_name(txn);
-            self.history.transactions.pop();
-            return Err(BuildError::DuplicateId(name));
-        }
-        self.history.transactions.push(transaction);
-        Ok(TransactionBuilder { builder: self })
     }
 
     pub(super) fn name(&mut self, id: TxnId<'_>) -> Result<Name, BuildError> {

@@ -1,7 +1,52 @@
-//! Adding the operations of one transaction to a history.
+//! Adding transactions to a history, and their operations.
 
-use super::build::{BuildError, HistoryBuilder, index};
-use super::{Atom, Kind, Op, Row, Scan, Seen, Value, Version};
+use super::build::{BuildError, Header, HistoryBuilder, index};
+use super::{Atom, Kind, Op, Row, Scan, Seen, Transaction, TxnIndex, Value, Version};
+
+impl HistoryBuilder {
+    /// Starts the next transaction; its operations follow on the returned builder.
+    ///
+    /// # Errors
+    /// [`BuildError::DuplicateId`], [`BuildError::EndsBeforeBegin`] or [`BuildError::TooMany`].
+    pub fn transaction(
+        &mut self,
+        header: Header<'_>,
+    ) -> Result<TransactionBuilder<'_>, BuildError> {
+        if let Some(end) = header.end.filter(|end| *end < header.begin) {
+            return Err(BuildError::EndsBeforeBegin { begin: header.begin, end });
+        }
+        let name = self.name(header.id)?;
+        let session = self.atom(header.session)?;
+        let timestamp = self.atom(header.timestamp)?;
+        self.push_transaction(Transaction {
+            name,
+            session,
+            begin: header.begin,
+            end: header.end,
+            status: header.status,
+            read_only: header.read_only,
+            timestamp,
+            first_op: 0,
+        })
+    }
+
+    pub(super) fn push_transaction(
+        &mut self,
+        mut transaction: Transaction,
+    ) -> Result<TransactionBuilder<'_>, BuildError> {
+        index(self.history.transactions.len(), "transactions")?;
+        transaction.first_op = index(self.history.ops.len(), "operations")?;
+        if !self.names.insert(transaction.name) {
+            let txn = TxnIndex(self.history.transactions.len() as u32);
+            self.history.transactions.push(transaction);
+            let name = self.history.show_name(txn);
+            self.history.transactions.pop();
+            return Err(BuildError::DuplicateId(name));
+        }
+        self.history.transactions.push(transaction);
+        Ok(TransactionBuilder { builder: self })
+    }
+}
 
 /// Adds operations, in program order, to one transaction.
 #[derive(Debug)]

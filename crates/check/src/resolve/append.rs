@@ -8,7 +8,7 @@
 
 use super::lists::{Appends, Orders};
 use super::marks::VersionMarks;
-use super::{ChainPosition, ChainTail, Chains, Label, Link, PlacedReads, Resolved, fate, updates};
+use super::{ChainPosition, ChainTail, Chains, Label, Link, PlacedReads, Resolved, fate};
 use crate::finding::{Anomaly, Findings};
 use crate::history::{History, KeyId, Op, Status, TxnIndex};
 
@@ -35,7 +35,7 @@ pub(super) fn resolve(history: &History) -> Resolved<'_> {
     let ListPlacer { reads, findings, .. } = placer;
     Resolved {
         history,
-        update: updates(history, &committed),
+        update: fate::updates(history, &committed),
         committed,
         chains,
         reads,

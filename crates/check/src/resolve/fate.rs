@@ -1,4 +1,4 @@
-//! Which transactions count as committed.
+//! Which transactions count as committed, and which of them are updates.
 //!
 //! An unknown transaction counts as committed if and only if somebody else read one of its
 //! versions, or one of them stands in a replica's chain at the end: then its effect is visible
@@ -67,4 +67,11 @@ fn prove(
             committed[entry.writer.index()] = true;
         }
     }
+}
+
+/// Which committed transactions have a write.
+pub(super) fn updates(history: &History, committed: &[bool]) -> Vec<bool> {
+    let writes = |op: &Op| matches!(op, Op::Write { .. } | Op::Delete { .. } | Op::Append { .. });
+    let update = |txn: TxnIndex| committed[txn.index()] && history.ops_of(txn).iter().any(writes);
+    history.indices().map(update).collect()
 }

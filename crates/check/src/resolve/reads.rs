@@ -6,7 +6,7 @@
 use super::marks::VersionMarks;
 use super::scans::{RangeKeys, covers};
 use super::versions::{ChainEntry, VersionTable, find_missing, written};
-use super::{ChainPosition, Chains, PlacedReads, RangeRead, Resolved, fate, replicas, updates};
+use super::{ChainPosition, Chains, PlacedReads, RangeRead, Resolved, fate, replicas};
 use crate::finding::{Anomaly, Findings};
 use crate::history::{Atom, History, KeyId, Op, Row, SeenId, TxnIndex, VersionId};
 
@@ -40,7 +40,7 @@ pub(super) fn resolve(history: &History) -> Resolved<'_> {
     let ReadPlacer { reads, range_reads, findings, .. } = placer;
     Resolved {
         history,
-        update: updates(history, &committed),
+        update: fate::updates(history, &committed),
         committed,
         chains,
         reads,

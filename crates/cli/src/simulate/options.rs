@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::{Args, Command};
-use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::Plan;
+use muesli_sim::plan::fault::FaultKinds;
 
 use crate::names;
 use crate::options::workload_commands;

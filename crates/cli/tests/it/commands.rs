@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use muesli_sim::costs::Costs;
+use muesli_sim::hardware::costs::Costs;
 use muesli_sim::time::Span;
 use serde_json::Value;
 

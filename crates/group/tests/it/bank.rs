@@ -17,12 +17,12 @@ use muesli_core::wire::Wire;
 use muesli_core::{Catalog, Isolation, NodeId, Protocol, ReplicaRole, RepositoryId, Typed};
 use muesli_group::placement::{KEY, PlacementRow, Refused, Shape};
 use muesli_group::{Grouped, Limits, Rules, layout};
-use muesli_sim::fault::FaultKinds;
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::{Random, Seed};
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, World};
 use serde_json::Map;
 

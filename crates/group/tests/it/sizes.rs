@@ -11,7 +11,7 @@ use muesli_group::layout;
 use muesli_group::placement::PlacementRow;
 use muesli_protocols::gmu::Gmu;
 use muesli_protocols::score::Score;
-use muesli_sim::fault::{FaultKind, FaultKinds};
+use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::random::Random;
 
 use crate::bank::{Change, GROUPS, SIZE, Trial, all_hold, holds, run, seeds};

@@ -7,8 +7,8 @@
 //! much as long ones.
 
 use super::CalibrationRun;
-use crate::costs::Costs;
-use crate::processor::Load;
+use crate::hardware::costs::Costs;
+use crate::hardware::processor::Load;
 use crate::time::Span;
 
 /// Messages are sent and received equally often here, so that their costs cannot be told apart:

@@ -11,7 +11,7 @@ use muesli_core::{
     Settings, SmallBytes, SpaceId, SpaceOptions, Step, TxnOptions, Work,
 };
 
-use crate::processor::Load;
+use crate::hardware::processor::Load;
 
 /// What a transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

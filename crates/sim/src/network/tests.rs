@@ -1,8 +1,8 @@
 use super::*;
 use crate::latency::Latency;
+use crate::network::topology::LaneClass;
 use crate::queue::EventQueue;
 use crate::random::Seed;
-use crate::topology::LaneClass;
 use proptest::prelude::*;
 
 const LEFT: NodeId = NodeId(0);

@@ -3,8 +3,8 @@
 use muesli_core::NodeId;
 
 use super::{Plan, TimedFault};
-use crate::clock::Drift;
-use crate::fault::{Direction, Fault, FaultKind, FaultKinds};
+use crate::hardware::clock::Drift;
+use crate::plan::fault::{Direction, Fault, FaultKind, FaultKinds};
 use crate::random::{Random, Seed};
 use crate::time::{Span, VirtualTime};
 

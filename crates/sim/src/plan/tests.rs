@@ -1,5 +1,5 @@
 use super::*;
-use crate::fault::{FaultKind, FaultKinds};
+use crate::plan::fault::{FaultKind, FaultKinds};
 use crate::random::Seed;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

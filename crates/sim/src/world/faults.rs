@@ -5,11 +5,11 @@ use std::sync::Arc;
 use muesli_core::client::{self, Engine};
 use muesli_core::{Catalog, NodeId, Settings};
 
-use super::host::HostInput;
+use super::host::input::HostInput;
 use super::links::pair;
 use super::{Event, World};
-use crate::clock::Drift;
-use crate::fault::{Direction, Fault};
+use crate::hardware::clock::Drift;
+use crate::plan::fault::{Direction, Fault};
 use crate::time::{Span, VirtualTime};
 
 impl World {

@@ -1,7 +1,21 @@
 //! A host: one node with the machine it runs on.
 //!
 //! The host takes the inputs of a turn to the node; the node's machine performs what follows, and
-//! what the host does for that is in its [`Surroundings`].
+//! what the host does for that is in its [`Surroundings`]. Clients that are polled on the host see it
+//! as an [`engine`]; what its transactions did is in its [`journal`].
+
+pub(super) mod background;
+pub(super) mod checkpoint;
+pub(super) mod engine;
+pub(super) mod input;
+pub(super) mod journal;
+pub(super) mod longest;
+pub(super) mod message;
+pub(super) mod mistake;
+mod operations;
+pub(super) mod routes;
+pub(super) mod strangers;
+mod surroundings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,42 +23,22 @@ use std::sync::Arc;
 use muesli_core::operations::SLICE;
 use muesli_core::{
     Answer, AnyMachine, Catalog, Envelope, Environment, LogPosition, NodeId, OpId, Reader,
-    Recorder, Rejection, Role, Sender, Work,
+    Recorder, Rejection, Sender, Work,
 };
 
-use super::background::Background;
-use super::checkpoints::UnderWay;
-use super::links::SentMessage;
-use super::message::{Logged, Message};
-use super::setup::Mistake;
-use super::strangers::Heard;
-use super::surroundings::{KnownPeers, Surroundings};
-use crate::clock::LocalClock;
-use crate::costs::Costs;
-use crate::disk::Disk;
+use crate::hardware::clock::LocalClock;
+use crate::hardware::costs::Costs;
+use crate::hardware::disk::Disk;
 use crate::random::Random;
 use crate::time::{Span, VirtualTime};
 
-/// What a node's processor takes in.
-#[derive(Debug)]
-pub(super) enum HostInput {
-    /// A message from another node, and who that is.
-    Message(Sender, SentMessage),
-    /// A message of a stranger, as whose word it counts.
-    Strange(Sender, Envelope<Message>),
-    /// A timer of a role is due.
-    Timer(Role, u32),
-    /// A client's sleep is over.
-    Awake(OpId),
-    /// More of the log is stable.
-    Stable,
-    /// Repositories live elsewhere now.
-    Placement(Arc<Catalog>),
-    /// The link to another node is there from now on.
-    Linked(NodeId),
-    /// It is gone.
-    Unlinked(NodeId),
-}
+use background::Background;
+use checkpoint::CheckpointUnderWay;
+use input::HostInput;
+use message::{Logged, Message, SentMessage};
+use mistake::Mistake;
+use strangers::Heard;
+use surroundings::{KnownPeers, Surroundings};
 
 /// A node with its host. The processor, the disk and the clock outlive a crash of the node.
 pub(super) struct Host {
@@ -58,7 +52,7 @@ pub(super) struct Host {
     /// Which life of the node this is, from 1.
     pub(super) incarnation: u32,
     pub(super) outside: Surroundings,
-    pub(super) checkpoint: Option<UnderWay>,
+    pub(super) checkpoint: Option<CheckpointUnderWay>,
     /// As in [`Setup`](super::Setup).
     pub(super) cuts_too_much: bool,
     /// Whether the last turn was one for what was left over.

@@ -9,21 +9,13 @@
 
 use std::collections::BTreeSet;
 
-use muesli_core::{Catalog, Envelope, NodeId, Sender, Timestamp};
+use muesli_core::{Catalog, NodeId, Sender};
 
-use super::host::HostInput;
-use super::message::Message;
+use super::host::input::HostInput;
+use super::host::message::SentMessage;
 use super::{Event, World};
 use crate::network::LinkBreak;
 use crate::time::Span;
-
-/// A message between two nodes, as it passes over a link.
-#[derive(Clone, Debug)]
-pub(super) struct SentMessage {
-    pub(super) envelope: Envelope<Message>,
-    /// Up to where timestamps are proven to be issued; nothing between members.
-    pub(super) proven: Timestamp,
-}
 
 /// The visitors among so many nodes.
 pub(super) fn visitors(catalog: &Catalog, nodes: usize) -> BTreeSet<NodeId> {

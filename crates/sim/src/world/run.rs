@@ -13,12 +13,12 @@ use muesli_core::{
 use serde_json::{Map, Value as Json};
 
 use super::World;
-use super::background::Background;
-use super::journal::{Recorded, WorldJournal};
-use super::longest::Longest;
-use super::routes::Routes;
-use super::strangers::Heard;
-use crate::clock::LocalClock;
+use super::host::background::Background;
+use super::host::journal::{Recorded, WorldJournal};
+use super::host::longest::Longest;
+use super::host::routes::Routes;
+use super::host::strangers::Heard;
+use crate::hardware::clock::LocalClock;
 use crate::history::{self, Chain, Remains, Told};
 use crate::time::{Span, VirtualTime};
 use crate::trace::Digest;

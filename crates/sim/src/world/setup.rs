@@ -5,14 +5,15 @@ use std::sync::Arc;
 use muesli_core::issuance::Issuer;
 use muesli_core::{AnyProtocol, Catalog, NodeId, Settings};
 
+use super::host::mistake::Mistake;
 use super::strangers::Strangers;
-use crate::costs::Costs;
-use crate::disk::DiskSpeed;
-use crate::fault::Fault;
+use crate::hardware::costs::Costs;
+use crate::hardware::disk::DiskSpeed;
+use crate::network::topology::Topology;
 use crate::plan::Plan;
+use crate::plan::fault::Fault;
 use crate::random::Seed;
 use crate::time::Span;
-use crate::topology::Topology;
 
 /// Everything that a run is a function of, but for the code of its clients.
 #[derive(Clone, Debug)]
@@ -54,17 +55,6 @@ pub struct Setup {
     pub history: bool,
     /// Whether the trace is kept as text, and not as a digest only.
     pub trace_text: bool,
-}
-
-/// A mistake in keeping a log, which somebody must notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistake {
-    /// A node that starts leaves out the record in the middle of its log.
-    SkipsARecord,
-    /// A node that starts leaves out the newest record of its log, which was stable.
-    LosesTheNewest,
-    /// A checkpoint cuts one record more off the log than it has.
-    CutsTooMuch,
 }
 
 /// A setup that cannot be run.

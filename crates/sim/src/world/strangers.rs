@@ -13,15 +13,13 @@ use muesli_core::{
     Address, AnyMachine, AnyProtocol, Envelope, NodeId, RepositoryId, Role, Sender, Timestamp,
 };
 
-use super::host::HostInput;
-use super::message::Message;
+use super::host::input::HostInput;
+use super::host::message::Message;
+use super::host::strangers::{FIRST_STRANGER, Heard};
 use super::{Event, World};
 use crate::random::Random;
 use crate::time::Span;
 
-/// The first number of strangers, which no node has, and which no other number becomes by one byte:
-/// what others say does not turn into a stranger's own word by chance.
-pub(super) const FIRST: u32 = 0x9d5b_37a1;
 /// How many strangers there are.
 const COUNT: u64 = 3;
 /// A stranger looks so often for a message that a client might say.
@@ -41,22 +39,6 @@ pub struct Strangers {
     pub every: Span,
     /// They pass for members.
     pub as_members: bool,
-}
-
-/// What became of strangers' messages of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
-    /// Taken.
-    pub taken: u64,
-    /// Left out.
-    pub rejected: u64,
-}
-
-impl std::ops::AddAssign for Heard {
-    fn add_assign(&mut self, other: Heard) {
-        self.taken += other.taken;
-        self.rejected += other.rejected;
-    }
 }
 
 /// What strangers do next, and all that is in what they say: drawn from the seed, or read from a
@@ -134,7 +116,7 @@ impl Crowd {
     }
 
     fn stranger(&mut self) -> NodeId {
-        NodeId(FIRST + self.random.below(COUNT) as u32)
+        NodeId(FIRST_STRANGER + self.random.below(COUNT) as u32)
     }
 
     /// The next message, and whose word it is.

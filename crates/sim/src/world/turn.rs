@@ -6,12 +6,13 @@ use std::rc::Rc;
 use muesli_core::Nanos;
 use muesli_core::client::{self, Engine};
 
-use super::host::{Host, HostInput};
-use super::links::SentMessage;
-use super::station::HostEngine;
+use super::host::Host;
+use super::host::engine::HostEngine;
+use super::host::input::HostInput;
+use super::host::message::SentMessage;
 use super::tasks::{Polled, TaskId};
 use super::{Event, World};
-use crate::processor::Turn;
+use crate::hardware::processor::Turn;
 use crate::time::VirtualTime;
 
 /// The most polls of one turn; what is still ready then waits for the next.

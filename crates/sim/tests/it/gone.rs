@@ -12,9 +12,9 @@ use muesli_protocols::granola::Granola;
 use muesli_protocols::score::Score;
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, Setup, World};
 
 const SERVERS: u32 = 3;

@@ -14,12 +14,12 @@ use muesli_core::recorder::Status;
 use muesli_core::{Catalog, NodeId, Typed};
 use muesli_protocols::score::{FamilySwitch, Rules, Score};
 use muesli_protocols::two_phase::Sabotage;
-use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::{Random, Seed};
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, World};
 use serde_json::Map;
 

@@ -6,14 +6,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use muesli_core::{AnyProtocol, Catalog, Nanos, NodeId, SmallBytes, Typed};
-use muesli_sim::costs::Costs;
-use muesli_sim::disk::DiskSpeed;
-use muesli_sim::fault::{FaultKind, FaultKinds};
+use muesli_sim::hardware::costs::Costs;
+use muesli_sim::hardware::disk::DiskSpeed;
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Stuck, World};
 
 use crate::registers::client::{Db, number};

@@ -17,7 +17,7 @@ use muesli_protocols::repeatable_read::{self, RepeatableRead};
 use muesli_protocols::score::{FamilySwitch, Rules, Score};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_protocols::two_phase_commit::{self, TwoPhaseCommit};
-use muesli_sim::fault::FaultKinds;
+use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};

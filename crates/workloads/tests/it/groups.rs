@@ -1,6 +1,6 @@
 //! Repositories on groups of three, in worlds where everything goes wrong.
 
-use muesli_sim::fault::FaultKinds;
+use muesli_sim::plan::fault::FaultKinds;
 use muesli_workloads::available;
 use muesli_workloads::trial::Trial;
 

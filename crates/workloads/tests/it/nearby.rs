@@ -11,7 +11,7 @@ use muesli_check::check;
 use muesli_group::{Grouped, Rules as GroupRules};
 use muesli_protocols::granola::{Granola, GranolaSwitch, Rules};
 use muesli_protocols::two_phase::Sabotage;
-use muesli_sim::fault::FaultKinds;
+use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};

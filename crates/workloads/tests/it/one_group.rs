@@ -8,9 +8,9 @@ use muesli_core::{Catalog, NodeId, Protocol, Typed};
 use muesli_group::{Grouped, Rules, layout};
 use muesli_protocols::score::Score;
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
 use muesli_sim::random::Seed;
 use muesli_sim::time::Span;
-use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{Setup, World};
 
 /// The world, and what clients in it work with.

@@ -6,7 +6,7 @@ use std::io::BufReader;
 
 use muesli_check::{History, check};
 use muesli_registry::keeps_old_versions;
-use muesli_sim::fault::FaultKinds;
+use muesli_sim::plan::fault::FaultKinds;
 use muesli_workloads::available;
 use muesli_workloads::background::Backgrounds;
 use muesli_workloads::simulated::promise_of;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use muesli_sim::fault::FaultKinds;
 use muesli_sim::plan::Plan;
+use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::{Heard, Routes, Strangers};
 use muesli_workloads::available;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use muesli::{Db, Error, Options, SpaceOptions};
 use muesli_check::{Level, check};
-use muesli_sim::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::PlanShape;
+use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::embedded::{self, Embedded, Length};

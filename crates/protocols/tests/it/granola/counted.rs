@@ -10,13 +10,13 @@ use std::sync::Arc;
 use muesli_core::procedure::{Call, Class, Fragment, Place, ProcedureId};
 use muesli_core::{Catalog, Nanos, NodeId, SpaceId, SpaceOptions, TxnOptions, Typed};
 use muesli_protocols::granola::{Granola, Rules};
-use muesli_sim::costs::Costs;
-use muesli_sim::disk::DiskSpeed;
+use muesli_sim::hardware::costs::Costs;
+use muesli_sim::hardware::disk::DiskSpeed;
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, Setup, World};
 
 use super::clients::{arguments, invoke, now, sleep};

@@ -7,13 +7,13 @@ use muesli_check::{Level, Options, check};
 use muesli_core::parallel::{Parallel, Shuffled};
 use muesli_core::{Catalog, Nanos, NodeId, SpaceOptions, Typed};
 use muesli_protocols::granola::{Granola, Rules};
-use muesli_sim::clock::Drift;
-use muesli_sim::fault::{Fault, FaultKind, FaultKinds};
+use muesli_sim::hardware::clock::Drift;
 use muesli_sim::latency::Latency;
+use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::plan::fault::{Fault, FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape, TimedFault};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::topology::{LaneClass, Topology};
 use muesli_sim::world::{ClientBody, Run, Setup, World};
 use serde_json::Map;
 

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::ops::AddAssign;
 
-use crate::costs::Costs;
+use crate::hardware::costs::Costs;
 use crate::time::{Span, VirtualTime};
 
 /// One node's processor, with the inputs `I` that wait for it.

@@ -8,55 +8,54 @@ use muesli_core::{
     OutgoingMessage, Role, Timestamp, Wire,
 };
 
-use super::host::HostInput;
+use super::input::HostInput;
 use super::journal::{Matching, Promise, WorldJournal};
-use super::links::SentMessage;
 use super::longest::Longest;
-use super::message::{Logged, Message};
+use super::message::{Logged, Message, SentMessage};
 use super::operations::HostOperations;
 use super::routes::Routes;
-use super::strangers;
-use crate::costs::Costs;
-use crate::processor::{Load, Processor};
+use super::strangers::FIRST_STRANGER;
+use crate::hardware::costs::Costs;
+use crate::hardware::processor::{Load, Processor};
 use crate::time::VirtualTime;
 
 /// What surrounds a node on its host.
-pub(super) struct Surroundings {
-    pub(super) journal: WorldJournal,
+pub(in crate::world) struct Surroundings {
+    pub(in crate::world) journal: WorldJournal,
     /// For the batch of effects under way.
     matching: Matching,
-    pub(super) operations: HostOperations,
-    pub(super) outgoing: OutgoingMessages,
-    pub(super) processor: Processor<HostInput>,
+    pub(in crate::world) operations: HostOperations,
+    pub(in crate::world) outgoing: OutgoingMessages,
+    pub(in crate::world) processor: Processor<HostInput>,
     costs: Costs,
     /// What this turn has done so far.
-    pub(super) load: Load,
+    pub(in crate::world) load: Load,
     /// When the turn under way began.
-    pub(super) now: VirtualTime,
+    pub(in crate::world) now: VirtualTime,
     /// Whom messages of this turn go to.
     destinations: KnownPeers,
     /// Over all lives.
-    pub(super) longest: Longest,
+    pub(in crate::world) longest: Longest,
     /// Between which roles messages left.
-    pub(super) routes: Routes,
+    pub(in crate::world) routes: Routes,
     /// Nodes of the world that are clients which come and go.
-    pub(super) visitors: Arc<BTreeSet<NodeId>>,
+    pub(in crate::world) visitors: Arc<BTreeSet<NodeId>>,
     /// Of such a client: members have proven to it that timestamps up to this one are issued.
-    pub(super) proven: Timestamp,
+    pub(in crate::world) proven: Timestamp,
 }
 
 /// What leaves at the end of a turn.
 #[derive(Default)]
-pub(super) struct OutgoingMessages {
-    pub(super) messages: Vec<SentMessage>,
-    pub(super) records: Vec<Logged>,
-    pub(super) timers: Vec<(Role, u32, Nanos)>,
-    pub(super) sleeps: Vec<(OpId, Nanos)>,
-    pub(super) spawned: Vec<muesli_core::client::Task>,
+pub(in crate::world) struct OutgoingMessages {
+    pub(in crate::world) messages: Vec<SentMessage>,
+    pub(in crate::world) records: Vec<Logged>,
+    pub(in crate::world) timers: Vec<(Role, u32, Nanos)>,
+    pub(in crate::world) sleeps: Vec<(OpId, Nanos)>,
+    pub(in crate::world) spawned: Vec<muesli_core::client::Task>,
 }
 
 impl Surroundings {
-    pub(super) fn new(costs: Costs) -> Surroundings {
+    pub(in crate::world) fn new(costs: Costs) -> Surroundings {
         Surroundings {
             journal: WorldJournal::default(),
             matching: Matching::default(),
@@ -75,7 +74,7 @@ impl Surroundings {
     }
 
     /// The node has crashed: what was to leave with its turn does not.
-    pub(super) fn crash(&mut self) {
+    pub(in crate::world) fn crash(&mut self) {
         self.proven = Timestamp::ZERO;
         for promise in self.operations.forget_all() {
             self.journal.unheard(promise);
@@ -87,12 +86,12 @@ impl Surroundings {
     }
 
     /// When the work of the turn so far is done.
-    pub(super) fn moment(&self, environment: &Environment) -> VirtualTime {
+    pub(in crate::world) fn moment(&self, environment: &Environment) -> VirtualTime {
         self.now + self.processor.cost(&self.load_so_far(environment), &self.costs)
     }
 
     /// What the turn has done so far, the work that the node says it did included.
-    pub(super) fn load_so_far(&self, environment: &Environment) -> Load {
+    pub(in crate::world) fn load_so_far(&self, environment: &Environment) -> Load {
         let work = &environment.work;
         Load {
             reads: self.load.reads + work.reads,
@@ -103,7 +102,7 @@ impl Surroundings {
     }
 
     /// Ends the turn. Returns when its effects leave.
-    pub(super) fn end_turn(&mut self, environment: &Environment) -> VirtualTime {
+    pub(in crate::world) fn end_turn(&mut self, environment: &Environment) -> VirtualTime {
         let load = self.load_so_far(environment);
         self.load = Load::default();
         self.destinations.clear();
@@ -111,7 +110,7 @@ impl Surroundings {
     }
 
     /// Tells a client, if it is still there.
-    pub(super) fn tell(
+    pub(in crate::world) fn tell(
         &mut self,
         op: OpId,
         result: Result<Answer, Failure>,
@@ -159,7 +158,7 @@ impl Driver for Surroundings {
     }
 
     fn send(&mut self, said: OutgoingMessage<'_>) {
-        if said.to.node.0 >= strangers::FIRST {
+        if said.to.node.0 >= FIRST_STRANGER {
             return; // Whatever strangers are told, they say what they like.
         }
         self.load.sent += 1;
@@ -217,12 +216,12 @@ const NODES_MOST: u32 = 1 << 16;
 
 /// A small set of nodes.
 #[derive(Debug, Default)]
-pub(super) struct KnownPeers(Vec<u64>);
+pub(in crate::world) struct KnownPeers(Vec<u64>);
 
 impl KnownPeers {
     /// Adds a node; false if it was there. One that cannot be is not kept: a set has as many bits
     /// as the highest number in it.
-    pub(super) fn insert(&mut self, node: NodeId) -> bool {
+    pub(in crate::world) fn insert(&mut self, node: NodeId) -> bool {
         if node.0 >= NODES_MOST {
             return true;
         }
@@ -235,7 +234,7 @@ impl KnownPeers {
         new
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(in crate::world) fn clear(&mut self) {
         self.0.fill(0);
     }
 }

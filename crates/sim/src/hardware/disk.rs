@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use crate::costs::Costs;
+use crate::hardware::costs::Costs;
 use crate::latency::Latency;
 use crate::random::Random;
 use crate::time::{Span, VirtualTime};

@@ -10,7 +10,7 @@ use super::journal::Promise;
 
 /// The operations of one node that somebody waits for.
 #[derive(Debug, Default)]
-pub(super) struct HostOperations {
+pub(in crate::world) struct HostOperations {
     open: BTreeMap<OpId, OperationState>,
     sleeps: u64,
 }
@@ -36,12 +36,12 @@ const SLEEP: u64 = 1 << 63;
 
 impl HostOperations {
     /// The node has answered that an operation waits.
-    pub(super) fn open(&mut self, op: OpId) {
+    pub(in crate::world) fn open(&mut self, op: OpId) {
         self.open.insert(op, OperationState::Waits(None));
     }
 
     /// A new operation for a sleep.
-    pub(super) fn open_sleep(&mut self) -> OpId {
+    pub(in crate::world) fn open_sleep(&mut self) -> OpId {
         self.sleeps += 1;
         let op = OpId(SLEEP | self.sleeps);
         self.open(op);
@@ -50,7 +50,7 @@ impl HostOperations {
 
     /// The answer has come, to the commit of `promise` if to one. That is returned if nobody waits
     /// any more: nothing else happens then.
-    pub(super) fn answer(
+    pub(in crate::world) fn answer(
         &mut self,
         op: OpId,
         result: Result<Answer, Failure>,
@@ -65,7 +65,11 @@ impl HostOperations {
     }
 
     /// Asks for the answer. An operation that nobody opened, or whose answer was taken, is closed.
-    pub(super) fn poll(&mut self, op: OpId, waker: &Waker) -> Poll<Result<Answer, Failure>> {
+    pub(in crate::world) fn poll(
+        &mut self,
+        op: OpId,
+        waker: &Waker,
+    ) -> Poll<Result<Answer, Failure>> {
         match self.open.get_mut(&op) {
             Some(OperationState::Waits(waiting)) => {
                 if !waiting.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -82,18 +86,18 @@ impl HostOperations {
     }
 
     /// Nobody waits any more; the commit whose answer was there and is not heard.
-    pub(super) fn forget(&mut self, op: OpId) -> Option<Promise> {
+    pub(in crate::world) fn forget(&mut self, op: OpId) -> Option<Promise> {
         self.open.remove(&op)?.unheard()
     }
 
     /// Nobody waits for anything any more; the commits whose answers were there.
-    pub(super) fn forget_all(&mut self) -> impl Iterator<Item = Promise> + use<> {
+    pub(in crate::world) fn forget_all(&mut self) -> impl Iterator<Item = Promise> + use<> {
         let open = std::mem::take(self).open;
         open.into_values().filter_map(OperationState::unheard)
     }
 
     /// How many operations somebody waits for.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::world) fn len(&self) -> usize {
         self.open.len()
     }
 }

@@ -59,7 +59,7 @@ impl Costs {
     /// # Panics
     /// If the file that was compiled in is no table of costs, which a test rules out.
     pub fn measured() -> Costs {
-        let kept = include_str!("../calibration/2026-11-21.txt");
+        let kept = include_str!("../../calibration/2026-11-21.txt");
         kept.parse().expect("the kept figures are a table of costs")
     }
 

@@ -1,4 +1,4 @@
-//! A station: a host as the clients polled on it see it.
+//! A host as the clients polled on it see it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use muesli_core::{
     SmallBytes, SpaceId, Step, Txn, TxnId,
 };
 
-use super::host::Host;
+use super::Host;
 use super::surroundings::Surroundings;
 
 /// A host behind the client port. The world borrows it between polls, clients within.
-pub(super) struct HostEngine {
-    pub(super) database: u64,
-    pub(super) host: RefCell<Host>,
+pub(in crate::world) struct HostEngine {
+    pub(in crate::world) database: u64,
+    pub(in crate::world) host: RefCell<Host>,
 }
 
 /// After so many operations of one poll, a task should let others run.

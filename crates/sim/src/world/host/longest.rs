@@ -14,15 +14,19 @@ pub struct Longest {
 }
 
 impl Longest {
-    pub(super) fn note_record(&mut self, bytes: u64) {
+    pub(in crate::world) fn note_record(&mut self, bytes: u64) {
         self.record = self.record.max(bytes);
     }
 
-    pub(super) fn note_piece(&mut self, bytes: u64) {
+    pub(in crate::world) fn note_piece(&mut self, bytes: u64) {
         self.piece = self.piece.max(bytes);
     }
 
-    pub(super) fn note_message(&mut self, bytes: u64, name: impl FnOnce() -> &'static str) {
+    pub(in crate::world) fn note_message(
+        &mut self,
+        bytes: u64,
+        name: impl FnOnce() -> &'static str,
+    ) {
         if bytes > self.message.0 {
             self.message = (bytes, name());
         }

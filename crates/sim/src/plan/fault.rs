@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use muesli_core::NodeId;
 
-use crate::clock::Drift;
+use crate::hardware::clock::Drift;
 use crate::time::Span;
 
 /// Something that goes wrong at one moment, and is repaired at a later one.

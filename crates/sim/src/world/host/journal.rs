@@ -16,14 +16,14 @@ use std::collections::BTreeMap;
 use muesli_core::recorder::{PartRan, RecordedOperation, Status, TxnRecord};
 use muesli_core::{Answer, Environment, Failure, Recorder, Timestamp, TxnId};
 
-use crate::clock::LocalClock;
+use crate::hardware::clock::LocalClock;
 use crate::time::{Span, VirtualTime};
 
 /// The transactions begun at one host, over all lives of its node.
 ///
 /// Everything is in one recorder: a look-up must cost the same however long the run is.
 #[derive(Debug, Default)]
-pub(super) struct WorldJournal {
+pub(in crate::world) struct WorldJournal {
     recorder: Recorder,
     /// The transactions whose answers waited or found nobody, by their place in the recorder.
     answers: BTreeMap<usize, Telling>,
@@ -44,26 +44,26 @@ enum Telling {
 
 /// A transaction whose client is to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Promise {
+pub(in crate::world) struct Promise {
     /// Its place in the recorder.
     place: usize,
 }
 
 impl Promise {
     /// The one at this place of the list.
-    pub(super) fn at(place: usize) -> Promise {
+    pub(in crate::world) fn at(place: usize) -> Promise {
         Promise { place }
     }
 
     /// Where it stands in the list.
-    pub(super) fn place(self) -> usize {
+    pub(in crate::world) fn place(self) -> usize {
         self.place
     }
 }
 
 /// Matches the answers of one batch of effects with the transactions recorded with them.
 #[derive(Debug, Default)]
-pub(super) struct Matching {
+pub(in crate::world) struct Matching {
     /// The transactions that were recorded as committed, by place, in order.
     committed: std::vec::IntoIter<(usize, Option<Timestamp>)>,
 }
@@ -88,7 +88,7 @@ pub struct Recorded {
 impl WorldJournal {
     /// Takes over what has been recorded since the last look, ahead of the answers that belong to
     /// it, which are among the effects still to be sorted.
-    pub(super) fn look(&mut self, environment: &mut Environment) -> Matching {
+    pub(in crate::world) fn look(&mut self, environment: &mut Environment) -> Matching {
         let mut committed = Vec::new();
         if let Some(recorder) = environment.recorder.as_deref_mut()
             && !recorder.is_empty()
@@ -102,7 +102,7 @@ impl WorldJournal {
     }
 
     /// The answer of a commit waits for the log: until it is told, nothing is promised.
-    pub(super) fn gate(
+    pub(in crate::world) fn gate(
         &mut self,
         matching: &mut Matching,
         result: &Result<Answer, Failure>,
@@ -113,12 +113,12 @@ impl WorldJournal {
     }
 
     /// The client is told, after it has waited.
-    pub(super) fn tell(&mut self, promise: Promise, now: VirtualTime) {
+    pub(in crate::world) fn tell(&mut self, promise: Promise, now: VirtualTime) {
         self.note(promise, Telling::Told(now));
     }
 
     /// The client was gone before it heard the answer.
-    pub(super) fn unheard(&mut self, promise: Promise) {
+    pub(in crate::world) fn unheard(&mut self, promise: Promise) {
         self.note(promise, Telling::Unheard);
     }
 
@@ -127,18 +127,18 @@ impl WorldJournal {
     }
 
     /// The node has crashed; `recorder` has what was running there.
-    pub(super) fn crash(&mut self, mut recorder: Recorder) {
+    pub(in crate::world) fn crash(&mut self, mut recorder: Recorder) {
         self.recorder.absorb(&mut recorder);
         self.before_crash = self.recorder.len();
     }
 
     /// The run is over; `recorder` has what was running there.
-    pub(super) fn finish(&mut self, mut recorder: Recorder) {
+    pub(in crate::world) fn finish(&mut self, mut recorder: Recorder) {
         self.recorder.absorb(&mut recorder);
     }
 
     /// All transactions, in the order they ended at their coordinator.
-    pub(super) fn transactions<'a>(
+    pub(in crate::world) fn transactions<'a>(
         &'a self,
         clock: &'a LocalClock,
     ) -> impl Iterator<Item = Recorded> {
@@ -149,19 +149,22 @@ impl WorldJournal {
     }
 
     /// What participants of this host ran for `txn`, over all their lives.
-    pub(super) fn executed(&self, txn: TxnId) -> impl Iterator<Item = Vec<RecordedOperation>> + '_ {
+    pub(in crate::world) fn executed(
+        &self,
+        txn: TxnId,
+    ) -> impl Iterator<Item = Vec<RecordedOperation>> + '_ {
         self.recorder.executed_for(txn)
     }
 
     /// What participants of this host ran of the parts of `txn`. One that was run again was lost
     /// in a crash before, and nobody had been told of it.
-    pub(super) fn ran(&self, txn: TxnId) -> Vec<PartRan> {
+    pub(in crate::world) fn ran(&self, txn: TxnId) -> Vec<PartRan> {
         self.recorder.ran_for(txn).collect()
     }
 
     /// The timestamp at which some participant of this host applied `txn`: the last time, as with
     /// what was [run](Self::ran).
-    pub(super) fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
+    pub(in crate::world) fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {
         self.recorder.applied_at(txn)
     }
 
@@ -194,7 +197,10 @@ impl WorldJournal {
 impl Matching {
     /// The transaction that an answer belongs to: both are in the order of ending, but a
     /// transaction that ended at once has no answer.
-    pub(super) fn promise_of(&mut self, result: &Result<Answer, Failure>) -> Option<Promise> {
+    pub(in crate::world) fn promise_of(
+        &mut self,
+        result: &Result<Answer, Failure>,
+    ) -> Option<Promise> {
         let told = match result {
             Ok(Answer::Committed(committed) | Answer::Answered(committed, _)) => committed.at,
             Ok(Answer::Invoked(invoked)) => invoked.at,
