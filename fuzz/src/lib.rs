@@ -6,10 +6,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind};
-use muesli_cluster::hello::{Hello, Refusal, Welcome};
-use muesli_cluster::map::{Map, MapParts};
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, Kind};
+use muesli_cluster::wire::hello::{Hello, Welcome};
+use muesli_cluster::wire::refusal::Refusal;
+use muesli_cluster::spaces::map::Map;
+use muesli_cluster::spaces::parts::MapParts;
 use muesli_core::{Catalog, NodeId, Protocol, SpaceOptions, Wire};
 use muesli_group::agreement::configuration::Configuration;
 use muesli_group::agreement::consensus::Consensus;

@@ -10,16 +10,19 @@ use std::path::Path;
 use muesli_core::issuance::{self, Issuer};
 use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
 
-use crate::control::Control;
-use crate::folder::{Identity, Owner};
 use crate::formats;
-use crate::frame::{self, Kind};
-use crate::heights::{Alive, Reached};
-use crate::hello::{ClusterId, Hello, Life, REASONS, Reason, Refusal, Station, Welcome};
-use crate::map::{MapParts, SpaceParts};
-use crate::outgoing::{Outgoing, Proves};
-use crate::proof::{Challenge, Proof};
-use crate::register::Register;
+use crate::mailbox::outgoing::{Outgoing, Proves};
+use crate::spaces::parts::{MapParts, SpaceParts};
+use crate::spaces::register::Register;
+use crate::storage::folder::{Identity, Owner};
+use crate::wire::challenge::Challenge;
+use crate::wire::control::Control;
+use crate::wire::frame::{self, Kind};
+use crate::wire::hello::{Hello, Station, Welcome};
+use crate::wire::ids::{ClusterId, Life};
+use crate::wire::progress::{Alive, Reached};
+use crate::wire::proof::Proof;
+use crate::wire::refusal::{REASONS, Reason, Refusal};
 
 fn map() -> MapParts {
     MapParts {
@@ -140,10 +143,13 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     let owner = Owner { cluster: ClusterId(1), node: NodeId(2), protocol: "score".to_owned() };
     let program = "0.0.0".to_owned();
     let identity = Identity { data: 3, program, owner, life: 4, starts: 5, begun: 6 };
-    all.push(("file identity".to_owned(), crate::folder::file(formats::FOLDER, &identity)));
+    all.push((
+        "file identity".to_owned(),
+        crate::storage::folder::file(formats::FOLDER, &identity),
+    ));
     let heard = vec![reached()];
-    all.push(("file heard".to_owned(), crate::folder::file(formats::FOLDER, &heard)));
-    all.push(("file map".to_owned(), crate::folder::file(formats::FOLDER, &map())));
+    all.push(("file heard".to_owned(), crate::storage::folder::file(formats::FOLDER, &heard)));
+    all.push(("file map".to_owned(), crate::storage::folder::file(formats::FOLDER, &map())));
     let mut row = Vec::new();
     Register { epoch: 1, spaces: vec![space()] }.encode(&mut row);
     all.push(("row of spaces".to_owned(), row));
@@ -157,7 +163,7 @@ fn bytes_of_this_version_are_what_they_were() {
 
 #[test]
 fn bytes_of_a_timestamp_lease_are_what_they_were() {
-    let lease = ("file timestamp lease".to_owned(), crate::timestamp_lease::golden());
+    let lease = ("file timestamp lease".to_owned(), crate::storage::timestamp_lease::golden());
     compare(&format!("timestamp-lease-{}.txt", formats::LEASE), vec![lease]);
 }
 

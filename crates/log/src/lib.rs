@@ -8,9 +8,9 @@
 //! # The idea
 //! Records get consecutive [sequence numbers](Sequence) and are gathered in a [batch](Batch).
 //! One write and one sync make a batch stable, while the next one gathers: batches grow with load
-//! by themselves. The log is a row of [segments](format::segment); each batch begins with a *mark*
-//! that says up to where the log was stable when the batch was written. A [checkpoint] holds the
-//! state
+//! by themselves. The log is a row of [segments](format::segment); each batch begins with a
+//! *mark* that
+//! says up to where the log was stable when the batch was written. A [checkpoint] holds the state
 //! after some record, and the segments before it go.
 //!
 //! # Why what is read back is right

@@ -20,7 +20,8 @@ use bank::{AllOf, Running, amount, key, value};
 use cpu_time::ProcessTime;
 use muesli::blocking::block_on;
 use muesli::{Connect, Db, Error, Index, Space, SpaceOptions, Traffic, Tx};
-use muesli_cluster::{Durability, Failed, Server, ServerOptions, StopServer, visit};
+use muesli_cluster::lifecycle::visit;
+use muesli_cluster::{Durability, Failed, Server, ServerOptions, StopServer};
 use muesli_core::NodeId;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 

@@ -9,10 +9,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Frame, Kind};
-use muesli_cluster::hello::{ClusterId, Hello, Life, Station, Welcome};
-use muesli_cluster::map::SpaceParts;
+use muesli_cluster::spaces::parts::SpaceParts;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, Frame, Kind};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::ids::{ClusterId, Life};
 use muesli_core::issuance::Proof;
 use muesli_core::wire::{Reader, Wire};
 use muesli_core::{NodeId, ProcedureId, RepositoryId, Role, SmallBytes, Timestamp, TxnId};

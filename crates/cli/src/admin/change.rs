@@ -318,11 +318,12 @@ fn read(bytes: &[u8], secret: Option<&Secret>, known: &Row) -> Result<Row, WireE
 
 /// The addresses of a server's loops: ports counted up from that of the first.
 fn each_loop(address: &str, loops: u16) -> anyhow::Result<Vec<String>> {
-    let told = || format!("{address}: an address ends in a port, with room for all loops after it");
-    let (host, port) = address.rsplit_once(':').with_context(told)?;
-    let port: u16 = port.parse().ok().filter(|port| *port > 0).with_context(told)?;
+    let message =
+        || format!("{address}: an address ends in a port, with room for all loops after it");
+    let (host, port) = address.rsplit_once(':').with_context(message)?;
+    let port: u16 = port.parse().ok().filter(|port| *port > 0).with_context(message)?;
     let each = |number: u16| Some(format!("{host}:{}", port.checked_add(number)?));
-    (0..loops.max(1)).map(each).collect::<Option<_>>().with_context(told)
+    (0..loops.max(1)).map(each).collect::<Option<_>>().with_context(message)
 }
 
 #[cfg(test)]

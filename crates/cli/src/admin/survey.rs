@@ -1,9 +1,9 @@
 //! What the servers of a cluster say of themselves.
 
 use anyhow::{Context, bail};
-use muesli_cluster::control::Control;
-use muesli_cluster::map::MapParts;
-use muesli_cluster::visit::{Visit, VisitError};
+use muesli_cluster::lifecycle::visit::{Visit, VisitError};
+use muesli_cluster::spaces::parts::MapParts;
+use muesli_cluster::wire::control::Control;
 use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Secret};
 use muesli_group::placement::{Row, Shape};
 
@@ -39,8 +39,9 @@ impl Survey {
         let map = reach::first(addresses)?.welcome.map;
         let ask = |(node, address): &(NodeId, String)| {
             let visit = Visit::begin(address, WITHIN);
-            let said = say(visit, &Control::AskMembers);
-            let (answer, lags) = said.map(|(known, lags)| (Some(known), lags)).unwrap_or_default();
+            let answered = say(visit, &Control::AskMembers);
+            let (answer, lags) =
+                answered.map(|(known, lags)| (Some(known), lags)).unwrap_or_default();
             Surveyed { node: *node, address: address.clone(), answer, lags }
         };
         let servers = std::thread::scope(|scope| {

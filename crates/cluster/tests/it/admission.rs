@@ -5,12 +5,14 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind};
-use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
-use muesli_cluster::map::SpaceParts;
-use muesli_cluster::proof::{self, Challenge, Proof};
-use muesli_cluster::visit::{Visit, VisitError};
+use muesli_cluster::lifecycle::visit::{Visit, VisitError};
+use muesli_cluster::spaces::parts::SpaceParts;
+use muesli_cluster::wire::challenge::Challenge;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, Kind};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::proof::{self, Proof};
+use muesli_cluster::wire::refusal::{Reason, Refusal};
 use muesli_cluster::{Client, ClientOptions, Life, Server, ServerOptions, StartError};
 use muesli_core::{NodeId, RepositoryId, Role, Secret, SpaceOptions, Wire, issuance};
 

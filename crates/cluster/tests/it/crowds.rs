@@ -4,11 +4,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, HEADER_BYTES, Kind, framed};
-use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
-use muesli_cluster::proof::{self, Challenge, Proof};
-use muesli_cluster::visit::{self, Visit};
+use muesli_cluster::lifecycle::visit::{self, Visit};
+use muesli_cluster::wire::challenge::Challenge;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, HEADER_BYTES, Kind, framed};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::proof::{self, Proof};
+use muesli_cluster::wire::refusal::{Reason, Refusal};
 use muesli_cluster::{Life, Network, ServerOptions};
 use muesli_core::limits::Limits;
 use muesli_core::{NodeId, Secret, Settings, Wire};
@@ -265,12 +267,12 @@ fn those_who_take_nothing_in_keep_no_administrator_out() {
 }
 
 impl Running {
-    /// A visitor that says hello and takes nothing in.
+    /// A connection that says hello and takes nothing in.
     fn deaf(&self) -> TcpStream {
-        let mut visitor = self.stranger();
-        say(&mut visitor, &Hello::default());
-        be_deaf(&mut visitor);
-        visitor
+        let mut stream = self.stranger();
+        say(&mut stream, &Hello::default());
+        be_deaf(&mut stream);
+        stream
     }
 }
 

@@ -5,9 +5,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use muesli_cluster::frame::{self, Kind};
-use muesli_cluster::hello::Hello;
-use muesli_cluster::{Client, ClientOptions, Network, Server, ServerOptions, visit};
+use muesli_cluster::lifecycle::visit;
+use muesli_cluster::wire::frame::{self, Kind};
+use muesli_cluster::wire::hello::Hello;
+use muesli_cluster::{Client, ClientOptions, Network, Server, ServerOptions};
 use muesli_core::limits::Limits;
 use muesli_core::{Partitioning, Settings, SmallBytes, SpaceOptions, Wire};
 

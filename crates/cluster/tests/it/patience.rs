@@ -8,9 +8,10 @@ use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use muesli_cluster::frame::{self, Kind};
-use muesli_cluster::hello::{Hello, Station, Welcome};
-use muesli_cluster::map::{Deal, Map, MapParts};
+use muesli_cluster::spaces::map::{Deal, Map};
+use muesli_cluster::spaces::parts::MapParts;
+use muesli_cluster::wire::frame::{self, Kind};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
 use muesli_cluster::{Client, ClientOptions, ClusterId, Durability, Life, Network, ServerOptions};
 use muesli_core::client;
 use muesli_core::{

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use muesli_cluster::visit::{self, Visited};
+use muesli_cluster::lifecycle::visit::{self, Visited};
 use muesli_cluster::{Failed, Network, Server, ServerOptions, StopServer};
 
 /// So long is an answer waited for.

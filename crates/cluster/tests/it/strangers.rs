@@ -5,9 +5,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind, VERSION, framed};
-use muesli_cluster::hello::{HELLO_BYTES_MAX, Hello, Reason, Refusal, Station, Welcome};
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, Kind, VERSION, framed};
+use muesli_cluster::wire::hello::{HELLO_BYTES_MAX, Hello, Station, Welcome};
+use muesli_cluster::wire::refusal::{Reason, Refusal};
 use muesli_cluster::{ClusterId, Life, Network, ServerOptions};
 use muesli_core::issuance::Proof;
 use muesli_core::limits::Limits;

@@ -1,8 +1,9 @@
 //! Golden files of the log's format: what this version writes, byte by byte, and what it reads.
 //!
 //! If this fails, bytes have changed under the same version: raise
-//! `muesli_log::format::segment::VERSION`, say so in `docs/running/compatibility.md`, and write the
-//! new version's files with `UPDATE_GOLDENFILES=1 cargo test -p muesli-log --test it golden`.
+//! `muesli_log::format::segment::VERSION`, say so in `docs/running/compatibility.md`, and write
+//! the new
+//! version's files with `UPDATE_GOLDENFILES=1 cargo test -p muesli-log --test it golden`.
 
 use std::path::{Path, PathBuf};
 

@@ -5,8 +5,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use muesli::{Connect, Db, Error, SpaceOptions};
-use muesli_cluster::map::SpaceParts;
-use muesli_cluster::register::{self, Register};
+use muesli_cluster::spaces::parts::SpaceParts;
+use muesli_cluster::spaces::register::{self, Register};
 use muesli_cluster::{Failed, Server, ServerOptions, StopServer};
 use muesli_core::{NodeId, SmallBytes};
 

@@ -18,9 +18,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli::{Connect, Db};
-use muesli_cluster::control::Control;
-use muesli_cluster::hello::Station;
-use muesli_cluster::visit::{self, Visit};
+use muesli_cluster::lifecycle::visit::{self, Visit};
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::hello::Station;
 use muesli_cluster::{Durability, Failed, Server, ServerOptions, StopServer};
 use muesli_core::{NodeId, Secret, Settings};
 use muesli_workloads::available::{self, find};
@@ -224,9 +224,9 @@ fn everybody_says_everything(group: u16) {
     let stop = clients.stop.clone();
     std::thread::scope(|scope| {
         let fuzz = scope.spawn(|| {
-            let said = catch_unwind(AssertUnwindSafe(|| say_anything(&servers, u64::from(group))));
+            let ended = catch_unwind(AssertUnwindSafe(|| say_anything(&servers, u64::from(group))));
             stop.store(true, Ordering::Relaxed);
-            said
+            ended
         });
         clients.run().unwrap();
         fuzz.join().unwrap().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

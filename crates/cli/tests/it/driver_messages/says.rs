@@ -1,12 +1,14 @@
 //! Messages between drivers, and first frames, made of numbers, names and places that can be and
 //! that cannot.
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::Kind;
-use muesli_cluster::heights::{Alive, Reached};
-use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
-use muesli_cluster::map::{MapParts, SpaceParts};
-use muesli_cluster::proof::{Challenge, Proof};
+use muesli_cluster::spaces::parts::{MapParts, SpaceParts};
+use muesli_cluster::wire::challenge::Challenge;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::Kind;
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::progress::{Alive, Reached};
+use muesli_cluster::wire::proof::Proof;
+use muesli_cluster::wire::refusal::{Reason, Refusal};
 use muesli_cluster::{ClusterId, Life};
 use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, SmallBytes, Tag, Wire};
 

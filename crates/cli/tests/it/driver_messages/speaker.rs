@@ -4,12 +4,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind, framed};
-use muesli_cluster::heights::{Alive, Reached};
-use muesli_cluster::hello::{Hello, Station, Welcome};
-use muesli_cluster::map::MapParts;
-use muesli_cluster::proof::{self, Challenge, Proof};
+use muesli_cluster::spaces::parts::MapParts;
+use muesli_cluster::wire::challenge::Challenge;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, Kind, framed};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::progress::{Alive, Reached};
+use muesli_cluster::wire::proof::{self, Proof};
 use muesli_cluster::{ClusterId, Life};
 use muesli_core::{NodeId, Wire};
 
@@ -104,7 +105,8 @@ impl Speaker {
 
     /// As servers and clients of this cluster name it, which a visit tells.
     fn protocol(&self) -> String {
-        let visit = muesli_cluster::visit::Visit::begin(&self.address, PATIENCE).unwrap();
+        let visit =
+            muesli_cluster::lifecycle::visit::Visit::begin(&self.address, PATIENCE).unwrap();
         match visit.welcome.map.group {
             0 | 1 => "score".to_owned(),
             group => format!("score in groups of {group}"),
@@ -140,9 +142,9 @@ impl Speaker {
     pub fn say(&mut self, control: &Control, alive: Option<Alive>) {
         self.hear_all();
         let alive = alive.map(|alive| encoded(Kind::Alive, &alive)).unwrap_or_default();
-        let said = [alive, encoded(Kind::Control, control)].concat();
+        let bytes = [alive, encoded(Kind::Control, control)].concat();
         self.answered = false;
-        self.write(&said);
+        self.write(&bytes);
         if self.is_answered(control) {
             self.await_answer(control);
         }
@@ -168,11 +170,11 @@ impl Speaker {
         }
     }
 
-    fn write(&mut self, mut said: &[u8]) {
-        while !said.is_empty() {
+    fn write(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
             let Some(stream) = &mut self.stream else { return };
-            match stream.write(said) {
-                Ok(count) => said = &said[count..],
+            match stream.write(bytes) {
+                Ok(count) => bytes = &bytes[count..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.take_in();
                     std::thread::sleep(Duration::from_millis(1));

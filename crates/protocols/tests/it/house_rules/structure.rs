@@ -33,9 +33,8 @@ struct Disorder {
 /// The crates that are not in order yet, with exactly what is left to do. A crate that is not here
 /// is in order, and stays so. A number may only be made smaller, once it is.
 #[rustfmt::skip]
-const LEFT: [(&str, Disorder); 4] = [
+const LEFT: [(&str, Disorder); 3] = [
     ("check", Disorder { circles: 2, in_circles: 8, functions: 2, folders: 0 }),
-    ("cluster", Disorder { circles: 2, in_circles: 72, functions: 0, folders: 1 }),
     ("sim", Disorder { circles: 1, in_circles: 12, functions: 0, folders: 2 }),
     ("workloads", Disorder { circles: 4, in_circles: 11, functions: 13, folders: 2 }),
 ];
