@@ -49,7 +49,7 @@ pub use lifecycle::options::{Durability, ServerOptions};
 pub use lifecycle::process::{Process, StopAll};
 pub use lifecycle::server::{Server, StopServer};
 pub use lifecycle::start_error::StartError;
-pub use mailbox::door::Job;
+pub use mailbox::entry_point::Job;
 pub use network::Network;
 pub use node::loop_state::LoopCounts;
 pub use spaces::map::{Deal, Map};

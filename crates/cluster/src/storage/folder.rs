@@ -238,7 +238,7 @@ impl Folder {
     }
 
     /// Keeps what was heard of the others' logs.
-    pub fn keep_heard(&self, heard: &Vec<Reached>) -> Result<(), FolderError> {
+    pub fn keep_progress(&self, heard: &Vec<Reached>) -> Result<(), FolderError> {
         self.write("heard", heard)
     }
 
