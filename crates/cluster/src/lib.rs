@@ -16,8 +16,8 @@
 //! an unknown suffix is lost. What cannot be sent (no connection, too long for a frame) is lost
 //! like a suffix; protocols say it again. Effects leave in order, and one that depends on a log
 //! position waits until the [log](storage::log) says that it is stable. Bytes are judged as they
-//! come: frames carry checksums, decoders are safe on any bytes, and messages that name what is not there are
-//! left out.
+//! come: frames carry checksums, decoders are safe on any bytes, and messages that name what is
+//! not there are left out.
 //!
 //! # Layout
 //! Each part uses only those before it. [`spaces`]: the map of a cluster. [`wire`]: what goes over

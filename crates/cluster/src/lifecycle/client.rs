@@ -74,8 +74,8 @@ pub struct ClientOptions {
     /// clients for it, or where this client wants to know that they are the servers.
     pub secret: Option<Secret>,
     /// The file of the [timestamp lease](crate::storage::timestamp_lease), if the client keeps
-    /// one: it lies after all that a client with this file has seen before. Under protocols whose timestamps
-    /// follow clocks ([`muesli_registry::with_timestamp_leases`]).
+    /// one: it lies after all that a client with this file has seen before. Under protocols whose
+    /// timestamps follow clocks ([`muesli_registry::with_timestamp_leases`]).
     pub timestamp_lease: Option<PathBuf>,
     /// How far a lease goes ahead of what it has to cover, in the time of timestamps.
     pub timestamp_lease_ahead: Duration,

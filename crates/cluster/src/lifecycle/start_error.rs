@@ -77,8 +77,8 @@ pub enum StartError {
     Threads(#[from] ThreadsError),
     /// The system lets the process open too few files.
     #[error(
-        "the limit of open files (`ulimit -n`) is {limit}, and {used} are open: {capacity} are left \
-         for connections beside those that the log needs; at least {least} are wanted"
+        "the limit of open files (`ulimit -n`) is {limit}, and {used} are open: {capacity} are \
+         left for connections beside those that the log needs; at least {least} are wanted"
     )]
     Files {
         /// The limit.
