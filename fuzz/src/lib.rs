@@ -6,15 +6,17 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind};
-use muesli_cluster::hello::{Hello, Refusal, Welcome};
-use muesli_cluster::map::{Map, MapParts};
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, FrameKind};
+use muesli_cluster::wire::hello::{Hello, Welcome};
+use muesli_cluster::wire::refusal::ConnectionRefusal;
+use muesli_cluster::spaces::map::Map;
+use muesli_cluster::spaces::parts::MapParts;
 use muesli_core::{Catalog, NodeId, Protocol, SpaceOptions, Wire};
 use muesli_group::agreement::configuration::Configuration;
 use muesli_group::agreement::consensus::Consensus;
 use muesli_group::agreement::ledger::Ledger;
-use muesli_group::placement::Row;
+use muesli_group::placement::PlacementRow;
 use muesli_group::{Grouped, layout};
 use muesli_log::{MemoryDisk, Options, Replay, Sequence};
 use muesli_protocols::{Choice, NAMES, choose};
@@ -42,7 +44,7 @@ pub fn frames(data: &[u8]) {
         rest = &rest[found.bytes()..];
     }
     let mut whole = Vec::new();
-    let start = frame::begin(Kind::Messages, &mut whole);
+    let start = frame::begin(FrameKind::Messages, &mut whole);
     whole.extend_from_slice(data);
     frame::end(start, &mut whole);
     match frame::next(&whole, FRAME_MOST) {
@@ -62,7 +64,7 @@ pub fn handshake(data: &[u8]) {
                 makes_sense_or_not(welcome.map);
             }
         }
-        2 => comes_back::<Refusal>(data),
+        2 => comes_back::<ConnectionRefusal>(data),
         3 => comes_back::<Control>(data),
         _ => {
             comes_back::<MapParts>(data);
@@ -140,7 +142,7 @@ pub fn groups(data: &[u8]) {
     match which % 4 {
         0 => by_first_byte(data, Groups),
         1 => comes_back::<muesli_group::Record<u64>>(data),
-        2 => comes_back::<Row>(data),
+        2 => comes_back::<PlacementRow>(data),
         _ => {
             // From a member that has nothing to say: only what is no message can come.
             let configuration = Configuration::first(vec![0, 1, 2]);

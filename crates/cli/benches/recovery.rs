@@ -113,12 +113,15 @@ impl Servers {
     fn wait_until_well(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
-            let said = muesli(&["admin", "members", "--connect", &self.addresses.join(",")]);
-            let said = said.unwrap_or_default();
-            if said.lines().filter(|line| line.contains("up to date")).count() == MEMBERS {
+            let output_text = muesli(&["admin", "members", "--connect", &self.addresses.join(",")]);
+            let output_text = output_text.unwrap_or_default();
+            if output_text.lines().filter(|line| line.contains("up to date")).count() == MEMBERS {
                 return Ok(());
             }
-            ensure!(begun.elapsed() < WELL_WITHIN, "not all members are up to date:\n{said}");
+            ensure!(
+                begun.elapsed() < WELL_WITHIN,
+                "not all members are up to date:\n{output_text}"
+            );
             std::thread::sleep(LOOK_EVERY);
         }
     }
@@ -152,8 +155,8 @@ fn muesli(arguments: &[&str]) -> anyhow::Result<String> {
     let program = env!("CARGO_BIN_EXE_muesli");
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output()?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("muesli {} failed: {said}", arguments.join(" "));
+        let output_text = String::from_utf8_lossy(&output.stderr);
+        bail!("muesli {} failed: {output_text}", arguments.join(" "));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

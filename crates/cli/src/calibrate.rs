@@ -40,8 +40,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let costs = calibration::measured(progress).context("cannot measure")?;
     let text = table(&costs, &date);
     let _ = write!(stdout(), "{text}");
-    let told = || format!("cannot write the figures to {}", path.display());
-    std::fs::write(&path, &text).with_context(told)?;
+    let message = || format!("cannot write the figures to {}", path.display());
+    std::fs::write(&path, &text).with_context(message)?;
     let _ = writeln!(stderr(), "written to {}", path.display());
     Ok(0)
 }
@@ -59,8 +59,8 @@ fn table(costs: &Costs, date: &str) -> String {
 
 /// What the system calls its processor, where it says so; else the kind that this was built for.
 fn processor() -> String {
-    let told = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = told.lines().filter_map(|line| line.split_once(':'));
+    let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processors.lines().filter_map(|line| line.split_once(':'));
     let mut model = model.filter(|(name, _)| name.trim() == "model name");
     model.next().map_or(std::env::consts::ARCH, |(_, model)| model.trim()).to_owned()
 }

@@ -95,7 +95,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     // Absolute, so that it can be told apart in a list of processes.
     let dir = std::path::absolute(dir)?;
     let node = || *matches.get_one::<usize>("node").expect("it is required");
-    let said = match name {
+    let printed = match name {
         "up" => up(&dir, &UpOptions::from_arg_matches(matches)?)?,
         "add" => add(&dir, matches.get_one::<String>("protocol").expect("it has a default"))?,
         "down" => format!("{} stopped", servers(LocalCluster::open(&dir)?.down()?)),
@@ -107,7 +107,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         "restart" => restart(&LocalCluster::open(&dir)?, matches.get_one("node").copied())?,
         _ => unreachable!("every subcommand is listed here"),
     };
-    let _ = writeln!(stdout(), "{said}"); // A reader that has gone away is no matter.
+    let _ = writeln!(stdout(), "{printed}"); // A reader that has gone away is no matter.
     Ok(0)
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use muesli_cluster::repair::{End, Inspection, Sequence, StoppedLog};
+use muesli_cluster::storage::repair::{End, Inspection, Sequence, StoppedLog};
 
 /// Something of the log is damaged.
 const DAMAGED: u8 = 1;

@@ -117,9 +117,9 @@ fn explain(error: &clap::Error) -> ExitCode {
     // Where one name was meant, the others need not be listed.
     let is_meant = error.get(ContextKind::SuggestedValue).is_some();
     let lines = lines.filter(|line| !(is_meant && line.starts_with("[possible values:")));
-    let said =
+    let printed =
         lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    let said = said.collect::<Vec<_>>().join("\n  ");
-    eprintln!("muesli: {}", said.trim_start_matches("error: "));
+    let printed = printed.collect::<Vec<_>>().join("\n  ");
+    eprintln!("muesli: {}", printed.trim_start_matches("error: "));
     ExitCode::from(UNUSABLE)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use muesli::{Connect, Db};
-use muesli_cluster::visit::{Visit, VisitError};
+use muesli_cluster::lifecycle::visit::{Visit, VisitError};
 
 /// How long a server may take to answer.
 pub const WITHIN: Duration = Duration::from_secs(1);

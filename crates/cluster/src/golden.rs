@@ -10,16 +10,19 @@ use std::path::Path;
 use muesli_core::issuance::{self, Issuer};
 use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
 
-use crate::control::Control;
-use crate::folder::{Identity, Owner};
 use crate::formats;
-use crate::frame::{self, Kind};
-use crate::heights::{Alive, Reached};
-use crate::hello::{ClusterId, Hello, Life, REASONS, Reason, Refusal, Station, Welcome};
-use crate::map::{MapParts, SpaceParts};
-use crate::outgoing::{Outgoing, Proves};
-use crate::proof::{Challenge, Proof};
-use crate::register::Register;
+use crate::mailbox::outgoing::{Proves, SendBuffer};
+use crate::spaces::parts::{MapParts, SpaceParts};
+use crate::spaces::register::Register;
+use crate::storage::folder::{FolderOwner, StoredIdentity};
+use crate::wire::challenge::Challenge;
+use crate::wire::control::Control;
+use crate::wire::frame::{self, FrameKind};
+use crate::wire::hello::{Hello, Station, Welcome};
+use crate::wire::ids::{ClusterId, Life};
+use crate::wire::progress::{Alive, Reached};
+use crate::wire::proof::SecretProof;
+use crate::wire::refusal::{ConnectionRefusal, REASONS, Reason};
 
 fn map() -> MapParts {
     MapParts {
@@ -62,7 +65,7 @@ fn hello(station: Station) -> Hello {
     }
 }
 
-fn framed(kind: Kind, body: &impl Wire) -> Vec<u8> {
+fn framed(kind: FrameKind, body: &impl Wire) -> Vec<u8> {
     let mut encoded = Vec::new();
     body.encode(&mut encoded);
     frame::framed(kind, &encoded)
@@ -72,7 +75,7 @@ fn framed(kind: Kind, body: &impl Wire) -> Vec<u8> {
 fn handshakes() -> Vec<(String, Vec<u8>)> {
     let stations = [Station::Server, Station::Client, Station::Visitor, Station::Admin];
     let mut all: Vec<_> = stations
-        .map(|station| (format!("hello {station:?}"), framed(Kind::Hello, &hello(station))))
+        .map(|station| (format!("hello {station:?}"), framed(FrameKind::Hello, &hello(station))))
         .into();
     let proof = Some(Tag([7; 16]));
     let welcome = Welcome {
@@ -84,12 +87,12 @@ fn handshakes() -> Vec<(String, Vec<u8>)> {
         map: map(),
         proof,
     };
-    all.push(("welcome".to_owned(), framed(Kind::Welcome, &welcome)));
-    all.push(("challenge".to_owned(), framed(Kind::Challenge, &Challenge([8; 16]))));
-    all.push(("proof".to_owned(), framed(Kind::Proof, &Proof { tag: Tag([9; 16]) })));
+    all.push(("welcome".to_owned(), framed(FrameKind::Welcome, &welcome)));
+    all.push(("challenge".to_owned(), framed(FrameKind::Challenge, &Challenge([8; 16]))));
+    all.push(("proof".to_owned(), framed(FrameKind::Proof, &SecretProof { tag: Tag([9; 16]) })));
     for reason in REASONS.into_iter().chain([Reason::Older(Some(9))]) {
-        let refusal = Refusal { reason, text: "why".to_owned(), proof: None };
-        all.push((format!("refusal {reason:?}"), framed(Kind::Refusal, &refusal)));
+        let refusal = ConnectionRefusal { reason, text: "why".to_owned(), proof: None };
+        all.push((format!("refusal {reason:?}"), framed(FrameKind::Refusal, &refusal)));
     }
     all
 }
@@ -100,7 +103,7 @@ fn messages() -> Vec<(String, Vec<u8>)> {
     let shown = Proves::Shown(issuance::Proof { upto: Timestamp(12), tag: 13 });
     let all = [("servers", None), ("a server", Some(issued)), ("a client", Some(shown))];
     let framed = all.map(|(of, proves)| {
-        let mut outgoing = Outgoing::default();
+        let mut outgoing = SendBuffer::default();
         let to = Role::Repository(RepositoryId(16));
         outgoing.proves = proves;
         for message in [14u64, 15] {
@@ -116,7 +119,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     let mut all = handshakes();
     all.extend(messages());
     let alive = Alive { taken: 1, record: 2 };
-    all.push(("alive".to_owned(), framed(Kind::Alive, &alive)));
+    all.push(("alive".to_owned(), framed(FrameKind::Alive, &alive)));
     let refused = Some("no".to_owned());
     for control in [
         Control::CreateSpace { request: 1, space: space() },
@@ -135,15 +138,19 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     ] {
         let name = format!("{control:?}");
         let name = name.split([' ', '(']).next().unwrap_or_default();
-        all.push((format!("control {name}"), framed(Kind::Control, &control)));
+        all.push((format!("control {name}"), framed(FrameKind::Control, &control)));
     }
-    let owner = Owner { cluster: ClusterId(1), node: NodeId(2), protocol: "score".to_owned() };
+    let owner =
+        FolderOwner { cluster: ClusterId(1), node: NodeId(2), protocol: "score".to_owned() };
     let program = "0.0.0".to_owned();
-    let identity = Identity { data: 3, program, owner, life: 4, starts: 5, begun: 6 };
-    all.push(("file identity".to_owned(), crate::folder::file(formats::FOLDER, &identity)));
+    let identity = StoredIdentity { data: 3, program, owner, life: 4, starts: 5, begun: 6 };
+    all.push((
+        "file identity".to_owned(),
+        crate::storage::folder::file(formats::FOLDER, &identity),
+    ));
     let heard = vec![reached()];
-    all.push(("file heard".to_owned(), crate::folder::file(formats::FOLDER, &heard)));
-    all.push(("file map".to_owned(), crate::folder::file(formats::FOLDER, &map())));
+    all.push(("file heard".to_owned(), crate::storage::folder::file(formats::FOLDER, &heard)));
+    all.push(("file map".to_owned(), crate::storage::folder::file(formats::FOLDER, &map())));
     let mut row = Vec::new();
     Register { epoch: 1, spaces: vec![space()] }.encode(&mut row);
     all.push(("row of spaces".to_owned(), row));
@@ -157,7 +164,7 @@ fn bytes_of_this_version_are_what_they_were() {
 
 #[test]
 fn bytes_of_a_timestamp_lease_are_what_they_were() {
-    let lease = ("file timestamp lease".to_owned(), crate::timestamp_lease::golden());
+    let lease = ("file timestamp lease".to_owned(), crate::storage::timestamp_lease::golden());
     compare(&format!("timestamp-lease-{}.txt", formats::LEASE), vec![lease]);
 }
 

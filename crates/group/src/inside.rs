@@ -16,7 +16,7 @@ use crate::protocol::{Grouped, Message};
 pub(crate) type Context<'a, P> = muesli_core::Context<'a, Grouped<P>>;
 pub(crate) type InnerContext<'a, P> = muesli_core::Context<'a, P>;
 /// What a role of the protocol inside said.
-pub(crate) type Said<P> = Vec<Effect<<P as Protocol>::Message, <P as Protocol>::Record>>;
+pub(crate) type InnerEffects<P> = Vec<Effect<<P as Protocol>::Message, <P as Protocol>::Record>>;
 
 /// What a role of the protocol inside needs around it.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl<P: Protocol> Inside<P> {
         role: Role,
         cx: &mut Context<'_, P>,
         run: impl FnOnce(&mut InnerContext<'_, P>) -> T,
-    ) -> (T, Said<P>) {
+    ) -> (T, InnerEffects<P>) {
         let positions = Positions::alone(role, self.positions);
         let (answer, said, positions) = self.run_at(role, positions, cx, run);
         self.positions = positions.of(role);
@@ -87,7 +87,7 @@ impl<P: Protocol> Inside<P> {
         positions: Positions,
         cx: &mut Context<'_, P>,
         run: impl FnOnce(&mut InnerContext<'_, P>) -> T,
-    ) -> (T, Said<P>, Positions) {
+    ) -> (T, InnerEffects<P>, Positions) {
         let catalog = self.catalog(cx.catalog);
         let node = match role {
             Role::Coordinator | Role::Service(_) => cx.me.node,

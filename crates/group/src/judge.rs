@@ -156,7 +156,7 @@ mod tests {
     type Groups = crate::protocol::Grouped<muesli_protocols::score::Score>;
     type Said = <Groups as Protocol>::Message;
 
-    /// Two groups on four nodes, with visitors.
+    /// Two groups on four nodes, and clients that the catalog does not list.
     fn known() -> Catalog {
         let nodes: Vec<_> = (0..4).map(NodeId).collect();
         let catalog = Catalog::new(&layout::homes(2, 3, 4).unwrap(), 1, &nodes).unwrap();

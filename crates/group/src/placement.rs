@@ -24,7 +24,7 @@ pub const EPOCHS_AHEAD_MAX: u64 = 1 << 16;
 
 /// The row. Before the first change there is none, and the first placement holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct PlacementRow {
     /// The placement's epoch.
     pub epoch: u64,
     /// For each member its home, and since which epoch it lives there.
@@ -37,7 +37,7 @@ pub struct Row {
     pub leaving: Vec<RepositoryId>,
 }
 
-wire_struct!(Row {
+wire_struct!(PlacementRow {
     epoch: u64,
     homes: Vec<(NodeId, u64)>,
     joined: Vec<(NodeId, String)>,
@@ -74,11 +74,11 @@ impl Shape {
     }
 }
 
-impl Row {
+impl PlacementRow {
     /// The row that says what a catalog says, where nobody has joined.
-    pub fn of(catalog: &Catalog) -> Row {
+    pub fn of(catalog: &Catalog) -> PlacementRow {
         let (joined, left, leaving) = (Vec::new(), Vec::new(), catalog.leaving.to_vec());
-        Row { epoch: catalog.placement, homes: catalog.stays(), joined, left, leaving }
+        PlacementRow { epoch: catalog.placement, homes: catalog.stays(), joined, left, leaving }
     }
 
     fn next_epoch(&self) -> Result<u64, Refused> {
@@ -137,7 +137,7 @@ impl Row {
         to: NodeId,
         shape: Shape,
         post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
-    ) -> Result<Row, Refused> {
+    ) -> Result<PlacementRow, Refused> {
         if self.home(member)? == to {
             return Err(Refused::There { member: member.0, node: to });
         }
@@ -155,7 +155,7 @@ impl Row {
                 return Err(Refused::UnderWay { other: other.0 });
             }
         }
-        let mut next = Row { epoch: self.next_epoch()?, ..self.clone() };
+        let mut next = PlacementRow { epoch: self.next_epoch()?, ..self.clone() };
         next.homes[usize::from(member.0)] = (to, next.epoch);
         Ok(next)
     }
@@ -212,7 +212,7 @@ impl Row {
         to: NodeId,
         shape: Shape,
         post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
-    ) -> Result<(Row, RepositoryId), Refused> {
+    ) -> Result<(PlacementRow, RepositoryId), Refused> {
         self.check_group(group)?;
         if self.left.contains(&to) {
             return Err(Refused::Left { node: to });
@@ -228,7 +228,7 @@ impl Row {
         let Some(member) = free else { return Err(Refused::Full { group }) };
         let takes_part = |it| post(it).is_some_and(ReplicaRole::takes_part);
         self.majority(group, &self.members(group).collect::<Vec<_>>(), takes_part)?;
-        let mut next = Row { epoch: self.next_epoch()?, ..self.clone() };
+        let mut next = PlacementRow { epoch: self.next_epoch()?, ..self.clone() };
         next.homes[usize::from(member.0)] = (to, next.epoch);
         Ok((next, member))
     }
@@ -252,7 +252,7 @@ impl Row {
         &self,
         member: RepositoryId,
         post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
-    ) -> Result<Row, Refused> {
+    ) -> Result<PlacementRow, Refused> {
         self.home(member)?;
         if self.leaving.contains(&member) {
             return Ok(self.clone());
@@ -264,7 +264,7 @@ impl Row {
         }
         let is_enough = self.through_or_waiting_for(member);
         self.majority(group, &rest, |it| post(it).is_some_and(is_enough))?;
-        let mut next = Row { epoch: self.next_epoch()?, ..self.clone() };
+        let mut next = PlacementRow { epoch: self.next_epoch()?, ..self.clone() };
         next.leaving.push(member);
         next.leaving.sort_unstable();
         Ok(next)
@@ -279,7 +279,7 @@ impl Row {
         &self,
         member: RepositoryId,
         post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
-    ) -> Result<Row, Refused> {
+    ) -> Result<PlacementRow, Refused> {
         self.home(member)?;
         if !self.leaving.contains(&member) {
             return Err(Refused::Stays { member: member.0 });
@@ -287,7 +287,7 @@ impl Row {
         let (group, _) = layout::place(member);
         let takes_part = |it| post(it).is_some_and(ReplicaRole::takes_part);
         self.majority(group, &self.staying(group).collect::<Vec<_>>(), takes_part)?;
-        let mut next = Row { epoch: self.next_epoch()?, ..self.clone() };
+        let mut next = PlacementRow { epoch: self.next_epoch()?, ..self.clone() };
         next.leaving.retain(|it| *it != member);
         next.homes[usize::from(member.0)] = (NodeId::NOWHERE, next.epoch);
         Ok(next)
@@ -304,12 +304,12 @@ impl Row {
         addresses: &[String],
         nodes: usize,
         shape: Shape,
-    ) -> Result<Row, Refused> {
+    ) -> Result<PlacementRow, Refused> {
         let next = shape.server(NodeId(nodes as u32));
         if server != next {
             return Err(Refused::NotNext { server, next });
         }
-        let mut row = Row { epoch: self.next_epoch()?, ..self.clone() };
+        let mut row = PlacementRow { epoch: self.next_epoch()?, ..self.clone() };
         row.joined.extend(shape.nodes(server).zip(addresses.iter().cloned()));
         Ok(row)
     }
@@ -318,7 +318,7 @@ impl Row {
     ///
     /// # Errors
     /// It has left already, or members live there.
-    pub fn without_server(&self, server: u32, shape: Shape) -> Result<Row, Refused> {
+    pub fn without_server(&self, server: u32, shape: Shape) -> Result<PlacementRow, Refused> {
         let nodes: Vec<_> = shape.nodes(server).collect();
         if let Some(&node) = nodes.iter().find(|node| self.left.contains(node)) {
             return Err(Refused::Left { node });
@@ -328,7 +328,7 @@ impl Row {
         if !members.is_empty() {
             return Err(Refused::Holds { server, members });
         }
-        let mut row = Row { epoch: self.next_epoch()?, ..self.clone() };
+        let mut row = PlacementRow { epoch: self.next_epoch()?, ..self.clone() };
         row.left.extend(nodes);
         Ok(row)
     }

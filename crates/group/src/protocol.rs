@@ -8,7 +8,7 @@ use muesli_core::{Address, Nanos, NodeId, RepositoryId, SmallBytes};
 use crate::agreement::ballot::Ballot;
 use crate::agreement::ledger::Change;
 use crate::agreement::summary::Summary;
-use crate::agreement::transfer::{Batch, Fetch, FetchState, StatePiece};
+use crate::agreement::transfer::{EntryBatch, Fetch, FetchState, StatePiece};
 
 /// Protocol `P` with each of its repositories on a group of nodes.
 ///
@@ -211,7 +211,7 @@ pub enum Message<M> {
     /// Member to member: send me the entries after these.
     Fetch(Fetch),
     /// The answer.
-    Entries(Box<Batch>),
+    Entries(Box<EntryBatch>),
     /// Member to member: send me the state of the participant.
     FetchState(FetchState),
     /// The answer.

@@ -6,24 +6,23 @@ mod heard;
 mod long;
 mod receive;
 mod regroup;
+mod roles;
 mod run;
 mod stay;
 mod step_down;
+mod ticks;
 mod transfer;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use std::fmt;
 
-use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, Lag, LoggedRole, NodeId, Participant, Protocol, Readiness, Rejection,
-    Rejections, ReplicaRole, RepositoryId, Role, Settings, SmallBytes, SpaceId, StateMachine,
-    Timestamp, View,
+    Address, LoggedRole, Participant, Protocol, Rejections, RepositoryId, Role, Settings,
 };
 
-use self::disk::Pace;
-use self::heard::Progress;
+use self::disk::DiskPace;
+use self::heard::MemberProgress;
 use self::step_down::Mark;
 use self::transfer::catch_up::Fetching;
 use self::transfer::load::Loading;
@@ -33,24 +32,17 @@ use crate::agreement::entry::Entry;
 use crate::agreement::join::Joining;
 use crate::agreement::lead::Leading;
 use crate::agreement::ledger::{Ledger, Standing};
-use crate::agreement::summary::Formed;
-use crate::agreement::written::Written;
+use crate::agreement::written::StableEntries;
 use crate::inside::{Context, Inside, send_now};
-use crate::judge::{inner_address, judge_inside};
 use crate::layout;
-use crate::protocol::{Grouped, Message, Record, Rules};
-use crate::timers::{InnerTimer, MemberTimer};
+use crate::protocol::{Message, Rules};
 
 /// A leader says that it leads once in so many ticks.
 const ANNOUNCE_TICKS: u64 = 8;
-/// After so many ticks without a decision, followers are told to ask for what is missing.
-const STALLED_TICKS: u32 = 6;
 /// A member without memory asks again after so many ticks.
 const ASK_TICKS: u64 = 10;
 /// A member that has not heard of a leader for so many ticks does not count as settled.
 const SILENT_TICKS: u64 = 4 * ANNOUNCE_TICKS;
-/// Which entries a follower leaves out where it is to make that mistake.
-const LEFT_OUT: u64 = 20;
 /// A message is passed on at most so often.
 const HOPS_MAX: u8 = 2;
 
@@ -95,7 +87,7 @@ pub struct Replica<P: Protocol> {
     /// Whom it sends what.
     serving: BTreeMap<u16, Serving>,
     /// How far the other members have come, as they said last.
-    reached: BTreeMap<u16, Progress>,
+    reached: BTreeMap<u16, MemberProgress>,
     /// At which tick each other member was heard of last, whatever it said.
     last_heard: BTreeMap<u16, u64>,
     /// The participant has done what may never be decided, or has forgotten what was.
@@ -113,7 +105,7 @@ pub struct Replica<P: Protocol> {
     /// A note under way through its log, and when it was sent.
     probe: Option<(u64, u64)>,
     /// How long its disk has taken lately.
-    pace: Pace,
+    pace: DiskPace,
     ticks: u64,
     /// When a leader was last heard of.
     heard: Option<u64>,
@@ -128,7 +120,7 @@ pub struct Replica<P: Protocol> {
     /// Whether its memory of being here is stable.
     settled: Settled,
     /// How much of what it wrote is stable.
-    written: Written,
+    written: StableEntries,
     /// Long messages that are taken in once the others know of them.
     long: Vec<(Address, Message<P::Message>)>,
     /// Who takes in a long message, and until when nobody looks for another leader for that.
@@ -278,286 +270,6 @@ impl<P: Protocol> Replica<P> {
         let decided = consensus.decided();
         while let Some(envelope) = leading.release(decided) {
             self.inside.speak(envelope, cx);
-        }
-    }
-
-    /// Says to everyone that this member leads.
-    fn announce(&mut self, cx: &mut Context<'_, P>) {
-        let Some(leading) = &self.leading else { return };
-        let (group, member, ballot) = (self.group, self.place, leading.ballot);
-        self.inside.hear_leader(group, member, ballot);
-        let message = Message::Leads { group, member, ballot, epoch: cx.catalog.placement };
-        for &node in cx.catalog.coordinators.iter() {
-            send_now(Address::coordinator(node), message.clone(), cx);
-        }
-        for repository in (0..cx.catalog.repositories() as u16).map(RepositoryId) {
-            let home = cx.catalog.home(repository);
-            let to = Address::repository(home, repository);
-            if to != cx.me && home != NodeId::NOWHERE {
-                send_now(to, message.clone(), cx);
-            }
-        }
-    }
-
-    fn on_tick(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(MemberTimer::<InnerTimer<P>>::Tick, self.rules.tick);
-        self.ticks += 1;
-        if !self.is_home(cx) {
-            return;
-        }
-        self.append_lazy(); // Before the tick, which may have another member lead.
-        self.probe_disk(cx);
-        self.restrain();
-        self.go_on_fetching(cx);
-        self.go_on_loading(cx);
-        self.bound_entries(cx);
-        self.go_on_serving(cx);
-        self.say_reached(cx);
-        self.trim(cx);
-        let ticks = self.is_consensus_tick();
-        let Some(consensus) = &mut self.consensus else {
-            let remembers = self.ledger.look(|standing| standing.formed == Formed::Begun);
-            match self.ticks.is_multiple_of(ASK_TICKS) {
-                true if remembers => self.say_where(cx),
-                true => self.tell_others(&Message::Ask, cx),
-                false => {}
-            }
-            return;
-        };
-        if ticks {
-            consensus.tick();
-        }
-        self.tick_leader(cx);
-        self.regroup(cx);
-    }
-
-    /// A leader asks and says again what may have been lost.
-    fn tick_leader(&mut self, cx: &mut Context<'_, P>) {
-        let (is_hung, patience) = (self.is_hung(), self.patience() as u32);
-        let (Some(consensus), Some(leading)) = (&self.consensus, &mut self.leading) else { return };
-        leading.tick(consensus.decided(), consensus.accepted());
-        let (ballot, round) = (leading.ballot, leading.round_under_way());
-        let stalled = leading.stalled_ticks > 0
-            && leading.stalled_ticks.is_multiple_of(STALLED_TICKS * patience);
-        if let Some(round) = round {
-            self.tell_others(&Message::Confirm { ballot, round }, cx);
-        }
-        if stalled {
-            self.tell_others(&Message::Resync(ballot), cx);
-        }
-        if self.ticks.is_multiple_of(ANNOUNCE_TICKS) && !is_hung {
-            self.announce(cx);
-        }
-    }
-}
-
-impl<P: Protocol> StateMachine<Grouped<P>> for Replica<P> {
-    type Timer = MemberTimer<InnerTimer<P>>;
-
-    muesli_core::role_without_links!(Grouped<P>);
-
-    fn judge(&self, message: &Message<P::Message>, view: View<'_>) -> Result<(), Rejection> {
-        let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
-        if self.leading.is_none() && !P::is_for_all(message) && !P::is_for_any(message) {
-            return Ok(()); // It is passed on, to a leader that judges it.
-        }
-        let inner = self.inside.known_catalog(view.catalog);
-        let (said, issued) = ((*first, message), self.inner.issued());
-        let me = inner_address(view.me, &inner);
-        let view = judge_inside::<P>(said, (me, &inner), issued, view)?;
-        match self.leading {
-            Some(_) => self.inner.judge(message, view),
-            None => Ok(()),
-        }
-    }
-
-    fn issued(&self) -> Timestamp {
-        self.inner.issued()
-    }
-
-    fn unfinished(&self) -> usize {
-        let heard = self.heard.is_some_and(|heard| heard + SILENT_TICKS >= self.ticks);
-        match &self.leading {
-            Some(leading) => {
-                let others = usize::from(!self.is_as_wanted());
-                self.inner.unfinished() + leading.waiting() + others
-            }
-            None if self.away => 0,
-            None if !self.wanted.contains(&self.place) => 0,
-            None => usize::from(!heard || !self.takes_part()),
-        }
-    }
-
-    fn assert_invariants(&self) {
-        // While the state of another member comes in, piece by piece, it is of no moment.
-        if self.loading.is_none() && self.installing.is_none() {
-            self.inner.assert_invariants();
-        }
-    }
-}
-
-impl<P: Protocol> LoggedRole<Grouped<P>> for Replica<P> {
-    fn start(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(MemberTimer::<InnerTimer<P>>::Tick, self.rules.tick);
-        self.wanted = layout::wanted(cx.catalog, self.group);
-        self.end_replay(cx);
-        if self.is_home(cx) {
-            self.take_place(cx);
-        }
-        self.turn(cx);
-    }
-
-    fn placed(&mut self, cx: &mut Context<'_, P>) {
-        self.come_or_go(cx);
-        self.turn(cx);
-    }
-
-    fn receive(&mut self, from: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
-        self.take_in_turn(from, message, cx);
-        self.turn(cx);
-    }
-
-    fn timer(&mut self, timer: Self::Timer, cx: &mut Context<'_, P>) {
-        match timer {
-            MemberTimer::Tick => self.on_tick(cx),
-            MemberTimer::Long => self.take_long(cx),
-            MemberTimer::Inside(timer) if self.leading.is_some() => {
-                self.step(cx, |inner, cx| inner.timer(timer, cx));
-            }
-            MemberTimer::Inside(_) => {}
-        }
-        self.turn(cx);
-    }
-
-    fn replay(&mut self, record: Record<P::Record>, cx: &mut Context<'_, P>) {
-        let Record::Changes(changes) = record else { unreachable!("a member logs changes") };
-        self.replay_changes(changes, cx);
-    }
-
-    fn begin_checkpoint(&self) -> Option<Cursor> {
-        self.checkpoint_of_now()
-    }
-
-    fn checkpoint_piece(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
-        self.next_piece(cursor, bytes, out)
-    }
-
-    fn checkpoint_readiness(&self, cursor: &Cursor) -> Readiness {
-        self.readiness(cursor)
-    }
-
-    fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, P>) -> Result<(), WireError> {
-        self.restore_piece(piece, cx)
-    }
-}
-
-impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
-    fn new(id: RepositoryId, settings: &Settings, rules: &Rules<P::Rules>) -> Replica<P> {
-        let (group, place) = layout::place(id);
-        let inner = P::Participant::new(RepositoryId(group), settings, &rules.inner);
-        Replica {
-            group,
-            place,
-            rules: rules.clone(),
-            settings: settings.clone(),
-            inside: Inside::new(),
-            ledger: Ledger::default(),
-            consensus: None,
-            joining: Joining::default(),
-            inner,
-            rejections: Rejections::default(),
-            applied: 0,
-            lazy: Vec::new(),
-            leading: None,
-            fetching: None,
-            loading: None,
-            marks: VecDeque::new(),
-            ran: 0,
-            sure: 0,
-            returned: 0,
-            installing: None,
-            was_whole: false,
-            serving: BTreeMap::new(),
-            reached: BTreeMap::new(),
-            last_heard: BTreeMap::new(),
-            is_void: false,
-            is_on_disk: true,
-            reported: 0,
-            served: 0,
-            generation: 0,
-            wanted_upto: 0,
-            probe: None,
-            pace: Pace::default(),
-            ticks: 0,
-            heard: None,
-            away: false,
-            wanted: Vec::new(),
-            parting: Vec::new(),
-            asked: None,
-            settled: Settled::No,
-            written: Written::default(),
-            long: Vec::new(),
-            busy: BTreeMap::new(),
-            patient: (1, 0),
-            spoke: 0,
-        }
-    }
-
-    /// What a member logs for itself is its own.
-    fn judge_record(&self, _: &Record<P::Record>, _: &Catalog) -> Result<(), Rejection> {
-        Ok(())
-    }
-
-    fn rejections(&self) -> Option<&Rejections> {
-        Some(&self.rejections)
-    }
-
-    // A member is not itself marked, nor read from behind: who keeps it is its node alone.
-
-    fn mark(&mut self) -> Option<VecDeque<Vec<u8>>> {
-        None
-    }
-
-    fn forget_mark(&mut self) {}
-
-    fn go_back(
-        &mut self,
-        _other: &mut Replica<P>,
-        _marked: VecDeque<Vec<u8>>,
-        _cx: &mut Context<'_, P>,
-    ) -> bool {
-        false
-    }
-
-    fn answer_behind(&mut self, _message: &Message<P::Message>, _cx: &mut Context<'_, P>) -> bool {
-        false
-    }
-
-    fn end(&mut self, settings: &Settings) {
-        self.inner.end(settings);
-    }
-
-    fn lag(&self) -> Option<Lag> {
-        self.can_tell_lag().then(|| self.behind())
-    }
-
-    fn replica_role(&self) -> ReplicaRole {
-        match self.leading {
-            _ if self.away => ReplicaRole::Away,
-            _ if self.joining.is_lost() => ReplicaRole::Lost,
-            _ if self.consensus.is_none() && self.is_left_out() => ReplicaRole::Leaves,
-            _ if self.consensus.is_none() || self.settled != Settled::Yes => ReplicaRole::Joins,
-            _ if !self.has_state() => ReplicaRole::Joins,
-            _ if !self.takes_part() => ReplicaRole::Regroups,
-            Some(_) => ReplicaRole::Leads,
-            None => ReplicaRole::Follows,
-        }
-    }
-
-    fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
-        match self.leading {
-            Some(_) => self.inner.chains(&layout::inner(catalog)),
-            None => Vec::new(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::checkpoint::{self, Step};
+use crate::checkpoint::{self, CheckpointStep};
 use crate::disk::directory::LOCK_FILE;
 use crate::disk::{Disk, DiskFile, read_whole};
 use crate::error::LogError;
@@ -164,9 +164,9 @@ fn restore<D: Disk>(
     for covers in there {
         let file = checkpoint::name(covers);
         let refused = |reason| LogError::Refused { file: file.clone(), sequence: covers, reason };
-        let each = |step: Step<'_>| match step {
-            Step::Piece(piece) => replay.piece(piece).map_err(refused),
-            Step::Progress { bytes, of } => {
+        let each = |step: CheckpointStep<'_>| match step {
+            CheckpointStep::Piece(piece) => replay.piece(piece).map_err(refused),
+            CheckpointStep::Progress { bytes, of } => {
                 replay.checkpoint_progress(bytes, of);
                 Ok(())
             }

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli::{Db, Error, Range, Space, SpaceOptions};
-use muesli_cluster::server::Durability;
+use muesli_cluster::lifecycle::options::Durability;
 use muesli_cluster::{Server, ServerOptions};
 
 #[global_allocator]

@@ -55,7 +55,7 @@ use thiserror::Error;
 use crate::procedures::{self, StoredProcedure, builtin};
 
 pub use muesli_cluster::{
-    ClusterId, Durability, Failed, Network, Process, ServerOptions, StartError, StopAll,
+    ClusterId, Durability, LoopFailure, Network, Process, ServerOptions, StartError, StopAll,
     read_secret,
 };
 pub use muesli_core::{NodeId, Settings};
@@ -68,7 +68,7 @@ pub enum ServeError {
     Start(#[from] StartError),
     /// It could not go on.
     #[error(transparent)]
-    Failed(#[from] Failed),
+    Failed(#[from] LoopFailure),
     /// The system has no room for the handlers of signals, or for the program once more.
     #[error("the system refused: {0}")]
     System(#[from] std::io::Error),
@@ -93,7 +93,7 @@ pub fn with_procedure<P: StoredProcedure>(mut options: ServerOptions) -> ServerO
 /// process is told to stop by SIGTERM or SIGINT; then what is under way ends, for a second at most,
 /// and this returns. Tells `listening` where the first loop listens, once it does.
 ///
-/// A member of a group that has to go by what its disk holds ([`Failed::Restart`]) is started
+/// A member of a group that has to go by what its disk holds ([`LoopFailure::Restart`]) is started
 /// again: the same program with the same arguments takes this process's place. SIGHUP does nothing;
 /// a log that may not grow (SIGXFSZ) is an error.
 ///
@@ -121,7 +121,7 @@ pub fn serve(
     handle.close();
     let _ = waiting.join(); // It has nothing that can panic.
     match ended {
-        Err(Failed::Restart) => {
+        Err(LoopFailure::Restart) => {
             (options.notice)("a member of a group goes by what its disk holds: starting again");
             Err(run_again().into())
         }
@@ -157,7 +157,7 @@ fn run_again() -> std::io::Error {
 pub struct RunningServer {
     address: SocketAddr,
     stop: StopAll,
-    thread: Option<JoinHandle<Result<(), Failed>>>,
+    thread: Option<JoinHandle<Result<(), LoopFailure>>>,
 }
 
 impl fmt::Debug for RunningServer {
@@ -201,11 +201,11 @@ impl RunningServer {
     ///
     /// # Errors
     /// A loop could not go on, and ended before.
-    pub fn stop(mut self) -> Result<(), Failed> {
+    pub fn stop(mut self) -> Result<(), LoopFailure> {
         self.stop.stop();
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(ended)) => ended,
-            Some(Err(_)) => Err(Failed::Panicked),
+            Some(Err(_)) => Err(LoopFailure::Panicked),
             None => Ok(()),
         }
     }

@@ -9,10 +9,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Frame, Kind};
-use muesli_cluster::hello::{ClusterId, Hello, Life, Station, Welcome};
-use muesli_cluster::map::SpaceParts;
+use muesli_cluster::spaces::parts::SpaceParts;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, FrameKind, WireFrame};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::ids::{ClusterId, Life};
 use muesli_core::issuance::Proof;
 use muesli_core::wire::{Reader, Wire};
 use muesli_core::{NodeId, ProcedureId, RepositoryId, Role, SmallBytes, Timestamp, TxnId};
@@ -59,14 +60,14 @@ pub fn connect(address: SocketAddr, number: u32) -> anyhow::Result<(TcpStream, C
         lives: Vec::new(),
         ..Hello::default()
     };
-    say(&mut stream, Kind::Hello, &hello)?;
+    say(&mut stream, FrameKind::Hello, &hello)?;
     let mut input = Vec::new();
-    let welcome: Welcome = hear(&mut stream, &mut input, Kind::Welcome)?;
+    let welcome: Welcome = hear(&mut stream, &mut input, FrameKind::Welcome)?;
     if welcome.map.spaces.is_empty() {
         let space = SpaceParts { name: "counters".to_owned(), ..SpaceParts::default() };
-        say(&mut stream, Kind::Control, &Control::CreateSpace { request: 1, space })?;
+        say(&mut stream, FrameKind::Control, &Control::CreateSpace { request: 1, space })?;
         while !matches!(
-            hear(&mut stream, &mut input, Kind::Control)?,
+            hear(&mut stream, &mut input, FrameKind::Control)?,
             Control::SpaceCreated { refused: None, .. }
         ) {}
     }
@@ -111,7 +112,7 @@ impl Calls {
 impl Dialect for Calls {
     fn ask(&mut self, counter: u32, amount: u64, out: &mut Vec<u8>) {
         if self.open.is_none() {
-            self.open = Some(frame::begin(Kind::Messages, out));
+            self.open = Some(frame::begin(FrameKind::Messages, out));
             self.proof.encode(out);
         }
         self.arguments.clear();
@@ -138,8 +139,8 @@ impl Dialect for Calls {
         let mut taken = 0;
         while let Some(found) = frame::next(&input[taken..], FRAME_BYTES_MAX)? {
             taken += found.bytes();
-            let Frame { kind: Kind::Messages, body } = found else {
-                ensure!(found.kind == Kind::Alive, "an unexpected frame {:?}", found.kind);
+            let WireFrame { kind: FrameKind::Messages, body } = found else {
+                ensure!(found.kind == FrameKind::Alive, "an unexpected frame {:?}", found.kind);
                 continue;
             };
             let mut body = Reader::new(body);
@@ -170,7 +171,7 @@ fn varint(bytes: &[u8]) -> Option<u64> {
     bytes.last().is_some_and(|last| *last < 0x80).then_some(number)
 }
 
-fn say(stream: &mut TcpStream, kind: Kind, body: &impl Wire) -> anyhow::Result<()> {
+fn say(stream: &mut TcpStream, kind: FrameKind, body: &impl Wire) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     let start = frame::begin(kind, &mut bytes);
     body.encode(&mut bytes);
@@ -179,11 +180,15 @@ fn say(stream: &mut TcpStream, kind: Kind, body: &impl Wire) -> anyhow::Result<(
 }
 
 /// The next frame of a kind; what comes before it is passed over.
-fn hear<T: Wire>(stream: &mut TcpStream, input: &mut Vec<u8>, wanted: Kind) -> anyhow::Result<T> {
+fn hear<T: Wire>(
+    stream: &mut TcpStream,
+    input: &mut Vec<u8>,
+    wanted: FrameKind,
+) -> anyhow::Result<T> {
     loop {
         if let Some(found) = frame::next(input, FRAME_BYTES_MAX)? {
             let (kind, bytes) = (found.kind, found.bytes());
-            ensure!(kind != Kind::Refusal, "the server refuses");
+            ensure!(kind != FrameKind::Refusal, "the server refuses");
             let body = (kind == wanted).then(|| T::decode_all(found.body)).transpose()?;
             input.drain(..bytes);
             if let Some(body) = body {
@@ -219,7 +224,7 @@ mod tests {
         calls.ask(4, 6, &mut out);
         calls.end(&mut out);
         let found = frame::next(&out, FRAME_BYTES_MAX).unwrap().unwrap();
-        assert_eq!((found.kind, found.bytes()), (Kind::Messages, out.len()));
+        assert_eq!((found.kind, found.bytes()), (FrameKind::Messages, out.len()));
         let mut body = Reader::new(found.body);
         assert_eq!(Proof::decode(&mut body), Ok(Proof::default()));
         for sequence in [1, 2] {

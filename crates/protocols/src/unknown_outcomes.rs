@@ -37,7 +37,8 @@ impl UnknownOutcomes {
 
     /// Nobody will ever know the outcome of this one.
     pub(crate) fn forget(&mut self, sequence: u64) {
-        self.known.remove(&sequence);
+        let known = self.known.remove(&sequence).flatten();
+        assert_eq!(known, None, "what {sequence} has come to is known, and forgotten");
     }
 
     /// Whether the outcome of a transaction is remembered as unknown.

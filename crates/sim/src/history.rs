@@ -36,7 +36,8 @@ pub struct Told {
     pub end: Option<u64>,
     /// What it did, in order.
     pub operations: Vec<RecordedOperation>,
-    /// Whether a crash ended it: what it read may be lost with writes that were not stable.
+    /// Whether its node crashed in it or after it, and its client was not told that it committed:
+    /// what it read may be lost with writes that were not stable.
     pub crashed: bool,
 }
 

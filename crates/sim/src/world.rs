@@ -50,6 +50,7 @@ pub use host::background::Background;
 pub use host::journal::Recorded;
 pub use host::longest::Longest;
 pub use host::mistake::Mistake;
+pub use host::routes::{Route, Routes};
 pub use host::strangers::Heard;
 pub use run::{HostHistory, Run, Stuck};
 pub use setup::{Setup, SetupError};

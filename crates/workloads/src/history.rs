@@ -78,9 +78,10 @@ pub fn by_versions(
 
 /// The history that the clients of the list workload saw, with `meta` in its first line.
 ///
-/// A client that never returned ended with its node, or by itself: it may have read what its node
-/// had not made stable, and what is lost with it. Nobody who is left has seen that, so of the reads
-/// of a transaction that had no effect either, those count that show what lasts.
+/// A client that never returned ended with its node, or by itself, and one whose transaction was
+/// aborted may do so afterwards: it may have read what its node had not made stable, and what is
+/// lost with it. That proves nothing of what it read, so of the reads of a transaction that had no
+/// effect either, those count that show what lasts.
 ///
 /// # Errors
 /// More transactions than a history can hold.
@@ -89,10 +90,10 @@ pub fn by_lists(lists: &ListHistory, meta: Map<String, Json>) -> Result<History,
     builder.meta(meta);
     let lasting = lasting(lists);
     for (number, transaction) in lists.transactions.iter().enumerate() {
-        let returned =
+        let counts =
             transaction.end.is_some() || appended(transaction).any(|it| lasting.contains(&it));
         add_lists(&mut builder, number, transaction, |list| {
-            returned || list.iter().all(|element| lasting.contains(element))
+            counts || list.iter().all(|element| lasting.contains(element))
         })?;
     }
     Ok(builder.finish())
@@ -105,10 +106,15 @@ fn appended(transaction: &ListTransaction) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The elements that a client was told of which returned: as committed, or in a list.
+/// Whether its client was told that it committed, or that it may have done so.
+fn is_answered(transaction: &ListTransaction) -> bool {
+    transaction.end.is_some() && transaction.status != ListStatus::Aborted
+}
+
+/// The elements that are in lists whose readers were answered, and those that were committed.
 fn lasting(lists: &ListHistory) -> BTreeSet<u64> {
     let mut all = BTreeSet::new();
-    for transaction in lists.transactions.iter().filter(|it| it.end.is_some()) {
+    for transaction in lists.transactions.iter().filter(|it| is_answered(it)) {
         if transaction.status == ListStatus::Committed {
             all.extend(appended(transaction));
         }
@@ -208,12 +214,13 @@ mod tests {
 
     #[test]
     fn what_nobody_saw_who_is_left_may_be_lost_and_nothing_else() {
-        use ListStatus::{Committed, Unknown};
+        use ListStatus::{Aborted, Committed, Unknown};
         let first: (&[u64], &[u64], bool, ListStatus) = (&[], &[5], true, Committed);
         let lost: (&[u64], &[u64], bool, ListStatus) = (&[5], &[6], false, Unknown);
         let after: (&[u64], &[u64], bool, ListStatus) = (&[5], &[7], true, Committed);
         let end: (&[u64], &[u64], bool, ListStatus) = (&[5, 7], &[], true, Committed);
         assert!(holds(&[first, lost, (&[5, 6], &[], false, Unknown), after, end]));
+        assert!(holds(&[first, lost, (&[5, 6], &[], true, Aborted), after, end]));
         assert!(!holds(&[first, lost, (&[5, 6], &[], true, Unknown), after, end]), "it returned");
         let effective = (&[5_u64, 6][..], &[8_u64][..], false, Unknown);
         let end_of_it = (&[5_u64, 7, 8][..], &[][..], true, Committed);

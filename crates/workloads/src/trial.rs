@@ -26,7 +26,7 @@ use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::world::{Background, Heard, Longest, Strangers};
+use muesli_sim::world::{Background, Heard, Longest, Routes, Strangers};
 use serde_json::{Map, Value as Json};
 use thiserror::Error;
 
@@ -119,6 +119,8 @@ pub struct Trialled {
     pub left_out: u64,
     /// The longest of what was said and kept.
     pub longest: Longest,
+    /// Which kinds of messages left, between which roles.
+    pub routes: Routes,
     /// What was done beside transactions, in each run.
     pub background: Vec<Background>,
 }
@@ -214,6 +216,7 @@ impl Trial {
             strangers: BTreeMap::new(),
             left_out: 0,
             longest: Longest::default(),
+            routes: Routes::default(),
             background: Vec::new(),
         };
         let marks = MARKS.map(str::to_owned);
@@ -251,6 +254,7 @@ impl Trial {
             trialled.problems.push(format!("{}: {text}", description.name));
         }
         trialled.longest = trialled.longest.or(*longest);
+        trialled.routes.join(&outcome.run.routes);
         trialled.background.push(outcome.run.background);
         trialled.transactions += outcome.tally.ended();
         for (name, heard) in &outcome.run.strangers {

@@ -8,7 +8,7 @@ use muesli::{Connect, Db, Space};
 use muesli_core::{
     NodeId, Reader, ReplicaRole, RepositoryId, Secret, SmallBytes, Tag, Wire, WireError,
 };
-use muesli_group::placement::{KEY, Refused, Row, SPACE, Shape};
+use muesli_group::placement::{KEY, PlacementRow, Refused, SPACE, Shape};
 
 use super::survey::Survey;
 
@@ -63,7 +63,7 @@ impl Admin {
     ///
     /// # Errors
     /// The database does not answer.
-    pub fn row(&self) -> anyhow::Result<Row> {
+    pub fn row(&self) -> anyhow::Result<PlacementRow> {
         self.change(|row| Ok(row.clone()))
     }
 
@@ -110,7 +110,7 @@ impl Admin {
         let survey = self.survey()?;
         survey.check_node(to)?;
         let shape = survey.shape;
-        let rule = move |row: &Row, survey: &Survey| {
+        let rule = move |row: &PlacementRow, survey: &Survey| {
             row.moved(member, to, shape, |it| survey.post(row, it))
         };
         let row = self.decide(survey, rule)?;
@@ -145,7 +145,7 @@ impl Admin {
             bail!("node {} does not answer; a new member has to learn there first", to.0);
         }
         let shape = survey.shape;
-        let rule = move |row: &Row, survey: &Survey| {
+        let rule = move |row: &PlacementRow, survey: &Survey| {
             let next = row.grown(group, to, shape, |it| survey.post(row, it));
             next.map(|(row, _)| row)
         };
@@ -163,17 +163,17 @@ impl Admin {
     /// The rules say no, or the others do not come to go on without it in time.
     pub fn shrink(&self, group: u16, from: NodeId) -> anyhow::Result<String> {
         let member = self.row()?.member_on(group, from)?;
-        let there = move |row: &Row| match row.home(member)? == from {
+        let there = move |row: &PlacementRow| match row.home(member)? == from {
             true => Ok(()),
             false => Err(Refused::NotThere { group, node: from }),
         };
-        let going = move |row: &Row, survey: &Survey| {
+        let going = move |row: &PlacementRow, survey: &Survey| {
             there(row)?;
             row.shrinking(member, |it| survey.post(row, it))
         };
         let row = self.decide(self.survey()?, going)?;
         self.survey()?.tell(&row);
-        let gone = move |row: &Row, survey: &Survey| {
+        let gone = move |row: &PlacementRow, survey: &Survey| {
             there(row)?;
             row.shrunk(member, |it| survey.post(row, it))
         };
@@ -184,7 +184,7 @@ impl Admin {
     }
 
     /// Waits until a member takes part where it is to live by this row.
-    fn wait_for(&self, member: RepositoryId, to: NodeId, row: &Row) -> anyhow::Result<()> {
+    fn wait_for(&self, member: RepositoryId, to: NodeId, row: &PlacementRow) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let survey = self.survey()?;
@@ -214,8 +214,8 @@ impl Admin {
     fn decide(
         &self,
         mut survey: Survey,
-        rule: impl Fn(&Row, &Survey) -> Result<Row, Refused> + Clone + Send + 'static,
-    ) -> anyhow::Result<Row> {
+        rule: impl Fn(&PlacementRow, &Survey) -> Result<PlacementRow, Refused> + Clone + Send + 'static,
+    ) -> anyhow::Result<PlacementRow> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             // A node that is behind would not count.
@@ -237,17 +237,17 @@ impl Admin {
 
     fn change(
         &self,
-        rule: impl Fn(&Row) -> Result<Row, Refused> + Clone + Send + 'static,
-    ) -> anyhow::Result<Row> {
+        rule: impl Fn(&PlacementRow) -> Result<PlacementRow, Refused> + Clone + Send + 'static,
+    ) -> anyhow::Result<PlacementRow> {
         Ok(self.attempt(rule)??)
     }
 
     /// One transaction: reads the row, and writes what the rule makes of it, if that is another.
     fn attempt(
         &self,
-        rule: impl Fn(&Row) -> Result<Row, Refused> + Clone + Send + 'static,
-    ) -> anyhow::Result<Result<Row, Refused>> {
-        let (space, first) = (self.space, Row::of(&self.db.catalog()));
+        rule: impl Fn(&PlacementRow) -> Result<PlacementRow, Refused> + Clone + Send + 'static,
+    ) -> anyhow::Result<Result<PlacementRow, Refused>> {
+        let (space, first) = (self.space, PlacementRow::of(&self.db.catalog()));
         let (secret, known) = (self.secret.clone(), self.survey()?.row());
         let done = self.db.strict().blocking().transact(async move |tx| {
             let found = tx.get(space, SmallBytes::new(KEY)).await?;
@@ -272,7 +272,7 @@ impl Admin {
 /// Of these nodes the one with the fewest members whose server holds none of a member's group, the
 /// member itself included.
 fn target(
-    row: &Row,
+    row: &PlacementRow,
     shape: Shape,
     nodes: impl Iterator<Item = NodeId>,
     member: RepositoryId,
@@ -285,7 +285,7 @@ fn target(
 }
 
 /// The bytes of a row, with a tag after it where there is a secret.
-fn written(row: &Row, secret: Option<&Secret>) -> Vec<u8> {
+fn written(row: &PlacementRow, secret: Option<&Secret>) -> Vec<u8> {
     let mut bytes = Vec::new();
     row.encode(&mut bytes);
     if let Some(secret) = secret {
@@ -297,16 +297,20 @@ fn written(row: &Row, secret: Option<&Secret>) -> Vec<u8> {
 /// The row that these bytes hold. Any client may write them: where there is a secret, only what an
 /// administrator has written counts, and only if the servers know of nothing newer; else what they
 /// know.
-fn read(bytes: &[u8], secret: Option<&Secret>, known: &Row) -> Result<Row, WireError> {
+fn read(
+    bytes: &[u8],
+    secret: Option<&Secret>,
+    known: &PlacementRow,
+) -> Result<PlacementRow, WireError> {
     let mut input = Reader::new(bytes);
-    let row = Row::decode(&mut input).and_then(|row| {
+    let row = PlacementRow::decode(&mut input).and_then(|row| {
         let signed = input.position();
         let tag = if input.left() > 0 { Some(Tag::decode(&mut input)?) } else { None };
         input.finish()?;
         Ok((row, signed, tag))
     });
     let Some(secret) = secret else { return row.map(|(row, ..)| row) };
-    let holds = |row: &Row, signed: usize, tag: Option<Tag>| {
+    let holds = |row: &PlacementRow, signed: usize, tag: Option<Tag>| {
         row.epoch >= known.epoch
             && tag.is_some_and(|tag| secret.verify(PURPOSE, &bytes[..signed], &tag))
     };
@@ -318,11 +322,12 @@ fn read(bytes: &[u8], secret: Option<&Secret>, known: &Row) -> Result<Row, WireE
 
 /// The addresses of a server's loops: ports counted up from that of the first.
 fn each_loop(address: &str, loops: u16) -> anyhow::Result<Vec<String>> {
-    let told = || format!("{address}: an address ends in a port, with room for all loops after it");
-    let (host, port) = address.rsplit_once(':').with_context(told)?;
-    let port: u16 = port.parse().ok().filter(|port| *port > 0).with_context(told)?;
+    let message =
+        || format!("{address}: an address ends in a port, with room for all loops after it");
+    let (host, port) = address.rsplit_once(':').with_context(message)?;
+    let port: u16 = port.parse().ok().filter(|port| *port > 0).with_context(message)?;
     let each = |number: u16| Some(format!("{host}:{}", port.checked_add(number)?));
-    (0..loops.max(1)).map(each).collect::<Option<_>>().with_context(told)
+    (0..loops.max(1)).map(each).collect::<Option<_>>().with_context(message)
 }
 
 #[cfg(test)]
@@ -330,9 +335,9 @@ mod tests {
     use super::*;
     use muesli_core::Catalog;
 
-    fn row(epoch: u64) -> Row {
+    fn row(epoch: u64) -> PlacementRow {
         let homes = vec![(NodeId(0), epoch)];
-        Row { epoch, homes, joined: Vec::new(), left: Vec::new(), leaving: Vec::new() }
+        PlacementRow { epoch, homes, joined: Vec::new(), left: Vec::new(), leaving: Vec::new() }
     }
 
     #[test]
@@ -369,7 +374,7 @@ mod tests {
         let mut homes = [NodeId::NOWHERE; 18];
         homes[..3].copy_from_slice(&[0, 2, 4].map(NodeId));
         homes[9..12].copy_from_slice(&[3, 5, 7].map(NodeId));
-        let row = Row::of(&Catalog::new(&homes, 1, &[]).unwrap());
+        let row = PlacementRow::of(&Catalog::new(&homes, 1, &[]).unwrap());
         let to = |member| target(&row, shape, (0..8).map(NodeId), RepositoryId(member));
         assert_eq!(
             to(0),

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use muesli_core::{NodeId, RepositoryId};
 use muesli_group::layout;
-use muesli_group::placement::Row;
+use muesli_group::placement::PlacementRow;
 
 use crate::reach;
 use crate::table;
@@ -36,7 +36,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let part = |name: &str| matches.get_one::<u16>(name).copied();
     let secret =
         crate::options::secret(matches.get_one::<PathBuf>("secret-file").map(PathBuf::as_path))?;
-    let said = match name {
+    let printed = match name {
         "partitions" => partitions::list(addresses, &text("protocol"), secret)?,
         "move-partition" => {
             let partition = part("partition").expect("it is required");
@@ -63,7 +63,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             }
         }
     };
-    say(&said);
+    say(&printed);
     Ok(0)
 }
 
@@ -79,7 +79,7 @@ fn say(text: &str) {
     let _ = writeln!(stdout(), "{text}"); // A reader that has gone away is no matter.
 }
 
-fn placement(row: &Row) -> String {
+fn placement(row: &PlacementRow) -> String {
     let header = ["member", "group", "place", "node", "since", ""];
     let mut table = table::new(header.map(str::to_owned).to_vec());
     for (member, (home, since)) in (0..).map(RepositoryId).zip(&row.homes) {
@@ -98,8 +98,8 @@ fn placement(row: &Row) -> String {
 /// Moves all members off a server, one after the other.
 fn drain(admin: &Admin, server: u32) -> anyhow::Result<String> {
     let mut moved = 0;
-    while let Some(said) = admin.drain_one(server)? {
-        say(&said);
+    while let Some(printed) = admin.drain_one(server)? {
+        say(&printed);
         moved += 1;
     }
     Ok(format!("server {server} holds no members any more; {moved} were moved"))

@@ -1,7 +1,7 @@
 //! The numbers that servers say of themselves, beside each other.
 
 use anyhow::bail;
-use muesli_cluster::visit::{self, Visited};
+use muesli_cluster::lifecycle::visit::{self, Visited};
 
 use crate::reach::{self, WITHIN};
 use crate::table;
@@ -16,17 +16,17 @@ pub fn status(addresses: &[String]) -> anyhow::Result<String> {
     let there = map.servers.iter().filter(|(node, _)| !map.left.contains(node));
     let asked: Vec<_> =
         there.map(|(node, address)| (node, visit::status(address, WITHIN).ok())).collect();
-    let Some(first) = asked.iter().find_map(|(_, said)| said.as_ref()) else {
+    let Some(first) = asked.iter().find_map(|(_, visited)| visited.as_ref()) else {
         bail!("no server answers")
     };
     let header = asked.iter().map(|(node, _)| format!("server {}", node.0));
     let mut table = table::new(["number".to_owned()].into_iter().chain(header).collect());
     for (name, _) in &first.status {
-        let number = |said: &Option<Visited>| {
-            let number = said.as_ref().and_then(|said| said.status_of(name));
+        let number = |visited: &Option<Visited>| {
+            let number = visited.as_ref().and_then(|visited| visited.status_of(name));
             number.map_or("-".to_owned(), |number| number.to_string())
         };
-        let numbers = asked.iter().map(|(_, said)| number(said));
+        let numbers = asked.iter().map(|(_, visited)| number(visited));
         table.add_row([name.clone()].into_iter().chain(numbers));
     }
     Ok(table.to_string())

@@ -1,11 +1,11 @@
 //! What the servers of a cluster say of themselves.
 
 use anyhow::{Context, bail};
-use muesli_cluster::control::Control;
-use muesli_cluster::map::MapParts;
-use muesli_cluster::visit::{Visit, VisitError};
+use muesli_cluster::lifecycle::visit::{Visit, VisitError};
+use muesli_cluster::spaces::parts::MapParts;
+use muesli_cluster::wire::control::Control;
 use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Secret};
-use muesli_group::placement::{Row, Shape};
+use muesli_group::placement::{PlacementRow, Shape};
 
 use crate::reach::{self, WITHIN};
 
@@ -39,8 +39,9 @@ impl Survey {
         let map = reach::first(addresses)?.welcome.map;
         let ask = |(node, address): &(NodeId, String)| {
             let visit = Visit::begin(address, WITHIN);
-            let said = say(visit, &Control::AskMembers);
-            let (answer, lags) = said.map(|(known, lags)| (Some(known), lags)).unwrap_or_default();
+            let answered = say(visit, &Control::AskMembers);
+            let (answer, lags) =
+                answered.map(|(known, lags)| (Some(known), lags)).unwrap_or_default();
             Surveyed { node: *node, address: address.clone(), answer, lags }
         };
         let servers = std::thread::scope(|scope| {
@@ -82,9 +83,9 @@ impl Survey {
 
     /// The placement that the servers go by, as the row would say it. Servers that have joined are
     /// on the map.
-    pub fn row(&self) -> Row {
+    pub fn row(&self) -> PlacementRow {
         let MapParts { placement: epoch, homes, left, leaving, .. } = self.map.clone();
-        Row { epoch, homes, joined: Vec::new(), left, leaving }
+        PlacementRow { epoch, homes, joined: Vec::new(), left, leaving }
     }
 
     /// Looks whether there is such a server.
@@ -121,7 +122,7 @@ impl Survey {
 
     /// The post of a member, as the node says where it lives by this row, if it answers and goes by
     /// the row too.
-    pub fn post(&self, row: &Row, member: RepositoryId) -> Option<ReplicaRole> {
+    pub fn post(&self, row: &PlacementRow, member: RepositoryId) -> Option<ReplicaRole> {
         let home = row.home(member).ok()?;
         let server = self.servers.iter().find(|server| server.node == home)?;
         let (placement, replica_roles) = server.answer.as_ref()?;
@@ -130,7 +131,7 @@ impl Survey {
     }
 
     /// Tells all servers what the row says.
-    pub fn tell(&self, row: &Row) {
+    pub fn tell(&self, row: &PlacementRow) {
         let mut map = self.map.clone();
         (map.placement, map.homes) = (row.epoch, row.homes.clone());
         map.leaving.clone_from(&row.leaving);

@@ -275,7 +275,7 @@ impl Benchmark {
 /// # Errors
 /// It cannot be written.
 pub fn write_history(history: &History, path: &Path) -> anyhow::Result<()> {
-    let told = || format!("cannot write the history to {}", path.display());
-    let file = File::create(path).with_context(told)?;
-    history.write(BufWriter::new(file)).with_context(told)
+    let message = || format!("cannot write the history to {}", path.display());
+    let file = File::create(path).with_context(message)?;
+    history.write(BufWriter::new(file)).with_context(message)
 }

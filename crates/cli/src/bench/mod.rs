@@ -184,7 +184,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         write_json(&results, path)?;
     }
     let crowded = results.first().and_then(|one| crowded(one.nodes, options.driver));
-    let crowded = crowded.map_or(String::new(), |told| format!("\n{told}"));
+    let crowded = crowded.map_or(String::new(), |message| format!("\n{message}"));
     let table = format!("{}{crowded}{}", side_by_side(&results), broken(&results));
     // A reader that has gone away is no matter.
     let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
@@ -312,8 +312,8 @@ fn write_json(results: &[BenchResult], path: &Path) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return writeln!(stdout(), "{text}").context("cannot write to standard output");
     }
-    let told = || format!("cannot write the results to {}", path.display());
-    std::fs::write(path, format!("{text}\n")).with_context(told)
+    let message = || format!("cannot write the results to {}", path.display());
+    std::fs::write(path, format!("{text}\n")).with_context(message)
 }
 
 #[cfg(test)]
@@ -322,8 +322,8 @@ mod tests {
 
     #[test]
     fn figures_of_more_nodes_than_processors_say_so() {
-        let told = crowded(100_000, BenchDriver::Embedded);
-        assert!(told.is_some_and(|it| it.starts_with("100000 nodes share ")));
+        let message = crowded(100_000, BenchDriver::Embedded);
+        assert!(message.is_some_and(|it| it.starts_with("100000 nodes share ")));
         assert_eq!(crowded(1, BenchDriver::Cluster), None);
         assert_eq!(crowded(100_000, BenchDriver::Sim), None, "simulated nodes have their own time");
     }

@@ -147,24 +147,27 @@ mod tests {
 
     #[test]
     fn the_defaults_said_are_the_defaults() {
-        let said = read("", &[], &[]).unwrap().server;
+        let defaults = read("", &[], &[]).unwrap().server;
         let meant = ServerOptions::default();
         assert_eq!(
-            (said.listen, said.node, said.cluster),
+            (defaults.listen, defaults.node, defaults.cluster),
             (meant.listen, meant.node, meant.cluster)
         );
-        assert_eq!((said.repositories, said.replicas), (meant.repositories, meant.replicas));
-        assert_eq!(said.procedure_threads, meant.procedure_threads);
-        assert_eq!((said.spread, said.group), (meant.spread, meant.group));
-        assert_eq!((said.settings, said.network), (meant.settings, meant.network));
-        assert_eq!(said.checkpoint_bytes, meant.checkpoint_bytes);
-        assert_eq!((said.dial, said.trouble), (meant.dial, meant.trouble));
         assert_eq!(
-            (said.log_segment_bytes, said.log_backlog_bytes),
+            (defaults.repositories, defaults.replicas),
+            (meant.repositories, meant.replicas)
+        );
+        assert_eq!(defaults.procedure_threads, meant.procedure_threads);
+        assert_eq!((defaults.spread, defaults.group), (meant.spread, meant.group));
+        assert_eq!((defaults.settings, defaults.network), (meant.settings, meant.network));
+        assert_eq!(defaults.checkpoint_bytes, meant.checkpoint_bytes);
+        assert_eq!((defaults.dial, defaults.trouble), (meant.dial, meant.trouble));
+        assert_eq!(
+            (defaults.log_segment_bytes, defaults.log_backlog_bytes),
             (meant.log_segment_bytes, meant.log_backlog_bytes)
         );
-        assert_eq!((said.protocol, said.servers), (meant.protocol, meant.servers));
-        assert_eq!(said.masters, meant.masters);
+        assert_eq!((defaults.protocol, defaults.servers), (meant.protocol, meant.servers));
+        assert_eq!(defaults.masters, meant.masters);
     }
 
     /// The page for operators has a row for each key, as the command's help says it.

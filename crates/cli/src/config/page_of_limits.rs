@@ -16,64 +16,68 @@ const NO_LIMITS: [&str; 3] = ["node", "cluster", "watch_for_us"];
 /// says so.
 const DECLARED: &[(&str, &str, &str)] = &[
     (
-        "cluster/src/space_limits.rs",
+        "cluster/src/spaces/limits.rs",
         "NAME_BYTES_MAX: usize = 255;",
         "| name of a space | 255 bytes |",
     ),
     (
-        "cluster/src/space_limits.rs",
+        "cluster/src/spaces/limits.rs",
         "SPLIT_BYTES_MAX: usize = 1 << 20;",
         "| 1 MiB together, and fewer",
     ),
     (
-        "cluster/src/space_limits.rs",
+        "cluster/src/spaces/limits.rs",
         "SPACES_MAX: usize = 4_096;",
         "| spaces of a cluster | 4,096 |",
     ),
-    ("cluster/src/space_limits.rs", "MAP_BYTES_MAX: usize = 8 << 20;", "as encoded | 8 MiB |"),
+    ("cluster/src/spaces/limits.rs", "MAP_BYTES_MAX: usize = 8 << 20;", "as encoded | 8 MiB |"),
     (
-        "cluster/src/hello.rs",
+        "cluster/src/wire/hello.rs",
         "HELLO_BYTES_MAX: usize = 64 << 10;",
         "| frame of a handshake | 64 KiB:",
     ),
     (
-        "cluster/src/connection.rs",
+        "cluster/src/connections/connection.rs",
         "VISITOR_BYTES_MAX: usize = 16 << 10;",
         "| frame of a visitor | 16 KiB |",
     ),
     (
-        "cluster/src/connection.rs",
+        "cluster/src/connections/connection.rs",
         "VISITOR_OUTGOING_BYTES_HIGH: usize = 64 << 10;",
         "sent to a visitor | 64 KiB, or an answer |",
     ),
     (
-        "cluster/src/connection.rs",
+        "cluster/src/connections/connection.rs",
         "ADMIN_BYTES_MAX: usize = 16 << 20;",
         "| frame of an administrator | 16 MiB |",
     ),
     (
-        "cluster/src/connection.rs",
+        "cluster/src/connections/connection.rs",
         "PROGRESS_BYTES: usize = 1 << 20;",
         "who is let in | 10 s for each 1 MiB of it",
     ),
     (
-        "cluster/src/visit.rs",
+        "cluster/src/lifecycle/visit.rs",
         "ANSWER_BYTES_MAX: usize = 16 << 20;",
         "| answer to a visitor or an administrator | 16 MiB |",
     ),
-    ("cluster/src/budget.rs", "SHORT_BYTES: usize = 64 << 10;", "and strangers, over 64 KiB |"),
     (
-        "cluster/src/heights.rs",
+        "cluster/src/admission/budget.rs",
+        "SHORT_BYTES: usize = 64 << 10;",
+        "and strangers, over 64 KiB |",
+    ),
+    (
+        "cluster/src/wire/progress.rs",
         "TOLD_MAX: usize = 256;",
         "logs of servers told in a handshake | 256 |",
     ),
     (
-        "cluster/src/door.rs",
+        "cluster/src/mailbox/door.rs",
         "JOBS_MAX: usize = 1 << 16;",
         "a client or a server | 65,536 at a loop |",
     ),
     (
-        "cluster/src/checkpoints.rs",
+        "cluster/src/node/checkpoint.rs",
         "PIECE_BYTES: usize = 32 << 10;",
         "| piece of a checkpoint | 32 KiB,",
     ),
@@ -245,14 +249,14 @@ fn rows() -> impl Iterator<Item = &'static str> {
 /// With a comma between thousands, as the page writes numbers.
 fn with_commas(number: u64) -> String {
     let digits = number.to_string();
-    let mut said = String::new();
+    let mut printed = String::new();
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            said.push(',');
+            printed.push(',');
         }
-        said.push(digit);
+        printed.push(digit);
     }
-    said
+    printed
 }
 
 /// The default of a key as the page writes it.
@@ -305,11 +309,11 @@ fn the_page_of_limits_names_all_keys_of_numbers_with_their_defaults() {
 #[test]
 fn the_page_of_limits_says_what_the_code_declares() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for (file, declared, said) in DECLARED {
+    for (file, declared, printed) in DECLARED {
         let code = std::fs::read_to_string(crates.join(file));
         let code = code.unwrap_or_else(|error| panic!("{file}: {error}"));
-        assert!(code.contains(declared), "{file} has no `{declared}`: change {said:?}, too");
-        assert!(rows().any(|row| row.contains(said)), "limits.md has no row with {said:?}");
+        assert!(code.contains(declared), "{file} has no `{declared}`: change {printed:?}, too");
+        assert!(rows().any(|row| row.contains(printed)), "limits.md has no row with {printed:?}");
     }
 }
 

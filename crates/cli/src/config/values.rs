@@ -32,9 +32,9 @@ pub(super) fn protocol(text: &str) -> Result<String, String> {
 
 /// A number within bounds; `_` may divide its digits.
 pub(super) fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
-    let told = || format!("a number from {least} to {most} is wanted");
-    let number: u64 = text.replace('_', "").parse().map_err(|_| told())?;
-    if (least..=most).contains(&number) { Ok(number) } else { Err(told()) }
+    let message = || format!("a number from {least} to {most} is wanted");
+    let number: u64 = text.replace('_', "").parse().map_err(|_| message())?;
+    if (least..=most).contains(&number) { Ok(number) } else { Err(message()) }
 }
 
 /// Takes a time in milliseconds, of an hour at most.

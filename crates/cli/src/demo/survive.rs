@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use muesli::{Connect, Db};
-use muesli_cluster::control::Control;
-use muesli_cluster::visit::Visit;
+use muesli_cluster::lifecycle::visit::Visit;
+use muesli_cluster::wire::control::Control;
 use muesli_core::ReplicaRole;
 use muesli_workloads::available::find;
 use muesli_workloads::connected::Clients;

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use muesli_cluster::visit::{self, Visited};
+use muesli_cluster::lifecycle::visit::{self, Visited};
 use muesli_core::Secret;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -385,7 +385,7 @@ impl LocalCluster {
             if now != words {
                 (words, deadline) = (now, Instant::now() + PATIENCE);
             }
-            let said = match self.visit(node) {
+            let output_text = match self.visit(node) {
                 Ok(visited) if visited.status_of("ready") == Some(1) => return Ok(()),
                 Ok(_) => "it is still looking for the others".to_owned(),
                 Err(error) => error.to_string(),
@@ -393,7 +393,7 @@ impl LocalCluster {
             let gone = self.process(node).is_none();
             if gone || Instant::now() > deadline.min(at_last) {
                 let output = self.last_words(node);
-                bail!("server {node} does not come up: {said}; its last words: {output}");
+                bail!("server {node} does not come up: {output_text}; its last words: {output}");
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -419,7 +419,7 @@ fn make_secret(path: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
 
     match File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => Ok(writeln!(file, "{}", muesli_cluster::proof::new_secret())?),
+        Ok(mut file) => Ok(writeln!(file, "{}", muesli_cluster::wire::proof::new_secret())?),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error).with_context(|| format!("cannot make {}", path.display())),
     }

@@ -119,10 +119,10 @@ impl Canvas {
         let mut encoder = png::Encoder::new(&mut file, self.width as u32, self.height as u32);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
-        let told = "cannot encode the picture";
-        let mut writer = encoder.write_header().context(told)?;
-        writer.write_image_data(&self.pixels).context(told)?;
-        writer.finish().context(told)?;
+        let message = "cannot encode the picture";
+        let mut writer = encoder.write_header().context(message)?;
+        writer.write_image_data(&self.pixels).context(message)?;
+        writer.finish().context(message)?;
         Ok(file.into_inner())
     }
 }

@@ -155,12 +155,12 @@ pub struct Printed {
     /// The values of the axis at which it says something.
     pub xs: &'static [f64],
     /// What it says at such a value.
-    pub says: Says,
+    pub says: PrintedAs,
 }
 
 /// How a paper says where a line is.
 #[derive(Clone, Copy)]
-pub enum Says {
+pub enum PrintedAs {
     /// By a number at each value of the axis, in the unit of the figure.
     Number(fn(f64) -> f64),
     /// By the share of another line, here our own of this name.
@@ -171,8 +171,8 @@ impl Printed {
     /// Where the line is, over our own points where the paper says so.
     pub fn places(&self, figure: &Figure, points: &[Point]) -> Vec<(f64, f64)> {
         let place = |x: f64| match self.says {
-            Says::Number(says) => Some((x, says(x))),
-            Says::Share(line, share) => {
+            PrintedAs::Number(says) => Some((x, says(x))),
+            PrintedAs::Share(line, share) => {
                 let ours = points.iter().find(|point| point.line == line && point.x == x)?;
                 Some((x, share(x) * ours.shows(figure.shows)))
             }

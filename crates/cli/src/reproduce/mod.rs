@@ -229,7 +229,7 @@ mod tests {
             name: "paper: score",
             source: "nowhere, section 0",
             xs: &[2.0, 3.0],
-            says: figure::Says::Share("score", |_| 0.5),
+            says: figure::PrintedAs::Share("score", |_| 0.5),
         }],
         claims: &[figure::PaperClaim {
             what: "speedup",
@@ -345,11 +345,14 @@ mod tests {
 
     #[test]
     fn how_quick_and_full_runs_differ_is_told() {
-        let said = Course { seeds: 3, ..COURSE }.in_words(&SMALL);
+        let output_text = Course { seeds: 3, ..COURSE }.in_words(&SMALL);
         let quick = "quick: nodes 2 3, 0.1 s each, seeds 3 to 5; ";
-        assert_eq!(said, format!("{quick}full runs: nodes 2 3 4, 1 s each"));
-        let said = Course { quick: false, xs: vec![9.0], ..COURSE }.in_words(&SMALL);
-        assert_eq!(said, "full: nodes 9, 1 s each, seed 3; quick runs: nodes 2 3, 0.1 s each");
+        assert_eq!(output_text, format!("{quick}full runs: nodes 2 3 4, 1 s each"));
+        let output_text = Course { quick: false, xs: vec![9.0], ..COURSE }.in_words(&SMALL);
+        assert_eq!(
+            output_text,
+            "full: nodes 9, 1 s each, seed 3; quick runs: nodes 2 3, 0.1 s each"
+        );
     }
 
     #[test]
@@ -358,7 +361,7 @@ mod tests {
             for printed in figure.printed {
                 assert!(printed.source.contains("section"), "{}", figure.name);
                 assert!(!printed.xs.is_empty(), "{}", figure.name);
-                if let figure::Says::Share(line, _) = printed.says {
+                if let figure::PrintedAs::Share(line, _) = printed.says {
                     assert!(figure.lines.iter().any(|it| it.name == line), "{}", figure.name);
                     assert!(printed.xs.iter().all(|x| figure.xs.contains(x)), "{}", figure.name);
                 }

@@ -165,7 +165,7 @@ fn claimed_points(figure: &Figure, points: &[Point]) -> Vec<(f64, f64, String)> 
         at.map_or(0.0, |point| point.throughput)
     };
     let shown = |quantity| figure.shows == quantity && figure.against.is_none();
-    let said = figure.claims.iter().filter_map(|claim| {
+    let output_text = figure.claims.iter().filter_map(|claim| {
         let paper = claim.paper?;
         match claim.measure {
             Measure::Throughput(line) if shown(Quantity::Throughput) => {
@@ -180,7 +180,7 @@ fn claimed_points(figure: &Figure, points: &[Point]) -> Vec<(f64, f64, String)> 
             _ => None,
         }
     });
-    said.collect()
+    output_text.collect()
 }
 
 fn legend(canvas: &mut Canvas, number: usize, name: &str, colour: Colour) {

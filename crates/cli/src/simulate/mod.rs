@@ -53,8 +53,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     check_strict(&options.protocol, options.strict == Some(true))?;
     check_caches(&options.protocol, options.caches)?;
     if let Some(folder) = &options.history {
-        let told = || format!("cannot make the folder {}", folder.display());
-        std::fs::create_dir_all(folder).with_context(told)?;
+        let message = || format!("cannot make the folder {}", folder.display());
+        std::fs::create_dir_all(folder).with_context(message)?;
     }
     let _ = writeln!(stdout(), "{}", task(workload.name, &options, &seeds));
     let search = Search {

@@ -266,12 +266,12 @@ mod tests {
 
     #[test]
     fn what_is_going_to_be_run_is_told() {
-        let told = |line: &str| {
+        let intro = |line: &str| {
             let options = parsed(line);
             task("bank", &options, &options.seeds.clone().expect("they are given"))
         };
         let all = "bank under score, faults all, 300 transactions or more: ";
-        assert_eq!(told("muesli sim bank --seeds 1..20"), format!("{all}19 seeds, 1 to 19"));
-        assert_eq!(told("muesli sim bank --seeds 5"), format!("{all}seed 5"));
+        assert_eq!(intro("muesli sim bank --seeds 1..20"), format!("{all}19 seeds, 1 to 19"));
+        assert_eq!(intro("muesli sim bank --seeds 5"), format!("{all}seed 5"));
     }
 }

@@ -89,8 +89,8 @@ impl Search<'_> {
                 let trialled = trialled?;
                 self.count(&trialled);
                 if let (Some(path), Some(trace)) = (&self.options.trace, &trialled.trace) {
-                    let told = || format!("cannot write the trace to {}", path.display());
-                    std::fs::write(path, trace).with_context(told)?;
+                    let message = || format!("cannot write the trace to {}", path.display());
+                    std::fs::write(path, trace).with_context(message)?;
                 }
                 (Some(trialled.plan), trialled.problems)
             }

@@ -90,9 +90,9 @@ impl FolderCopies {
                     "server {node} served with an older copy of its folder before it was refused"
                 );
             }
-            let said = cluster.last_words(node);
-            if !said.contains(WORDS) {
-                bail!("server {node} ended with an older copy of its folder, but said: {said}");
+            let printed = cluster.last_words(node);
+            if !printed.contains(WORDS) {
+                bail!("server {node} ended with an older copy of its folder, but said: {printed}");
             }
             std::fs::remove_dir_all(&data).context("cannot remove a copy")?;
             std::fs::rename(&newest, &data).context("cannot bring a folder back")?;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use muesli_cluster::control::Control;
-use muesli_cluster::visit::Visit;
+use muesli_cluster::lifecycle::visit::Visit;
+use muesli_cluster::wire::control::Control;
 use muesli_core::ReplicaRole;
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 
@@ -143,8 +143,8 @@ impl Victims<'_> {
                 }
                 let file = cluster.trouble_file(*node).with_extension("clock");
                 // One that runs can only leap forwards, from where it is.
-                let said = std::fs::read_to_string(&file).unwrap_or_default();
-                let before = if *restarts { 0 } else { said.trim().parse().unwrap_or(0) };
+                let content = std::fs::read_to_string(&file).unwrap_or_default();
+                let before = if *restarts { 0 } else { content.trim().parse().unwrap_or(0) };
                 std::fs::write(file, (before + ahead).to_string()).context("cannot set a clock")?;
                 if *restarts { cluster.start(*node) } else { Ok(()) }
             }

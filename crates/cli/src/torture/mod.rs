@@ -125,8 +125,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let first = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     let mut out = stdout();
-    let (means, said) = options.network.settle()?;
-    let _ = writeln!(out, "{said}"); // Here and below: a reader that has gone away is no matter.
+    let (means, printed) = options.network.settle()?;
+    let _ = writeln!(out, "{printed}"); // Here and below: a reader that has gone away is no matter.
     let (start, mut tallied) = (Instant::now(), Tallied::default());
     for number in 0.. {
         let left = length.saturating_sub(start.elapsed());

@@ -311,9 +311,9 @@ impl Operator<'_> {
             }
             std::thread::sleep(PAUSE / 10);
         }
-        let said = self.cluster.last_words(node);
-        if !said.contains(LEFT_WORDS) {
-            bail!("server {node} ended as it was to leave, but said: {said}");
+        let printed = self.cluster.last_words(node);
+        if !printed.contains(LEFT_WORDS) {
+            bail!("server {node} ended as it was to leave, but said: {printed}");
         }
         Ok(())
     }

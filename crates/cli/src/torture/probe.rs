@@ -37,13 +37,13 @@ impl Probe {
         let space = db.create_space(SPACE, SpaceOptions::default())?;
         let keys = one_key_each(&db, space);
         let (served, over) = (Arc::<Mutex<Vec<_>>>::default(), Arc::new(AtomicBool::new(false)));
-        let (told, stop) = (served.clone(), over.clone());
+        let (recorded, stop) = (served.clone(), over.clone());
         let run = move || {
             while !stop.load(Ordering::Relaxed) {
                 let began = Instant::now();
                 if touch(&db, space, keys.clone()) {
                     let served = (began, Instant::now());
-                    told.lock().unwrap_or_else(|broken| broken.into_inner()).push(served);
+                    recorded.lock().unwrap_or_else(|broken| broken.into_inner()).push(served);
                 }
                 std::thread::sleep(PAUSE);
             }

@@ -69,15 +69,15 @@ impl Tallied {
         for (name, (count, times)) in &self.faults {
             let mut times = times.clone();
             times.sort_unstable();
-            let told = |time: Option<&Duration>| {
+            let millis_of = |time: Option<&Duration>| {
                 time.map_or("-".to_owned(), |time| format!("{:.2} s", time.as_secs_f64()))
             };
             table.add_row([
                 name.clone(),
                 count.to_string(),
                 times.len().to_string(),
-                told(times.get(times.len() / 2)),
-                told(times.last()),
+                millis_of(times.get(times.len() / 2)),
+                millis_of(times.last()),
             ]);
         }
         let all: u64 = self.faults.values().map(|(count, _)| count).sum();

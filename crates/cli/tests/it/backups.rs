@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::cluster::{Cluster, said};
+use crate::cluster::{Cluster, output_text};
 use crate::groups::{all_take_part, under_load};
 
 /// Until signs of life have come from everybody.
@@ -47,9 +47,9 @@ fn put_back(cluster: &Cluster, node: usize) {
 /// Starts a node, which is refused because its folder is an older copy.
 fn is_refused(cluster: &Cluster, node: usize) -> String {
     let output = cluster.run(&["restart", &node.to_string()]);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains(WORDS), "{}", said(&output));
-    said(&output)
+    assert_eq!(output.status.code(), Some(2), "{}", output_text(&output));
+    assert!(output_text(&output).contains(WORDS), "{}", output_text(&output));
+    output_text(&output)
 }
 
 fn bring_newest(cluster: &Cluster, node: usize) {

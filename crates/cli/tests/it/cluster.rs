@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use muesli::{Connect, Db, Doubt, Error, Outcome, SpaceOptions};
-use muesli_cluster::visit;
+use muesli_cluster::lifecycle::visit;
 use muesli_workloads::available::find;
 use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::history::by_versions;
@@ -19,7 +19,7 @@ pub(crate) fn muesli(arguments: &[&str]) -> Command {
     command
 }
 
-pub(crate) fn said(output: &Output) -> String {
+pub(crate) fn output_text(output: &Output) -> String {
     let texts = [&output.stdout, &output.stderr];
     texts.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
 }
@@ -47,8 +47,8 @@ impl Cluster {
 
     pub(crate) fn says(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", said(&output));
-        said(&output)
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", output_text(&output));
+        output_text(&output)
     }
 
     pub(crate) fn addresses(&self) -> Vec<String> {
@@ -121,8 +121,8 @@ fn what_an_open_snapshot_holds_back_is_shown_in_the_status() {
     }
     let addresses = cluster.addresses().join(",");
     let output = muesli(&["admin", "status", "--connect", &addresses]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let admin = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
+    let admin = output_text(&output);
     let names = ["memory-bytes", "old-version-bytes", "oldest-snapshot-ms", "oldest-snapshot-node"];
     for name in names {
         assert!(admin.contains(name), "{name} is not in\n{admin}");
@@ -183,10 +183,11 @@ fn data_of_an_earlier_run_are_told_and_not_taken_for_broken() {
         let all = ["bench", "ycsb", "--driver", "cluster", "--connect", &addresses];
         let length = ["--clients", "2", "--seconds", "0.2", "--param", "keys=50"];
         let output = muesli(&[&all[..], &length].concat()).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-        said(&output)
+        assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
+        output_text(&output)
     };
-    let checked = |said: &str| (said.contains("holds"), said.contains("not checked"));
+    let checked =
+        |output_text: &str| (output_text.contains("holds"), output_text.contains("not checked"));
     let [first, second] = [measured(), measured()];
     assert_eq!(checked(&first), (true, false), "{first}");
     assert_eq!(checked(&second), (true, true), "{second}");
@@ -232,10 +233,16 @@ fn delayed_procedures_are_run_by_servers_and_their_answers_come_back() {
     let asked = ["--param", "delayed=true", "--param", "procedures=true", "--param", "asked=true"];
     let all = [&["bench", "counters"][..], &cluster, &load, &asked].concat();
     let output = muesli(&all).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let counted =
-        said(&output).lines().find(|line| line.contains("what was added")).map(str::to_owned);
-    assert!(counted.is_some_and(|line| line.matches("holds").count() == 2), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
+    let counted = output_text(&output)
+        .lines()
+        .find(|line| line.contains("what was added"))
+        .map(str::to_owned);
+    assert!(
+        counted.is_some_and(|line| line.matches("holds").count() == 2),
+        "{}",
+        output_text(&output)
+    );
 }
 
 /// The data of other clients are there: everybody can still read and write all of them.
@@ -297,7 +304,7 @@ fn a_node_of_memory_that_lost_its_data_is_refused_and_clients_are_told_errors() 
     assert!(matches!(error, Error::Unknown { .. } | Error::Timeout { .. }), "{error}");
     let again = cluster.run(&["restart", "1"]);
     assert_eq!(again.status.code(), Some(2));
-    assert!(said(&again).contains("node 1 has lost its data"), "{}", said(&again));
+    assert!(output_text(&again).contains("node 1 has lost its data"), "{}", output_text(&again));
 }
 
 #[test]
@@ -332,7 +339,7 @@ fn processes_of_several_loops_keep_their_promises_and_their_data() {
     cluster.says(&["down"]);
     let file = cluster.node(0).join("muesli.toml");
     let fewer = muesli(&["start", "--loops", "1", "--config", file.to_str().unwrap()]).output();
-    assert!(said(&fewer.unwrap()).contains("those of 2 loops, not of 1"));
+    assert!(output_text(&fewer.unwrap()).contains("those of 2 loops, not of 1"));
 }
 
 #[test]
@@ -355,8 +362,8 @@ fn what_became_of_an_unanswered_commit_is_told_later() {
         cluster.signal(1, rustix::process::Signal::STOP);
         let ended = muesli::blocking::block_on(transaction.commit());
         let Err(Error::Unknown { txn, .. }) = ended else { panic!("{ended:?}") };
-        let told = db.blocking().outcome(txn).unwrap();
-        assert_eq!(told, Outcome::NotKnown(Doubt::UnderWay));
+        let known = db.blocking().outcome(txn).unwrap();
+        assert_eq!(known, Outcome::NotKnown(Doubt::UnderWay));
         cluster.signal(1, rustix::process::Signal::CONT);
         let outcome = loop {
             match db.blocking().outcome(txn).unwrap() {
@@ -373,8 +380,8 @@ fn what_became_of_an_unanswered_commit_is_told_later() {
         }
         assert_eq!(db.blocking().outcome(txn).unwrap(), outcome);
         let another = cluster.connect(false);
-        let told = another.blocking().outcome(txn).unwrap();
-        assert_eq!(told, Outcome::NotKnown(Doubt::Elsewhere));
+        let known = another.blocking().outcome(txn).unwrap();
+        assert_eq!(known, Outcome::NotKnown(Doubt::Elsewhere));
     }
 }
 
@@ -387,9 +394,10 @@ fn sigterm_ends_a_lone_server_with_status_zero() {
         let mut server = muesli(&arguments).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines =
             std::io::BufRead::lines(std::io::BufReader::new(server.stdout.take().unwrap()));
-        let said = lines.by_ref().map(Result::unwrap).find(|line| line.contains("listens on"));
-        let said = said.unwrap();
-        let address = said.split("listens on ").nth(1).unwrap().split(';').next().unwrap();
+        let output_text =
+            lines.by_ref().map(Result::unwrap).find(|line| line.contains("listens on"));
+        let output_text = output_text.unwrap();
+        let address = output_text.split("listens on ").nth(1).unwrap().split(';').next().unwrap();
         let db = Db::connect([address]).unwrap();
         db.create_space("s", SpaceOptions::default()).unwrap();
         let id = rustix::process::Pid::from_child(&server);
@@ -460,12 +468,12 @@ fn members_of_a_lone_server_are_told_and_a_silent_one_is_an_error() {
     let addresses = cluster.addresses().join(",");
     let members = || muesli(&["admin", "members", "--connect", &addresses]).output().unwrap();
     let output = members();
-    let text = said(&output);
+    let text = output_text(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.matches("serves").count() == 2 && text.contains("no groups"), "{text}");
     cluster.says(&["kill", "1"]);
     let output = members();
-    let text = said(&output);
+    let text = output_text(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("muesli: node 1 at ") && text.contains("does not answer"), "{text}");
 }
@@ -483,6 +491,6 @@ fn commands_wait_for_a_server_that_comes_up() {
         let waiting = muesli(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         cluster.says(&["restart"]);
         let output = waiting.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{command:?}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(0), "{command:?}: {}", output_text(&output));
     }
 }

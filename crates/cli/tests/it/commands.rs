@@ -23,22 +23,22 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 
 /// Refused with status 2 and an error, of which only the first line stands at the margin, that says
 /// all of this.
-pub(crate) fn assert_refused(arguments: &[&str], said: &[&str]) {
+pub(crate) fn assert_refused(arguments: &[&str], printed: &[&str]) {
     let output = muesli(arguments);
     let error = text(&output.stderr);
     assert_eq!(status(&output), 2, "{arguments:?}: {error}");
     let mut lines = error.lines();
     assert!(lines.next().is_some_and(|it| it.starts_with("muesli: ")), "{arguments:?}: {error}");
     assert!(lines.all(|it| it.starts_with("  ")), "{arguments:?}: {error}");
-    for part in said {
+    for part in printed {
         assert!(error.contains(part), "{arguments:?}: `{part}` is not in: {error}");
     }
 }
 
 fn json(output: &Output) -> Value {
-    let told = || format!("{} {}", text(&output.stdout), text(&output.stderr));
-    assert_eq!(status(output), 0, "{}", told());
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", told()))
+    let message = || format!("{} {}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(status(output), 0, "{}", message());
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", message()))
 }
 
 const FIELDS: &[&str] = &[
@@ -280,9 +280,9 @@ fn calibrate_writes_a_table_of_costs() {
 #[test]
 fn sim_judges_every_seed_and_says_so_in_the_last_line() {
     let output = muesli(&["sim", "bank", "--seeds", "1..5", "--faults", "all"]);
-    let said = text(&output.stdout);
-    assert_eq!(status(&output), 0, "{said}");
-    let last = said.lines().last().expect("a last line");
+    let printed = text(&output.stdout);
+    assert_eq!(status(&output), 0, "{printed}");
+    let last = printed.lines().last().expect("a last line");
     assert!(last.starts_with("4 seeds, "), "{last}");
     assert!(last.contains("12 histories judged, 0 seeds failed"), "{last}");
 }
@@ -342,9 +342,9 @@ fn help_teaches() {
 #[test]
 fn the_demo_ends_with_what_to_type_next() {
     let output = muesli(&["demo"]);
-    let said = text(&output.stdout);
-    assert_eq!(status(&output), 0, "{said}");
-    assert_eq!(said.matches("serializable").count(), 4, "{said}");
-    let last: Vec<_> = said.trim_end().lines().rev().take(3).collect();
-    assert!(last.iter().all(|line| line.trim().starts_with("muesli ")), "{said}");
+    let printed = text(&output.stdout);
+    assert_eq!(status(&output), 0, "{printed}");
+    assert_eq!(printed.matches("serializable").count(), 4, "{printed}");
+    let last: Vec<_> = printed.trim_end().lines().rev().take(3).collect();
+    assert!(last.iter().all(|line| line.trim().starts_with("muesli ")), "{printed}");
 }

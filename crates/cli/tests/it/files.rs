@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use muesli::{Connect, Db, SpaceOptions};
-use muesli_cluster::visit::Visit;
+use muesli_cluster::lifecycle::visit::Visit;
 
 const WITHIN: Duration = Duration::from_secs(20);
 
@@ -20,24 +20,24 @@ fn start(files: usize, data: &str) -> (Child, String, Vec<String>) {
     let mut command = Command::new("sh");
     let mut server = command.args(["-c", &start]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     let address = loop {
         let line = lines.next().expect("it says where it listens");
-        said.push(line.clone());
+        printed.push(line.clone());
         if let Some((_, rest)) = line.split_once("listens on ") {
             break rest.split(';').next().unwrap().to_owned();
         }
     };
-    (server, address, said)
+    (server, address, printed)
 }
 
 #[test]
 fn connections_without_end_do_not_keep_the_log_from_its_next_file() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let (mut server, address, said) = start(64, data.to_str().unwrap());
-    let told = said.iter().find(|line| line.contains("ulimit -n"));
-    assert!(told.is_some_and(|line| line.contains("is 64")), "{said:?}");
+    let (mut server, address, printed) = start(64, data.to_str().unwrap());
+    let message = printed.iter().find(|line| line.contains("ulimit -n"));
+    assert!(message.is_some_and(|line| line.contains("is 64")), "{printed:?}");
     let db = Db::connect_with(Connect { addresses: vec![address.clone()], ..Connect::default() });
     let db = db.unwrap();
     let space = db.create_space("s", SpaceOptions::default()).unwrap();

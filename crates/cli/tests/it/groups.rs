@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use muesli_cluster::control::Control;
-use muesli_cluster::visit::Visit;
+use muesli_cluster::lifecycle::visit::Visit;
+use muesli_cluster::wire::control::Control;
 use muesli_core::{Index, ReplicaRole, RepositoryId, SpaceOptions};
 use muesli_workloads::available::find;
 use muesli_workloads::connected::Clients;
@@ -13,7 +13,7 @@ use muesli_workloads::history::by_versions;
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::Tallies;
 
-use crate::cluster::{Cluster, muesli, said};
+use crate::cluster::{Cluster, muesli, output_text};
 
 const CLIENTS: u32 = 8;
 /// Whatever is waited for comes long before.
@@ -71,8 +71,8 @@ fn admin(cluster: &Cluster, arguments: &[&str]) -> String {
     )
     .output()
     .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", said(&output));
-    said(&output)
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", output_text(&output));
+    output_text(&output)
 }
 
 /// Runs transfers while `meanwhile` does its worst, and judges all that was seen. `meanwhile` is
@@ -172,7 +172,7 @@ fn lost(cluster: &Cluster) -> usize {
     let addresses = cluster.addresses().join(",");
     // Groups without a majority are an error besides.
     let output = muesli(&["admin", "members", "--connect", &addresses]).output().unwrap();
-    let table = said(&output);
+    let table = output_text(&output);
     table.lines().filter(|line| line.contains("lost its memory")).count()
 }
 
@@ -295,10 +295,12 @@ fn a_drained_server_leaves_for_good_dead_or_alive() {
     cluster.says(&["kill", "4"]);
     admin(&cluster, &["leave", "4"]);
     assert!(
-        said(&cluster.run(&["restart", "4"])).contains("node 4 was taken off its cluster's list")
+        output_text(&cluster.run(&["restart", "4"]))
+            .contains("node 4 was taken off its cluster's list")
     );
     assert!(
-        said(&cluster.run(&["restart", "1"])).contains("node 1 was taken off its cluster's list")
+        output_text(&cluster.run(&["restart", "1"]))
+            .contains("node 1 was taken off its cluster's list")
     );
     assert!(refused(&["drain", "4"]).contains("server 4 has left the cluster"));
     assert!(refused(&["move", "0", "4"]).contains("there is no node 4"));
@@ -331,8 +333,8 @@ fn the_first_server_leaves_and_spaces_are_made_without_it() {
         space("third").unwrap();
         get_on("the first server has left");
     });
-    let told = said(&cluster.run(&["restart", "0"]));
-    assert!(told.contains("node 0 was taken off its cluster's list"), "{told}");
+    let message = output_text(&cluster.run(&["restart", "0"]));
+    assert!(message.contains("node 0 was taken off its cluster's list"), "{message}");
     // Somebody else, who comes now, makes the same ones.
     let other = cluster.connect(false);
     assert_eq!(other.create_space("first", SpaceOptions::default()).unwrap(), first);
@@ -348,8 +350,8 @@ fn no_server_of_several_loops_ever_holds_two_members_of_a_group() {
     let cluster = Cluster::up(&up);
     // Members 0, 1 and 2 are on the first loops of the three: on nodes 0, 2 and 4.
     let moved = refused(&cluster, &["move", "0", "3"]);
-    let told = "lives on node 2, which is another loop of the server of node 3";
-    assert!(moved.contains(told), "{moved}");
+    let message = "lives on node 2, which is another loop of the server of node 3";
+    assert!(moved.contains(message), "{moved}");
     assert!(refused(&cluster, &["drain", "1"]).contains("finds no other node"));
     assert!(admin(&cluster, &["move", "0", "1"]).contains("member 0 lives on node 1"));
     assert!(cluster.says(&["add"]).contains("server 3 serves"));
@@ -375,8 +377,8 @@ fn refused(cluster: &Cluster, arguments: &[&str]) -> String {
     let secret = cluster.secret();
     let all = [&["admin", "--connect", &addresses, "--secret-file", &secret], arguments].concat();
     let output = muesli(&all).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
-    said(&output)
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", output_text(&output));
+    output_text(&output)
 }
 
 #[test]
@@ -395,7 +397,11 @@ fn mistakes_of_those_who_look_after_groups_are_told() {
     let lone = Cluster::up(&["--nodes", "1", "--memory"]);
     let addresses = lone.addresses().join(",");
     let output = muesli(&["admin", "grow", "0", "0", "--connect", &addresses]).output().unwrap();
-    assert!(said(&output).contains("this cluster has no groups"), "{}", said(&output));
+    assert!(
+        output_text(&output).contains("this cluster has no groups"),
+        "{}",
+        output_text(&output)
+    );
 }
 
 #[test]
@@ -406,12 +412,12 @@ fn a_lost_majority_is_an_error() {
         muesli(&["admin", "members", "--connect", &addresses]).output().unwrap()
     };
     let output = members();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
     cluster.says(&["kill", "0"]);
     wait_until("two of three go on", || members().status.code() == Some(0));
     cluster.says(&["kill", "1"]);
     wait_until("the majority is lost", || members().status.code() == Some(1));
-    let text = said(&members());
+    let text = output_text(&members());
     assert!(text.contains("muesli: group 0 has no majority: "), "{text}");
     assert!(text.contains("serves again when 2 do"), "{text}");
 }

@@ -8,15 +8,15 @@ use std::process::{Child, Stdio};
 use muesli::{Connect, Db, SpaceOptions};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cluster::{muesli, said};
+use crate::cluster::{muesli, output_text};
 
 const KEYS: u32 = 60;
 
 /// What the command says, which ends with this status.
 fn says(status: i32, arguments: &[&str]) -> String {
     let output = muesli(arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", said(&output));
-    said(&output)
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", output_text(&output));
+    output_text(&output)
 }
 
 /// A server on a folder, and a client of it.

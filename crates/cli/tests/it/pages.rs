@@ -39,8 +39,8 @@ fn searches_on_pages_run_and_hold() {
         let words = shortened(words);
         let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));
         let output = command.arg("sim").args(&words).output().expect("it can be run");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         let found = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{place}: {words:?}: {found}{said}");
+        assert!(output.status.success(), "{place}: {words:?}: {found}{printed}");
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use muesli::{Error, SpaceOptions};
-use muesli_cluster::control::Control;
-use muesli_cluster::visit::Visit;
+use muesli_cluster::lifecycle::visit::Visit;
+use muesli_cluster::wire::control::Control;
 use muesli_core::NodeId;
 
-use crate::cluster::{Cluster, muesli, said};
+use crate::cluster::{Cluster, muesli, output_text};
 
 const WITHIN: Duration = Duration::from_secs(20);
 
@@ -50,17 +50,17 @@ fn changes_need_the_secret_and_questions_do_not() {
         output.unwrap()
     };
     let members = admin(&["members"]);
-    assert_eq!(members.status.code(), Some(0), "{}", said(&members));
-    assert!(said(&members).contains("placement"), "{}", said(&members));
+    assert_eq!(members.status.code(), Some(0), "{}", output_text(&members));
+    assert!(output_text(&members).contains("placement"), "{}", output_text(&members));
     for change in [&["shrink", "0", "1"][..], &["drain", "1"], &["leave", "2"]] {
         let refused = admin(change);
-        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
-        let why = said(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{}", output_text(&refused));
+        let why = output_text(&refused);
         assert!(why.contains("takes no changes from here") && why.contains("secret"), "{why}");
     }
     let secret = cluster.secret();
     let allowed = admin(&["shrink", "0", "1", "--secret-file", &secret]);
-    assert_eq!(allowed.status.code(), Some(0), "{}", said(&allowed));
+    assert_eq!(allowed.status.code(), Some(0), "{}", output_text(&allowed));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_server_without_a_secret_does_not_listen_to_other_machines() {
     let start = ["start", "--listen", "0.0.0.0:0", "--data-dir", data.to_str().unwrap()];
     let refused = muesli(&start).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    let why = said(&refused);
+    let why = output_text(&refused);
     assert!(why.contains("secret_file") && why.contains("trust_network"), "{why}");
     assert!(!data.exists(), "nothing is begun before that");
 }

@@ -58,9 +58,9 @@ fn earlier_names_of_protocols_are_taken_still() {
 fn a_setting_of_a_cluster_is_judged_before_anything_is_made() {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("cluster");
-    let refused = |set: &str, said: &str| {
+    let refused = |set: &str, printed: &str| {
         let dir = dir.to_str().expect("a plain path");
-        assert_refused(&["cluster", "up", "--dir", dir, "--set", set], &[said]);
+        assert_refused(&["cluster", "up", "--dir", dir, "--set", set], &[printed]);
     };
     refused("protocol=2pc", "give --protocol");
     refused("alive_every=5", "did you mean `alive_every_ms`?");

@@ -8,23 +8,23 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 fn torture(arguments: &[&str]) -> (Output, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));
     let output = command.arg("torture").args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    (output, said)
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output, printed)
 }
 
 fn nothing_is_lost(arguments: &[&str]) -> String {
-    let (output, said) = torture(arguments);
+    let (output, printed) = torture(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said} {error}");
-    assert!(said.contains("every history holds"), "{said}");
-    assert!(!said.contains(" 0 committed"), "{said}");
-    said
+    assert_eq!(output.status.code(), Some(0), "{printed} {error}");
+    assert!(printed.contains("every history holds"), "{printed}");
+    assert!(!printed.contains(" 0 committed"), "{printed}");
+    printed
 }
 
 #[test]
 fn nothing_is_lost_in_a_few_seconds_of_faults() {
-    let said = nothing_is_lost(&["--minutes", "0.1", "--seed", "6", "--network", "proxy"]);
-    assert!(said.starts_with("partitions are made with a proxy\n"), "{said}");
+    let printed = nothing_is_lost(&["--minutes", "0.1", "--seed", "6", "--network", "proxy"]);
+    assert!(printed.starts_with("partitions are made with a proxy\n"), "{printed}");
 }
 
 /// With seed 25 a node is killed, links break, and one carries nothing one way.
@@ -37,42 +37,42 @@ fn nothing_is_lost_in_a_few_seconds_of_partitions_over_namespaces() {
         let why = String::from_utf8_lossy(&allowed.0.stderr).into_owned();
         println!("not tried: network namespaces cannot be made here: {why}");
         // Then the proxy is what they are made with, and why is told.
-        let said = nothing_is_lost(&with("auto"));
-        assert!(said.starts_with("partitions are made with a proxy; not with"), "{said}");
+        let printed = nothing_is_lost(&with("auto"));
+        assert!(printed.starts_with("partitions are made with a proxy; not with"), "{printed}");
         return;
     }
-    let said = nothing_is_lost(&with("namespaces"));
-    assert!(said.starts_with("partitions are made with network namespaces\n"), "{said}");
-    assert!(said.contains("partition"), "{said}");
+    let printed = nothing_is_lost(&with("namespaces"));
+    assert!(printed.starts_with("partitions are made with network namespaces\n"), "{printed}");
+    assert!(printed.contains("partition"), "{printed}");
 }
 
 /// Every fault that was drawn came about, and every change was tried.
 fn all_is_tried(arguments: &[&str]) -> String {
     let times = ["--minutes", "0.3", "--network", "proxy"];
-    let said = nothing_is_lost(&times.iter().chain(arguments).copied().collect::<Vec<_>>());
-    assert!(!said.contains("not tried"), "{said}");
-    said
+    let printed = nothing_is_lost(&times.iter().chain(arguments).copied().collect::<Vec<_>>());
+    assert!(!printed.contains("not tried"), "{printed}");
+    printed
 }
 
 #[test]
 fn older_copies_of_folders_are_refused_and_clocks_may_be_wrong() {
-    let said = all_is_tried(&["--seed", "3", "--faults", "backup,clock"]);
+    let printed = all_is_tried(&["--seed", "3", "--faults", "backup,clock"]);
     let tried = ["clock leaps", "clock set", "older copy put back"];
-    assert!(tried.iter().all(|it| said.contains(it)), "{said}");
+    assert!(tried.iter().all(|it| printed.contains(it)), "{printed}");
 }
 
 /// The numbers that are said before a word, in all rounds together.
-fn sum_of(said: &str, word: &str) -> u64 {
-    let before = said.split(word).map(|it| it.rsplit(' ').next().unwrap_or_default());
+fn sum_of(printed: &str, word: &str) -> u64 {
+    let before = printed.split(word).map(|it| it.rsplit(' ').next().unwrap_or_default());
     before.filter_map(|number| number.parse::<u64>().ok()).sum()
 }
 
 #[test]
 fn members_move_and_servers_come_and_go() {
     let faults = ["--seed", "1", "--faults", "move,join", "--nodes", "4", "--group", "3"];
-    let said = all_is_tried(&faults);
-    let (tried, joined) = (sum_of(&said, " changes, "), sum_of(&said, " joined, "));
-    assert!(tried > 0 && joined > 0, "{said}");
+    let printed = all_is_tried(&faults);
+    let (tried, joined) = (sum_of(&printed, " changes, "), sum_of(&printed, " joined, "));
+    assert!(tried > 0 && joined > 0, "{printed}");
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn procedures_lose_nothing() {
     let faults = ["--seed", "1", "--faults", "kill,pause", "--round-seconds", "9"];
     let workloads = "append-procedures,counter-procedures";
     let procedures = ["--protocol", "granola", "--workloads", workloads];
-    let said = all_is_tried(&faults.into_iter().chain(procedures).collect::<Vec<_>>());
+    let printed = all_is_tried(&faults.into_iter().chain(procedures).collect::<Vec<_>>());
     let tried = ["append-procedures", "counter-procedures", "kill", "pause"];
-    assert!(tried.iter().all(|it| said.contains(it)), "{said}");
+    assert!(tried.iter().all(|it| printed.contains(it)), "{printed}");
 }
 
 #[test]
@@ -90,9 +90,9 @@ fn procedures_decided_by_votes_lose_nothing() {
     let faults = ["--seed", "4", "--faults", "kill,pause,partition", "--round-seconds", "9"];
     let workloads = "append-procedures,counter-procedures";
     let procedures = ["--protocol", "sinfonia", "--workloads", workloads];
-    let said = all_is_tried(&faults.into_iter().chain(procedures).collect::<Vec<_>>());
+    let printed = all_is_tried(&faults.into_iter().chain(procedures).collect::<Vec<_>>());
     let tried = ["append-procedures", "counter-procedures", "kill", "pause", "leases of 0.5 s"];
-    assert!(tried.iter().all(|it| said.contains(it)), "{said}");
+    assert!(tried.iter().all(|it| printed.contains(it)), "{printed}");
 }
 
 #[test]

@@ -5,12 +5,14 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind};
-use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
-use muesli_cluster::map::SpaceParts;
-use muesli_cluster::proof::{self, Challenge, Proof};
-use muesli_cluster::visit::{Visit, VisitError};
+use muesli_cluster::lifecycle::visit::{Visit, VisitError};
+use muesli_cluster::spaces::parts::SpaceParts;
+use muesli_cluster::wire::challenge::Challenge;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, FrameKind};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::proof::{self, SecretProof};
+use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
 use muesli_cluster::{Client, ClientOptions, Life, Server, ServerOptions, StartError};
 use muesli_core::{NodeId, RepositoryId, Role, Secret, SpaceOptions, Wire, issuance};
 
@@ -47,7 +49,7 @@ fn lone(secret: Option<Secret>) -> ServerOptions {
     ServerOptions { listen: "127.0.0.1:0".to_owned(), secret, ..ServerOptions::default() }
 }
 
-fn say(stream: &mut TcpStream, kind: Kind, body: &impl Wire) {
+fn say(stream: &mut TcpStream, kind: FrameKind, body: &impl Wire) {
     let mut out = Vec::new();
     let start = frame::begin(kind, &mut out);
     body.encode(&mut out);
@@ -56,12 +58,12 @@ fn say(stream: &mut TcpStream, kind: Kind, body: &impl Wire) {
 }
 
 /// The next frame that is no sign of life.
-fn hear(stream: &mut TcpStream) -> (Kind, Vec<u8>) {
+fn hear(stream: &mut TcpStream) -> (FrameKind, Vec<u8>) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut bytes = Vec::new();
     loop {
         if let Some(found) = frame::next(&bytes, 1 << 20).unwrap() {
-            if found.kind != Kind::Alive {
+            if found.kind != FrameKind::Alive {
                 return (found.kind, found.body.to_vec());
             }
             bytes.clear();
@@ -72,10 +74,10 @@ fn hear(stream: &mut TcpStream) -> (Kind, Vec<u8>) {
     }
 }
 
-fn refusal(stream: &mut TcpStream) -> Refusal {
+fn refusal(stream: &mut TcpStream) -> ConnectionRefusal {
     let (kind, body) = hear(stream);
-    assert_eq!(kind, Kind::Refusal);
-    Refusal::decode_all(&body).unwrap()
+    assert_eq!(kind, FrameKind::Refusal);
+    ConnectionRefusal::decode_all(&body).unwrap()
 }
 
 fn hello(station: Station) -> Hello {
@@ -90,7 +92,7 @@ fn servers_and_administrators_prove_the_secret_and_a_proof_holds_once() {
     for station in [Station::Server, Station::Admin] {
         // Without a secret.
         let mut stream = TcpStream::connect(server.address).unwrap();
-        say(&mut stream, Kind::Hello, &hello(station));
+        say(&mut stream, FrameKind::Hello, &hello(station));
         let refused = refusal(&mut stream);
         assert_eq!(refused.reason, Reason::Unproven, "{refused}");
         assert!(refused.text.contains(station.name()), "{refused}");
@@ -98,28 +100,28 @@ fn servers_and_administrators_prove_the_secret_and_a_proof_holds_once() {
         // With another one, and without waiting for the challenge.
         let mut stream = TcpStream::connect(server.address).unwrap();
         let claims = Hello { proves: true, challenge: Challenge::draw(), ..hello(station) };
-        say(&mut stream, Kind::Hello, &claims);
+        say(&mut stream, FrameKind::Hello, &claims);
         let (kind, body) = hear(&mut stream);
-        assert_eq!(kind, Kind::Challenge);
+        assert_eq!(kind, FrameKind::Challenge);
         let challenge = Challenge::decode_all(&body).unwrap();
         let tag = proof::of_dialler(&other(), &claims, challenge);
-        say(&mut stream, Kind::Proof, &Proof { tag });
+        say(&mut stream, FrameKind::Proof, &SecretProof { tag });
         assert_eq!(refusal(&mut stream).reason, Reason::Unproven);
         // With the right one.
         let mut stream = TcpStream::connect(server.address).unwrap();
-        say(&mut stream, Kind::Hello, &claims);
+        say(&mut stream, FrameKind::Hello, &claims);
         let challenge = Challenge::decode_all(&hear(&mut stream).1).unwrap();
         let tag = proof::of_dialler(&secret(), &claims, challenge);
-        say(&mut stream, Kind::Proof, &Proof { tag });
+        say(&mut stream, FrameKind::Proof, &SecretProof { tag });
         let (kind, body) = hear(&mut stream);
-        assert_eq!(kind, Kind::Welcome);
+        assert_eq!(kind, FrameKind::Welcome);
         let welcome = Welcome::decode_all(&body).unwrap();
         assert!(proof::is_signed(&secret(), claims.challenge, &welcome));
         // What was overheard is of no use on another connection.
         let mut stream = TcpStream::connect(server.address).unwrap();
-        say(&mut stream, Kind::Hello, &claims);
+        say(&mut stream, FrameKind::Hello, &claims);
         hear(&mut stream);
-        say(&mut stream, Kind::Proof, &Proof { tag });
+        say(&mut stream, FrameKind::Proof, &SecretProof { tag });
         assert_eq!(refusal(&mut stream).reason, Reason::Unproven);
     }
     assert_eq!(server.status("unproven"), 6);
@@ -153,9 +155,9 @@ fn only_administrators_say_where_members_live() {
     assert!(refused.contains("a visitor may not say where members live"), "{refused}");
     // A client may not, either.
     let mut client = TcpStream::connect(server.address).unwrap();
-    say(&mut client, Kind::Hello, &Hello { node: NodeId(1 << 31), ..hello(Station::Client) });
-    assert_eq!(hear(&mut client).0, Kind::Welcome);
-    say(&mut client, Kind::Control, &word);
+    say(&mut client, FrameKind::Hello, &Hello { node: NodeId(1 << 31), ..hello(Station::Client) });
+    assert_eq!(hear(&mut client).0, FrameKind::Welcome);
+    say(&mut client, FrameKind::Control, &word);
     assert_eq!(refusal(&mut client).reason, Reason::Unproven);
     assert_eq!(server.status("unproven"), 2);
     let mut admin = Visit::begin_as_admin(&address, PATIENCE, Some(&secret())).unwrap();
@@ -238,8 +240,8 @@ fn clients_are_asked_for_the_secret_where_the_server_is_told_to() {
 fn a_client_does_not_speak_for_a_repository() {
     let server = serve(lone(Some(secret())));
     let mut client = TcpStream::connect(server.address).unwrap();
-    say(&mut client, Kind::Hello, &Hello { node: NodeId(1 << 31), ..hello(Station::Client) });
-    assert_eq!(hear(&mut client).0, Kind::Welcome);
+    say(&mut client, FrameKind::Hello, &Hello { node: NodeId(1 << 31), ..hello(Station::Client) });
+    assert_eq!(hear(&mut client).0, FrameKind::Welcome);
     // With a proof of nothing, to repository 0, from repository 0: some message about space 9.
     let mut word = Vec::new();
     issuance::Proof::default().encode(&mut word);
@@ -247,13 +249,13 @@ fn a_client_does_not_speak_for_a_repository() {
     Role::Repository(RepositoryId(0)).encode(&mut word);
     word.extend([&[0; 18][..], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat());
     let mut out = Vec::new();
-    let start = frame::begin(Kind::Messages, &mut out);
+    let start = frame::begin(FrameKind::Messages, &mut out);
     out.extend_from_slice(&word);
     frame::end(start, &mut out);
     client.write_all(&out).unwrap();
-    say(&mut client, Kind::Control, &Control::AskStatus);
+    say(&mut client, FrameKind::Control, &Control::AskStatus);
     let (kind, body) = hear(&mut client);
-    assert_eq!(kind, Kind::Control);
+    assert_eq!(kind, FrameKind::Control);
     let Ok(Control::Status(lines)) = Control::decode_all(&body) else { panic!("no status") };
     let of = |name: &str| lines.iter().find(|(it, _)| it == name).map(|(_, value)| *value);
     assert_eq!(of("unproven"), Some(1), "{lines:?}");

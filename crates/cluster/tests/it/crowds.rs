@@ -4,11 +4,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, HEADER_BYTES, Kind, framed};
-use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
-use muesli_cluster::proof::{self, Challenge, Proof};
-use muesli_cluster::visit::{self, Visit};
+use muesli_cluster::lifecycle::visit::{self, Visit};
+use muesli_cluster::wire::challenge::Challenge;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, FrameKind, HEADER_BYTES, framed};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::proof::{self, SecretProof};
+use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
 use muesli_cluster::{Life, Network, ServerOptions};
 use muesli_core::limits::Limits;
 use muesli_core::{NodeId, Secret, Settings, Wire};
@@ -57,11 +59,11 @@ impl Running {
 fn say(stream: &mut TcpStream, hello: &Hello) {
     let mut body = Vec::new();
     hello.encode(&mut body);
-    stream.write_all(&framed(Kind::Hello, &body)).unwrap();
+    stream.write_all(&framed(FrameKind::Hello, &body)).unwrap();
 }
 
 /// The first frame that comes.
-fn first(stream: &mut TcpStream) -> Option<(Kind, Vec<u8>)> {
+fn first(stream: &mut TcpStream) -> Option<(FrameKind, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {
         if let Some(found) = frame::next(&bytes, 1 << 20).unwrap() {
@@ -83,11 +85,11 @@ fn clients_fill_all_connections_and_an_administrator_gets_in() {
     let server = serve(Network { connections_max: LIMIT as usize, ..Network::default() });
     let mut clients: Vec<_> = (0..LIMIT).map(|number| server.client(number)).collect();
     for client in &mut clients {
-        assert_eq!(first(client).unwrap().0, Kind::Welcome);
+        assert_eq!(first(client).unwrap().0, FrameKind::Welcome);
     }
     let (kind, body) = first(&mut server.client(LIMIT)).unwrap();
-    assert_eq!(kind, Kind::Refusal);
-    let refused = Refusal::decode_all(&body).unwrap();
+    assert_eq!(kind, FrameKind::Refusal);
+    let refused = ConnectionRefusal::decode_all(&body).unwrap();
     assert_eq!(refused.reason, Reason::Full, "{refused}");
     assert!(refused.text.contains("40 connections") && refused.text.contains("connections_max"));
     for _ in 0..5 {
@@ -110,7 +112,7 @@ fn whoever_says_nothing_makes_room_for_whoever_does() {
     assert!(server.admin() > LIMIT as u64);
     for number in 0..LIMIT as u32 {
         let mut client = server.client(number);
-        assert_eq!(first(&mut client).unwrap().0, Kind::Welcome, "client {number}");
+        assert_eq!(first(&mut client).unwrap().0, FrameKind::Welcome, "client {number}");
         let visited = visit::status(&server.address.to_string(), PATIENCE).unwrap();
         assert!(visited.status_of("connections").unwrap() <= LIMIT as u64 + 4);
     }
@@ -120,7 +122,7 @@ fn whoever_says_nothing_makes_room_for_whoever_does() {
 
 /// A frame that begins and does not end: its header, and so many bytes of its body.
 fn begun(promised: usize, sent: usize) -> Vec<u8> {
-    let mut bytes = framed(Kind::Messages, &[]);
+    let mut bytes = framed(FrameKind::Messages, &[]);
     bytes[8..12].copy_from_slice(&(promised as u32).to_le_bytes());
     bytes.resize(HEADER_BYTES + sent, 7);
     bytes
@@ -145,7 +147,7 @@ fn unfinished_frames_take_no_more_than_their_share() {
     let part = begun(FRAME, FRAME - 1);
     let mut clients: Vec<_> = (0..20).map(|number| server.client(number)).collect();
     for client in &mut clients {
-        assert_eq!(first(client).unwrap().0, Kind::Welcome);
+        assert_eq!(first(client).unwrap().0, FrameKind::Welcome);
         client.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
         let _ = client.write_all(&part); // Whatever is not taken in time waits in the socket.
     }
@@ -155,7 +157,7 @@ fn unfinished_frames_take_no_more_than_their_share() {
     assert!(grown < 3 * BUDGET, "{} MiB", grown >> 20);
     // Who has little to say is heard meanwhile.
     let mut other = server.client(99);
-    assert_eq!(first(&mut other).unwrap().0, Kind::Welcome);
+    assert_eq!(first(&mut other).unwrap().0, FrameKind::Welcome);
     assert!(server.admin() > 20);
     drop(clients);
     server.stop();
@@ -183,7 +185,7 @@ impl Running {
     /// A client that has begun one of the longest frames, and sent so many bytes of its body.
     fn begin_long(&self, number: u32, sent: usize) -> TcpStream {
         let mut client = self.client(number);
-        assert_eq!(first(&mut client).unwrap().0, Kind::Welcome);
+        assert_eq!(first(&mut client).unwrap().0, FrameKind::Welcome);
         client.write_all(&begun(FRAME - HEADER_BYTES, sent)).unwrap();
         client
     }
@@ -208,12 +210,12 @@ fn a_frame_that_trickles_gives_its_room_to_those_who_wait() {
 }
 
 /// The refusal that comes, if one does before the connection ends.
-fn refusal(stream: &mut TcpStream) -> Option<Refusal> {
+fn refusal(stream: &mut TcpStream) -> Option<ConnectionRefusal> {
     let mut bytes = Vec::new();
     loop {
         while let Some(found) = frame::next(&bytes, 1 << 20).unwrap() {
-            if found.kind == Kind::Refusal {
-                return Some(Refusal::decode_all(found.body).unwrap());
+            if found.kind == FrameKind::Refusal {
+                return Some(ConnectionRefusal::decode_all(found.body).unwrap());
             }
             let count = found.bytes();
             bytes.drain(..count);
@@ -230,7 +232,7 @@ fn refusal(stream: &mut TcpStream) -> Option<Refusal> {
 fn be_deaf(stream: &mut TcpStream) {
     let mut ask = Vec::new();
     Control::AskStatus.encode(&mut ask);
-    let question = framed(Kind::Control, &ask);
+    let question = framed(FrameKind::Control, &ask);
     let questions: Vec<u8> = question.iter().copied().cycle().take(question.len() * 4096).collect();
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     while stream.write_all(&questions).is_ok() {}
@@ -260,17 +262,17 @@ fn those_who_take_nothing_in_keep_no_administrator_out() {
     clients.iter_mut().for_each(be_deaf);
     assert!(server.admin() > 10);
     // Nor who comes to say who it is: its hello is answered.
-    assert_eq!(first(&mut server.client(99)).unwrap().0, Kind::Welcome);
+    assert_eq!(first(&mut server.client(99)).unwrap().0, FrameKind::Welcome);
     server.stop();
 }
 
 impl Running {
-    /// A visitor that says hello and takes nothing in.
+    /// A connection that says hello and takes nothing in.
     fn deaf(&self) -> TcpStream {
-        let mut visitor = self.stranger();
-        say(&mut visitor, &Hello::default());
-        be_deaf(&mut visitor);
-        visitor
+        let mut stream = self.stranger();
+        say(&mut stream, &Hello::default());
+        be_deaf(&mut stream);
+        stream
     }
 }
 
@@ -310,12 +312,12 @@ fn visitors_may_ask_and_not_send_long_frames() {
     let mut visitor = server.stranger();
     say(&mut visitor, &Hello::default());
     let (kind, body) = first(&mut visitor).unwrap();
-    assert_eq!(kind, Kind::Welcome);
+    assert_eq!(kind, FrameKind::Welcome);
     assert!(Welcome::decode_all(&body).is_ok());
     visitor.write_all(&begun(1 << 20, 0)).unwrap();
     let (kind, body) = first(&mut visitor).unwrap();
-    assert_eq!(kind, Kind::Refusal);
-    let refused = Refusal::decode_all(&body).unwrap();
+    assert_eq!(kind, FrameKind::Refusal);
+    let refused = ConnectionRefusal::decode_all(&body).unwrap();
     assert!(refused.text.contains("1048576") && refused.text.contains("16384"), "{refused}");
     server.stop();
 }
@@ -332,7 +334,7 @@ fn handshakes_under_way_are_spared_where_too_much_waits() {
         let hello = Hello { station: Station::Admin, proves: true, challenge, ..Hello::default() };
         say(&mut stream, &hello);
         let (kind, body) = first(&mut stream).unwrap();
-        assert_eq!(kind, Kind::Challenge);
+        assert_eq!(kind, FrameKind::Challenge);
         let asked = Challenge::decode_all(&body).unwrap();
         (stream, proof::of_dialler(&secret(), &hello, asked))
     };
@@ -342,9 +344,9 @@ fn handshakes_under_way_are_spared_where_too_much_waits() {
     assert!(status.status_of("connections-turned-away").unwrap() > 0, "{status:?}");
     for (mut stream, tag) in handshakes {
         let mut body = Vec::new();
-        Proof { tag }.encode(&mut body);
-        stream.write_all(&framed(Kind::Proof, &body)).unwrap();
-        assert_eq!(first(&mut stream).unwrap().0, Kind::Welcome);
+        SecretProof { tag }.encode(&mut body);
+        stream.write_all(&framed(FrameKind::Proof, &body)).unwrap();
+        assert_eq!(first(&mut stream).unwrap().0, FrameKind::Welcome);
     }
     drop(visitors);
     server.stop();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use muesli_cluster::{
-    ClusterId, Durability, Server, ServerOptions, StartError, folder::FolderError,
+    ClusterId, Durability, Server, ServerOptions, StartError, storage::folder::FolderError,
 };
 use muesli_core::NodeId;
 

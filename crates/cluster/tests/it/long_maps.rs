@@ -5,9 +5,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use muesli_cluster::frame::{self, Kind};
-use muesli_cluster::hello::Hello;
-use muesli_cluster::{Client, ClientOptions, Network, Server, ServerOptions, visit};
+use muesli_cluster::lifecycle::visit;
+use muesli_cluster::wire::frame::{self, FrameKind};
+use muesli_cluster::wire::hello::Hello;
+use muesli_cluster::{Client, ClientOptions, Network, Server, ServerOptions};
 use muesli_core::limits::Limits;
 use muesli_core::{Partitioning, Settings, SmallBytes, SpaceOptions, Wire};
 
@@ -89,7 +90,7 @@ fn welcomes_that_nobody_takes_in_have_a_share_of_what_may_wait() {
         }
         client.close();
         let mut hello = Vec::new();
-        let start = frame::begin(Kind::Hello, &mut hello);
+        let start = frame::begin(FrameKind::Hello, &mut hello);
         Hello::default().encode(&mut hello);
         frame::end(start, &mut hello);
         let mut visitors = Vec::new();

@@ -8,9 +8,10 @@ use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use muesli_cluster::frame::{self, Kind};
-use muesli_cluster::hello::{Hello, Station, Welcome};
-use muesli_cluster::map::{Deal, Map, MapParts};
+use muesli_cluster::spaces::map::{Deal, Map};
+use muesli_cluster::spaces::parts::MapParts;
+use muesli_cluster::wire::frame::{self, FrameKind};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
 use muesli_cluster::{Client, ClientOptions, ClusterId, Durability, Life, Network, ServerOptions};
 use muesli_core::client;
 use muesli_core::{
@@ -116,7 +117,7 @@ fn welcome(listener: &TcpListener, map: &Map) -> (TcpStream, Station) {
     let map = MapParts::from(map);
     let welcome = Welcome { cluster, node, life, lives, heights: Vec::new(), map, proof: None };
     let mut out = Vec::new();
-    let start = frame::begin(Kind::Welcome, &mut out);
+    let start = frame::begin(FrameKind::Welcome, &mut out);
     welcome.encode(&mut out);
     frame::end(start, &mut out);
     stream.write_all(&out).unwrap();

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use muesli_cluster::visit::{self, Visited};
-use muesli_cluster::{Failed, Network, Server, ServerOptions, StopServer};
+use muesli_cluster::lifecycle::visit::{self, Visited};
+use muesli_cluster::{LoopFailure, Network, Server, ServerOptions, StopServer};
 
 /// So long is an answer waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Running {
     pub address: SocketAddr,
     pub stop: StopServer,
-    pub thread: JoinHandle<Result<(), Failed>>,
+    pub thread: JoinHandle<Result<(), LoopFailure>>,
 }
 
 /// Starts a server.

@@ -5,9 +5,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind, VERSION, framed};
-use muesli_cluster::hello::{HELLO_BYTES_MAX, Hello, Reason, Refusal, Station, Welcome};
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, FrameKind, VERSION, framed};
+use muesli_cluster::wire::hello::{HELLO_BYTES_MAX, Hello, Station, Welcome};
+use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
 use muesli_cluster::{ClusterId, Life, Network, ServerOptions};
 use muesli_core::issuance::Proof;
 use muesli_core::limits::Limits;
@@ -60,12 +61,12 @@ fn last_words(mut stream: TcpStream) -> Vec<u8> {
 }
 
 /// The refusal that ends what comes.
-fn refusal(stream: TcpStream) -> Refusal {
+fn refusal(stream: TcpStream) -> ConnectionRefusal {
     let bytes = last_words(stream);
     let mut rest = &bytes[..];
     while let Some(found) = frame::next(rest, 1 << 20).unwrap() {
-        if found.kind == Kind::Refusal {
-            return Refusal::decode_all(found.body).unwrap();
+        if found.kind == FrameKind::Refusal {
+            return ConnectionRefusal::decode_all(found.body).unwrap();
         }
         rest = &rest[found.bytes()..];
     }
@@ -73,7 +74,7 @@ fn refusal(stream: TcpStream) -> Refusal {
 }
 
 /// Says `bytes` and answers what is said in return.
-fn answer_to(server: &Running, bytes: &[u8]) -> Refusal {
+fn answer_to(server: &Running, bytes: &[u8]) -> ConnectionRefusal {
     let mut stream = server.stranger();
     stream.write_all(bytes).unwrap();
     refusal(stream)
@@ -86,20 +87,20 @@ fn bytes_that_are_no_frame_are_refused_and_say_why() {
     assert_eq!(foreign.reason, Reason::Misunderstood);
     assert!(foreign.text.contains("not the Muesli protocol"), "{foreign}");
 
-    let mut version = framed(Kind::Hello, &encoded(&hello()));
+    let mut version = framed(FrameKind::Hello, &encoded(&hello()));
     version[3] = 99;
     let version = answer_to(&server, &version);
     assert!(version.text.contains("version 99 of the protocol is not"), "{version}");
     assert!(version.text.contains(&format!("version {VERSION} is")), "{version}");
 
-    let mut damaged = framed(Kind::Hello, &encoded(&hello()));
+    let mut damaged = framed(FrameKind::Hello, &encoded(&hello()));
     *damaged.last_mut().unwrap() ^= 1;
     assert!(answer_to(&server, &damaged).text.contains("damaged"));
 
-    let undecodable = answer_to(&server, &framed(Kind::Hello, &[1, 2, 3]));
+    let undecodable = answer_to(&server, &framed(FrameKind::Hello, &[1, 2, 3]));
     assert!(undecodable.text.contains("cannot be decoded"), "{undecodable}");
 
-    let early = answer_to(&server, &framed(Kind::Messages, &[]));
+    let early = answer_to(&server, &framed(FrameKind::Messages, &[]));
     assert!(early.text.contains("out of place"), "{early}");
     assert_eq!(server.status("connections-misunderstood"), 5);
     server.stop();
@@ -112,13 +113,13 @@ fn frames_over_the_limit_are_refused_by_their_header() {
     let limits = Limits { key_bytes, value_bytes, transaction_bytes, ..Limits::default() };
     let network = Network { frame_bytes_max: 98_304, ..Network::default() };
     let server = serve_with(network, limits);
-    let mut long = framed(Kind::Hello, &[]);
+    let mut long = framed(FrameKind::Hello, &[]);
     long[8..12].copy_from_slice(&(HELLO_BYTES_MAX as u32 + 1).to_le_bytes());
     let strange = answer_to(&server, &long);
     assert!(strange.text.contains(&HELLO_BYTES_MAX.to_string()), "{strange}");
 
-    let mut known = framed(Kind::Hello, &encoded(&hello()));
-    let mut long = framed(Kind::Messages, &[]);
+    let mut known = framed(FrameKind::Hello, &encoded(&hello()));
+    let mut long = framed(FrameKind::Messages, &[]);
     long[8..12].copy_from_slice(&(1u32 << 30).to_le_bytes());
     known.extend_from_slice(&long);
     let known = answer_to(&server, &known);
@@ -129,7 +130,7 @@ fn frames_over_the_limit_are_refused_by_their_header() {
 #[test]
 fn whoever_belongs_elsewhere_is_told_so() {
     let server = serve(Network::default());
-    let said = |hello: Hello| answer_to(&server, &framed(Kind::Hello, &encoded(&hello)));
+    let said = |hello: Hello| answer_to(&server, &framed(FrameKind::Hello, &encoded(&hello)));
     let other = said(Hello { cluster: ClusterId(9), ..hello() });
     assert_eq!(other.reason, Reason::Cluster, "{other}");
     let other = said(Hello { protocol: "tea".to_owned(), ..hello() });
@@ -147,7 +148,7 @@ fn two_clients_of_one_number_cannot_both_stay_and_one_client_can_come_twice() {
     let come = |life: u64| {
         let mut stream = server.stranger();
         let hello = Hello { life: Life(life), ..hello() };
-        stream.write_all(&framed(Kind::Hello, &encoded(&hello))).unwrap();
+        stream.write_all(&framed(FrameKind::Hello, &encoded(&hello))).unwrap();
         stream
     };
     let first = come(1);
@@ -164,9 +165,9 @@ fn two_clients_of_one_number_cannot_both_stay_and_one_client_can_come_twice() {
 #[test]
 fn garbage_among_messages_ends_that_connection_only() {
     let server = serve(Network::default());
-    let mut bytes = framed(Kind::Hello, &encoded(&hello()));
+    let mut bytes = framed(FrameKind::Hello, &encoded(&hello()));
     let garbage = [encoded(&Proof::default()), vec![0, 0, 0, 0, 77, 1, 2, 3]].concat();
-    bytes.extend(framed(Kind::Messages, &garbage));
+    bytes.extend(framed(FrameKind::Messages, &garbage));
     let refused = answer_to(&server, &bytes);
     assert!(refused.text.contains("cannot be decoded"), "{refused}");
     // A message about a space that there is not is left out, and the connection goes on.
@@ -174,9 +175,9 @@ fn garbage_among_messages_ends_that_connection_only() {
     Role::Repository(RepositoryId(0)).encode(&mut ask);
     Role::Coordinator.encode(&mut ask);
     ask.extend([&[0; 18][..], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat());
-    let mut bytes = framed(Kind::Hello, &encoded(&hello()));
-    bytes.extend(framed(Kind::Messages, &ask));
-    bytes.extend(framed(Kind::Control, &encoded(&Control::AskStatus)));
+    let mut bytes = framed(FrameKind::Hello, &encoded(&hello()));
+    bytes.extend(framed(FrameKind::Messages, &ask));
+    bytes.extend(framed(FrameKind::Control, &encoded(&Control::AskStatus)));
     let mut stream = server.stranger();
     stream.write_all(&bytes).unwrap();
     server.wait_for("messages-astray", 1);
@@ -192,9 +193,9 @@ fn a_refusal_of_somebody_who_is_no_server_ends_nothing_but_its_connection() {
     let server = serve(Network::default());
     for station in [Station::Visitor, Station::Client, Station::Admin] {
         for reason in [Reason::Lost, Reason::Left, Reason::Older(Some(u64::MAX)), Reason::Cluster] {
-            let refusal = Refusal { reason, text: "go".to_owned(), proof: None };
-            let mut bytes = framed(Kind::Hello, &encoded(&Hello { station, ..hello() }));
-            bytes.extend(framed(Kind::Refusal, &encoded(&refusal)));
+            let refusal = ConnectionRefusal { reason, text: "go".to_owned(), proof: None };
+            let mut bytes = framed(FrameKind::Hello, &encoded(&Hello { station, ..hello() }));
+            bytes.extend(framed(FrameKind::Refusal, &encoded(&refusal)));
             let mut stream = server.stranger();
             stream.write_all(&bytes).unwrap();
             last_words(stream);
@@ -218,19 +219,19 @@ fn the_silent_the_half_open_and_the_slow_are_cut() {
     assert!(last_words(server.stranger()).is_empty());
     // Begins a hello, and does not end it.
     let mut half = server.stranger();
-    half.write_all(&framed(Kind::Hello, &encoded(&hello()))[..9]).unwrap();
+    half.write_all(&framed(FrameKind::Hello, &encoded(&hello()))[..9]).unwrap();
     assert!(last_words(half).is_empty());
     // Says hello, and is never heard of again; the server's signs of life go into the void.
     let mut silent = server.stranger();
-    silent.write_all(&framed(Kind::Hello, &encoded(&hello()))).unwrap();
+    silent.write_all(&framed(FrameKind::Hello, &encoded(&hello()))).unwrap();
     let words = last_words(silent);
     let welcome = frame::next(&words, 1 << 20).unwrap().unwrap();
-    assert_eq!(welcome.kind, Kind::Welcome);
+    assert_eq!(welcome.kind, FrameKind::Welcome);
     assert!(Welcome::decode_all(welcome.body).is_ok());
     // Keeps sending parts of a frame that never ends.
     let mut slow = server.stranger();
-    slow.write_all(&framed(Kind::Hello, &encoded(&hello()))).unwrap();
-    let mut endless = framed(Kind::Messages, &[]);
+    slow.write_all(&framed(FrameKind::Hello, &encoded(&hello()))).unwrap();
+    let mut endless = framed(FrameKind::Messages, &[]);
     endless[8..12].copy_from_slice(&60_000u32.to_le_bytes());
     slow.write_all(&endless).unwrap();
     until("the slow one is cut", || slow.write_all(&[0]).is_err());
@@ -249,9 +250,9 @@ fn whoever_does_not_read_is_not_read_from_and_then_cut() {
     let server = serve(network);
     let mut deaf = server.stranger();
     deaf.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-    deaf.write_all(&framed(Kind::Hello, &encoded(&hello()))).unwrap();
+    deaf.write_all(&framed(FrameKind::Hello, &encoded(&hello()))).unwrap();
     // Each question is shorter than its answer, and no answer is ever read.
-    let question = framed(Kind::Control, &encoded(&Control::AskStatus));
+    let question = framed(FrameKind::Control, &encoded(&Control::AskStatus));
     let questions: Vec<u8> = question.iter().copied().cycle().take(question.len() * 1000).collect();
     until("nothing more is taken", || deaf.write_all(&questions).is_err());
     server.wait_for("clients", 0);

@@ -104,7 +104,7 @@ pub(crate) struct Situation<'a> {
 
 /// What follows from the answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum JoinStep {
     /// Others must come further first.
     Wait,
     /// Nobody remembers; all others of the cluster are to be asked whether the group had begun.
@@ -140,18 +140,18 @@ impl Joining {
     }
 
     /// What follows for a member that does not vote yet.
-    pub(crate) fn step(&mut self, situation: Situation<'_>) -> Step {
+    pub(crate) fn step(&mut self, situation: Situation<'_>) -> JoinStep {
         let begun = self.answers.values().filter(|answer| answer.formed == Formed::Begun);
         let newest = begun.map(|answer| &answer.configuration).max_by_key(|it| it.number);
         let configuration = newest.unwrap_or(situation.first);
         if !configuration.has(situation.me) {
             return self
                 .learn(configuration)
-                .map_or(Step::Wait, |(member, it)| Step::Adopt(member, it));
+                .map_or(JoinStep::Wait, |(member, it)| JoinStep::Adopt(member, it));
         }
         let answer = |other| self.answers.get(&other).map(|answer| (other, answer));
         let others = configuration.others(situation.me).map(answer);
-        let Some(others) = others.collect::<Option<Vec<_>>>() else { return Step::Wait };
+        let Some(others) = others.collect::<Option<Vec<_>>>() else { return JoinStep::Wait };
         let is_behind = |(_, answer): &(u16, &Summary)| match answer.formed {
             Formed::No => false,
             Formed::Begun => answer.configuration != *configuration,
@@ -160,10 +160,10 @@ impl Joining {
             Formed::Met | Formed::Ready => answer.configuration != *configuration,
         };
         if others.iter().any(is_behind) || self.may_have_ended(situation.me, configuration) {
-            return Step::Wait;
+            return JoinStep::Wait;
         }
         let step = judge(situation, &others);
-        self.is_lost = step == Step::Lost;
+        self.is_lost = step == JoinStep::Lost;
         step
     }
 
@@ -210,20 +210,20 @@ impl Joining {
 }
 
 /// What follows for a member that votes, or is to vote, from what all others who do have answered.
-fn judge(situation: Situation<'_>, others: &[(u16, &Summary)]) -> Step {
+fn judge(situation: Situation<'_>, others: &[(u16, &Summary)]) -> JoinStep {
     let Situation { mine, had_formed, asked_all, accepts_loss, .. } = situation;
     let all = || others.iter().map(|(_, answer)| answer.formed);
     let (least, most) = (all().min().unwrap_or_default(), all().max().unwrap_or_default());
     match mine {
         // Where somebody has begun, all had been ready.
         Formed::Ready | Formed::Begun if least >= Formed::Ready || most == Formed::Begun => {
-            return Step::Note(Formed::Begun);
+            return JoinStep::Note(Formed::Begun);
         }
-        Formed::Ready | Formed::Begun => return Step::Wait,
+        Formed::Ready | Formed::Begun => return JoinStep::Wait,
         Formed::Met if most < Formed::Begun && least >= Formed::Met => {
-            return Step::Note(Formed::Ready);
+            return JoinStep::Note(Formed::Ready);
         }
-        Formed::Met if most < Formed::Begun => return Step::Wait,
+        Formed::Met if most < Formed::Begun => return JoinStep::Wait,
         // Where somebody has begun, this member had been ready, and has forgotten.
         Formed::Met | Formed::No => {}
     }
@@ -233,15 +233,16 @@ fn judge(situation: Situation<'_>, others: &[(u16, &Summary)]) -> Step {
     };
     let too_many = 1 + all().filter(has_forgotten).count() > others.len().div_ceil(2);
     if most >= Formed::Ready && (!too_many || accepts_loss) {
-        return merged(most, others).map_or(Step::Wait, |(member, it)| Step::Adopt(member, it));
+        return merged(most, others)
+            .map_or(JoinStep::Wait, |(member, it)| JoinStep::Adopt(member, it));
     }
     if most >= Formed::Ready || (had_formed && !accepts_loss) {
-        return Step::Lost;
+        return JoinStep::Lost;
     }
     if !asked_all && !accepts_loss {
-        return Step::AskAll;
+        return JoinStep::AskAll;
     }
-    Step::Note(Formed::Met)
+    JoinStep::Note(Formed::Met)
 }
 
 /// The largest promise of all, and what whoever has the newest entries knows.

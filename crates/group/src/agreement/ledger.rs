@@ -21,7 +21,7 @@ use crate::agreement::summary::{Formed, Summary};
 
 /// How much of its participant's state a member has on its disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Held {
+pub enum StateOnDisk {
     /// All of it.
     #[default]
     Whole,
@@ -54,7 +54,7 @@ pub struct Standing {
     /// The entries.
     pub log: EntryLog,
     /// How much of the participant's state is there.
-    pub held: Held,
+    pub held: StateOnDisk,
     /// The participant's state is of use only after so many entries were replayed: its pieces hold
     /// effects of them.
     pub needs: u64,
@@ -111,8 +111,8 @@ impl Standing {
     /// How many pieces of a state that is under way to this member it has.
     pub fn pieces(&self) -> u64 {
         match self.held {
-            Held::Part { pieces, .. } => pieces,
-            Held::Whole | Held::Nothing => 0,
+            StateOnDisk::Part { pieces, .. } => pieces,
+            StateOnDisk::Whole | StateOnDisk::Nothing => 0,
         }
     }
 
@@ -163,21 +163,21 @@ impl Standing {
                 }
                 self.log.rebase(upto, bytes);
                 self.decided = self.decided.max(upto);
-                (self.held, self.needs) = (Held::Nothing, 0);
+                (self.held, self.needs) = (StateOnDisk::Nothing, 0);
             }
             Change::Install(covers) => {
-                (self.held, self.needs) = (Held::Part { covers, pieces: 0 }, 0);
+                (self.held, self.needs) = (StateOnDisk::Part { covers, pieces: 0 }, 0);
             }
             Change::Piece(number, _) => {
-                if let Held::Part { pieces, .. } = &mut self.held {
+                if let StateOnDisk::Part { pieces, .. } = &mut self.held {
                     assert_eq!(*pieces, number, "pieces come in their order");
                     *pieces += 1;
                 }
             }
-            Change::Installed(needs) => (self.held, self.needs) = (Held::Whole, needs),
+            Change::Installed(needs) => (self.held, self.needs) = (StateOnDisk::Whole, needs),
             Change::Restored { upto, bytes } => {
                 self.log = EntryLog::after(upto, bytes);
-                (self.held, self.needs) = (Held::Whole, 0);
+                (self.held, self.needs) = (StateOnDisk::Whole, 0);
             }
         }
     }
@@ -195,17 +195,17 @@ impl Standing {
 
 /// What a member knows, shared between the replica and the library.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger(Arc<Mutex<Inside>>);
+pub struct Ledger(Arc<Mutex<LedgerInner>>);
 
 #[derive(Debug, Default)]
-struct Inside {
+struct LedgerInner {
     standing: Standing,
     /// Made and not logged.
     changes: Vec<Vec<Change>>,
 }
 
 impl Ledger {
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, LedgerInner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -247,7 +247,7 @@ impl Ledger {
 
     /// A transfer that had begun is given up: the participant from before it stands.
     pub fn keep_participant(&self) {
-        self.lock().standing.held = Held::Whole;
+        self.lock().standing.held = StateOnDisk::Whole;
     }
 
     /// The participant was restored from a disk: its state is of use once it has replayed all that

@@ -45,7 +45,7 @@ pub struct Base {
 
 /// The answer to [`Fetch`]: the next entries. Without entries: there are no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct EntryBatch {
     /// What the sender knows.
     pub summary: Summary,
     /// The entries asked for were trimmed: the log is to begin here.
@@ -85,7 +85,7 @@ pub struct StatePiece {
 
 wire_struct!(Fetch { after: u64, whole: bool, again: bool });
 wire_struct!(Base { upto: u64, bytes: u64 });
-wire_struct!(Batch { summary: Summary, base: Option<Base>, from: u64, entries: Vec<Entry> });
+wire_struct!(EntryBatch { summary: Summary, base: Option<Base>, from: u64, entries: Vec<Entry> });
 wire_struct!(FetchState { have: Option<(u64, u64)>, again: bool });
 wire_struct!(StatePiece {
     transfer: u64,

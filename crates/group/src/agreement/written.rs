@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// What a member knows of its own disk.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct StableEntries {
     /// The note that was sent last.
     sent: u64,
     /// The note that arrived last.
@@ -25,7 +25,7 @@ pub(crate) struct Written {
     stable: u64,
 }
 
-impl Written {
+impl StableEntries {
     /// Nothing is known of a ledger that was begun anew, or restored.
     pub(crate) fn begin(&mut self) {
         self.under_way.clear();
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn notes_say_what_is_stable() {
-        let mut written = Written::default();
+        let mut written = StableEntries::default();
         assert!(written.is_news(0));
         let (first, second) = (written.note(3), written.note(5));
         assert!(!written.is_news(5));
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_note_about_entries_that_were_replaced_is_not_believed() {
-        let mut written = Written::default();
+        let mut written = StableEntries::default();
         let (first, second) = (written.note(3), written.note(5));
         written.arrived(first);
         written.cut(2);

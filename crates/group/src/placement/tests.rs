@@ -16,9 +16,9 @@ fn but(absent: u16) -> impl Fn(RepositoryId) -> Option<ReplicaRole> {
     move |it| (it.0 != absent).then_some(ReplicaRole::Follows)
 }
 
-fn first() -> Row {
+fn first() -> PlacementRow {
     let homes = layout::homes(4, SIZE, 5).unwrap();
-    Row::of(&Catalog::new(&homes, 1, &[]).unwrap())
+    PlacementRow::of(&Catalog::new(&homes, 1, &[]).unwrap())
 }
 
 proptest! {
@@ -35,7 +35,7 @@ proptest! {
             let before = row.clone();
             let takes_part = but(absent);
             let group = member / PLACES;
-            let majority = |row: &Row| {
+            let majority = |row: &PlacementRow| {
                 let all: Vec<_> = row.staying(group).collect();
                 2 * all.iter().filter(|it| it.0 != absent).count() > all.len()
             };
@@ -85,7 +85,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_row_or_refused(bytes: Vec<u8>) {
-        let _ = Row::decode_all(&bytes);
+        let _ = PlacementRow::decode_all(&bytes);
     }
 }
 
@@ -196,7 +196,7 @@ fn who_has_not_been_taken_in_yet_is_sent_elsewhere_or_taken_out() {
 
 #[test]
 fn a_row_of_the_last_epoch_has_no_next_one() {
-    let row = Row { epoch: u64::MAX, ..first() };
+    let row = PlacementRow { epoch: u64::MAX, ..first() };
     let error = row.moved(RepositoryId(0), NodeId(4), SHAPE, ALL).unwrap_err();
     assert_eq!(error, Refused::LastEpoch);
     let joined = row.with_server(5, &["a:1".to_owned()], 5, SHAPE);

@@ -19,7 +19,7 @@ const MORE: u64 = 2;
 
 /// How long a disk has taken lately to make stable what it was given, in ticks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct DiskPace {
     /// Since when `now` is counted.
     since: u64,
     /// At most, since then and in the time before.
@@ -27,13 +27,13 @@ pub(super) struct Pace {
     before: u64,
 }
 
-impl Pace {
+impl DiskPace {
     /// It took so long, and was done at `tick`.
     fn took(&mut self, ticks: u64, tick: u64) {
         if tick >= self.since + LATELY_TICKS {
             let is_recent = tick < self.since + 2 * LATELY_TICKS;
             let before = if is_recent { self.now } else { 0 };
-            *self = Pace { since: tick, now: 0, before };
+            *self = DiskPace { since: tick, now: 0, before };
         }
         self.now = self.now.max(ticks);
     }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_often_slow_is_waited_for_longer_and_not_for_ever() {
-        let mut pace = Pace::default();
+        let mut pace = DiskPace::default();
         pace.took(1, 10);
         assert_eq!(pace.hangs_after(20), 20);
         pace.took(13, 30);
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_was_long_ago_does_not_count_after_a_time_without_notes() {
-        let mut pace = Pace::default();
+        let mut pace = DiskPace::default();
         pace.took(50, 10);
         pace.took(1, 10 + 2 * LATELY_TICKS);
         assert_eq!(pace.hangs_after(20), 20);

@@ -22,7 +22,7 @@ use crate::protocol::Message;
 
 /// How far another member has come, as it said last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct MemberProgress {
     /// So many entries are decided and replayed there.
     pub(super) decided: u64,
     /// The bytes of these.
@@ -60,7 +60,7 @@ impl<P: Protocol> Replica<P> {
         cx: &Context<'_, P>,
     ) {
         let since = self.since_of(member, cx);
-        self.reached.insert(member, Progress { decided, bytes, tick: self.ticks, since });
+        self.reached.insert(member, MemberProgress { decided, bytes, tick: self.ticks, since });
         self.served = self.ticks;
     }
 

@@ -3,15 +3,18 @@
 use muesli_core::wire::Wire;
 use muesli_core::{Effect, LogPosition, LoggedRole, Participant, Protocol, RolePositions};
 
-use super::{LEFT_OUT, Replica};
+use super::Replica;
 use crate::agreement::configuration::MARK;
 use crate::agreement::consensus::Consensus;
 use crate::agreement::entry::Entry;
 use crate::agreement::lead::Leading;
 use crate::agreement::ledger::Standing;
-use crate::inside::{Context, InnerContext, Said};
+use crate::inside::{Context, InnerContext, InnerEffects};
 use crate::protocol::Rules;
 use crate::timers::{self, InnerTimer, MemberTimer};
+
+/// Which entries a follower leaves out where it is to make that mistake.
+const LEFT_OUT: u64 = 20;
 
 impl<P: Protocol> Replica<P> {
     /// Lets the participant of a leader do something. What it logs is appended to the group's log,
@@ -27,7 +30,12 @@ impl<P: Protocol> Replica<P> {
         self.take_said(said, before, cx);
     }
 
-    pub(super) fn take_said(&mut self, said: Said<P>, before: u64, cx: &mut Context<'_, P>) {
+    pub(super) fn take_said(
+        &mut self,
+        said: InnerEffects<P>,
+        before: u64,
+        cx: &mut Context<'_, P>,
+    ) {
         let Rules { confirms_answers, decides_first, .. } = self.rules;
         let Some(leading) = &mut self.leading else { return };
         let mut needed = 0;

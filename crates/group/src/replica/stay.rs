@@ -21,7 +21,7 @@ use std::sync::Arc;
 use muesli_core::{Address, NodeId, Protocol, RepositoryId, Role};
 
 use super::{Replica, Settled};
-use crate::agreement::join::{Joining, Situation, Step};
+use crate::agreement::join::{JoinStep, Joining, Situation};
 use crate::agreement::ledger::{Change, Ledger, Standing};
 use crate::agreement::summary::{Formed, Summary};
 use crate::inside::{Context, send_now};
@@ -106,17 +106,17 @@ impl<P: Protocol> Replica<P> {
             accepts_loss: self.rules.accepts_loss,
         };
         let next = match self.joining.step(situation) {
-            Step::Wait | Step::Lost => return,
-            Step::AskAll => return self.ask_all(cx),
-            Step::Note(formed) => {
+            JoinStep::Wait | JoinStep::Lost => return,
+            JoinStep::AskAll => return self.ask_all(cx),
+            JoinStep::Note(formed) => {
                 let known = self.ledger.look(Standing::summary);
                 Summary { formed, since, configuration, ..known }
             }
-            Step::Adopt(member, known) if known.formed == Formed::Begun => {
+            JoinStep::Adopt(member, known) if known.formed == Formed::Begun => {
                 return self.start_fetching(member, Some(known), cx);
             }
             // Nobody has any entries yet.
-            Step::Adopt(_, known) => Summary { since, decided: 0, ..known },
+            JoinStep::Adopt(_, known) => Summary { since, decided: 0, ..known },
         };
         let formed = next.formed;
         self.ledger.make(vec![Change::Adopted(Box::new(next))]);

@@ -15,7 +15,7 @@ use muesli::{Db, Error, Retry, Space, SpaceOptions, Tx};
 use muesli_check::{Level, Options};
 use muesli_core::wire::Wire;
 use muesli_core::{Catalog, Isolation, NodeId, Protocol, ReplicaRole, RepositoryId, Typed};
-use muesli_group::placement::{KEY, Refused, Row, Shape};
+use muesli_group::placement::{KEY, PlacementRow, Refused, Shape};
 use muesli_group::{Grouped, Limits, Rules, layout};
 use muesli_sim::latency::Latency;
 use muesli_sim::network::topology::{LaneClass, Topology};
@@ -34,7 +34,7 @@ const OPENING: u64 = 100;
 const SHAPE: Shape = Shape { group: SIZE, loops: 1 };
 
 /// What an administrator does on and on.
-pub type Administration = fn(&Row, &mut Random, u32) -> Change;
+pub type Administration = fn(&PlacementRow, &mut Random, u32) -> Change;
 
 /// A change of a row.
 #[derive(Clone, Copy, Debug)]
@@ -137,14 +137,14 @@ async fn bank(db: Db, start: ClientStart, tally: Rc<Tally>) {
 }
 
 /// The post of a member, as its node said that went by this row.
-fn post(survey: &Survey, row: &Row, member: RepositoryId) -> Option<ReplicaRole> {
+fn post(survey: &Survey, row: &PlacementRow, member: RepositoryId) -> Option<ReplicaRole> {
     let home = row.home(member).ok()?;
     let (placement, replica_roles) = survey.get(home.0 as usize)?.as_ref()?;
     let post = replica_roles.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
     post.filter(|_| *placement == row.epoch)
 }
 
-fn changed(row: &Row, change: Change, survey: &Survey) -> Result<Row, Refused> {
+fn changed(row: &PlacementRow, change: Change, survey: &Survey) -> Result<PlacementRow, Refused> {
     let post = |member| post(survey, row, member);
     match change {
         Change::Move(member, to) => row.moved(member, to, SHAPE, post),
@@ -158,14 +158,14 @@ fn changed(row: &Row, change: Change, survey: &Survey) -> Result<Row, Refused> {
 async fn administrator(db: Db, first: Arc<Catalog>, start: ClientStart, tally: Rc<Tally>, by: By) {
     let (db, directory) = (db.independent(), db.space("directory").expect("it was set up"));
     let mut random = start.seed.stream();
-    let mut known = Row::of(&first);
+    let mut known = PlacementRow::of(&first);
     while !start.stop.is_raised() {
         let change = (by.administration)(&known, &mut random, by.nodes);
         let (begin, survey) = (first.clone(), tally.survey.borrow().clone());
         let done = db.transact_here(async move |tx| {
             let found = tx.get(directory, KEY.to_vec()).await?;
-            let row = found.and_then(|row| Row::decode_all(row.as_slice()).ok());
-            let row = row.unwrap_or_else(|| Row::of(&begin));
+            let row = found.and_then(|row| PlacementRow::decode_all(row.as_slice()).ok());
+            let row = row.unwrap_or_else(|| PlacementRow::of(&begin));
             let Ok(next) = changed(&row, change, &survey) else { return Ok(row) };
             let mut bytes = Vec::new();
             next.encode(&mut bytes);
@@ -280,7 +280,7 @@ pub fn run<P: Protocol>(trial: &Trial) -> Outcome {
             let said = |node: &muesli_core::Node<Grouped<P>>| format!("{:?}", node.participants());
             eprintln!("n{node}: {:?}", world.with_node(NodeId(node), said));
         }
-        panic!("{said}: {stuck}; {survey:?}; homes {:?}", Row::of(&newest));
+        panic!("{said}: {stuck}; {survey:?}; homes {:?}", PlacementRow::of(&newest));
     }
     assert_eq!(tally.wrong_totals.get(), 0, "{said}");
     let decided = tally.decided.borrow().clone();

@@ -18,8 +18,8 @@ use muesli_group::agreement::entry::Entry;
 use muesli_group::agreement::ledger::Change;
 use muesli_group::agreement::summary::Formed;
 use muesli_group::agreement::summary::Summary;
-use muesli_group::agreement::transfer::{Base, Batch, Fetch, FetchState, StatePiece};
-use muesli_group::placement::Row;
+use muesli_group::agreement::transfer::{Base, EntryBatch, Fetch, FetchState, StatePiece};
+use muesli_group::placement::PlacementRow;
 use muesli_group::protocol::{Message, Record};
 
 const BALLOT: Ballot = Ballot { configuration: 1, number: 2, member: 3 };
@@ -48,7 +48,7 @@ fn entry() -> Entry {
 /// One of each.
 fn messages() -> Vec<Message<u64>> {
     let from = Address { node: NodeId(1), role: Role::Coordinator };
-    let batch = Batch {
+    let batch = EntryBatch {
         summary: summary(),
         base: Some(Base { upto: 7, bytes: 8 }),
         from: 9,
@@ -110,8 +110,8 @@ fn changes() -> Vec<Change> {
     ]
 }
 
-fn row() -> Row {
-    Row {
+fn row() -> PlacementRow {
+    PlacementRow {
         epoch: 1,
         homes: vec![(NodeId(2), 3)],
         joined: vec![(NodeId(4), "a:5".to_owned())],

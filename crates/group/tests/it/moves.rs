@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use muesli_core::NodeId;
 use muesli_group::layout;
-use muesli_group::placement::Row;
+use muesli_group::placement::PlacementRow;
 use muesli_protocols::gmu::Gmu;
 use muesli_protocols::score::Score;
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
@@ -15,7 +15,7 @@ use muesli_sim::random::Random;
 
 use crate::bank::{Change, GROUPS, SIZE, Trial, all_hold, holds, run, seeds};
 
-fn moves(_: &Row, random: &mut Random, nodes: u32) -> Change {
+fn moves(_: &PlacementRow, random: &mut Random, nodes: u32) -> Change {
     let group = random.below(GROUPS.into()) as u16;
     let member = layout::member(group, random.below(SIZE.into()) as u16);
     Change::Move(member, NodeId(random.below(nodes.into()) as u32))

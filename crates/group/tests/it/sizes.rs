@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use muesli_core::{NodeId, RepositoryId};
 use muesli_group::layout;
-use muesli_group::placement::Row;
+use muesli_group::placement::PlacementRow;
 use muesli_protocols::gmu::Gmu;
 use muesli_protocols::score::Score;
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
@@ -20,7 +20,7 @@ const NODES: u32 = 6;
 const MOST: usize = 5;
 
 /// Groups change their sizes, and what was begun is completed.
-fn sizes(row: &Row, random: &mut Random, nodes: u32) -> Change {
+fn sizes(row: &PlacementRow, random: &mut Random, nodes: u32) -> Change {
     if let Some(member) = row.leaving.first().filter(|_| random.chance(0.5)) {
         return Change::Shrink(*member);
     }
@@ -34,7 +34,7 @@ fn sizes(row: &Row, random: &mut Random, nodes: u32) -> Change {
 }
 
 /// The same, and members move as well.
-fn sizes_and_moves(row: &Row, random: &mut Random, nodes: u32) -> Change {
+fn sizes_and_moves(row: &PlacementRow, random: &mut Random, nodes: u32) -> Change {
     if random.chance(0.6) {
         return sizes(row, random, nodes);
     }
@@ -76,7 +76,7 @@ fn members_move_come_and_go_while_everything_fails_but_disks() {
 const GONE: NodeId = NodeId(NODES - 1);
 
 /// Group 0 gets a member on a node that is gone, and `next` is done about it, on and on.
-fn grows_where_nobody_is(row: &Row, next: impl FnOnce(RepositoryId) -> Change) -> Change {
+fn grows_where_nobody_is(row: &PlacementRow, next: impl FnOnce(RepositoryId) -> Change) -> Change {
     let new = layout::member(0, SIZE);
     match row.home(new) {
         Err(_) => Change::Grow(0, GONE),
@@ -85,12 +85,12 @@ fn grows_where_nobody_is(row: &Row, next: impl FnOnce(RepositoryId) -> Change) -
     }
 }
 
-fn sent_elsewhere(row: &Row, random: &mut Random, _: u32) -> Change {
+fn sent_elsewhere(row: &PlacementRow, random: &mut Random, _: u32) -> Change {
     let to = NodeId(random.below(GONE.0.into()) as u32);
     grows_where_nobody_is(row, |new| Change::Move(new, to))
 }
 
-fn taken_out(row: &Row, _: &mut Random, _: u32) -> Change {
+fn taken_out(row: &PlacementRow, _: &mut Random, _: u32) -> Change {
     grows_where_nobody_is(row, Change::Shrink)
 }
 

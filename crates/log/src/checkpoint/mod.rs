@@ -191,7 +191,7 @@ pub(crate) fn read<D: Disk>(
     disk: &D,
     owner: u64,
     covers: Sequence,
-    mut each: impl FnMut(Step<'_>) -> Result<(), LogError>,
+    mut each: impl FnMut(CheckpointStep<'_>) -> Result<(), LogError>,
 ) -> Result<(), LogError> {
     let name = name(covers);
     let file = disk.open(&name).map_err(LogError::io("open", &name))?;
@@ -211,9 +211,9 @@ pub(crate) fn read<D: Disk>(
         bytes += piece.len() as u64;
         if bytes >= told + TELL_EVERY_BYTES {
             told = bytes;
-            each(Step::Progress { bytes, of })?;
+            each(CheckpointStep::Progress { bytes, of })?;
         }
-        if is_given { each(Step::Piece(piece)) } else { Ok(()) }
+        if is_given { each(CheckpointStep::Piece(piece)) } else { Ok(()) }
     };
     let whole = Pieces::of(&file, &name, header).go_through(|piece| pass(piece, false))?;
     if header.number != covers.0 || !whole {
@@ -223,7 +223,7 @@ pub(crate) fn read<D: Disk>(
 }
 
 /// What comes of reading a checkpoint.
-pub(crate) enum Step<'a> {
+pub(crate) enum CheckpointStep<'a> {
     /// The next piece.
     Piece(&'a [u8]),
     /// So many bytes of so many were gone through.

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli_cluster::map::Map;
-use muesli_cluster::register::{self, Register};
-use muesli_cluster::{
-    Client, ClientOptions, ClusterId, ConnectError, Network, SpaceError, space_limits,
-};
+use muesli_cluster::spaces::limits;
+use muesli_cluster::spaces::map::Map;
+use muesli_cluster::spaces::parts::MapParts;
+use muesli_cluster::spaces::register::{self, Register};
+use muesli_cluster::{Client, ClientOptions, ClusterId, ConnectError, Network, SpaceError};
 use muesli_core::limits::ENVELOPE_BYTES;
 use muesli_core::options::GIVE_UP_MOST;
 use muesli_core::recorder::Sampling;
@@ -289,7 +289,8 @@ fn next_row(
     let cannot = |error: String| Unwritten::Space(error);
     let next = row.with_space(name, options, map).map_err(|error| cannot(error.to_string()))?;
     let grown = next.grown_from(map).map_err(|error| cannot(error.to_string()))?;
-    space_limits::judge_frame(&grown, most).map_err(|error| cannot(error.to_string()))?;
+    limits::judge_frame(&MapParts::from(&grown), most)
+        .map_err(|error| cannot(error.to_string()))?;
     Ok(next)
 }
 

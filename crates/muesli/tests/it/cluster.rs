@@ -5,15 +5,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use muesli::{Connect, Db, Error, SpaceOptions};
-use muesli_cluster::map::SpaceParts;
-use muesli_cluster::register::{self, Register};
-use muesli_cluster::{Failed, Server, ServerOptions, StopServer};
+use muesli_cluster::spaces::parts::SpaceParts;
+use muesli_cluster::spaces::register::{self, Register};
+use muesli_cluster::{LoopFailure, Server, ServerOptions, StopServer};
 use muesli_core::{NodeId, SmallBytes};
 
 pub struct Servers {
     pub addresses: Vec<String>,
     stops: Vec<StopServer>,
-    threads: Vec<JoinHandle<Result<(), Failed>>>,
+    threads: Vec<JoinHandle<Result<(), LoopFailure>>>,
 }
 
 /// Addresses that are free now: they are bound and let go. They are of a loopback address that

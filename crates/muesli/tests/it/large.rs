@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use muesli::{Connect, Db, Error, Limit, Limits, Range, SpaceOptions};
 use muesli_cluster::ServerOptions;
-use muesli_cluster::server::Durability;
+use muesli_cluster::lifecycle::options::Durability;
 
 use super::cluster::{Servers, start_with};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muesli::procedures::builtin::{self, Amount, Get, Keyed, number};
 use muesli::{Connect, Db, Error, Options, Partitioning, Space, SpaceOptions};
-use muesli_cluster::visit;
+use muesli_cluster::lifecycle::visit;
 use muesli_cluster::{Server, ServerOptions, StartError};
 use muesli_core::{NodeId, Settings};
 

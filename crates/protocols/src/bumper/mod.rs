@@ -58,17 +58,17 @@ use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, T
 
 use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
 use crate::two_phase::{
-    self, DelayedInThePast, Key, Scalar, ScalarTime, TwoPhase, ValidationResult, Variant,
+    self, DelayedTimeWarp, Key, Scalar, ScalarTime, TwoPhase, ValidationResult, Variant,
 };
 
-mod keeper;
 mod place;
 mod rules;
+mod state;
 
-pub use keeper::Keeper;
 pub use place::{BumperPlace, TimeWarpVote};
 use rules::Delaying;
 pub use rules::{BumperSwitch, Rules};
+pub use state::ProtocolState;
 
 /// The protocol.
 pub type Bumper = TwoPhase<TimeWarp>;
@@ -84,7 +84,7 @@ impl Variant for TimeWarp {
     const NAME: &'static str = "bumper";
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
-    type Keeper = Keeper;
+    type ProtocolState = ProtocolState;
     type Reader = Reader;
     type Snapshot = Timestamp;
     type Yes = TimeWarpVote;
@@ -101,12 +101,12 @@ impl Variant for TimeWarp {
         rules.family
     }
 
-    fn keeper(rules: &Rules, hash_seed: u64) -> Keeper {
-        Keeper::new(*rules, hash_seed)
+    fn protocol_state(rules: &Rules, hash_seed: u64) -> ProtocolState {
+        ProtocolState::new(*rules, hash_seed)
     }
 
-    fn assert_keeper(keeper: &Keeper) {
-        keeper.assert_invariants();
+    fn assert_protocol_state(protocol_state: &ProtocolState) {
+        protocol_state.assert_invariants();
     }
 
     fn tolerates_stale_reads(rules: &Rules) -> bool {
@@ -121,20 +121,20 @@ impl Variant for TimeWarp {
         rules.delaying != Delaying::Off
     }
 
-    fn delayed_in_the_past(rules: &Rules) -> DelayedInThePast {
+    fn delayed_time_warp(rules: &Rules) -> DelayedTimeWarp {
         match (
             rules.delaying == Delaying::TimeWarped,
-            rules.keeps(BumperSwitch::AloneInThePast),
+            rules.keeps(BumperSwitch::AloneTimeWarped),
             rules.keeps(BumperSwitch::BelowProposals),
         ) {
-            (false, ..) => DelayedInThePast::Never,
-            (true, true, true) => DelayedInThePast::Safely,
-            (true, false, _) => DelayedInThePast::BesideOthers,
-            (true, true, false) => DelayedInThePast::AboveProposals,
+            (false, ..) => DelayedTimeWarp::Never,
+            (true, true, true) => DelayedTimeWarp::Safely,
+            (true, false, _) => DelayedTimeWarp::BesideOthers,
+            (true, true, false) => DelayedTimeWarp::AboveProposals,
         }
     }
 
-    fn lies_in_the_past(place: &BumperPlace) -> bool {
+    fn is_time_warped(place: &BumperPlace) -> bool {
         place.version != place.turn
     }
 
@@ -148,78 +148,83 @@ impl Variant for TimeWarp {
     }
 
     fn note_read(
-        keeper: &mut Keeper,
+        protocol_state: &mut ProtocolState,
         key: Key<'_>,
         snapshot: &Timestamp,
         committed: &Timestamp,
         reader: Reader,
     ) {
-        keeper.note_read(key, *snapshot, *committed, reader);
+        protocol_state.note_read(key, *snapshot, *committed, reader);
     }
 
     fn note_scan(
-        keeper: &mut Keeper,
+        protocol_state: &mut ProtocolState,
         range: &KeyRange,
         snapshot: &Timestamp,
         committed: &Timestamp,
         reader: Reader,
     ) {
-        keeper.note_scan(range, *snapshot, *committed, reader);
+        protocol_state.note_scan(range, *snapshot, *committed, reader);
     }
 
-    fn suffers_stale_reads(keeper: &Keeper) -> bool {
-        keeper.rules().time_warps()
+    fn suffers_stale_reads(protocol_state: &ProtocolState) -> bool {
+        protocol_state.rules().time_warps()
     }
 
     fn note_missed(
-        keeper: &Keeper,
+        protocol_state: &ProtocolState,
         key: Key<'_>,
         at: Timestamp,
-        standing: &mut ValidationResult,
+        validation: &mut ValidationResult,
     ) -> Result<(), Abort> {
-        keeper.note_missed(key, at, standing)
+        protocol_state.note_missed(key, at, validation)
     }
 
     fn note_write(
-        keeper: &Keeper,
+        protocol_state: &ProtocolState,
         key: Key<'_>,
         head: Timestamp,
         reader: Reader,
-        standing: &mut ValidationResult,
+        validation: &mut ValidationResult,
     ) {
-        keeper.note_write(key, head, reader, standing);
+        protocol_state.note_write(key, head, reader, validation);
     }
 
-    fn note_written(keeper: &mut Keeper, key: Key<'_>, place: &BumperPlace) {
-        keeper.note_written(key, *place);
+    fn note_written(protocol_state: &mut ProtocolState, key: Key<'_>, place: &BumperPlace) {
+        protocol_state.note_written(key, *place);
     }
 
-    fn note_read_by(keeper: &mut Keeper, key: Key<'_>, place: &BumperPlace) {
-        keeper.note_read_by(key, *place);
+    fn note_read_by(protocol_state: &mut ProtocolState, key: Key<'_>, place: &BumperPlace) {
+        protocol_state.note_read_by(key, *place);
     }
 
-    fn note_scanned_by(keeper: &mut Keeper, range: &KeyRange, place: &BumperPlace) {
-        keeper.note_scanned_by(range, *place);
+    fn note_scanned_by(protocol_state: &mut ProtocolState, range: &KeyRange, place: &BumperPlace) {
+        protocol_state.note_scanned_by(range, *place);
     }
 
-    fn restarted(keeper: &mut Keeper, ceiling: &Timestamp) {
-        keeper.restarted(*ceiling);
+    fn restarted(protocol_state: &mut ProtocolState, ceiling: &Timestamp) {
+        protocol_state.restarted(*ceiling);
     }
 
-    fn collect(keeper: &mut Keeper, low: &Timestamp) {
-        keeper.collect(*low);
+    fn collect(protocol_state: &mut ProtocolState, low: &Timestamp) {
+        protocol_state.collect(*low);
     }
 }
 
 impl Scalar for TimeWarp {
-    fn blocks(keeper: &Keeper, held: Timestamp, yes: TimeWarpVote, snapshot: Timestamp) -> bool {
-        keeper.blocks(held, yes, snapshot)
+    fn blocks(
+        protocol_state: &ProtocolState,
+        held: Timestamp,
+        yes: TimeWarpVote,
+        snapshot: Timestamp,
+    ) -> bool {
+        protocol_state.blocks(held, yes, snapshot)
     }
 
-    fn yes(turn: Timestamp, standing: &ValidationResult) -> TimeWarpVote {
-        let missed = standing.missed.unwrap_or(Timestamp::MAX);
-        let ceiling = if standing.below_proposal { turn } else { Timestamp::MAX };
-        TimeWarpVote { turn, missed, floor: standing.floor, ceiling }
+    fn yes(turn: Timestamp, validation: &ValidationResult) -> TimeWarpVote {
+        let missed = validation.missed.unwrap_or(Timestamp::MAX);
+        let ceiling = if validation.below_proposal { turn } else { Timestamp::MAX };
+        TimeWarpVote { turn, missed, floor: validation.floor, ceiling }
     }
 
     fn decide(votes: &Votes<RepositoryId, TimeWarpVote>) -> Decision<BumperPlace> {

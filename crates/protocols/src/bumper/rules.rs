@@ -8,7 +8,7 @@ breakable! {
     /// [`BumperSwitch::FloorsAtWatermark`].
     enum BumperSwitch {
         /// The first condition of that.
-        AloneInThePast = "alone_in_the_past",
+        AloneTimeWarped = "alone_in_the_past",
         /// The second one: it lies below what it proposed where it has them.
         BelowProposals = "below_proposals",
         /// Reads leave stamps.
@@ -19,7 +19,7 @@ breakable! {
         BeforeTheEarliest = "before_the_earliest",
         /// A read waits for a lock whose holder may yet lie in the past. Broken, it waits for
         /// holders proposed inside its snapshot only, as SCORe's do.
-        ReadsWaitForThePast = "reads_wait_for_the_past",
+        ReadsWaitForTimeWarped = "reads_wait_for_the_past",
         /// Correction 1: stamps tell readers apart. Broken, a key has one pair of stamp and reader,
         /// and a transaction that read the key itself hides who read it before.
         DistinctReaders = "distinct_readers",

@@ -169,7 +169,7 @@ impl Time<Vectors> for VectorTime {
     }
 
     /// Locks are of no concern to reads: what is not applied is not visible.
-    fn blocks(&self, _keeper: &(), _holder: (&Reads, &VectorVote), _snapshot: &Reads) -> bool {
+    fn blocks(&self, _state: &(), _holder: (&Reads, &VectorVote), _snapshot: &Reads) -> bool {
         false
     }
 
@@ -244,8 +244,8 @@ impl Time<Vectors> for VectorTime {
                 && self.sees(space, key, newest, snapshot))
     }
 
-    fn yes(&mut self, txn: TxnId, writes: bool, standing: ValidationResult<Reads>) -> VectorVote {
-        self.ballot(&standing.snapshot.clock, txn, writes)
+    fn yes(&mut self, txn: TxnId, writes: bool, validation: ValidationResult<Reads>) -> VectorVote {
+        self.ballot(&validation.snapshot.clock, txn, writes)
     }
 
     fn enter(&mut self, txn: TxnId, yes: &VectorVote, owner: Owner) {
@@ -297,16 +297,16 @@ impl Time<Vectors> for VectorTime {
     /// and a commit in one step would be read before it is.
     fn yes_alone(
         &mut self,
-        standing: &ValidationResult<Reads>,
+        validation: &ValidationResult<Reads>,
         logging: bool,
     ) -> Option<VectorVote> {
         if logging || !self.queue.is_empty() {
             return None;
         }
-        let next = self.last_prepared.max(standing.snapshot.clock.get(self.me).counter);
+        let next = self.last_prepared.max(validation.snapshot.clock.get(self.me).counter);
         let next = next.saturating_add(2);
         let by = Number::local(next, self.me).by;
-        Some(self.ballot(&standing.snapshot.clock, by, true))
+        Some(self.ballot(&validation.snapshot.clock, by, true))
     }
 
     fn applied_alone(&mut self, _place: &CommitVector) {}

@@ -57,7 +57,7 @@ pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
 pub(crate) use variant::keeps_nothing;
 pub use variant::time::{self, NotServed, Reading, Snapshot, Time};
-pub use variant::{DelayedInThePast, Key, ReaderBounds, ValidationResult, Variant};
+pub use variant::{DelayedTimeWarp, Key, ReaderBounds, ValidationResult, Variant};
 
 /// What the machines of the family are given with each input.
 type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;

@@ -30,7 +30,7 @@ pub trait Scalar:
     /// voted `yes`: it may come to lie inside the snapshot.
     #[inline]
     fn blocks(
-        _keeper: &Self::Keeper,
+        _state: &Self::ProtocolState,
         _held: Timestamp,
         yes: Self::Yes,
         snapshot: Timestamp,
@@ -40,7 +40,7 @@ pub trait Scalar:
 
     /// The vote of a transaction that nothing stands against, proposed at `proposal`.
     #[inline]
-    fn yes(proposal: Timestamp, _standing: &ValidationResult<Timestamp>) -> Self::Yes {
+    fn yes(proposal: Timestamp, _validation: &ValidationResult<Timestamp>) -> Self::Yes {
         proposal.into()
     }
 
@@ -130,14 +130,14 @@ impl ScalarTime {
     /// An update that lies in the past lies where the first version was written that it missed, and
     /// its reads are right only above its snapshot.
     #[inline(always)]
-    fn assert_missed_above_snapshot<V: Scalar>(&self, standing: &ValidationResult) {
+    fn assert_missed_above_snapshot<V: Scalar>(&self, validation: &ValidationResult) {
         let rules = &self.rules;
         if V::Installing::MAY_TIME_WARP
             && rules.keeps(FamilySwitch::JudgedBySnapshot)
             && rules.keeps(FamilySwitch::SeenIsNotMissed)
         {
-            let above = standing.missed.is_none_or(|at| at > standing.snapshot);
-            assert!(above, "an update at {} missed {:?}", standing.snapshot, standing.missed);
+            let above = validation.missed.is_none_or(|at| at > validation.snapshot);
+            assert!(above, "an update at {} missed {:?}", validation.snapshot, validation.missed);
         }
     }
 }
@@ -191,12 +191,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
     #[inline]
     fn blocks(
         &self,
-        keeper: &V::Keeper,
+        protocol_state: &V::ProtocolState,
         (held, yes): (&Timestamp, &V::Yes),
         snapshot: &Timestamp,
     ) -> bool {
         let inside = if self.rules.keeps(FamilySwitch::WaitsByProposal) {
-            <V as Scalar>::blocks(keeper, *held, *yes, *snapshot)
+            <V as Scalar>::blocks(protocol_state, *held, *yes, *snapshot)
         } else {
             self.clock.committed() < *snapshot
         };
@@ -264,16 +264,16 @@ impl<V: Scalar> Time<V> for ScalarTime {
         newest > *snapshot
     }
 
-    fn yes(&mut self, _: TxnId, _writes: bool, standing: ValidationResult<Timestamp>) -> V::Yes {
+    fn yes(&mut self, _: TxnId, _writes: bool, validation: ValidationResult<Timestamp>) -> V::Yes {
         // Reads raised the clock when they were served; a blind write was never here before.
         if self.rules.keeps(FamilySwitch::ReadsRaise) {
-            self.clock.promise(standing.snapshot);
+            self.clock.promise(validation.snapshot);
         }
-        self.assert_missed_above_snapshot::<V>(&standing);
+        self.assert_missed_above_snapshot::<V>(&validation);
         let (before, proposal) = (self.clock.promised(), self.clock.propose());
         assert!(proposal > before, "{proposal} is proposed, at or below {before}");
         assert!(!self.queue.is_taken(proposal), "{proposal} is proposed twice");
-        <V as Scalar>::yes(proposal, &standing)
+        <V as Scalar>::yes(proposal, &validation)
     }
 
     fn enter(&mut self, _txn: TxnId, yes: &V::Yes, owner: Owner) {
@@ -332,19 +332,19 @@ impl<V: Scalar> Time<V> for ScalarTime {
     #[inline(always)]
     fn yes_alone(
         &mut self,
-        standing: &ValidationResult<Timestamp>,
+        validation: &ValidationResult<Timestamp>,
         _logging: bool,
     ) -> Option<V::Yes> {
-        self.assert_missed_above_snapshot::<V>(standing);
-        self.clock.serve(standing.snapshot);
+        self.assert_missed_above_snapshot::<V>(validation);
+        self.clock.serve(validation.snapshot);
         let room = self.clock.room_below(self.queue.first());
         // Somebody queued may have been decided, and have left its stamp on what is written.
-        let at = match room.filter(|at| *at > standing.floor) {
+        let at = match room.filter(|at| *at > validation.floor) {
             Some(at) => at,
             None if self.rules.keeps(FamilySwitch::WaitsByProposal) => self.clock.step_past(),
             None => return None,
         };
-        Some(<V as Scalar>::yes(at, standing))
+        Some(<V as Scalar>::yes(at, validation))
     }
 
     #[inline]

@@ -218,7 +218,10 @@ fn without_stamps_the_checker_notices() {
 
 #[test]
 fn without_waiting_for_the_past_the_checker_notices() {
-    breaks(|rules| rules.set(BumperSwitch::ReadsWaitForThePast, false), &past_and_reader_beside());
+    breaks(
+        |rules| rules.set(BumperSwitch::ReadsWaitForTimeWarped, false),
+        &past_and_reader_beside(),
+    );
 }
 
 #[test]
@@ -380,5 +383,5 @@ fn who_delays_cannot_lie_above_its_proposal() {
 
 #[test]
 fn two_delayers_of_a_key_cannot_both_have_the_past() {
-    breaks(|rules| rules.set(BumperSwitch::AloneInThePast, false), &past_and_delayer());
+    breaks(|rules| rules.set(BumperSwitch::AloneTimeWarped, false), &past_and_delayer());
 }

@@ -13,6 +13,7 @@ pub(super) mod longest;
 pub(super) mod message;
 pub(super) mod mistake;
 mod operations;
+pub(super) mod routes;
 pub(super) mod strangers;
 mod surroundings;
 

@@ -16,6 +16,7 @@ use super::World;
 use super::host::background::Background;
 use super::host::journal::{Recorded, WorldJournal};
 use super::host::longest::Longest;
+use super::host::routes::Routes;
 use super::host::strangers::Heard;
 use crate::hardware::clock::LocalClock;
 use crate::history::{self, Chain, Remains, Told};
@@ -48,6 +49,8 @@ pub struct Run {
     pub rejections: Vec<(&'static str, Rejection, u64)>,
     /// The longest of what all nodes said and kept.
     pub longest: Longest,
+    /// Which kinds of messages left, between which roles.
+    pub routes: Routes,
     /// What all nodes did beside transactions.
     pub background: Background,
 }
@@ -248,12 +251,14 @@ impl World {
         let strangers = self.heard_of_strangers();
         let rejections = self.rejections();
         let (mut modes, mut longest) = (Modes::default(), Longest::default());
+        let mut routes = Routes::default();
         let background = self.background();
         let hosts = self.stations.iter().map(|station| {
             let host = &mut *station.host.borrow_mut();
             host.finish();
             modes += host.environment().modes;
             longest = longest.or(host.outside.longest);
+            routes.join(&host.outside.routes);
             let chains = host.machine().map_or_else(Vec::new, AnyMachine::chains);
             let (journal, clock) = (std::mem::take(&mut host.outside.journal), host.clock.clone());
             HostHistory { node: host.id, chains, journal, clock }
@@ -264,6 +269,7 @@ impl World {
             strangers,
             rejections,
             longest,
+            routes,
             background,
             digest: self.trace.digest(),
             events: self.trace.events(),

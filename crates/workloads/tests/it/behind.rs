@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use muesli::{Db, Space, Tx};
 use muesli_core::{Lag, NodeId, ReplicaRole};
-use muesli_group::agreement::ledger::{Held, Standing};
+use muesli_group::agreement::ledger::{Standing, StateOnDisk};
 use muesli_group::{Grouped, Limits, Rules};
 use muesli_protocols::score::Score;
 use muesli_sim::time::{Span, VirtualTime};
@@ -37,7 +37,7 @@ struct Member {
     decided: u64,
     /// The bytes of the log up to there.
     bytes: u64,
-    held: Held,
+    held: StateOnDisk,
 }
 
 fn member(world: &World, node: NodeId) -> Option<Member> {
@@ -198,9 +198,9 @@ fn a_member_that_lost_its_disk_says_how_much_of_the_state_it_has() {
     for (behind, lag) in seen.iter().filter_map(|(behind, _)| Some((behind, behind.lag?))) {
         let percent = lag.percent;
         match behind.held {
-            Held::Whole => continue,
-            Held::Nothing => assert!(percent.is_some(), "{behind:?}"),
-            Held::Part { .. } => percents.push(percent.expect("it fetches the state")),
+            StateOnDisk::Whole => continue,
+            StateOnDisk::Nothing => assert!(percent.is_some(), "{behind:?}"),
+            StateOnDisk::Part { .. } => percents.push(percent.expect("it fetches the state")),
         }
         assert!(lag.to_string().starts_with("catching up "), "{behind:?}");
     }
@@ -208,6 +208,6 @@ fn a_member_that_lost_its_disk_says_how_much_of_the_state_it_has() {
     percents.dedup();
     assert!(percents.iter().filter(|it| (1..100).contains(*it)).count() > 2, "{percents:?}");
     let (behind, ahead) = seen.last().expect("it came back");
-    assert_eq!((behind.lag, behind.held), (Some(Lag::default()), Held::Whole));
+    assert_eq!((behind.lag, behind.held), (Some(Lag::default()), StateOnDisk::Whole));
     assert_eq!(behind.decided, ahead.decided);
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use muesli::{Db, Space, Tx};
 use muesli_core::NodeId;
-use muesli_group::agreement::ledger::{Held, Standing};
+use muesli_group::agreement::ledger::{Standing, StateOnDisk};
 use muesli_group::{Grouped, Limits, Rules};
 use muesli_protocols::score::Score;
 use muesli_sim::time::{Span, VirtualTime};
@@ -89,17 +89,17 @@ fn run(seed: u64) -> Seen {
             node.participants().iter().next().map(|(_, it)| it.look(|it: &Standing| it.held))
         });
         match held.flatten() {
-            Some(Held::Part { covers, .. }) => {
+            Some(StateOnDisk::Part { covers, .. }) => {
                 if seen.covers.is_empty() {
                     before = returned(&world);
                 }
                 seen.covers.insert(covers);
             }
-            Some(Held::Whole) if was_lost => {
+            Some(StateOnDisk::Whole) if was_lost => {
                 seen.is_whole = true;
                 break;
             }
-            Some(Held::Nothing) => was_lost = true,
+            Some(StateOnDisk::Nothing) => was_lost = true,
             _ => {}
         }
         if !seen.covers.is_empty() {

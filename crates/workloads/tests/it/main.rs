@@ -14,6 +14,7 @@ mod nearby;
 mod one_group;
 mod one_round;
 mod recovery;
+mod routes;
 mod sabotage;
 mod searches;
 mod stepped_down;

@@ -221,7 +221,7 @@ fn bumper_without_a_rule_is_caught() {
     );
     assert!(
         bumper_is_caught(keys, 0..40, |rules| rules
-            .set(bumper::BumperSwitch::ReadsWaitForThePast, false)),
+            .set(bumper::BumperSwitch::ReadsWaitForTimeWarped, false)),
         "waits"
     );
 }

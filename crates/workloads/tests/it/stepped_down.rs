@@ -6,7 +6,7 @@ use std::rc::Rc;
 use muesli::Tx;
 use muesli_core::NodeId;
 use muesli_group::Grouped;
-use muesli_group::agreement::ledger::{Held, Standing};
+use muesli_group::agreement::ledger::{Standing, StateOnDisk};
 use muesli_group::{Limits, Rules};
 use muesli_protocols::score::Score;
 use muesli_sim::time::Span;
@@ -51,7 +51,7 @@ fn run(seed: u64, limits: Limits) -> (u64, usize) {
     for node in (0..NODES).map(NodeId) {
         let seen = world.with_node::<Grouped<Score>, _>(node, |node| {
             let each = node.participants().iter();
-            let is_new = |it: &Standing| it.needs > 0 || it.held != Held::Whole;
+            let is_new = |it: &Standing| it.needs > 0 || it.held != StateOnDisk::Whole;
             each.map(|(_, member)| (member.returned(), member.look(is_new))).collect()
         });
         let seen: Vec<(u64, bool)> = seen.expect("it is up");

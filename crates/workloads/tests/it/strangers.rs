@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use muesli_sim::plan::Plan;
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::world::{Heard, Strangers};
+use muesli_sim::world::{Heard, Routes, Strangers};
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::simulated::{
@@ -246,23 +246,48 @@ fn names(source: &'static str) -> BTreeSet<&'static str> {
     of_messages.map(|(_, name)| name.trim_end_matches("\",")).collect()
 }
 
-/// Kinds that strangers say in the name of members, under faults, in so many seeds each.
-fn said(trials: &[Trial], seeds: u64) -> BTreeMap<&'static str, Heard> {
-    let mut all: BTreeMap<&'static str, Heard> = BTreeMap::new();
-    for trial in trials {
-        for seed in 1..=seeds {
-            for (name, heard) in trial.run(seed, false).unwrap().strangers {
-                *all.entry(name).or_default() += heard;
-            }
-        }
-    }
-    all
+/// What was seen of a family of protocols in searches with strangers, under faults, with moves,
+/// copies, masters and delayed actions.
+pub struct Searched {
+    /// The family.
+    pub title: &'static str,
+    /// The source that names its messages.
+    pub source: &'static str,
+    /// The names of its messages.
+    pub names: BTreeSet<&'static str>,
+    /// Kinds that strangers said in the name of members.
+    heard: BTreeMap<&'static str, Heard>,
+    /// What nodes sent to each other.
+    pub routes: Routes,
 }
 
-/// Whatever nodes say to each other, somebody says wrongly: each kind of message, under faults,
-/// with moves, copies, masters and delayed actions.
-#[test]
-fn every_kind_of_message_is_said() {
+impl Searched {
+    fn new(
+        title: &'static str,
+        (source, text): (&'static str, &'static str),
+        trials: &[Trial],
+    ) -> Searched {
+        let (mut heard, mut routes) = (BTreeMap::<_, Heard>::new(), Routes::default());
+        for trial in trials {
+            for seed in 1..=3 {
+                let trialled = trial.run(seed, false).unwrap();
+                routes.join(&trialled.routes);
+                for (name, more) in trialled.strangers {
+                    *heard.entry(name).or_default() += more;
+                }
+            }
+        }
+        Searched { title, source, names: names(text), heard, routes }
+    }
+}
+
+/// The families, searched once.
+pub fn searched() -> &'static [Searched] {
+    static SEARCHED: OnceLock<Vec<Searched>> = OnceLock::new();
+    SEARCHED.get_or_init(search)
+}
+
+fn search() -> Vec<Searched> {
     let strangers = Some(Strangers { every: Span::from_micros(100), as_members: true });
     let of = |protocol: &str, workload: &str, group: u16| Trial {
         protocol: protocol.to_owned(),
@@ -289,25 +314,31 @@ fn every_kind_of_message_is_said() {
         Trial { masters: 1, ..procedures("sinfonia") },
     ];
     let groups = [of("score", "bank", 3), of("bumper", "bank", 3)];
-    let kinds = [
-        (
-            "two-phase",
-            names(include_str!("../../../protocols/src/two_phase/sizes.rs")),
-            said(&two_phase, 3),
+    macro_rules! source {
+        ($path:literal) => {
+            (concat!("crates/", $path), include_str!(concat!("../../../", $path)))
+        };
+    }
+    vec![
+        Searched::new("Two-phase commit", source!("protocols/src/two_phase/sizes.rs"), &two_phase),
+        Searched::new(
+            "Granola and Sinfonia",
+            source!("protocols/src/granola/message/mod.rs"),
+            &granola,
         ),
-        (
-            "granola",
-            names(include_str!("../../../protocols/src/granola/message/mod.rs")),
-            said(&granola, 3),
-        ),
-        ("groups", names(include_str!("../../../group/src/grouped.rs")), said(&groups, 3)),
-    ];
+        Searched::new("Groups", source!("group/src/grouped.rs"), &groups),
+    ]
+}
+
+/// Whatever nodes say to each other, somebody says wrongly: each kind of message.
+#[test]
+fn every_kind_of_message_is_said() {
     let mut never = Vec::new();
-    for (family, names, said) in kinds {
-        println!("{family}: {said:?}");
-        assert!(names.len() > 10, "{family}: {names:?}");
-        let unsaid = names.into_iter().filter(|name| !said.contains_key(name));
-        never.extend(unsaid.filter(|name| !UNSAID.contains(name)).map(|name| (family, name)));
+    for Searched { title, names, heard, .. } in searched() {
+        println!("{title}: {heard:?}");
+        assert!(names.len() > 10, "{title}: {names:?}");
+        let unsaid = names.iter().filter(|name| !heard.contains_key(*name));
+        never.extend(unsaid.filter(|name| !UNSAID.contains(name)).map(|name| (title, name)));
     }
     assert!(never.is_empty(), "strangers never say {never:?}");
 }

@@ -3,7 +3,8 @@
 use muesli_workloads::machines::MachineModel;
 
 use crate::reproduce::figure::{
-    ClaimTarget, Figure, Measure, NOTHING, PaperClaim, PlottedLine, Printed, Says, claim, protocol,
+    ClaimTarget, Figure, Measure, NOTHING, PaperClaim, PlottedLine, Printed, PrintedAs, claim,
+    protocol,
 };
 
 /// Its TPC-C.
@@ -31,7 +32,7 @@ const fn beside_rr(
     xs: &'static [f64],
     share: fn(f64) -> f64,
 ) -> Printed {
-    Printed { name, source, xs, says: Says::Share("repeatable-read", share) }
+    Printed { name, source, xs, says: PrintedAs::Share("repeatable-read", share) }
 }
 
 /// TPC-C, nine tenths of it reading.

@@ -18,8 +18,8 @@ pub fn run(line: &str) -> anyhow::Result<String> {
     let error = String::from_utf8_lossy(&output.stderr);
     // `ss -K` succeeds even where the system is built without it.
     if !output.status.success() || error.contains("not supported") {
-        let said: Vec<_> = error.trim().lines().collect();
-        bail!("`{line}` failed: {}", said.join("; "));
+        let printed: Vec<_> = error.trim().lines().collect();
+        bail!("`{line}` failed: {}", printed.join("; "));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

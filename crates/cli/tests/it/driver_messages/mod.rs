@@ -18,10 +18,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use muesli::{Connect, Db};
-use muesli_cluster::control::Control;
-use muesli_cluster::hello::Station;
-use muesli_cluster::visit::{self, Visit};
-use muesli_cluster::{Durability, Failed, Server, ServerOptions, StopServer};
+use muesli_cluster::lifecycle::visit::{self, Visit};
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::hello::Station;
+use muesli_cluster::{Durability, LoopFailure, Server, ServerOptions, StopServer};
 use muesli_core::{NodeId, Secret, Settings};
 use muesli_workloads::available::{self, find};
 use muesli_workloads::connected::Clients;
@@ -56,7 +56,7 @@ fn free_addresses() -> Vec<String> {
 struct Servers {
     addresses: Vec<String>,
     stops: Vec<StopServer>,
-    threads: Vec<JoinHandle<Result<(), Failed>>>,
+    threads: Vec<JoinHandle<Result<(), LoopFailure>>>,
 }
 
 impl Servers {
@@ -224,9 +224,9 @@ fn everybody_says_everything(group: u16) {
     let stop = clients.stop.clone();
     std::thread::scope(|scope| {
         let fuzz = scope.spawn(|| {
-            let said = catch_unwind(AssertUnwindSafe(|| say_anything(&servers, u64::from(group))));
+            let ended = catch_unwind(AssertUnwindSafe(|| say_anything(&servers, u64::from(group))));
             stop.store(true, Ordering::Relaxed);
-            said
+            ended
         });
         clients.run().unwrap();
         fuzz.join().unwrap().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -1,12 +1,14 @@
 //! Messages between drivers, and first frames, made of numbers, names and places that can be and
 //! that cannot.
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::Kind;
-use muesli_cluster::heights::{Alive, Reached};
-use muesli_cluster::hello::{Hello, Reason, Refusal, Station, Welcome};
-use muesli_cluster::map::{MapParts, SpaceParts};
-use muesli_cluster::proof::{Challenge, Proof};
+use muesli_cluster::spaces::parts::{MapParts, SpaceParts};
+use muesli_cluster::wire::challenge::Challenge;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::FrameKind;
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::progress::{Alive, Reached};
+use muesli_cluster::wire::proof::SecretProof;
+use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
 use muesli_cluster::{ClusterId, Life};
 use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, SmallBytes, Tag, Wire};
 
@@ -235,23 +237,32 @@ impl Says {
     }
 
     /// A frame of a handshake, whether it belongs there or not.
-    pub fn odd_frame(&mut self, turn: usize) -> (Kind, Vec<u8>) {
+    pub fn odd_frame(&mut self, turn: usize) -> (FrameKind, Vec<u8>) {
         let mut body = Vec::new();
         let tag = Tag([self.0.u8(..); 16]);
-        let kinds = [Kind::Proof, Kind::Challenge, Kind::Welcome, Kind::Refusal, Kind::Hello];
+        let kinds = [
+            FrameKind::Proof,
+            FrameKind::Challenge,
+            FrameKind::Welcome,
+            FrameKind::Refusal,
+            FrameKind::Hello,
+        ];
         let kind = kinds[turn % kinds.len()];
         match kind {
-            Kind::Proof => Proof { tag }.encode(&mut body),
-            Kind::Challenge => Challenge([self.0.u8(..); 16]).encode(&mut body),
-            Kind::Welcome => {
+            FrameKind::Proof => SecretProof { tag }.encode(&mut body),
+            FrameKind::Challenge => Challenge([self.0.u8(..); 16]).encode(&mut body),
+            FrameKind::Welcome => {
                 let life = Life(self.number(1));
                 let welcome = Welcome { cluster: ClusterId(1), life, ..Welcome::default() };
                 welcome.encode(&mut body);
             }
-            Kind::Refusal => {
+            FrameKind::Refusal => {
                 let begun = Some(self.number(1));
-                let refusal =
-                    Refusal { reason: Reason::Older(begun), text: self.text(), proof: Some(tag) };
+                let refusal = ConnectionRefusal {
+                    reason: Reason::Older(begun),
+                    text: self.text(),
+                    proof: Some(tag),
+                };
                 refusal.encode(&mut body);
             }
             _ => self.hello(turn).encode(&mut body),

@@ -4,12 +4,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use muesli_cluster::control::Control;
-use muesli_cluster::frame::{self, Kind, framed};
-use muesli_cluster::heights::{Alive, Reached};
-use muesli_cluster::hello::{Hello, Station, Welcome};
-use muesli_cluster::map::MapParts;
-use muesli_cluster::proof::{self, Challenge, Proof};
+use muesli_cluster::spaces::parts::MapParts;
+use muesli_cluster::wire::challenge::Challenge;
+use muesli_cluster::wire::control::Control;
+use muesli_cluster::wire::frame::{self, FrameKind, framed};
+use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::progress::{Alive, Reached};
+use muesli_cluster::wire::proof::{self, SecretProof};
 use muesli_cluster::{ClusterId, Life};
 use muesli_core::{NodeId, Wire};
 
@@ -29,17 +30,17 @@ pub struct Speaker {
     answered: bool,
 }
 
-fn encoded(kind: Kind, value: &impl Wire) -> Vec<u8> {
+fn encoded(kind: FrameKind, value: &impl Wire) -> Vec<u8> {
     let mut body = Vec::new();
     value.encode(&mut body);
     framed(kind, &body)
 }
 
 /// Comes, says this and another frame, and goes when the server has answered or closed.
-pub fn introduce(address: &str, hello: &Hello, (kind, body): (Kind, Vec<u8>)) {
+pub fn introduce(address: &str, hello: &Hello, (kind, body): (FrameKind, Vec<u8>)) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let both = [encoded(Kind::Hello, hello), framed(kind, &body)].concat();
+    let both = [encoded(FrameKind::Hello, hello), framed(kind, &body)].concat();
     let _ = stream.write_all(&both); // It may be sent away at once.
     match stream.read(&mut [0; 1024]) {
         Ok(_) => {}
@@ -89,14 +90,15 @@ impl Speaker {
         };
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(&encoded(Kind::Hello, &hello)).unwrap();
+        stream.write_all(&encoded(FrameKind::Hello, &hello)).unwrap();
         self.heard.clear();
         if proves {
-            let asked = Challenge::decode_all(&self.hear(&mut stream, Kind::Challenge)).unwrap();
+            let asked =
+                Challenge::decode_all(&self.hear(&mut stream, FrameKind::Challenge)).unwrap();
             let tag = proof::of_dialler(&secret(), &hello, asked);
-            stream.write_all(&encoded(Kind::Proof, &Proof { tag })).unwrap();
+            stream.write_all(&encoded(FrameKind::Proof, &SecretProof { tag })).unwrap();
         }
-        let welcome = self.hear(&mut stream, Kind::Welcome);
+        let welcome = self.hear(&mut stream, FrameKind::Welcome);
         self.map = Welcome::decode_all(&welcome).unwrap().map;
         stream.set_nonblocking(true).unwrap();
         self.stream = Some(stream);
@@ -104,7 +106,8 @@ impl Speaker {
 
     /// As servers and clients of this cluster name it, which a visit tells.
     fn protocol(&self) -> String {
-        let visit = muesli_cluster::visit::Visit::begin(&self.address, PATIENCE).unwrap();
+        let visit =
+            muesli_cluster::lifecycle::visit::Visit::begin(&self.address, PATIENCE).unwrap();
         match visit.welcome.map.group {
             0 | 1 => "score".to_owned(),
             group => format!("score in groups of {group}"),
@@ -112,12 +115,12 @@ impl Speaker {
     }
 
     /// The body of the next frame of this kind.
-    fn hear(&mut self, stream: &mut TcpStream, wanted: Kind) -> Vec<u8> {
+    fn hear(&mut self, stream: &mut TcpStream, wanted: FrameKind) -> Vec<u8> {
         loop {
             if let Some(found) = frame::next(&self.heard, FRAME_BYTES_MAX).unwrap() {
                 let (kind, body, bytes) = (found.kind, found.body.to_vec(), found.bytes());
                 self.heard.drain(..bytes);
-                assert_ne!(kind, Kind::Refusal, "{}", String::from_utf8_lossy(&body));
+                assert_ne!(kind, FrameKind::Refusal, "{}", String::from_utf8_lossy(&body));
                 if kind == wanted {
                     return body;
                 }
@@ -139,10 +142,10 @@ impl Speaker {
     /// Says this, and comes again first where it was sent away.
     pub fn say(&mut self, control: &Control, alive: Option<Alive>) {
         self.hear_all();
-        let alive = alive.map(|alive| encoded(Kind::Alive, &alive)).unwrap_or_default();
-        let said = [alive, encoded(Kind::Control, control)].concat();
+        let alive = alive.map(|alive| encoded(FrameKind::Alive, &alive)).unwrap_or_default();
+        let bytes = [alive, encoded(FrameKind::Control, control)].concat();
         self.answered = false;
-        self.write(&said);
+        self.write(&bytes);
         if self.is_answered(control) {
             self.await_answer(control);
         }
@@ -168,11 +171,11 @@ impl Speaker {
         }
     }
 
-    fn write(&mut self, mut said: &[u8]) {
-        while !said.is_empty() {
+    fn write(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
             let Some(stream) = &mut self.stream else { return };
-            match stream.write(said) {
-                Ok(count) => said = &said[count..],
+            match stream.write(bytes) {
+                Ok(count) => bytes = &bytes[count..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.take_in();
                     std::thread::sleep(Duration::from_millis(1));
@@ -203,7 +206,7 @@ impl Speaker {
         }
         while let Some(found) = frame::next(&self.heard, FRAME_BYTES_MAX).unwrap() {
             let bytes = found.bytes();
-            if found.kind == Kind::Control {
+            if found.kind == FrameKind::Control {
                 match Control::decode_all(found.body).unwrap() {
                     Control::Map(map) => self.map = map,
                     Control::SpaceCreated { .. } | Control::Members { .. } => self.answered = true,

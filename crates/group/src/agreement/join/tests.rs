@@ -35,7 +35,7 @@ fn at(formed: Formed, configuration: &Configuration) -> Summary {
 }
 
 /// What follows for the last one where the others have come so far.
-fn step(had_formed: bool, accepts_loss: bool, others: &[Formed]) -> Step {
+fn step(had_formed: bool, accepts_loss: bool, others: &[Formed]) -> JoinStep {
     let (mut joining, first) = (Joining::default(), first(others.len() + 1));
     for (member, formed) in (0..).zip(others) {
         joining.answer(member, at(*formed, &first));
@@ -44,9 +44,9 @@ fn step(had_formed: bool, accepts_loss: bool, others: &[Formed]) -> Step {
     let step = joining.step(Situation { had_formed, accepts_loss, ..situation });
     let unsure =
         joining.step(Situation { had_formed, accepts_loss, asked_all: false, ..situation });
-    let asks = step == Step::Note(Met) && !accepts_loss;
-    assert_eq!(unsure, if asks { Step::AskAll } else { step.clone() });
-    assert_eq!(joining.is_lost(), step == Step::Lost);
+    let asks = step == JoinStep::Note(Met) && !accepts_loss;
+    assert_eq!(unsure, if asks { JoinStep::AskAll } else { step.clone() });
+    assert_eq!(joining.is_lost(), step == JoinStep::Lost);
     step
 }
 
@@ -54,36 +54,36 @@ fn step(had_formed: bool, accepts_loss: bool, others: &[Formed]) -> Step {
 fn the_newest_entries_and_the_largest_promise_are_adopted() {
     let (mut joining, first) = (Joining::default(), first(3));
     joining.answer(0, standing(9, 1, 7));
-    assert_eq!(joining.step(situation(1, No, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(1, No, &first)), JoinStep::Wait);
     joining.answer(0, standing(9, 1, 8));
     joining.answer(2, standing(3, 2, 4));
     let adopted = Summary { promise: standing(9, 0, 0).promise, ..standing(3, 2, 4) };
-    assert_eq!(joining.step(situation(1, No, &first)), Step::Adopt(2, adopted));
+    assert_eq!(joining.step(situation(1, No, &first)), JoinStep::Adopt(2, adopted));
 }
 
 #[test]
 fn who_forgot_comes_back_only_where_every_majority_has_somebody_who_remembers() {
-    let adopted = |size: usize, formed| Step::Adopt(0, at(formed, &first(size)));
+    let adopted = |size: usize, formed| JoinStep::Adopt(0, at(formed, &first(size)));
     for (others, expected) in [
         (&[Begun, Begun][..], adopted(3, Begun)),
         (&[Ready, Met], adopted(3, Ready)),
-        (&[Begun, No], Step::Lost),
-        (&[Ready, No], Step::Lost),
+        (&[Begun, No], JoinStep::Lost),
+        (&[Ready, No], JoinStep::Lost),
         (&[Begun, Begun, Begun, No], adopted(5, Begun)),
-        (&[Begun, Begun, No, No], Step::Lost),
-        (&[Begun, Met], Step::Lost),
-        (&[Begun, Begun, Met, No], Step::Lost), // Who has met where somebody has begun forgot too.
+        (&[Begun, Begun, No, No], JoinStep::Lost),
+        (&[Begun, Met], JoinStep::Lost),
+        (&[Begun, Begun, Met, No], JoinStep::Lost), // Who has met where somebody has begun forgot too.
         (&[Begun, Begun, No], adopted(4, Begun)),
-        (&[Begun, No, No], Step::Lost),
-        (&[No, No], Step::Note(Met)),
-        (&[Met, No], Step::Note(Met)),
+        (&[Begun, No, No], JoinStep::Lost),
+        (&[No, No], JoinStep::Note(Met)),
+        (&[Met, No], JoinStep::Note(Met)),
     ] {
         assert_eq!(step(false, false, others), expected, "{others:?}");
     }
-    assert_eq!(step(true, false, &[No, No]), Step::Lost);
+    assert_eq!(step(true, false, &[No, No]), JoinStep::Lost);
     assert_eq!(step(true, false, &[Begun, Begun]), adopted(3, Begun));
     assert_eq!(step(false, true, &[Begun, No]), adopted(3, Begun));
-    assert_eq!(step(true, true, &[No, No]), Step::Note(Met));
+    assert_eq!(step(true, true, &[No, No]), JoinStep::Note(Met));
 }
 
 #[test]
@@ -93,15 +93,15 @@ fn who_votes_waits_until_all_others_have_come_to_the_newest_configuration() {
     joining.answer(0, at(Begun, &second));
     joining.answer(1, at(Begun, &first));
     joining.answer(2, at(Begun, &first));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(3, No, &first)), JoinStep::Wait);
     joining.answer(1, at(Begun, &second));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(0, at(Begun, &second)));
+    assert_eq!(joining.step(situation(3, No, &first)), JoinStep::Adopt(0, at(Begun, &second)));
     // Who began in neither has to begin in the first; and who did not vote there may go on at once.
     joining.answer(1, at(Ready, &first));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(0, at(Begun, &second)));
-    assert_eq!(joining.step(situation(1, Ready, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(3, No, &first)), JoinStep::Adopt(0, at(Begun, &second)));
+    assert_eq!(joining.step(situation(1, Ready, &first)), JoinStep::Wait);
     joining.answer(3, at(Begun, &second));
-    assert_eq!(joining.step(situation(1, Ready, &first)), Step::Note(Begun));
+    assert_eq!(joining.step(situation(1, Ready, &first)), JoinStep::Note(Begun));
 }
 
 #[test]
@@ -112,31 +112,31 @@ fn where_the_configuration_may_have_ended_all_of_the_next_one_are_asked_too() {
     joining.answer(0, ending.clone());
     joining.answer(1, at(Begun, &first));
     // Members 2, 3 and 4 may have decided something together in the second one.
-    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(2, No, &first)), JoinStep::Wait);
     joining.answer(3, at(Begun, &first));
-    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(2, No, &first)), JoinStep::Wait);
     joining.answer(4, at(No, &first));
-    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(2, No, &first)), JoinStep::Wait);
     joining.answer(4, at(Begun, &first));
-    assert_eq!(joining.step(situation(2, No, &first)), Step::Adopt(0, ending));
+    assert_eq!(joining.step(situation(2, No, &first)), JoinStep::Adopt(0, ending));
     joining.answer(4, at(Begun, &second));
-    assert_eq!(joining.step(situation(2, No, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(2, No, &first)), JoinStep::Wait);
 }
 
 #[test]
 fn who_does_not_vote_learns_from_a_majority_that_knows_of_no_end() {
     let (mut joining, first) = (Joining::default(), first(3));
     joining.answer(0, at(Begun, &first));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(3, No, &first)), JoinStep::Wait);
     let next = first.next(2, vec![0, 1, 2, 3]);
     let ending = Summary { next: Some(next), ..at(Begun, &first) };
     joining.answer(1, ending);
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(3, No, &first)), JoinStep::Wait);
     // Those who do not vote either do not count.
     joining.answer(4, at(Begun, &first));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(3, No, &first)), JoinStep::Wait);
     joining.answer(1, at(Begun, &first));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(0, at(Begun, &first)));
+    assert_eq!(joining.step(situation(3, No, &first)), JoinStep::Adopt(0, at(Begun, &first)));
     assert!(!joining.is_lost());
 }
 
@@ -146,9 +146,9 @@ fn who_knows_of_an_end_and_is_gone_does_not_keep_the_others_from_teaching() {
     let next = first.next(2, vec![0, 1, 2, 3]);
     joining.answer(0, Summary { next: Some(next), ..at(Begun, &first) });
     joining.answer(1, at(Begun, &first));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Wait);
+    assert_eq!(joining.step(situation(3, No, &first)), JoinStep::Wait);
     joining.answer(2, at(Begun, &first));
-    assert_eq!(joining.step(situation(3, No, &first)), Step::Adopt(1, at(Begun, &first)));
+    assert_eq!(joining.step(situation(3, No, &first)), JoinStep::Adopt(1, at(Begun, &first)));
 }
 
 /// Members that say to each other how far they have come, forget, and decide something.
@@ -174,9 +174,9 @@ impl Group {
         }
         joining.answer(speaker as u16, told);
         match joining.step(situation(listener as u16, standing.formed, &first)) {
-            Step::Note(formed) => (standing.formed, standing.configuration) = (formed, first),
-            Step::Adopt(_, adopted) => *standing = adopted,
-            Step::Wait | Step::AskAll | Step::Lost => {}
+            JoinStep::Note(formed) => (standing.formed, standing.configuration) = (formed, first),
+            JoinStep::Adopt(_, adopted) => *standing = adopted,
+            JoinStep::Wait | JoinStep::AskAll | JoinStep::Lost => {}
         }
     }
 

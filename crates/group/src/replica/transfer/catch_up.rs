@@ -16,7 +16,7 @@ use crate::agreement::ballot::Ballot;
 use crate::agreement::entry::Entry;
 use crate::agreement::ledger::{Change, Standing};
 use crate::agreement::summary::{Formed, Summary};
-use crate::agreement::transfer::{Batch, Fetch};
+use crate::agreement::transfer::{EntryBatch, Fetch};
 use crate::inside::Context;
 use crate::protocol::Message;
 use crate::replica::Replica;
@@ -156,10 +156,10 @@ impl<P: Protocol> Replica<P> {
     pub(in crate::replica) fn on_batch(
         &mut self,
         member: u16,
-        batch: Batch,
+        batch: EntryBatch,
         cx: &mut Context<'_, P>,
     ) {
-        let Batch { summary, base, from, entries } = batch;
+        let EntryBatch { summary, base, from, entries } = batch;
         let ticks = self.ticks;
         let Some(fetching) = self.fetching.as_mut().filter(|it| it.source == member) else {
             return;

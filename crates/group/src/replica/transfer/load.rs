@@ -12,7 +12,7 @@
 
 use muesli_core::{LoggedRole, Protocol};
 
-use crate::agreement::ledger::{Change, Held, Standing};
+use crate::agreement::ledger::{Change, Standing, StateOnDisk};
 use crate::agreement::summary::Formed;
 use crate::agreement::transfer::{FetchState, StatePiece};
 use crate::inside::Context;
@@ -55,7 +55,7 @@ impl Loading {
 impl<P: Protocol> Replica<P> {
     /// Whether the participant has the state that the log says it has, or is to be loaded.
     pub(in crate::replica) fn lacks_state(&self) -> bool {
-        self.is_void || self.ledger.look(|it| it.held != Held::Whole)
+        self.is_void || self.ledger.look(|it| it.held != StateOnDisk::Whole)
     }
 
     /// Whether the participant is what the entries replayed so far make it.
@@ -269,7 +269,7 @@ impl<P: Protocol> Replica<P> {
                 Change::Rebased { .. } => self.installing = None,
                 Change::Install(_) => {
                     self.installing = Some(self.new_participant());
-                    self.was_whole |= held == Held::Whole;
+                    self.was_whole |= held == StateOnDisk::Whole;
                 }
                 Change::Piece(_, piece) => {
                     let (role, inner) = (self.role(), self.installing.as_mut());
@@ -280,7 +280,9 @@ impl<P: Protocol> Replica<P> {
                 Change::Installed(_) => {
                     let whole = self.installing.take().expect("a transfer that has begun");
                     self.replace_participant(whole);
-                    let Held::Part { covers, .. } = held else { unreachable!("it has begun") };
+                    let StateOnDisk::Part { covers, .. } = held else {
+                        unreachable!("it has begun")
+                    };
                     (self.applied, self.is_void, self.was_whole) = (covers, false, false);
                 }
                 Change::Entries(..)

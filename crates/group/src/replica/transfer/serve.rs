@@ -10,7 +10,7 @@ use muesli_core::{LoggedRole, Protocol, RepositoryId};
 
 use crate::agreement::ledger::Standing;
 use crate::agreement::summary::Formed;
-use crate::agreement::transfer::{Base, Batch, Fetch, FetchState};
+use crate::agreement::transfer::{Base, EntryBatch, Fetch, FetchState};
 use crate::inside::{Context, send_now};
 use crate::protocol::Message;
 use crate::replica::Replica;
@@ -97,7 +97,7 @@ impl<P: Protocol> Replica<P> {
             // That there are no more is the answer to a receiver that has them all.
             let is_end = entries.is_empty() && serving.acknowledged >= limit;
             let is_said = base.is_some() || !entries.is_empty() || is_end;
-            is_said.then_some(Batch { summary, base, from, entries })
+            is_said.then_some(EntryBatch { summary, base, from, entries })
         });
         let Some(batch) = batch else { return false };
         let goes_on = !batch.entries.is_empty();

@@ -14,7 +14,7 @@ use crate::granola::message::{Agreement, Few, Message, Request};
 impl Coordinator {
     /// A client's request goes out: all who take part may keep its end.
     #[inline]
-    pub(super) fn note_keepers(&mut self, request: &Request, cx: &Context<'_>) {
+    pub(super) fn note_holders(&mut self, request: &Request, cx: &Context<'_>) {
         if cx.catalog.is_client(self.id) && !request.reads_alone() {
             self.took_part.extend(request.participants.iter().copied());
         }

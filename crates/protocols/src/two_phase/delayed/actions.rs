@@ -18,7 +18,7 @@ use crate::two_phase::participant::prepare::NO_HANDLE;
 use crate::two_phase::participant::waits::WaitState;
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::table::{DelayedWrite, Prepared};
-use crate::two_phase::{Context, DelayedInThePast, Time, ValidationResult, Variant};
+use crate::two_phase::{Context, DelayedTimeWarp, Time, ValidationResult, Variant};
 
 impl<V: Variant> Participant<V> {
     /// Whether a lock keeps readers and those who validate away.
@@ -40,7 +40,7 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn check_delayed(
         &mut self,
         prepare: &Prepare<V>,
-        standing: &mut ValidationResult<V::Snapshot>,
+        validation: &mut ValidationResult<V::Snapshot>,
         way: &mut WaitState,
         cx: &Context<'_, V>,
     ) -> Result<(), Abort> {
@@ -66,19 +66,19 @@ impl<V: Variant> Participant<V> {
                 self.meet(prepare, (*space, handle), way);
             }
             let is_alone = found.is_none_or(|it| self.delayers(*space, it).next().is_none());
-            match V::delayed_in_the_past(&self.protocol_rules) {
-                DelayedInThePast::Safely | DelayedInThePast::AboveProposals if !is_alone => {
-                    standing.floor = Timestamp::MAX;
+            match V::delayed_time_warp(&self.protocol_rules) {
+                DelayedTimeWarp::Safely | DelayedTimeWarp::AboveProposals if !is_alone => {
+                    validation.floor = Timestamp::MAX;
                 }
-                DelayedInThePast::Never => standing.floor = Timestamp::MAX,
-                DelayedInThePast::AboveProposals => {}
-                DelayedInThePast::Safely | DelayedInThePast::BesideOthers => {
-                    standing.below_proposal = true;
+                DelayedTimeWarp::Never => validation.floor = Timestamp::MAX,
+                DelayedTimeWarp::AboveProposals => {}
+                DelayedTimeWarp::Safely | DelayedTimeWarp::BesideOthers => {
+                    validation.below_proposal = true;
                 }
             }
-            V::note_write(&self.keeper, (*space, key), head, prepare.reader, standing);
+            V::note_write(&self.protocol_state, (*space, key), head, prepare.reader, validation);
         }
-        self.check_calls(prepare, standing, way, cx)
+        self.check_calls(prepare, validation, way, cx)
     }
 
     /// Takes the locks of delayed actions; one for each, though some may have one key.
@@ -108,7 +108,7 @@ impl<V: Variant> Participant<V> {
         place: &V::Place,
         cx: &mut Context<'_, V>,
     ) {
-        if V::lies_in_the_past(place) {
+        if V::is_time_warped(place) {
             let is_decided = self.table.get(owner).decided.is_some();
             assert!(is_decided, "actions are run of what is in doubt");
             let prepared = self.table.get(owner).clone();

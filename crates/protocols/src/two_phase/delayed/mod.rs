@@ -36,7 +36,7 @@
 //!
 //! # Beyond the paper
 //! A transaction whose keys have no other delayed actions under way when it votes may lie in the
-//! past all the same ([`DelayedInThePast`]), below what it proposes: its actions are then run as it
+//! past all the same ([`DelayedTimeWarp`]), below what it proposes: its actions are then run as it
 //! is decided, on what was there when it voted. Whoever delays an action on such a key later has a
 //! later proposal: it lies above, is not applied before this one is decided, and runs on what it
 //! left. Its locks stay until its turn.

@@ -57,12 +57,12 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn check_calls(
         &mut self,
         prepare: &Prepare<V>,
-        standing: &mut ValidationResult<V::Snapshot>,
+        validation: &mut ValidationResult<V::Snapshot>,
         way: &mut WaitState,
         cx: &Context<'_, V>,
     ) -> Result<(), Abort> {
         for call in prepare.calls() {
-            standing.floor = Timestamp::MAX;
+            validation.floor = Timestamp::MAX;
             if !cx.catalog.holds(self.id, call.partition) {
                 return Err(Abort::FootprintViolation);
             }

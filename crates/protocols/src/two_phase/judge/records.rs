@@ -139,8 +139,8 @@ impl<V: Variant> Participant<V> {
         let owner = self.table.owner(txn);
         let is_decided = owner.is_some_and(|it| self.table.get(it).decided.is_some());
         ensure(is_decided || writes.is_empty(), Rejection::State)?;
-        let is_kept = !self.table.is_settled(txn) && !self.table.is_of_earlier_life(txn);
-        ensure(!is_kept || self.table.standing(txn).is_some(), Rejection::State)
+        let is_kept = !self.table.is_settled(txn) && !self.table.is_of_earlier_incarnation(txn);
+        ensure(!is_kept || self.table.known_vote(txn).is_some(), Rejection::State)
     }
 
     /// Whether ends that a piece of a checkpoint has can be: none is of a transaction that another

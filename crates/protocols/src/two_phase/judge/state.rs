@@ -62,7 +62,7 @@ impl<V: Variant> Participant<V> {
         let (txn, below, leaves) = match message {
             Message::Prepare(it) => {
                 // One of an earlier life is answered, and leaves nothing.
-                (it.txn, it.settled_below, !self.table.is_of_earlier_life(it.txn))
+                (it.txn, it.settled_below, !self.table.is_of_earlier_incarnation(it.txn))
             }
             Message::Decide { txn, .. } => (*txn, 0, true),
             _ => return Ok(()),

@@ -123,10 +123,10 @@ impl<V: Variant> Participant<V> {
     #[inline]
     fn note_applied(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.writes {
-            V::note_written(&mut self.keeper, (*space, key), place);
+            V::note_written(&mut self.protocol_state, (*space, key), place);
         }
         for (space, key, _) in &prepare.delayed {
-            V::note_written(&mut self.keeper, (*space, key), place);
+            V::note_written(&mut self.protocol_state, (*space, key), place);
         }
         if !self.orders_waits() {
             self.note_reads(prepare, place);
@@ -136,13 +136,13 @@ impl<V: Variant> Participant<V> {
     /// What the keeper must know of the reads of a transaction that lies at `place`.
     pub(in crate::two_phase) fn note_reads(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.reads {
-            V::note_read_by(&mut self.keeper, (*space, key), place);
+            V::note_read_by(&mut self.protocol_state, (*space, key), place);
         }
         for range in prepare.scans.iter().chain(prepare.calls().iter().flat_map(|it| &it.ranges)) {
-            V::note_scanned_by(&mut self.keeper, range, place);
+            V::note_scanned_by(&mut self.protocol_state, range, place);
         }
         for (space, key) in prepare.calls().iter().flat_map(|call| &call.keys) {
-            V::note_read_by(&mut self.keeper, (*space, key), place);
+            V::note_read_by(&mut self.protocol_state, (*space, key), place);
         }
     }
 

@@ -64,7 +64,7 @@ impl<V: Variant> Participant<V> {
         self.encounters.assert_invariants();
         self.waiting_reads.assert_invariants();
         self.waiting_prepares.assert_invariants();
-        V::assert_keeper(&self.keeper);
+        V::assert_protocol_state(&self.protocol_state);
         self.assert_locks();
         self.assert_queue();
         self.assert_waits();

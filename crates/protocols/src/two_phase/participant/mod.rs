@@ -70,7 +70,7 @@ pub struct Participant<V: Variant> {
     pub(in crate::two_phase) id: RepositoryId,
     pub(in crate::two_phase) rules: Rules,
     pub(in crate::two_phase) protocol_rules: V::Rules,
-    pub(in crate::two_phase) keeper: V::Keeper,
+    pub(in crate::two_phase) protocol_state: V::ProtocolState,
     pace: Pace,
     pub(in crate::two_phase) spaces: Spaces,
     pub(in crate::two_phase) time: V::Time,
@@ -169,7 +169,7 @@ impl<V: Variant> Participant<V> {
         let before = self.unneeded;
         self.unneeded = self.time.collect(low);
         assert!(self.unneeded >= before, "{} was not needed any more", before);
-        V::collect(&mut self.keeper, low);
+        V::collect(&mut self.protocol_state, low);
         self.collect(cx);
     }
 
@@ -216,7 +216,7 @@ impl<V: Variant> Participant<V> {
         self.finishing.remove(&txn);
         self.forget_waiting(txn);
         let Some(owner) = self.table.owner(txn) else {
-            if self.table.standing(txn).is_none() && matches!(decision, Decision::Abort(_)) {
+            if self.table.known_vote(txn).is_none() && matches!(decision, Decision::Abort(_)) {
                 cx.log(|| Record::Decided { txn, decision: decision.clone() });
                 self.remember(txn, Vote::Decided(decision), cx);
             }
@@ -317,7 +317,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             let catalog = cx.catalog;
             self.table.hear_all(cx.now(), |node| catalog.is_client(node));
         }
-        V::restarted(&mut self.keeper, &self.time.newest());
+        V::restarted(&mut self.protocol_state, &self.time.newest());
         if self.table.in_doubt().next().is_some() {
             self.set_sweep_timer(cx);
         }
@@ -406,7 +406,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             id,
             rules: V::rules(rules),
             protocol_rules: rules.clone(),
-            keeper: V::keeper(rules, settings.hash_seed),
+            protocol_state: V::protocol_state(rules, settings.hash_seed),
             pace: settings.pace,
             spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             time: V::Time::new(id, rules),

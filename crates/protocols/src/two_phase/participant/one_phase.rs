@@ -31,7 +31,7 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn commit_here(
         &mut self,
         sets: &mut TransactionSets,
-        mut standing: ValidationResult<V::Snapshot>,
+        mut validation: ValidationResult<V::Snapshot>,
         alone: Alone,
         reader: V::Reader,
         cx: &mut Context<'_, V>,
@@ -42,14 +42,14 @@ impl<V: Variant> Participant<V> {
         let touched = sets.reads.len() + sets.writes.len();
         cx.effects.work.validated += touched as u64 + V::stamps(touched);
         let reads_nothing = sets.reads.is_empty() && sets.scans.is_empty();
-        if !reads_nothing && self.time.is_too_old(&standing.snapshot) {
+        if !reads_nothing && self.time.is_too_old(&validation.snapshot) {
             return Some(Err(Abort::SnapshotTooOld));
         }
         let unchanged = alone.since == Some(self.changes);
         for read in sets.reads.iter().take(if unchanged { 0 } else { usize::MAX }) {
             let (space, key) = (read.space, &read.key);
             let entry = (space, read.handle, key, read.version);
-            match self.check_read(entry, &mut standing, || sets.own(space, key).is_some(), cx) {
+            match self.check_read(entry, &mut validation, || sets.own(space, key).is_some(), cx) {
                 Ok(()) => {}
                 Err(Conflict::Refused(reason)) => return Some(Err(reason)),
                 Err(Conflict::Blocked(_)) => return None,
@@ -58,7 +58,7 @@ impl<V: Variant> Participant<V> {
         for range in &sets.scans {
             let is_written = |space, key: &SmallBytes| sets.own(space, key).is_some();
             let seen = |space, key: &SmallBytes| sets.version_read(space, key);
-            match self.check_scan(range, &mut standing, is_written, seen, cx) {
+            match self.check_scan(range, &mut validation, is_written, seen, cx) {
                 Ok(()) => {}
                 Err(Conflict::Refused(reason)) => return Some(Err(reason)),
                 Err(Conflict::Blocked(_)) => return None,
@@ -81,9 +81,15 @@ impl<V: Variant> Participant<V> {
                 Some((handle, head, _)) => (write.handle, newest) = (handle, head),
                 None => write.handle = NO_HANDLE,
             }
-            V::note_write(&self.keeper, (write.space, &write.key), newest, reader, &mut standing);
+            V::note_write(
+                &self.protocol_state,
+                (write.space, &write.key),
+                newest,
+                reader,
+                &mut validation,
+            );
         }
-        let yes = self.time.yes_alone(&standing, cx.settings.logging)?;
+        let yes = self.time.yes_alone(&validation, cx.settings.logging)?;
         match self.time.decide_alone(&self.protocol_rules, yes) {
             Decision::Commit(place) => {
                 self.install_here(sets, &place, alone.on_the_node, cx);
@@ -118,13 +124,13 @@ impl<V: Variant> Participant<V> {
                 Some(value) if alone => versions.overwrite(handle, value, at),
                 value => versions.install(handle, value, at),
             }
-            V::note_written(&mut self.keeper, (write.space, &write.key), place);
+            V::note_written(&mut self.protocol_state, (write.space, &write.key), place);
         }
         for read in &sets.reads {
-            V::note_read_by(&mut self.keeper, (read.space, &read.key), place);
+            V::note_read_by(&mut self.protocol_state, (read.space, &read.key), place);
         }
         for range in &sets.scans {
-            V::note_scanned_by(&mut self.keeper, range, place);
+            V::note_scanned_by(&mut self.protocol_state, range, place);
         }
         if alone {
             self.time.applied_alone(place);

@@ -45,7 +45,7 @@ impl<V: Variant> Participant<V> {
         let txn = prepare.txn;
         let is_client = cx.catalog.is_client(txn.node);
         if !self.table.is_current(txn, prepare.settled_below) {
-            if is_client && self.table.is_of_earlier_life(txn) {
+            if is_client && self.table.is_of_earlier_incarnation(txn) {
                 self.tell_superseded(from, txn, cx);
             }
             return; // Late: everybody knows how it ended.
@@ -53,7 +53,7 @@ impl<V: Variant> Participant<V> {
         if is_client {
             self.table.hear(txn.node, cx.now());
         }
-        if let Some(vote) = self.table.standing(txn) {
+        if let Some(vote) = self.table.known_vote(txn) {
             self.vote(from, txn, vote, cx); // Repeated: the answer was lost, or is on its way.
             return;
         }
@@ -77,7 +77,7 @@ impl<V: Variant> Participant<V> {
         match self.check(&prepare, cx) {
             Check::Blocked => self.wait_for_locks(from, prepare, cx),
             Check::Refused(reason) => self.vote_no(from, txn, reason, cx),
-            Check::Free(standing) => self.vote_yes(from, prepare, standing, cx),
+            Check::Free(validation) => self.vote_yes(from, prepare, validation, cx),
         }
     }
 
@@ -85,7 +85,7 @@ impl<V: Variant> Participant<V> {
     /// transactions end here, and it is told so. What is not known of earlier incarnations is
     /// refused for good, remembered or not.
     fn tell_superseded(&mut self, from: Address, txn: TxnId, cx: &mut Context<'_, V>) {
-        let vote = self.table.standing(txn).unwrap_or(Vote::No(Abort::Superseded));
+        let vote = self.table.known_vote(txn).unwrap_or(Vote::No(Abort::Superseded));
         self.vote(from, txn, vote, cx);
     }
 
@@ -110,11 +110,11 @@ impl<V: Variant> Participant<V> {
         &mut self,
         from: Address,
         prepare: Arc<Prepare<V>>,
-        standing: ValidationResult<V::Snapshot>,
+        validation: ValidationResult<V::Snapshot>,
         cx: &mut Context<'_, V>,
     ) {
         let (txn, writes) = (prepare.txn, !prepare.writes.is_empty());
-        let yes = self.time.yes(txn, writes, standing);
+        let yes = self.time.yes(txn, writes, validation);
         cx.log_lazily(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
         self.enter_prepared(prepare, yes.clone(), cx.now(), None, cx);
         self.set_sweep_timer(cx);
@@ -150,7 +150,7 @@ impl<V: Variant> Participant<V> {
         if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {
             return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
         }
-        let mut standing = ValidationResult::new(prepare.snapshot.clone(), prepare.strict);
+        let mut validation = ValidationResult::new(prepare.snapshot.clone(), prepare.strict);
         let mut way = self.no_wait();
         let written = Listed::new(&prepare.writes);
         let writes = |space, key: &SmallBytes| {
@@ -159,7 +159,7 @@ impl<V: Variant> Participant<V> {
         };
         for (space, key, version) in &prepare.reads {
             let read = (*space, NO_HANDLE, key, *version);
-            match self.check_read(read, &mut standing, || writes(*space, key), cx) {
+            match self.check_read(read, &mut validation, || writes(*space, key), cx) {
                 Ok(()) => {}
                 Err(Conflict::Blocked(at)) => self.meet(prepare, at, &mut way),
                 Err(Conflict::Refused(reason)) => return Check::Refused(reason),
@@ -168,15 +168,15 @@ impl<V: Variant> Participant<V> {
         let seen = seen_rows(prepare);
         let seen = |space, key: &SmallBytes| seen.get(&(space, key)).copied();
         for range in &prepare.scans {
-            match self.check_scan(range, &mut standing, writes, seen, cx) {
+            match self.check_scan(range, &mut validation, writes, seen, cx) {
                 Ok(()) => {}
                 Err(Conflict::Blocked(at)) => self.meet(prepare, at, &mut way),
                 Err(Conflict::Refused(reason)) => return Check::Refused(reason),
             }
         }
-        self.check_writes(prepare, &mut standing, &mut way, cx);
-        match self.check_delayed(prepare, &mut standing, &mut way, cx) {
-            Ok(()) => self.check_trial(prepare, way.check(standing), cx),
+        self.check_writes(prepare, &mut validation, &mut way, cx);
+        match self.check_delayed(prepare, &mut validation, &mut way, cx) {
+            Ok(()) => self.check_trial(prepare, way.check(validation), cx),
             Err(reason) => Check::Refused(reason),
         }
     }
@@ -204,7 +204,7 @@ impl<V: Variant> Participant<V> {
     fn check_writes(
         &mut self,
         prepare: &Prepare<V>,
-        standing: &mut ValidationResult<V::Snapshot>,
+        validation: &mut ValidationResult<V::Snapshot>,
         way: &mut WaitState,
         cx: &mut Context<'_, V>,
     ) {
@@ -220,7 +220,7 @@ impl<V: Variant> Participant<V> {
                 self.meet(prepare, (*space, handle), way);
             }
             self.meet_ranges(prepare, (*space, key), way);
-            V::note_write(&self.keeper, (*space, key), head, prepare.reader, standing);
+            V::note_write(&self.protocol_state, (*space, key), head, prepare.reader, validation);
         }
     }
 
@@ -230,34 +230,34 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn check_read(
         &mut self,
         (space, handle, key, version): (SpaceId, Handle, &SmallBytes, Timestamp),
-        standing: &mut ValidationResult<V::Snapshot>,
+        validation: &mut ValidationResult<V::Snapshot>,
         is_written: impl Fn() -> bool,
         cx: &Context<'_, V>,
     ) -> Result<(), Conflict> {
         let rules = self.rules;
-        let tolerant = self.tolerates(standing);
+        let tolerant = self.tolerates(validation);
         let versions = self.space(space, cx);
         let found = versions.look(handle, key);
         let newest = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
-        let is_current = self.time.is_current((space, key), newest, version, &standing.snapshot);
+        let is_current = self.time.is_current((space, key), newest, version, &validation.snapshot);
         let Some((handle, _, lock)) = found else {
             let stale = rules.keeps(FamilySwitch::Validate) && !is_current;
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
         };
         let closed = self.is_closed(lock);
         let seen = if rules.keeps(FamilySwitch::JudgedBySnapshot) {
-            standing.snapshot.at()
+            validation.snapshot.at()
         } else {
             version
         };
         if rules.keeps(FamilySwitch::LockReads) && closed && tolerant {
-            self.check_missed((space, handle, key), (lock, seen), standing, &is_written)?;
+            self.check_missed((space, handle, key), (lock, seen), validation, &is_written)?;
         }
         if rules.keeps(FamilySwitch::Validate) && !is_current {
             if !tolerant || is_written() {
                 return Err(Abort::StaleRead.into());
             }
-            return self.note_missed((space, key), seen, standing);
+            return self.note_missed((space, key), seen, validation);
         }
         if rules.keeps(FamilySwitch::LockReads) && closed && !tolerant {
             return Err(self.writer_at((space, handle)));
@@ -267,8 +267,10 @@ impl<V: Variant> Participant<V> {
 
     /// Whether stale reads go into the standing of an update.
     #[inline]
-    fn tolerates(&self, standing: &ValidationResult<V::Snapshot>) -> bool {
-        V::Installing::MAY_TIME_WARP && !standing.strict && V::suffers_stale_reads(&self.keeper)
+    fn tolerates(&self, validation: &ValidationResult<V::Snapshot>) -> bool {
+        V::Installing::MAY_TIME_WARP
+            && !validation.strict
+            && V::suffers_stale_reads(&self.protocol_state)
     }
 
     /// What comes of a lock for writing on something that was read.
@@ -284,12 +286,12 @@ impl<V: Variant> Participant<V> {
         &mut self,
         (space, key): (SpaceId, &SmallBytes),
         seen: Timestamp,
-        standing: &mut ValidationResult<V::Snapshot>,
+        validation: &mut ValidationResult<V::Snapshot>,
     ) -> Result<(), Conflict> {
         let versions = self.versions(space).expect("its key was just found");
         let Some(handle) = versions.find(key) else { return Ok(()) };
         for at in versions.above(handle, seen) {
-            V::note_missed(&self.keeper, (space, key), at, standing)?;
+            V::note_missed(&self.protocol_state, (space, key), at, validation)?;
         }
         Ok(())
     }
@@ -298,7 +300,7 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn check_scan(
         &mut self,
         range: &KeyRange,
-        standing: &mut ValidationResult<V::Snapshot>,
+        validation: &mut ValidationResult<V::Snapshot>,
         is_written: impl Fn(SpaceId, &SmallBytes) -> bool,
         seen: impl Fn(SpaceId, &SmallBytes) -> Option<Timestamp>,
         cx: &mut Context<'_, V>,
@@ -306,7 +308,7 @@ impl<V: Variant> Participant<V> {
         if !self.rules.keeps(FamilySwitch::ValidateScans) {
             return Ok(());
         }
-        let tolerant = self.tolerates(standing);
+        let tolerant = self.tolerates(validation);
         let space = range.space;
         self.space(space, cx);
         let versions = self.versions(space).expect("made above");
@@ -316,19 +318,19 @@ impl<V: Variant> Participant<V> {
             let mut locked = self.is_closed(lock);
             if tolerant && locked {
                 let (lock, is_written) =
-                    ((lock, standing.snapshot.at()), || is_written(space, key));
-                self.check_missed((space, handle, key), lock, standing, &is_written)?;
+                    ((lock, validation.snapshot.at()), || is_written(space, key));
+                self.check_missed((space, handle, key), lock, validation, &is_written)?;
                 locked = false;
             }
             let newest = versions.newest(handle).at;
             let seen = || seen(space, key);
-            let stale = self.time.is_phantom((space, key), newest, &standing.snapshot, seen);
+            let stale = self.time.is_phantom((space, key), newest, &validation.snapshot, seen);
             match (tolerant, stale, locked) {
                 (_, false, false) => {}
                 (true, true, _) if !is_written(space, key) => {
-                    let from = standing.snapshot.at();
+                    let from = validation.snapshot.at();
                     for at in versions.above(handle, from) {
-                        V::note_missed(&self.keeper, (space, key), at, standing)?;
+                        V::note_missed(&self.protocol_state, (space, key), at, validation)?;
                     }
                 }
                 (_, true, _) => return Err(Abort::Phantom.into()),

@@ -51,7 +51,11 @@ impl<V: Variant> Participant<V> {
                 return self.rules.keeps(FamilySwitch::ReadsWait)
                     && V::Time::version_of(place) <= snapshot.at();
             }
-            self.time.blocks(&self.keeper, (&holder.prepare.snapshot, &holder.yes), snapshot)
+            self.time.blocks(
+                &self.protocol_state,
+                (&holder.prepare.snapshot, &holder.yes),
+                snapshot,
+            )
         };
         match lock.exclusive_owner() {
             Some(owner) => blocks(owner),
@@ -74,7 +78,7 @@ impl<V: Variant> Participant<V> {
         cx.effects.work.validated += V::stamps(1);
         self.space(space, cx);
         let committed = self.time.committed();
-        V::note_read(&mut self.keeper, (space, key), &snapshot, &committed, reader);
+        V::note_read(&mut self.protocol_state, (space, key), &snapshot, &committed, reader);
         let versions = self.versions(space).expect("made above");
         let read = self.time.read(versions, space, key, &snapshot);
         let Some((handle, lock, version)) = read else {
@@ -108,7 +112,7 @@ impl<V: Variant> Participant<V> {
         self.space(space, cx);
         let committed = self.time.committed();
         for key in keys {
-            V::note_read(&mut self.keeper, (space, key), &snapshot, &committed, reader);
+            V::note_read(&mut self.protocol_state, (space, key), &snapshot, &committed, reader);
         }
         let versions = self.versions(space).expect("made above");
         for (place, key) in keys.iter().enumerate() {
@@ -252,7 +256,7 @@ impl<V: Variant> Participant<V> {
         let (mut rows, seen_to) = self.rows_at(request, &snapshot, cx)?;
         let committed = self.time.committed();
         let seen = request.range.seen(request.reverse, seen_to.as_ref());
-        V::note_scan(&mut self.keeper, &seen, &snapshot, &committed, reader);
+        V::note_scan(&mut self.protocol_state, &seen, &snapshot, &committed, reader);
         cx.effects.work.reads += rows.len() as u64;
         self.add_collected(request, &seen, &snapshot, &mut rows, cx);
         let (request, snapshot) = (request.request, Some(snapshot));

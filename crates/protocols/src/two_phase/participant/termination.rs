@@ -111,7 +111,7 @@ impl<V: Variant> Participant<V> {
         txn: TxnId,
         cx: &mut Context<'_, V>,
     ) {
-        if let Some(vote) = self.table.standing(txn) {
+        if let Some(vote) = self.table.known_vote(txn) {
             self.vote(from, txn, vote, cx);
             return;
         }
@@ -122,7 +122,7 @@ impl<V: Variant> Participant<V> {
             return;
         }
         self.forget_waiting(txn);
-        if self.table.is_of_earlier_life(txn) {
+        if self.table.is_of_earlier_incarnation(txn) {
             // It will never be prepared here: nothing to remember, unless the log is all that is.
             cx.log_lazily(|| Record::Refused { txn, reason: Abort::Abandoned });
         } else {

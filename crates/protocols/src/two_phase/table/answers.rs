@@ -5,7 +5,7 @@ use super::*;
 impl<V: Variant> Table<V> {
     /// Remembers what was told of a transaction, unless nobody can ask for it any more.
     pub fn keep_answers(&mut self, txn: TxnId, answers: Answers) {
-        if !answers.is_empty() && !self.is_settled(txn) && !self.is_of_earlier_life(txn) {
+        if !answers.is_empty() && !self.is_settled(txn) && !self.is_of_earlier_incarnation(txn) {
             let added = answers_bytes(&answers);
             let replaced = self.answers.insert(txn, answers).map_or(0, |it| answers_bytes(&it));
             let known = self.known_mut(txn.node);

@@ -10,12 +10,12 @@ impl<V: Variant> Table<V> {
     pub fn is_current(&mut self, txn: TxnId, settled_below: u64) -> bool {
         let now = self.now;
         let known = self.known_mut(txn.node);
-        let is_new_life = txn.incarnation > known.life;
-        if is_new_life {
-            (known.life, known.below) = (txn.incarnation, 0);
+        let is_new_incarnation = txn.incarnation > known.incarnation;
+        if is_new_incarnation {
+            (known.incarnation, known.below) = (txn.incarnation, 0);
             known.earlier_put = now;
         }
-        if txn.incarnation < known.life || txn.sequence < known.below {
+        if txn.incarnation < known.incarnation || txn.sequence < known.below {
             return false;
         }
         if settled_below > known.below {
@@ -23,7 +23,7 @@ impl<V: Variant> Table<V> {
             known.below = settled_below;
             self.forget_settled(txn.node, txn.incarnation, settled_below);
         }
-        if is_new_life {
+        if is_new_incarnation {
             self.forget_refusals_before(txn.node, txn.incarnation);
         }
         true
@@ -74,10 +74,10 @@ impl<V: Variant> Table<V> {
         if !is_full && known.answers < room.bytes {
             return true;
         }
-        if txn.incarnation > known.life {
+        if txn.incarnation > known.incarnation {
             return !is_full || known.lasting < known.entries;
         }
-        if txn.incarnation < known.life || below <= known.below {
+        if txn.incarnation < known.incarnation || below <= known.below {
             return false;
         }
         let first = |sequence| TxnId { sequence, ..txn };
@@ -109,8 +109,8 @@ impl<V: Variant> Table<V> {
     }
 
     /// Whether the coordinator has begun another life since.
-    pub fn is_of_earlier_life(&self, txn: TxnId) -> bool {
-        self.settled.get(&txn.node).is_some_and(|known| txn.incarnation < known.life)
+    pub fn is_of_earlier_incarnation(&self, txn: TxnId) -> bool {
+        self.settled.get(&txn.node).is_some_and(|known| txn.incarnation < known.incarnation)
     }
 
     pub(super) fn forget_settled(&mut self, node: NodeId, incarnation: u32, below: u64) {
@@ -131,6 +131,7 @@ impl<V: Variant> Table<V> {
     /// Whether the coordinator said that `txn` is settled everywhere.
     pub fn is_settled(&self, txn: TxnId) -> bool {
         let known = self.settled.get(&txn.node);
-        known.is_some_and(|known| txn.incarnation == known.life && txn.sequence < known.below)
+        known
+            .is_some_and(|known| txn.incarnation == known.incarnation && txn.sequence < known.below)
     }
 }

@@ -164,7 +164,7 @@ impl PreparedBytes {
 #[derive(Clone, Copy, Debug, Default)]
 struct KnownCoordinator {
     /// Its newest life.
-    life: u32,
+    incarnation: u32,
     /// Everything of that below this number is settled.
     below: u64,
     /// How many of its transactions are in the table, of all its lives.
@@ -240,7 +240,7 @@ impl<V: Variant> Table<V> {
         let KnownCoordinator { entries, lasting, prepared, .. } = *known;
         assert!(prepared <= lasting && lasting <= entries, "what is kept of {:?}", txn.node);
         known.heard = known.heard.max(now);
-        if txn.incarnation < known.life {
+        if txn.incarnation < known.incarnation {
             known.earlier_put = now;
         }
     }
@@ -278,7 +278,7 @@ impl<V: Variant> Table<V> {
     }
 
     /// How this repository stands to `txn`, if it has voted.
-    pub fn standing(&self, txn: TxnId) -> Option<Vote<V>> {
+    pub fn known_vote(&self, txn: TxnId) -> Option<Vote<V>> {
         match self.standings.get(&txn) {
             Some(TableEntry::Prepared(owner)) => Some(Vote::Yes(self.get(*owner).yes.clone())),
             Some(TableEntry::Over(vote, _)) => Some(vote.clone()),
@@ -411,15 +411,16 @@ impl<V: Variant> Table<V> {
             TableEntry::Over(vote, participants) => Some((txn, vote.clone(), *participants)),
         });
         let over = over.collect();
-        let each = |(&node, known): (&NodeId, &KnownCoordinator)| (node, known.life, known.below);
+        let each =
+            |(&node, known): (&NodeId, &KnownCoordinator)| (node, known.incarnation, known.below);
         (over, self.settled.iter().map(each).collect())
     }
 
     /// Takes over what is [settled](Self::memory) as another table knows.
     pub fn recall_settled(&mut self, settled: Vec<Settled>) {
-        for (node, life, below) in settled {
+        for (node, incarnation, below) in settled {
             let known = self.settled.entry(node).or_default();
-            (known.life, known.below) = (life, below);
+            (known.incarnation, known.below) = (incarnation, below);
         }
     }
 

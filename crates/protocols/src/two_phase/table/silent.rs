@@ -54,10 +54,10 @@ impl<V: Variant> Table<V> {
             self.settled.iter().filter(|(node, known)| known.heard < since && may_go(**node));
         let silent: Vec<_> = silent.map(|(node, _)| *node).collect();
         for node in silent {
-            let end = self.settled[&node].life.saturating_add(1);
+            let end = self.settled[&node].incarnation.saturating_add(1);
             match kept {
                 true => self.forget_refusals_before(node, end),
-                false => self.forget_settled(node, self.settled[&node].life, u64::MAX),
+                false => self.forget_settled(node, self.settled[&node].incarnation, u64::MAX),
             }
             self.count_out(node);
             forgotten += u64::from(self.forget_if_empty(node, reached));
@@ -99,7 +99,8 @@ impl<V: Variant> Table<V> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let kept = self.settled.range((from, Bound::Unbounded)).filter_map(|(&node, known)| {
             let is_silent = known.heard < since;
-            let until = if is_silent { known.life.saturating_add(1) } else { known.life };
+            let until =
+                if is_silent { known.incarnation.saturating_add(1) } else { known.incarnation };
             let goes = known.lasting > 0
                 && may_go(node)
                 && self.prepared_of((node, until)).next().is_none()
@@ -140,7 +141,7 @@ impl<V: Variant> Table<V> {
     pub fn forget_commits(&mut self, of: ClientsUntil, asked: Nanos, reached: u64) -> bool {
         let (node, until) = of;
         let Some(known) = self.settled.get(&node) else { return false };
-        let is_whole = until > known.life;
+        let is_whole = until > known.incarnation;
         let put = if is_whole { known.heard } else { known.earlier_put };
         if put >= asked {
             return false;

@@ -13,9 +13,9 @@ fn what_was_refused_lately_is_kept_however_long_its_coordinator_was_silent() {
     table.tell_time(Nanos(100));
     table.remember(txn(2), Vote::No(Abort::Abandoned));
     table.forget_silent(Nanos(100), true, 0, |_| true);
-    assert!(matches!(table.standing(txn(2)), Some(Vote::No(_))));
+    assert!(matches!(table.known_vote(txn(2)), Some(Vote::No(_))));
     table.forget_silent(Nanos(101), true, 0, |_| true);
-    assert!(table.standing(txn(2)).is_none() && table.known() == 0);
+    assert!(table.known_vote(txn(2)).is_none() && table.known() == 0);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// What its users choose.
     type Rules: Clone + Debug + Default + Send + Sync + 'static;
     /// What a repository keeps beside versions, locks and queue.
-    type Keeper: Clone + Debug;
+    type ProtocolState: Clone + Debug;
     /// Who reads, where a protocol must tell readers apart.
     type Reader: ReaderBounds + Default;
     /// What a transaction reads at.
@@ -68,13 +68,13 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// The family's rules among the protocol's.
     fn rules(rules: &Self::Rules) -> Rules;
     /// What an empty repository keeps; `hash_seed` is that of its hashes.
-    fn keeper(rules: &Self::Rules, hash_seed: u64) -> Self::Keeper;
+    fn protocol_state(rules: &Self::Rules, hash_seed: u64) -> Self::ProtocolState;
 
     /// Checks what is kept beside versions, locks and queue.
     ///
     /// # Panics
     /// It is not what the protocol says of it.
-    fn assert_keeper(keeper: &Self::Keeper);
+    fn assert_protocol_state(protocol_state: &Self::ProtocolState);
 
     /// Whether an update may commit although a version that it read is not the newest, as long as
     /// it does not write that key.
@@ -109,13 +109,13 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
 
     /// How delayed actions keep their transaction out of the past.
     #[inline]
-    fn delayed_in_the_past(_rules: &Self::Rules) -> DelayedInThePast {
-        DelayedInThePast::Never
+    fn delayed_time_warp(_rules: &Self::Rules) -> DelayedTimeWarp {
+        DelayedTimeWarp::Never
     }
 
     /// Whether a committed transaction lies before its turn.
     #[inline]
-    fn lies_in_the_past(_place: &Self::Place) -> bool {
+    fn is_time_warped(_place: &Self::Place) -> bool {
         false
     }
 
@@ -139,7 +139,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// A key is about to be read at `snapshot`, in one step with looking at its lock.
     #[inline]
     fn note_read(
-        _keeper: &mut Self::Keeper,
+        _state: &mut Self::ProtocolState,
         _key: Key<'_>,
         _snapshot: &Self::Snapshot,
         _committed: &Self::Snapshot,
@@ -150,7 +150,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// A range is about to be read at `snapshot`.
     #[inline]
     fn note_scan(
-        _keeper: &mut Self::Keeper,
+        _state: &mut Self::ProtocolState,
         _range: &KeyRange,
         _snapshot: &Self::Snapshot,
         _committed: &Self::Snapshot,
@@ -161,7 +161,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// Whether stale reads of keys that are not written go into the standing of an update, instead
     /// of having it refused.
     #[inline]
-    fn suffers_stale_reads(_keeper: &Self::Keeper) -> bool {
+    fn suffers_stale_reads(_state: &Self::ProtocolState) -> bool {
         false
     }
 
@@ -171,50 +171,50 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// It cannot commit because of this.
     #[inline]
     fn note_missed(
-        _keeper: &Self::Keeper,
+        _state: &Self::ProtocolState,
         _key: Key<'_>,
         at: Timestamp,
-        standing: &mut ValidationResult<Self::Snapshot>,
+        validation: &mut ValidationResult<Self::Snapshot>,
     ) -> Result<(), Abort> {
-        standing.missed = Some(standing.missed.map_or(at, |missed| missed.min(at)));
+        validation.missed = Some(validation.missed.map_or(at, |missed| missed.min(at)));
         Ok(())
     }
 
     /// An update that asks to commit would replace the version at `head` of a key.
     #[inline]
     fn note_write(
-        _keeper: &Self::Keeper,
+        _state: &Self::ProtocolState,
         _key: Key<'_>,
         _head: Timestamp,
         _reader: Self::Reader,
-        _standing: &mut ValidationResult<Self::Snapshot>,
+        _validation: &mut ValidationResult<Self::Snapshot>,
     ) {
     }
 
     /// A transaction that wrote a key was applied.
     #[inline]
-    fn note_written(_keeper: &mut Self::Keeper, _key: Key<'_>, _place: &Self::Place) {}
+    fn note_written(_state: &mut Self::ProtocolState, _key: Key<'_>, _place: &Self::Place) {}
 
     /// An update that read a key was applied.
     #[inline]
-    fn note_read_by(_keeper: &mut Self::Keeper, _key: Key<'_>, _place: &Self::Place) {}
+    fn note_read_by(_state: &mut Self::ProtocolState, _key: Key<'_>, _place: &Self::Place) {}
 
     /// An update that read a range was applied.
     #[inline]
-    fn note_scanned_by(_keeper: &mut Self::Keeper, _range: &KeyRange, _place: &Self::Place) {}
+    fn note_scanned_by(_state: &mut Self::ProtocolState, _range: &KeyRange, _place: &Self::Place) {}
 
     /// The repository begins, perhaps from its log: nothing above `ceiling` was served before.
     #[inline]
-    fn restarted(_keeper: &mut Self::Keeper, _ceiling: &Self::Snapshot) {}
+    fn restarted(_state: &mut Self::ProtocolState, _ceiling: &Self::Snapshot) {}
 
     /// Nobody reads below `low` any more.
     #[inline]
-    fn collect(_keeper: &mut Self::Keeper, _low: &Self::Snapshot) {}
+    fn collect(_state: &mut Self::ProtocolState, _low: &Self::Snapshot) {}
 }
 
 /// Whether a transaction with delayed actions may lie in the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DelayedInThePast {
+pub enum DelayedTimeWarp {
     /// Never.
     Never,
     /// Where nobody else had delayed actions on their keys when it voted, and below what it
@@ -261,11 +261,11 @@ impl<S> ValidationResult<S> {
 /// Inside an `impl Variant`: a repository keeps nothing beside versions, locks and queue.
 macro_rules! keeps_nothing {
     () => {
-        type Keeper = ();
+        type ProtocolState = ();
 
-        fn keeper(_: &Self::Rules, _: u64) {}
+        fn protocol_state(_: &Self::Rules, _: u64) {}
 
-        fn assert_keeper((): &()) {}
+        fn assert_protocol_state((): &()) {}
     };
 }
 

@@ -119,7 +119,7 @@ pub trait Time<V: Variant>: Clone + Debug {
     /// what that one read at and voted.
     fn blocks(
         &self,
-        keeper: &V::Keeper,
+        protocol_state: &V::ProtocolState,
         holder: (&V::Snapshot, &V::Yes),
         snapshot: &V::Snapshot,
     ) -> bool;
@@ -168,7 +168,12 @@ pub trait Time<V: Variant>: Clone + Debug {
     ) -> bool;
 
     /// The vote of a transaction that nothing stands against; `writes`: it has writes here.
-    fn yes(&mut self, txn: TxnId, writes: bool, standing: ValidationResult<V::Snapshot>) -> V::Yes;
+    fn yes(
+        &mut self,
+        txn: TxnId,
+        writes: bool,
+        validation: ValidationResult<V::Snapshot>,
+    ) -> V::Yes;
     /// A transaction that voted enters the queue.
     fn enter(&mut self, txn: TxnId, yes: &V::Yes, owner: Owner);
     /// A transaction enters that is decided already, and waits for its turn.
@@ -192,7 +197,7 @@ pub trait Time<V: Variant>: Clone + Debug {
     /// it must take its turn.
     fn yes_alone(
         &mut self,
-        standing: &ValidationResult<V::Snapshot>,
+        validation: &ValidationResult<V::Snapshot>,
         logging: bool,
     ) -> Option<V::Yes>;
     /// It was applied, and no other transaction was under way: nobody reads what it replaced.

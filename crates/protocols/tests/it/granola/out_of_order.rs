@@ -10,26 +10,26 @@ use super::sabotage::assert_caught;
 use super::seeds::{ALL, TIMESTAMPS, try_seeds};
 use super::worlds::Shape;
 
-fn passing(mix: Mix) -> Shape {
+fn out_of_order(mix: Mix) -> Shape {
     Shape { rules: Rules::out_of_order(), ..Shape::new(mix) }
 }
 
 #[test]
 fn seeds() {
-    try_seeds(&passing(TIMESTAMPS), 0..10);
-    try_seeds(&passing(ALL), 0..10);
+    try_seeds(&out_of_order(TIMESTAMPS), 0..10);
+    try_seeds(&out_of_order(ALL), 0..10);
     let far = Span::from_millis(1);
-    try_seeds(&Shape { far, clients: 9, ..passing(Mix { keys: 12, ..TIMESTAMPS }) }, 0..10);
+    try_seeds(&Shape { far, clients: 9, ..out_of_order(Mix { keys: 12, ..TIMESTAMPS }) }, 0..10);
 }
 
 #[test]
 fn seeds_with_every_kind_of_fault() {
-    try_seeds(&Shape { faults: "all", ..passing(TIMESTAMPS) }, 0..20);
-    try_seeds(&Shape { faults: "all", ..passing(ALL) }, 0..20);
-    try_seeds(&Shape { replicas: 2, faults: "all", ..passing(ALL) }, 0..15);
+    try_seeds(&Shape { faults: "all", ..out_of_order(TIMESTAMPS) }, 0..20);
+    try_seeds(&Shape { faults: "all", ..out_of_order(ALL) }, 0..20);
+    try_seeds(&Shape { replicas: 2, faults: "all", ..out_of_order(ALL) }, 0..15);
     let faults = "pause,link,crash";
-    try_seeds(&Shape { faults, clients: 9, ..passing(TIMESTAMPS) }, 0..15);
-    try_seeds(&Shape { caches: true, faults: "all", ..passing(SOME_KEYS) }, 0..10);
+    try_seeds(&Shape { faults, clients: 9, ..out_of_order(TIMESTAMPS) }, 0..15);
+    try_seeds(&Shape { caches: true, faults: "all", ..out_of_order(SOME_KEYS) }, 0..10);
 }
 
 #[test]
@@ -45,7 +45,7 @@ const SOME_KEYS: Mix = Mix { keys: 9, ..TIMESTAMPS };
 
 #[test]
 fn who_passes_conflicts_with_nobody_before_it() {
-    let shape = Shape { faults: "skew", ..passing(SOME_KEYS) };
+    let shape = Shape { faults: "skew", ..out_of_order(SOME_KEYS) };
     assert_caught(
         "out_of_order_apart",
         &shape,
@@ -56,14 +56,14 @@ fn who_passes_conflicts_with_nobody_before_it() {
 
 #[test]
 fn who_passes_conflicts_with_nothing_that_others_may_touch() {
-    let shape = Shape { faults: "skew", clients: 9, ..passing(SOME_KEYS) };
+    let shape = Shape { faults: "skew", clients: 9, ..out_of_order(SOME_KEYS) };
     assert_caught("supersets", &shape, |rules| rules.set(GranolaSwitch::Supersets, false), 100);
 }
 
 #[test]
 fn readers_behind_what_is_done_look_who_was_passed() {
     let mix = Mix { look: 8, ..SOME_KEYS };
-    let shape = Shape { faults: "skew,pause,link", clients: 9, ..passing(mix) };
+    let shape = Shape { faults: "skew,pause,link", clients: 9, ..out_of_order(mix) };
     assert_caught(
         "readers_look",
         &shape,
@@ -86,8 +86,8 @@ fn done_beside_a_slow_one(rules: Rules) -> u64 {
 
 #[test]
 fn beside_a_slow_repository_the_others_go_on() {
-    let (waiting, passing) =
+    let (waiting, out_of_order) =
         (done_beside_a_slow_one(Rules::default()), done_beside_a_slow_one(Rules::out_of_order()));
-    println!("done in turn {waiting}, with who passes {passing}");
-    assert!(passing > waiting * 5 / 4, "{passing} instead of {waiting}");
+    println!("done in turn {waiting}, with who passes {out_of_order}");
+    assert!(out_of_order > waiting * 5 / 4, "{out_of_order} instead of {waiting}");
 }

@@ -69,20 +69,20 @@ fn seeds_with_the_other_ways_back() {
     }
 }
 
-fn passing(mix: Mix) -> Shape {
+fn out_of_order(mix: Mix) -> Shape {
     Shape { rules: Rules::out_of_order(), ..together(mix) }
 }
 
 #[test]
 fn seeds_past_who_waits() {
     let telling = Mix { telling: 3, ..SOME_KEYS };
-    try_together(&passing(telling), 0..8, 100);
-    try_together(&Shape { far: Span::from_millis(1), ..passing(SOME_KEYS) }, 0..8, 100);
+    try_together(&out_of_order(telling), 0..8, 100);
+    try_together(&Shape { far: Span::from_millis(1), ..out_of_order(SOME_KEYS) }, 0..8, 100);
     let faults = "all";
-    try_together(&Shape { faults, ..passing(telling) }, 0..15, 100);
-    try_together(&Shape { faults, ..passing(ALL_ON_SOME_KEYS) }, 0..15, 100);
-    try_together(&Shape { replicas: 2, faults, ..passing(ALL_ON_SOME_KEYS) }, 0..10, 100);
-    try_together(&Shape { caches: true, faults, ..passing(SOME_KEYS) }, 0..8, 100);
+    try_together(&Shape { faults, ..out_of_order(telling) }, 0..15, 100);
+    try_together(&Shape { faults, ..out_of_order(ALL_ON_SOME_KEYS) }, 0..15, 100);
+    try_together(&Shape { replicas: 2, faults, ..out_of_order(ALL_ON_SOME_KEYS) }, 0..10, 100);
+    try_together(&Shape { caches: true, faults, ..out_of_order(SOME_KEYS) }, 0..8, 100);
 }
 
 /// All that a run leaves: what was said and when, how much was done together, and what each node
@@ -97,7 +97,7 @@ fn all_of(shape: &Shape, seed: u64, together: Parallel) -> [String; 2] {
 #[test]
 fn who_runs_them_and_in_which_order_cannot_be_seen() {
     let telling = Mix { telling: 3, ..ALL_ON_SOME_KEYS };
-    let shapes = [together(ALL_ON_SOME_KEYS), passing(telling)];
+    let shapes = [together(ALL_ON_SOME_KEYS), out_of_order(telling)];
     for shape in shapes.map(|shape| Shape { faults: "crash,pause,link", ..shape }) {
         for seed in 0..4 {
             let threads = muesli_threads::eager(3).expect("threads");
@@ -119,7 +119,7 @@ fn who_runs_them_and_in_which_order_cannot_be_seen() {
 #[test]
 fn those_run_together_conflict_with_nobody_among_them() {
     let few_keys = Mix { keys: 9, ..TIMESTAMPS };
-    for shape in [together(few_keys), passing(few_keys)] {
+    for shape in [together(few_keys), out_of_order(few_keys)] {
         assert_caught(
             "parallel_apart",
             &shape,

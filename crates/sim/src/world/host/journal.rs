@@ -12,7 +12,6 @@
 //! what they read of such writes.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use muesli_core::recorder::{PartRan, RecordedOperation, Status, TxnRecord};
 use muesli_core::{Answer, Environment, Failure, Recorder, Timestamp, TxnId};
@@ -28,8 +27,8 @@ pub(in crate::world) struct WorldJournal {
     recorder: Recorder,
     /// The transactions whose answers waited or found nobody, by their place in the recorder.
     answers: BTreeMap<usize, Telling>,
-    /// The transactions that crashes ended, by their places.
-    crashed: Vec<Range<usize>>,
+    /// So many transactions were begun before the last crash.
+    before_crash: usize,
 }
 
 /// What has become of the answer to a commit.
@@ -78,7 +77,7 @@ pub struct Recorded {
     pub status: Status,
     /// What it did, in order.
     pub operations: Vec<RecordedOperation>,
-    /// Whether a crash ended it, or its client was never told because of one.
+    /// Whether its node crashed in it or after it, and its client was not told that it committed.
     pub crashed: bool,
     /// When it began, or up to 2 ns before.
     pub begin: VirtualTime,
@@ -129,9 +128,8 @@ impl WorldJournal {
 
     /// The node has crashed; `recorder` has what was running there.
     pub(in crate::world) fn crash(&mut self, mut recorder: Recorder) {
-        let begin = self.recorder.len();
         self.recorder.absorb(&mut recorder);
-        self.crashed.push(begin..self.recorder.len());
+        self.before_crash = self.recorder.len();
     }
 
     /// The run is over; `recorder` has what was running there.
@@ -185,8 +183,8 @@ impl WorldJournal {
             Some(Telling::Told(told)) => (record.status, Some(*told)),
             None => (record.status, record.end.map(|end| clock.virtual_at(end) + slack)),
         };
-        let crashed = self.crashed.iter().any(|places| places.contains(&place));
-        let crashed = crashed || matches!(answer, Some(Telling::Waits));
+        let crashed = place < self.before_crash && status != Status::Committed
+            || matches!(answer, Some(Telling::Waits));
         let operations = operations.collect();
         // A turn is at its times before the world is. Where a fault changes the clock meanwhile,
         // the way back goes by another piece of it, and may come out late by a part of the turn.

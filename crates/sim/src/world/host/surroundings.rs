@@ -13,6 +13,7 @@ use super::journal::{Matching, Promise, WorldJournal};
 use super::longest::Longest;
 use super::message::{Logged, Message, SentMessage};
 use super::operations::HostOperations;
+use super::routes::Routes;
 use super::strangers::FIRST_STRANGER;
 use crate::hardware::costs::Costs;
 use crate::hardware::processor::{Load, Processor};
@@ -35,6 +36,8 @@ pub(in crate::world) struct Surroundings {
     destinations: KnownPeers,
     /// Over all lives.
     pub(in crate::world) longest: Longest,
+    /// Between which roles messages left.
+    pub(in crate::world) routes: Routes,
     /// Nodes of the world that are clients which come and go.
     pub(in crate::world) visitors: Arc<BTreeSet<NodeId>>,
     /// Of such a client: members have proven to it that timestamps up to this one are issued.
@@ -64,6 +67,7 @@ impl Surroundings {
             now: VirtualTime::ZERO,
             destinations: KnownPeers::default(),
             longest: Longest::default(),
+            routes: Routes::default(),
             visitors: Arc::default(),
             proven: Timestamp::ZERO,
         }
@@ -162,6 +166,7 @@ impl Driver for Surroundings {
         let bytes = said.bytes as u64;
         self.load.bytes += bytes;
         self.longest.note_message(bytes, || said.name);
+        self.routes.note(&said);
         let proven = self.proof_for(&said);
         let message = Message::of(&said);
         let envelope = Envelope { from: said.from, to: said.to, message };

@@ -1,7 +1,7 @@
 //! How repositories enter locking mode (figures 6.11 to 6.14), beside the thesis's models.
 
 use super::machines::{CONFLICTS, COORDINATED_OF_ALL, COUNTERS, PERCENT, far};
-use crate::reproduce::figure::{Axis, Figure, Measure, Model, Printed, Says, claim, line};
+use crate::reproduce::figure::{Axis, Figure, Measure, Model, Printed, PrintedAs, claim, line};
 use crate::reproduce::point::{Point, Quantity};
 
 /// Independent transactions are under way for about ten milliseconds, few conflict, and one in a
@@ -44,7 +44,7 @@ fn locked(point: &Point, way: f64) -> f64 {
 const CONFLICT_RATES: &[f64] = &[0.01, 0.1, 1.0, 10.0, 50.0];
 
 const fn printed_delay(name: &'static str, source: &'static str, says: fn(f64) -> f64) -> Printed {
-    Printed { name, source, xs: CONFLICT_RATES, says: Says::Number(says) }
+    Printed { name, source, xs: CONFLICT_RATES, says: PrintedAs::Number(says) }
 }
 
 /// The thesis's bound for the delay of a transition, in milliseconds: of transactions that conflict
@@ -122,7 +122,7 @@ pub const FIGURES: &[Figure] = &[
             name: "paper: 100 at once",
             source: "Granola, section 6.6.2: the model with 100 concurrent transactions",
             xs: CONFLICT_RATES,
-            says: Says::Number(|x| 100.0 * (1.0 - (1.0 - x / 100.0).powi(100))),
+            says: PrintedAs::Number(|x| 100.0 * (1.0 - (1.0 - x / 100.0).powi(100))),
         }],
         axis: COORDINATED_OF_ALL,
         xs: &[0.01, 0.1, 1.0, 10.0, 50.0],

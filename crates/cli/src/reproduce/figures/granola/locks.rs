@@ -3,7 +3,9 @@
 use muesli_sim::time::Span;
 
 use super::machines::{COUNTERS, SHARED, THREE};
-use crate::reproduce::figure::{Axis, ClaimTarget, Figure, Measure, Printed, Says, Setting, claim};
+use crate::reproduce::figure::{
+    Axis, ClaimTarget, Figure, Measure, Printed, PrintedAs, Setting, claim,
+};
 use crate::reproduce::point::Quantity;
 
 /// Figure 6.10: lock contention. Conflicts are drawn for each transaction, as in the thesis.
@@ -43,7 +45,7 @@ const fn under_locks(name: &'static str, share: fn(f64) -> f64) -> Printed {
         name,
         source: "Granola, section 6.5.1: 25 to 50 % more without locks that are 30 to 40 % of load",
         xs: &[35.0],
-        says: Says::Share("granola", share),
+        says: PrintedAs::Share("granola", share),
     }
 }
 

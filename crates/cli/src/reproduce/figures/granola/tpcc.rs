@@ -2,7 +2,7 @@
 
 use super::machines::{CLIENTS, PERCENT, THREE, local};
 use crate::reproduce::figure::{
-    Axis, ClaimTarget, Figure, Measure, NODES, NOTHING, Printed, Says, claim,
+    Axis, ClaimTarget, Figure, Measure, NODES, NOTHING, Printed, PrintedAs, claim,
 };
 use crate::reproduce::point::Quantity;
 
@@ -59,7 +59,7 @@ pub const FIGURES: &[Figure] = &[
             name: "paper: sinfonia",
             source: "Granola, section 6.7.1: Sinfonia takes about 60 % longer than Granola",
             xs: &[2.0, 4.0, 6.0, 8.0, 10.0],
-            says: Says::Share("granola", |_| 1.6),
+            says: PrintedAs::Share("granola", |_| 1.6),
         }],
         shows: Quantity::SeveralLatency,
         claims: &[claim(

@@ -41,7 +41,7 @@ pub(in super::super) struct Case {
 #[derive(Clone, Debug, Default)]
 struct Client {
     /// Its newest life.
-    life: u32,
+    incarnation: u32,
     /// The number below which all of that life is settled.
     settled_below: u64,
     /// What is not settled of it, by number.
@@ -84,7 +84,8 @@ impl Cases {
 
     /// The case of a transaction, of which something is heard now.
     pub fn get_mut(&mut self, txn: TxnId, now: Nanos) -> Option<&mut Case> {
-        let client = self.clients.get_mut(&txn.node).filter(|it| it.life == txn.incarnation)?;
+        let client =
+            self.clients.get_mut(&txn.node).filter(|it| it.incarnation == txn.incarnation)?;
         let case = client.open.get_mut(txn.sequence)?;
         case.heard = now;
         Some(case)
@@ -94,22 +95,24 @@ impl Cases {
     fn open(&mut self, request: &Request, about: u64, now: Nanos) -> bool {
         let TxnId { node, incarnation, sequence } = request.txn;
         let client = self.clients.entry(node).or_default();
-        if incarnation > client.life {
-            *client = Client { life: incarnation, ..Client::default() };
+        if incarnation > client.incarnation {
+            *client = Client { incarnation, ..Client::default() };
         }
-        if incarnation < client.life {
+        if incarnation < client.incarnation {
             return false;
         }
         client.settled_below = client.settled_below.max(request.settled_below);
         while let Some(first) = client.open.first().filter(|it| *it < client.settled_below) {
             client.open.remove(first);
         }
+        let first = client.open.first().unwrap_or(u64::MAX);
+        assert!(first >= client.settled_below, "case {first} of {node:?} is kept, and settled");
         if sequence < client.settled_below || client.open.get(sequence).is_some() {
             return false;
         }
         let participants = request.participants.clone();
         let ruling = Ruling::Open(Votes::from_voters(participants.iter().copied()));
-        assert!(client.life == incarnation, "a case of another life");
+        assert!(client.incarnation == incarnation, "a case of another life");
         client.open.insert(sequence, Case { participants, ruling, about, heard: now });
         true
     }

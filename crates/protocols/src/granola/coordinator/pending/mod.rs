@@ -143,7 +143,7 @@ impl Coordinator {
 
     fn send(&mut self, mut pending: Pending, cx: &mut Context<'_>) {
         let txn = pending.request.txn;
-        self.note_keepers(&pending.request, cx);
+        self.note_holders(&pending.request, cx);
         if pending.request.nearby {
             if let Some((repository, end, noted)) = self.answer_from_copy(&pending.request, cx) {
                 self.pending.insert(txn.sequence, pending);

@@ -117,11 +117,11 @@ impl Participant {
         if first.is_some() || self.locking || !self.queue.is_passed() {
             return first;
         }
-        self.next_passing(&[], cx)
+        self.next_out_of_order(&[], cx)
     }
 
     /// Who may pass whoever stands before it, those of `batch` included, who are to be done first.
-    pub(in super::super) fn next_passing(
+    pub(in super::super) fn next_out_of_order(
         &mut self,
         batch: &[QueueKey],
         cx: &mut Context<'_>,

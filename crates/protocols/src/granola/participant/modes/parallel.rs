@@ -20,8 +20,8 @@
 //! is told. A procedure that declares nothing may touch anything and is alone in its batch.
 //!
 //! # Who is in a batch
-//! Without [`passing`](super::out_of_order), those who are ready in the order of the queue, up to
-//! the first that conflicts with one of them: nobody goes ahead of anybody. With it, all whose
+//! Without [`out_of_order`](super::out_of_order), those who are ready in the order of the queue, up
+//! to the first that conflicts with one of them: nobody goes ahead of anybody. With it, all whose
 //! places are known and who conflict with nobody before them, those of the batch included. Who has
 //! to tell something first is told of in a step of its own
 //! ([`telling`](crate::granola::participant::votes::data)).
@@ -114,7 +114,7 @@ impl Participant {
     /// With passing: whoever conflicts with nobody before it.
     fn batch_of_who_pass(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
         while batch.len() < cx.settings.parallel.at_most() {
-            let Some(stand) = self.next_passing(batch, cx) else { return };
+            let Some(stand) = self.next_out_of_order(batch, cx) else { return };
             if self.moves_partition(stand) {
                 return self.queue.check_again(stand);
             }

@@ -8,7 +8,7 @@
 //! declare it, whatever the others have claimed: against newcomers, not against each other. Among
 //! themselves they are done in the order of their places, as before.
 //!
-//! With [`passing`](super::out_of_order) none of this is needed, as nobody waits but who must.
+//! With [`out_of_order`](super::out_of_order) none of this is needed, as nobody waits but who must.
 //!
 //! A transaction whose place is known and that conflicts with nothing before it is done at once:
 //! whatever will come to stand before it stands before it now.

@@ -16,12 +16,13 @@ impl EndedTransactions {
         let (mut all, mut settled) = (Vec::new(), Vec::new());
         for (node, known) in &self.coordinators {
             let earlier = known.earlier.iter().map(|(txn, over)| (*txn, over));
-            let over = known.over.iter().map(|(sequence, over)| ((known.life, sequence), over));
+            let over =
+                known.over.iter().map(|(sequence, over)| ((known.incarnation, sequence), over));
             for ((incarnation, sequence), over) in earlier.chain(over) {
                 let txn = TxnId { node: *node, incarnation, sequence };
                 all.push((txn, (over.ballot.clone(), over.about, over.end.clone())));
             }
-            settled.push((*node, known.life, known.settled_below));
+            settled.push((*node, known.incarnation, known.settled_below));
         }
         (all, settled)
     }

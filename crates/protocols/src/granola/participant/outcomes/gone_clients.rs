@@ -58,8 +58,8 @@ impl EndedTransactions {
         clients.filter_map(|(node, known)| {
             self.steps.count();
             match known.is_silent {
-                true => Some((*node, known.life.saturating_add(1))),
-                false => (!known.earlier.is_empty()).then_some((*node, known.life)),
+                true => Some((*node, known.incarnation.saturating_add(1))),
+                false => (!known.earlier.is_empty()).then_some((*node, known.incarnation)),
             }
         })
     }
@@ -69,7 +69,7 @@ impl EndedTransactions {
     pub fn forget_client(&mut self, of: ClientsUntil, asked: Nanos, done: Timestamp) {
         let (node, until) = of;
         let Some(known) = self.coordinators.get_mut(&node) else { return };
-        let is_whole = until > known.life;
+        let is_whole = until > known.incarnation;
         if is_whole && (!known.is_silent || known.heard >= asked) {
             return;
         }

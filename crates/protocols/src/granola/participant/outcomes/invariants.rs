@@ -36,8 +36,11 @@ impl CoordinatorOutcomes {
         assert_eq!(self.bytes, ends + told, "bytes that are kept of {node:?}");
         let first = self.over.first().unwrap_or(u64::MAX);
         assert!(first >= self.settled_below, "{first} of {node:?} is settled, and remembered");
-        let newest = self.earlier.last_key_value().map_or(0, |((life, _), _)| *life);
-        assert!(newest < self.life || self.earlier.is_empty(), "life {newest} of {node:?} is over");
+        let newest = self.earlier.last_key_value().map_or(0, |((incarnation, _), _)| *incarnation);
+        assert!(
+            newest < self.incarnation || self.earlier.is_empty(),
+            "life {newest} of {node:?} is over"
+        );
         assert!(!self.is_silent || self.heard != Nanos(0), "{node:?} is a member, and silent");
     }
 }
@@ -67,7 +70,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "life 1 of NodeId(1) is over")]
     fn a_life_that_is_over_and_is_not_is_noticed() {
-        memory(|known| known.life = 1).assert_invariants();
+        memory(|known| known.incarnation = 1).assert_invariants();
     }
 
     #[test]

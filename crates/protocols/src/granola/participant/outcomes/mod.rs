@@ -47,14 +47,14 @@ pub(super) enum Age {
     /// It is settled everywhere.
     Settled,
     /// It is of an earlier life of its coordinator.
-    EarlierLife,
+    EarlierIncarnation,
 }
 
 /// What is known of a coordinator's transactions.
 #[derive(Clone, Debug, Default)]
 struct CoordinatorOutcomes {
     /// Its newest life.
-    life: u32,
+    incarnation: u32,
     /// The number below which all of that life is settled.
     settled_below: u64,
     /// The newest transaction that was voted on here: its life and number.
@@ -83,16 +83,16 @@ impl CoordinatorOutcomes {
 
     /// Its newest life is this one, or a later one. Whoever asks for a transaction of an earlier
     /// life that is not known is told no, so those that were refused need not be known.
-    fn live(&mut self, life: u32) {
-        if life <= self.life {
+    fn live(&mut self, incarnation: u32) {
+        if incarnation <= self.incarnation {
             return;
         }
-        let (before, over) = (self.life, std::mem::take(&mut self.over));
+        let (before, over) = (self.incarnation, std::mem::take(&mut self.over));
         for (number, over) in over.into_entries() {
             self.earlier.insert((before, number), over);
         }
         self.forget_refused();
-        (self.life, self.settled_below) = (life, 0);
+        (self.incarnation, self.settled_below) = (incarnation, 0);
     }
 
     /// Of earlier lives, what was never voted for.
@@ -126,7 +126,7 @@ impl CoordinatorOutcomes {
         let sum = |all: &mut dyn Iterator<Item = &Over>| {
             all.fold((0, 0), |(count, bytes), over| (count + 1, bytes + over.end.bytes()))
         };
-        match txn.incarnation.cmp(&self.life) {
+        match txn.incarnation.cmp(&self.incarnation) {
             Ordering::Less => (0, 0),
             Ordering::Equal => {
                 let over = self.over.iter();
@@ -141,8 +141,8 @@ impl CoordinatorOutcomes {
     }
 
     fn age(&self, txn: TxnId) -> Age {
-        match txn.incarnation.cmp(&self.life) {
-            Ordering::Less => Age::EarlierLife,
+        match txn.incarnation.cmp(&self.incarnation) {
+            Ordering::Less => Age::EarlierIncarnation,
             Ordering::Equal if txn.sequence < self.settled_below => Age::Settled,
             _ => Age::Current,
         }
@@ -230,7 +230,7 @@ impl EndedTransactions {
             self.coordinators.entry(txn.node).or_insert_with(|| CoordinatorOutcomes::above(floor));
         let before = known.weight();
         known.live(txn.incarnation);
-        let is_news = txn.incarnation >= known.life && settled_below > known.settled_below;
+        let is_news = txn.incarnation >= known.incarnation && settled_below > known.settled_below;
         known.settled_below = if is_news { settled_below } else { known.settled_below };
         while let Some(sequence) = known.over.first().filter(|it| is_news && *it < settled_below) {
             let Some(over) = known.over.remove(sequence) else { break };
@@ -260,7 +260,7 @@ impl EndedTransactions {
     /// How `txn` ended, if it is over and remembered.
     pub fn get(&self, txn: TxnId) -> Option<&Over> {
         let known = self.coordinators.get(&txn.node)?;
-        match txn.incarnation == known.life {
+        match txn.incarnation == known.incarnation {
             true => known.over.get(txn.sequence),
             false => known.earlier.get(&(txn.incarnation, txn.sequence)),
         }
@@ -283,7 +283,9 @@ impl EndedTransactions {
             let replaced = match known.age(txn) {
                 Age::Settled => return Some(over),
                 Age::Current => known.over.insert(txn.sequence, over),
-                Age::EarlierLife => known.earlier.insert((txn.incarnation, txn.sequence), over),
+                Age::EarlierIncarnation => {
+                    known.earlier.insert((txn.incarnation, txn.sequence), over)
+                }
             };
             known.bytes += added;
             let freed = replaced.map_or(0, |over| over.end.bytes());
@@ -333,7 +335,7 @@ impl EndedTransactions {
             return true;
         }
         let (ends, bytes) = known.freed_by(txn, settled_below);
-        let is_of_now = txn.incarnation == known.life && settled_below > known.settled_below;
+        let is_of_now = txn.incarnation == known.incarnation && settled_below > known.settled_below;
         let told = self.data.range(below(txn, if is_of_now { settled_below } else { 0 }));
         let told: usize = told.map(|(_, heard)| data_bytes(heard)).sum();
         (!is_full || ends > 0) && known.bytes - bytes - told < room.bytes

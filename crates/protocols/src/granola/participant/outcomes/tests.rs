@@ -146,7 +146,7 @@ fn of_earlier_lives_only_votes_to_commit_are_remembered() {
     memory.remember(txn(1, 2), over(commit));
     memory.hear(txn(2, 1), 1);
     assert!(memory.get(txn(1, 1)).is_none() && memory.get(txn(1, 2)).is_some());
-    assert_eq!(memory.age(txn(1, 7)), Age::EarlierLife);
+    assert_eq!(memory.age(txn(1, 7)), Age::EarlierIncarnation);
     let mut other = EndedTransactions::default();
     let (over, settled) = memory.carried();
     other.recall(over);

@@ -10,8 +10,8 @@
 //! transaction's turn, and whatever stands before it, or comes to, may change the data. To hold
 //! them fast from the vote on is locking mode again, with its conflicts. So data are told when they
 //! can change no more: a participant tells when the transaction's place is known to it and its turn
-//! has come ([`passing`](crate::granola::participant::modes::out_of_order), too, is a turn), *as of
-//! that place*. What it has told is a read done there: it raises `done`, so that nothing comes
+//! has come ([out of order](crate::granola::participant::modes::out_of_order), too, is a turn), *as
+//! of that place*. What it has told is a read done there: it raises `done`, so that nothing comes
 //! below any more. Then it waits for what the others tell, and whoever stands behind waits with it,
 //! or passes. That is a message delay more than an independent transaction has, and no conflict, no
 //! lock and no abort.

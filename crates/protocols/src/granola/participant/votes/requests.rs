@@ -49,13 +49,13 @@ impl Participant {
             },
             Age::Settled => {}
             // Its client says that it is settled, and it was done.
-            Age::EarlierLife if self.memory.retired(txn).is_some() => {}
-            Age::EarlierLife if cx.catalog.is_client(txn.node) => {
+            Age::EarlierIncarnation if self.memory.retired(txn).is_some() => {}
+            Age::EarlierIncarnation if cx.catalog.is_client(txn.node) => {
                 // Another process has come with this client's number: it would try again for ever.
                 let superseded = Refusal::Aborted(Abort::Superseded);
                 self.refuse(&request, TimestampVote::Abort(Timestamp::ZERO, superseded), cx);
             }
-            Age::EarlierLife => self.refuse(&request, TimestampVote::Conflict, cx),
+            Age::EarlierIncarnation => self.refuse(&request, TimestampVote::Conflict, cx),
         }
     }
 

@@ -68,10 +68,10 @@ impl<V: Variant> Coordinator<V> {
             let reader = V::reader(self.id, self.incarnation, txn);
             let on_the_node = self.runs_alone(cx);
             let slot = &mut self.slots[txn.slot as usize]; // It is open, as was seen above.
-            let standing = ValidationResult::new(snapshot.clone(), slot.options.strict);
+            let validation = ValidationResult::new(snapshot.clone(), slot.options.strict);
             let alone = Alone { since: slot.undisturbed_since, on_the_node };
             let at = &mut cx.at(role);
-            let done = participant.commit_here(&mut slot.sets, standing, alone, reader, at);
+            let done = participant.commit_here(&mut slot.sets, validation, alone, reader, at);
             if let Some(result) = done {
                 if cx.settings.logging {
                     slot.gate = slot.gate.max(cx.gate_of(role));

@@ -74,9 +74,9 @@ pub(in crate::two_phase) struct WaitState {
 
 impl WaitState {
     /// What comes of it.
-    pub fn check<S>(self, standing: ValidationResult<S>) -> Check<S> {
+    pub fn check<S>(self, validation: ValidationResult<S>) -> Check<S> {
         match self {
-            WaitState { blocked: false, .. } => Check::Free(standing),
+            WaitState { blocked: false, .. } => Check::Free(validation),
             WaitState { may_wait: true, .. } => Check::Blocked,
             WaitState { may_wait: false, .. } => Check::Refused(Abort::Locked),
         }
@@ -160,7 +160,7 @@ impl<V: Variant> Participant<V> {
         &self,
         (space, handle, key): (SpaceId, Handle, &SmallBytes),
         (lock, seen): (LockWord, Timestamp),
-        standing: &mut ValidationResult<V::Snapshot>,
+        validation: &mut ValidationResult<V::Snapshot>,
         is_written: &impl Fn() -> bool,
     ) -> Result<(), Conflict> {
         if !self.orders_waits() {
@@ -177,7 +177,7 @@ impl<V: Variant> Participant<V> {
             let place = decided.ok_or(Conflict::Blocked((space, handle)))?;
             let at = V::Time::version_of(place);
             if at > seen || !self.rules.keeps(FamilySwitch::SeenIsNotMissed) {
-                V::note_missed(&self.keeper, (space, key), at, standing)?;
+                V::note_missed(&self.protocol_state, (space, key), at, validation)?;
             }
         }
         Ok(())

@@ -125,8 +125,8 @@ impl<V: Variant> Participant<V> {
                 Check::Refused(reason) => {
                     self.vote_no(waiting.from, waiting.prepare.txn, reason, cx);
                 }
-                Check::Free(standing) => {
-                    self.vote_yes(waiting.from, waiting.prepare, standing, cx);
+                Check::Free(validation) => {
+                    self.vote_yes(waiting.from, waiting.prepare, validation, cx);
                 }
             }
         }

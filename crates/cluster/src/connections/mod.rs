@@ -1,0 +1,9 @@
+//! Who is connected to a loop, and whom it has to connect to.
+//!
+//! `connection` is one connection and how far it has come; `targets` are those to be dialled;
+//! `peers` has all of them, with what a process knows about itself and the others.
+
+pub(crate) mod connection;
+pub(crate) mod heights;
+pub(crate) mod peers;
+pub(crate) mod targets;

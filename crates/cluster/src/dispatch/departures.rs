@@ -1,0 +1,66 @@
+//! What leaves: one write for each connection that something is for.
+
+use muesli_core::Nanos;
+
+use crate::connections::connection::{Connection, Stage};
+use crate::dispatch::event_loop::Loop;
+
+/// How often a server that writes to a connection says how much it has taken over it.
+const TELL_EVERY: Nanos = Nanos::from_millis(5);
+
+impl Loop {
+    /// Writes once to every connection that something is for.
+    pub(super) fn flush(&mut self, now: Nanos) {
+        let dirty = self.station.inner.borrow_mut().outside.outbox.take_dirty();
+        if dirty.is_empty() {
+            return;
+        }
+        for place in dirty {
+            self.tell_taken(place, now);
+            self.write(place, now);
+            let node = self.peers.at(place).and_then(Connection::server);
+            if let Some(node) = node {
+                self.station.inner.borrow_mut().note_sent(place, node, now);
+            }
+        }
+        let traffic = self.station.inner.borrow().outside.counts.traffic;
+        *self.door.traffic.lock().unwrap_or_else(|broken| broken.into_inner()) = traffic;
+    }
+
+    /// Says how much was taken over a connection, behind what is said there anyway.
+    fn tell_taken(&mut self, place: usize, now: Nanos) {
+        if self.peers.is_client() {
+            return; // Servers ask nothing of clients.
+        }
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        if connection.taken > connection.told && connection.told_at + TELL_EVERY <= now {
+            self.tell_alive(place, now);
+        }
+    }
+
+    pub(crate) fn write(&mut self, place: usize, now: Nanos) {
+        let Some(connection) = self.peers.at_mut(place) else { return };
+        if connection.blocked || connection.stage == Stage::Dialling {
+            return;
+        }
+        let mut inner = self.station.inner.borrow_mut();
+        let outgoing = inner.outside.outbox.at(place);
+        let ready = outgoing.ready();
+        if ready.is_empty() {
+            return;
+        }
+        let written = connection.write(ready, now);
+        match written {
+            Some(count) => {
+                outgoing.advance(count);
+                let traffic = &mut inner.outside.counts.traffic;
+                traffic.writes += 1;
+                traffic.bytes += count as u64;
+            }
+            None => {
+                drop(inner);
+                self.close(place, now, "the connection broke");
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What other threads hand over: jobs, which become tasks of the loop, and commands.
+
+use crate::dispatch::event_loop::{Loop, Stopping};
+use crate::mailbox::door::Command;
+/// So many jobs from other threads are taken in one turn.
+const JOBS_PER_TURN: usize = 256;
+
+impl Loop {
+    pub(super) fn run_tasks(&mut self) {
+        let (all, most) = self.station.inner.borrow().outside.outbox.waiting();
+        self.peers.all_crowded = all > self.network.outgoing_bytes_total;
+        let congested = self.station.inner.borrow().congested;
+        self.peers.all_crowded |= congested;
+        let runs = matches!(self.stopping, Stopping::No | Stopping::Ending(_));
+        // Tasks of a server are its driver's own, and say little.
+        let is_full = self.peers.is_client() && most > self.network.outgoing_bytes_high;
+        if is_full || congested || !runs {
+            return;
+        }
+        for _ in 0..JOBS_PER_TURN {
+            let Some(job) = self.door.jobs.pop() else { break };
+            self.tasks.spawn(job());
+        }
+        if !self.door.jobs.is_empty() {
+            self.door.signal.raise();
+        }
+        let commands = std::mem::take(
+            &mut *self.door.commands.lock().unwrap_or_else(|broken| broken.into_inner()),
+        );
+        for command in commands {
+            match command {
+                Command::CreateSpace(space, answer) => self.ask_for_space(space, answer),
+                Command::Map(map) => {
+                    let now = self.station.inner.borrow().now();
+                    let _ = self.learn_map(map, now); // Of another cluster, it is no news.
+                }
+                Command::Found { number, address, found } => {
+                    let now = self.station.inner.borrow().now();
+                    self.on_found(number, &address, found, now);
+                }
+                Command::SpacesRead(read) => self.spaces_read(read),
+                Command::DoubtSpaces => self.doubt_spaces(),
+                Command::Register(register, answer) => {
+                    let _ = answer.send(self.take_spaces(&register).err());
+                }
+            }
+        }
+        if self.tasks.poll() {
+            self.door.signal.raise();
+        }
+        // What the node said before it broke may be half of what it had to say.
+        assert!(!self.station.broken.get(), "the node of this loop panicked");
+        for task in self.station.spawned.take() {
+            self.tasks.spawn(task);
+            self.door.signal.raise();
+        }
+    }
+}

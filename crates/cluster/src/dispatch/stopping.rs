@@ -1,0 +1,59 @@
+//! A loop ends in order: what is open may end, what is under way is decided, what was taken in is
+//! answered, and everybody is told.
+
+use muesli_core::Nanos;
+
+use crate::dispatch::event_loop::{Loop, STOPPING_AT_MOST, Stopping};
+
+impl Loop {
+    /// Whether the loop was told to stop and is done. Open transactions may end first, then the
+    /// commits under way here and those that participants here wait for are decided, then what was
+    /// taken in is answered, and in the end everybody is told.
+    pub(super) fn has_stopped(&mut self) -> bool {
+        if !self.door.is_stopping() {
+            return false;
+        }
+        let now = self.station.inner.borrow().now();
+        let late = |since: Nanos| now - since > STOPPING_AT_MOST;
+        let (unfinished, in_doubt) = self.station.inner.borrow().machine.unfinished();
+        match self.stopping {
+            Stopping::No => {
+                self.station.closing.set(true);
+                self.stopping = Stopping::Ending(now);
+            }
+            Stopping::Ending(since) => {
+                // Whoever was answered in this turn has not been polled yet.
+                let is_polled = !self.tasks.poll();
+                if (unfinished == 0 && is_polled) || now - since > self.close_within {
+                    self.end_tasks();
+                    self.stopping = Stopping::Settling(now);
+                }
+            }
+            Stopping::Settling(since) => {
+                if (unfinished == 0 && in_doubt == 0) || late(since) {
+                    self.station.inner.borrow_mut().leave();
+                    self.stopping = Stopping::Answering(now);
+                }
+            }
+            Stopping::Answering(since) => {
+                if !self.station.inner.borrow().is_gated() || late(since) {
+                    self.stopping = Stopping::Leaving(now);
+                    self.say_farewell(now);
+                }
+            }
+            Stopping::Leaving(since) => {
+                let all_said = self.station.inner.borrow().outside.outbox.waiting().0 == 0;
+                return all_said || late(since);
+            }
+        }
+        self.door.signal.raise();
+        false
+    }
+
+    /// Drops what runs on the loop, and aborts what is open.
+    pub(super) fn end_tasks(&mut self) {
+        self.tasks.clear();
+        self.door.shut();
+        self.station.inner.borrow_mut().abort_open();
+    }
+}

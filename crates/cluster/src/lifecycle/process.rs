@@ -1,0 +1,244 @@
+//! A server process with several loops, one per core.
+//!
+//! Each loop is a node: it has repositories, connections, a port and a log of its own, and shares
+//! nothing with the others. Its number and its port are counted up from those of the process, so
+//! that all servers of a cluster, which must have as many loops, know each other's loops from the
+//! list of servers alone. Loops of one process speak to each other over TCP, as to all others: a
+//! client speaks to every loop directly, so little is said between them but when a transaction is
+//! finished without its client.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::thread::{self, JoinHandle};
+
+use muesli_core::NodeId;
+
+use crate::dispatch::failure::LoopFailure;
+use crate::lifecycle::options::{Durability, ServerOptions};
+use crate::lifecycle::server::{Server, StopServer};
+use crate::lifecycle::start_error::StartError;
+
+/// A process that is set up; [`run`](Process::run) serves.
+pub struct Process {
+    first: Server,
+    others: Vec<JoinHandle<Result<(), LoopFailure>>>,
+    stops: StopAll,
+}
+
+/// Stops all loops of a process, from any thread.
+#[derive(Clone, Default)]
+pub struct StopAll(Arc<Mutex<Stops>>);
+
+#[derive(Default)]
+struct Stops {
+    stopped: bool,
+    loops: Vec<StopServer>,
+}
+
+impl StopAll {
+    /// Tells the loops to stop; each ends what is under way, for a second at most.
+    pub fn stop(&self) {
+        let mut stops = self.lock();
+        stops.stopped = true;
+        stops.loops.iter().for_each(StopServer::stop);
+    }
+
+    fn add(&self, stop: StopServer) {
+        let mut stops = self.lock();
+        if stops.stopped {
+            stop.stop();
+        }
+        stops.loops.push(stop);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stops> {
+        self.0.lock().unwrap_or_else(|broken| broken.into_inner())
+    }
+}
+
+impl Process {
+    /// Sets up a process with so many loops: all of them listen from here on. The options are
+    /// those of the process, with one entry for each process in the lists of servers.
+    ///
+    /// # Errors
+    /// Options that cannot be, or an address that cannot be listened on.
+    pub fn open(options: &ServerOptions, loops: usize) -> Result<Process, StartError> {
+        if let Durability::Log(path) = &options.durability {
+            check_folder(path, loops)?;
+        }
+        let stops = StopAll::default();
+        let first = Server::open(of_loop(options, 0, loops)?)?;
+        stops.add(first.stop());
+        let mut others = Vec::new();
+        for number in 1..loops {
+            match start(of_loop(options, number, loops)?, &stops) {
+                Ok(thread) => others.push(thread),
+                Err(error) => {
+                    stops.stop();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Process { first, others, stops })
+    }
+
+    /// Where its first loop listens.
+    pub fn address(&self) -> SocketAddr {
+        self.first.address()
+    }
+
+    /// What stops it.
+    pub fn stop(&self) -> StopAll {
+        self.stops.clone()
+    }
+
+    /// Serves, with this thread as the first loop's, until it is stopped.
+    ///
+    /// # Errors
+    /// A loop cannot go on; the others were stopped then.
+    pub fn run(self) -> Result<(), LoopFailure> {
+        let mut ended = self.first.run();
+        self.stops.stop();
+        for thread in self.others {
+            let other = thread.join().unwrap_or(Err(LoopFailure::Panicked));
+            ended = ended.and(other);
+        }
+        ended
+    }
+}
+
+/// Opens and runs a loop on a thread of its own.
+fn start(
+    options: ServerOptions,
+    stops: &StopAll,
+) -> Result<JoinHandle<Result<(), LoopFailure>>, StartError> {
+    let (sender, receiver) = mpsc::channel();
+    let all = stops.clone();
+    let name = format!("muesli-loop-{}", options.node.0);
+    let run = move || {
+        let server = match Server::open(options) {
+            Ok(server) => server,
+            Err(error) => {
+                let _ = sender.send(Err(error)); // Whoever opens the process waits for it.
+                return Ok(());
+            }
+        };
+        let _ = sender.send(Ok(server.stop()));
+        let ended = server.run();
+        all.stop();
+        ended
+    };
+    let thread = thread::Builder::new().name(name).spawn(run).map_err(StartError::Poll)?;
+    let opened = receiver.recv().map_err(|gone| StartError::Poll(std::io::Error::other(gone)))?;
+    stops.add(opened?);
+    Ok(thread)
+}
+
+/// The options of one of a process's loops.
+fn of_loop(
+    options: &ServerOptions,
+    number: usize,
+    loops: usize,
+) -> Result<ServerOptions, StartError> {
+    if loops <= 1 {
+        return Ok(options.clone());
+    }
+    let all_of = |process: &NodeId| {
+        let process = *process;
+        (0..loops).map(move |number| node_of(process, number, loops))
+    };
+    let alone = [(options.node, options.listen.clone())];
+    let servers = if options.servers.is_empty() { &alone[..] } else { &options.servers };
+    let durability = match &options.durability {
+        Durability::Memory => Durability::Memory,
+        Durability::Log(path) => Durability::Log(path.join(format!("loop-{number}"))),
+    };
+    let mut group_limits = options.group_limits;
+    group_limits.log_bytes_max /= loops as u64;
+    Ok(ServerOptions {
+        group_limits,
+        node: node_of(options.node, number, loops),
+        listen: shifted(&options.listen, number)?,
+        loops,
+        servers: each_loop(servers, loops)?,
+        dial: each_loop(&options.dial, loops)?,
+        masters: options.masters.iter().flat_map(all_of).collect(),
+        durability,
+        ..options.clone()
+    })
+}
+
+/// The list of servers with an entry for each loop.
+fn each_loop(
+    servers: &[(NodeId, String)],
+    loops: usize,
+) -> Result<Vec<(NodeId, String)>, StartError> {
+    let all = servers.iter().flat_map(|server| (0..loops).map(move |number| (server, number)));
+    all.map(|((node, at), number)| Ok((node_of(*node, number, loops), shifted(at, number)?)))
+        .collect()
+}
+
+fn node_of(process: NodeId, number: usize, loops: usize) -> NodeId {
+    NodeId(process.0 * loops as u32 + number as u32)
+}
+
+/// An address with a port that is so much higher.
+fn shifted(address: &str, by: usize) -> Result<String, StartError> {
+    let told = || StartError::Ports(address.to_owned());
+    let (host, port) = address.rsplit_once(':').ok_or_else(told)?;
+    let port: u16 = port.parse().map_err(|_| told())?;
+    let port = port.checked_add(by as u16).filter(|_| port > 0).ok_or_else(told)?;
+    Ok(format!("{host}:{port}"))
+}
+
+/// A folder belongs to a number of loops: with another one, its data would not be found.
+fn check_folder(path: &Path, loops: usize) -> Result<(), StartError> {
+    let before = match path.join("identity").exists() {
+        true => 1,
+        false => (0..).take_while(|number| path.join(format!("loop-{number}")).exists()).count(),
+    };
+    if before > 0 && before != loops {
+        return Err(StartError::OtherLoops { before, loops });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_are_counted_up_from_their_processes() {
+        let servers = [(NodeId(0), "a:10".to_owned()), (NodeId(1), "[::1]:20".to_owned())];
+        let options = ServerOptions {
+            node: NodeId(1),
+            listen: "0.0.0.0:20".to_owned(),
+            servers: servers.to_vec(),
+            durability: Durability::Log("data".into()),
+            masters: vec![NodeId(1)],
+            ..ServerOptions::default()
+        };
+        let last = of_loop(&options, 1, 2).unwrap();
+        assert_eq!((last.node, &*last.listen), (NodeId(3), "0.0.0.0:21"));
+        assert_eq!(last.masters, [NodeId(2), NodeId(3)]);
+        let told = ["a:10", "a:11", "[::1]:20", "[::1]:21"].map(str::to_owned);
+        assert_eq!(last.servers, (0..).map(NodeId).zip(told).collect::<Vec<_>>());
+        assert_eq!(last.durability, Durability::Log("data/loop-1".into()));
+        assert_eq!(of_loop(&options, 0, 1).unwrap().listen, options.listen);
+        let any = ServerOptions { listen: "a:0".to_owned(), ..options };
+        assert!(matches!(of_loop(&any, 1, 2), Err(StartError::Ports(_))));
+    }
+
+    #[test]
+    fn a_folder_keeps_its_number_of_loops() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(check_folder(dir.path(), 2).is_ok());
+        for number in 0..2 {
+            std::fs::create_dir(dir.path().join(format!("loop-{number}"))).unwrap();
+        }
+        assert!(check_folder(dir.path(), 2).is_ok());
+        let error = check_folder(dir.path(), 1).unwrap_err().to_string();
+        assert!(error.contains("2 loops"), "{error}");
+    }
+}

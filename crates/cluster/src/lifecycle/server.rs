@@ -1,0 +1,324 @@
+//! A server: a process that holds repositories. One loop, which is one node.
+
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
+
+use mio::Interest;
+use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, Settings};
+use muesli_group::Limits;
+use muesli_log::{Cut, Opened, Sequence};
+use muesli_registry::{Grouping, NoMasters};
+use muesli_threads::ThreadsError;
+
+use crate::connections::heights::Heights;
+use crate::connections::peers::{Peers, ProcessIdentity};
+use crate::connections::targets::Targets;
+use crate::dispatch::event_loop::{LISTENER, Loop, WAKER};
+use crate::dispatch::failure::LoopFailure;
+use crate::lifecycle::lookout::look_out;
+use crate::lifecycle::options::{Durability, ServerOptions};
+use crate::lifecycle::start_error::StartError;
+use crate::lifecycle::{open_files, rules};
+use crate::mailbox::door::Door;
+use crate::mailbox::signal::Signal;
+use crate::node::clock::ProcessClock;
+use crate::node::engine::LoopEngine;
+use crate::node::loop_state::LoopState;
+use crate::spaces::error::MapError;
+use crate::spaces::limits;
+use crate::spaces::map::{Deal, Map};
+use crate::spaces::parts::MapParts;
+use crate::storage::folder::{Folder, FolderOwner};
+use crate::storage::log::MemoryLog;
+use crate::storage::write_ahead::LogFiles;
+use crate::wire::hello::Station as Kind;
+use crate::wire::ids::{ClusterId, Life};
+use crate::wire::proof;
+use crate::wire::protocol_name::spoken;
+use crate::wire::refusal::left;
+
+/// A server that is set up; [`run`](Server::run) serves.
+pub struct Server {
+    address: SocketAddr,
+    door: Arc<Door>,
+    serve: Box<dyn FnOnce() -> Result<(), LoopFailure>>,
+}
+
+/// Stops a server, from any thread.
+#[derive(Clone)]
+pub struct StopServer(Arc<Door>);
+
+impl StopServer {
+    /// Tells the server to stop: it ends what is under way, for a second at most.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+impl Server {
+    /// Sets a server up: it listens from here on.
+    ///
+    /// # Errors
+    /// Options that cannot be, or an address that cannot be listened on.
+    pub fn open(options: ServerOptions) -> Result<Server, StartError> {
+        let tick = Nanos(options.group_tick.as_nanos() as u64);
+        let disk_ticks_max = (options.group_disk.as_nanos() as u64).div_ceil(tick.0.max(1));
+        let limits = Limits { disk_ticks_max, ..options.group_limits };
+        let grouping = Grouping { tick, accepts_loss: options.accepts_loss, limits };
+        let grouping = (options.group > 1).then_some(grouping);
+        let protocol = muesli_registry::protocol(&options.protocol, grouping)?;
+        open(options, protocol)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What stops it.
+    pub fn stop(&self) -> StopServer {
+        StopServer(self.door.clone())
+    }
+
+    /// Serves on this thread, until it is stopped.
+    ///
+    /// # Errors
+    /// It cannot go on.
+    pub fn run(self) -> Result<(), LoopFailure> {
+        (self.serve)()
+    }
+}
+
+fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server, StartError> {
+    if options.cluster == ClusterId(0) {
+        return Err(StartError::Cluster);
+    }
+    let broken = rules::broken(&options);
+    if !broken.is_empty() {
+        return Err(StartError::Rules(broken));
+    }
+    if !options.masters.is_empty() && !protocol.has_masters() {
+        return Err(NoMasters { name: options.protocol }.into());
+    }
+    let listener = listen(&options.listen)?;
+    let address = listener.local_addr().map_err(StartError::Poll)?;
+    if options.secret.is_none() && !options.trusts_network && !address.ip().is_loopback() {
+        return Err(StartError::Unprotected { address });
+    }
+    let mut servers = options.servers.clone();
+    if servers.is_empty() {
+        servers.push((options.node, address.to_string()));
+    }
+    let ServerOptions { repositories, replicas, spread, loops, .. } = options;
+    let group = options.group.max(1);
+    let deal = Deal { repositories, replicas, spread, group, loops };
+    let map = Map::deal_beside(servers, deal, &options.masters)?;
+    let map = match options.joins {
+        true if group <= 1 => return Err(StartError::Joins),
+        true => map.unplaced(),
+        false => map,
+    };
+    if map.address_of(options.node).is_none() {
+        return Err(StartError::NotListed(options.node.0));
+    }
+    let poll = mio::Poll::new().map_err(StartError::Poll)?;
+    let mut listener = mio::net::TcpListener::from_std(listener);
+    let registry = poll.registry();
+    registry.register(&mut listener, LISTENER, Interest::READABLE).map_err(StartError::Poll)?;
+    let waker = mio::Waker::new(registry, WAKER).map_err(StartError::Poll)?;
+    let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
+    let network = open_files::network_within_limit(&options, map.servers.len())?;
+    let clock = ProcessClock::troubled(options.trouble.as_deref());
+    let prepared = prepare(&options, &*protocol, (map, clock.now().as_millis()), door.clone())?;
+    judge_frame(&prepared.map, &options)?;
+    let (for_loop, over) = (door.clone(), door.clone());
+    let serve = move || {
+        let ReadyServer { inner, map, life, begun, begins, folder, fresh } = prepared;
+        let me = ProcessIdentity {
+            cluster: options.cluster,
+            protocol: spoken(&options.protocol, group),
+            station: Kind::Server,
+            node: options.node,
+            life,
+            begun,
+            process: fastrand::u64(1..),
+            secret: options.secret.clone(),
+        };
+        look_out(for_loop.clone(), &map, options.node, options.secret.clone());
+        let targets = Targets::below(&map, options.node, &options.dial);
+        let station = LoopEngine::new(0, inner, clock);
+        let mut peers = Peers::new(me, Some(map), Some(listener), targets);
+        peers.heights = Heights::recall(&folder.as_ref().map(Folder::heard).unwrap_or_default());
+        (peers.folder, peers.fresh, peers.begins) = (folder, fresh, begins);
+        peers.clients_prove = options.clients_prove;
+        let mut serving = Loop::new(station, peers, poll, for_loop, network);
+        serving.notice = options.notice;
+        let ended = serving.run().map(drop);
+        over.stop();
+        ended
+    };
+    Ok(Server { address, door, serve: Box::new(serve) })
+}
+
+/// Whether the map fits into a frame of this server.
+fn judge_frame(map: &Map, options: &ServerOptions) -> Result<(), MapError> {
+    Ok(limits::judge_frame(&MapParts::from(map), options.network.frame_bytes_max)?)
+}
+
+/// A server's node with what it held before, and who it is.
+struct ReadyServer {
+    inner: LoopState,
+    map: Map,
+    life: Life,
+    /// When that began.
+    begun: u64,
+    /// It began with this start.
+    begins: bool,
+    folder: Option<Folder>,
+    /// It had no files.
+    fresh: bool,
+}
+
+fn prepare(
+    options: &ServerOptions,
+    protocol: &dyn AnyProtocol,
+    (map, wall_millis): (Map, u64),
+    door: Arc<Door>,
+) -> Result<ReadyServer, StartError> {
+    let most = options.network.frame_bytes_max;
+    let Durability::Log(path) = &options.durability else {
+        let machine = machine(options, protocol, &map, fastrand::u32(1..))?;
+        let inner = LoopState::new(machine, Box::new(MemoryLog::default()), most);
+        let life = Life(fastrand::u64(1..));
+        let (begun, begins) = (wall_millis, true);
+        return Ok(ReadyServer { inner, map, life, begun, begins, folder: None, fresh: true });
+    };
+    // Nothing is changed before the folder is locked and its data are known to be this server's.
+    let folder = Folder::open(path)?;
+    let spoken = spoken(&options.protocol, options.group);
+    let owner = FolderOwner { cluster: options.cluster, node: options.node, protocol: spoken };
+    let before = folder.identity(&owner)?;
+    let kept = folder.map()?;
+    let fresh = kept.is_none();
+    let map = match kept {
+        Some(kept) => {
+            let differences = || kept.differences(&map).join("; ");
+            kept.moved_to(&map).ok_or_else(|| StartError::OtherMap(differences()))?
+        }
+        None => map,
+    };
+    if map.has_left(options.node) {
+        return Err(StartError::Left(left(options.node)));
+    }
+    let begins = before.is_none() || options.accepts_loss;
+    let me = folder.begin(before, owner, options.accepts_loss, wall_millis)?;
+    folder.keep_map(&map)?;
+    let mut machine = machine(options, protocol, &map, me.starts)?;
+    let wake = move || door.signal.raise();
+    let files = LogFiles {
+        options: muesli_log::Options {
+            owner: me.life,
+            segment_bytes: options.log_segment_bytes,
+            backlog_bytes: options.log_backlog_bytes,
+            ..muesli_log::Options::default()
+        },
+        checkpoint_bytes: options.checkpoint_bytes,
+        trouble: options.trouble.clone(),
+    };
+    let (log, opened) = folder.open_log(files, &mut *machine, options.notice, wake)?;
+    tell(&opened, options.notice);
+    let inner = LoopState::new(machine, Box::new(log), most);
+    let (life, begun) = (Life(me.life), me.begun);
+    Ok(ReadyServer { inner, map, life, begun, begins, folder: Some(folder), fresh })
+}
+
+/// Tells what the log held.
+fn tell(opened: &Opened, notice: fn(&str)) {
+    if let Some(cut) = &opened.cut {
+        notice(&what_was_cut(cut, opened.last));
+    }
+    for (file, why) in &opened.unusable {
+        notice(&format!("the checkpoint {file} could not be used, and an older one was: {why}"));
+    }
+    match opened.checkpoint {
+        Some(covers) => notice(&format!(
+            "a checkpoint held the first {} records, and the log the next {}",
+            covers.0, opened.records
+        )),
+        None => notice(&format!("the log held {} records", opened.records)),
+    }
+}
+
+/// Which kind of broken tail was cut, behind the log's last record.
+fn what_was_cut(cut: &Cut, last: Sequence) -> String {
+    let Cut { file, offset, bytes, what, later } = cut;
+    let found = match later {
+        None => {
+            "nothing whole follows, as when the process or its power ended while it was written"
+                .to_owned()
+        }
+        Some(last) => format!(
+            "whole records up to {last} follow, as when the power failed while it was written, or \
+             when a byte was damaged after it was synced; only then was anybody told of it"
+        ),
+    };
+    format!(
+        "{file} broke off after record {last}: {bytes} bytes of a last batch, which no mark says \
+         were stable, were cut at byte {offset} ({what}; {found})"
+    )
+}
+
+fn listen(address: &str) -> Result<TcpListener, StartError> {
+    let told = |error| StartError::Listen { address: address.to_owned(), error };
+    let addresses: Vec<_> = address.to_socket_addrs().map_err(told)?.collect();
+    let listener = TcpListener::bind(&addresses[..]).map_err(told)?;
+    listener.set_nonblocking(true).map_err(told)?;
+    Ok(listener)
+}
+
+fn machine(
+    options: &ServerOptions,
+    protocol: &dyn AnyProtocol,
+    map: &Map,
+    incarnation: u32,
+) -> Result<Box<dyn AnyMachine>, ThreadsError> {
+    let settings = Settings {
+        hash_seed: fastrand::u64(..),
+        // A group agrees on its log also where no disk keeps it.
+        logging: options.durability != Durability::Memory || options.group > 1,
+        secret: options.secret.clone(),
+        issuer: Some(proof::issuer(options.cluster, options.secret.as_ref())),
+        parallel: muesli_threads::parallel(options.procedure_threads)?,
+        ..options.settings.clone()
+    };
+    let (catalog, settings) = (map.catalog.clone(), Arc::new(settings));
+    let environment = Environment::default();
+    Ok(protocol.machine(options.node, incarnation, catalog, settings, environment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_broken_tail_is_told() {
+        let what = "its checksum is wrong";
+        let torn = Cut { file: "log-1".to_owned(), offset: 80, bytes: 30, what, later: None };
+        let told = what_was_cut(&torn, Sequence(7));
+        assert_eq!(
+            told,
+            "log-1 broke off after record 7: 30 bytes of a last batch, which no mark says were \
+             stable, were cut at byte 80 (its checksum is wrong; nothing whole follows, as when \
+             the process or its power ended while it was written)"
+        );
+        let gap = Cut { later: Some(Sequence(9)), ..torn };
+        let told = what_was_cut(&gap, Sequence(7));
+        assert_eq!(
+            told,
+            "log-1 broke off after record 7: 30 bytes of a last batch, which no mark says were \
+             stable, were cut at byte 80 (its checksum is wrong; whole records up to 9 follow, \
+             as when the power failed while it was written, or when a byte was damaged after it \
+             was synced; only then was anybody told of it)"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! Why a map makes no sense.
+
+use muesli_core::catalog::CatalogError;
+use muesli_group::layout::{self, Unfit};
+use thiserror::Error;
+
+use crate::spaces::limits::SpaceLimit;
+
+/// Why a map makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MapError {
+    /// The catalog cannot be.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A repository lives on a server that there is not.
+    #[error("repository {repository} lives on node {home}, which is not a server of the cluster")]
+    Home {
+        /// The repository.
+        repository: usize,
+        /// Its home.
+        home: u32,
+    },
+    /// A new space is over a limit.
+    #[error(transparent)]
+    Space(#[from] SpaceLimit),
+    /// Groups do not fit on the servers.
+    #[error(transparent)]
+    Nodes(#[from] Unfit),
+    /// Members that are no groups, or too few of a group.
+    #[error(
+        "{places} places of members are no groups with at least {} members each",
+        layout::LEAST
+    )]
+    Group {
+        /// How many places there are.
+        places: usize,
+    },
+    /// Two servers of one name, or out of order.
+    #[error("the servers are not told in the order of their names")]
+    Order,
+    /// Nobody to ask.
+    #[error("a cluster without servers")]
+    NoServers,
+    /// A master that there is not.
+    #[error("node {0} is to be a master, which is no server of the cluster")]
+    Master(u32),
+    /// Nobody to hold keys.
+    #[error("all {0} servers are to be masters: somebody must hold the keys")]
+    OnlyMasters(usize),
+    /// A register that did not grow out of the spaces that are known.
+    #[error(
+        "the register of spaces, of epoch {found}, does not go on from those known here, of epoch \
+         {known}: its row was written by somebody who makes no spaces"
+    )]
+    Register {
+        /// The epoch of the spaces known.
+        known: u64,
+        /// That of the register.
+        found: u64,
+    },
+    /// A server has left that there never was.
+    #[error("node {0} has left, which was no server of the cluster")]
+    Left(u32),
+    /// An epoch that does not count the spaces.
+    #[error(
+        "spaces of epoch {epoch}, and there are {spaces}: the epoch is one more than there are \
+         spaces, or 0 where nothing is known of them"
+    )]
+    Epoch {
+        /// The epoch.
+        epoch: u64,
+        /// How many spaces there are.
+        spaces: usize,
+    },
+}

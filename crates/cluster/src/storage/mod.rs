@@ -1,0 +1,16 @@
+//! What survives the end of a process.
+//!
+//! A server has a [`folder`], in which its log lives. [`log`] is a log as the loop knows it, and
+//! `write_ahead` the durable one, which `replaying` reads back into a node at its start; [`repair`]
+//! is for people whose disk has lied, and [`trouble`] is a disk that misbehaves on demand, for
+//! tests. What survives of a client is its [`timestamp_lease`]. `small_files` writes whatever is
+//! written as a whole.
+
+pub mod folder;
+pub mod log;
+pub mod repair;
+pub(crate) mod replaying;
+pub(crate) mod small_files;
+pub mod timestamp_lease;
+pub mod trouble;
+pub(crate) mod write_ahead;

@@ -1,0 +1,148 @@
+//! `durability = "log"`: a server's write-ahead log, in its [folder](crate::storage::folder).
+
+use std::path::PathBuf;
+
+use muesli_core::wire::Wire;
+use muesli_core::{AnyMachine, Encode, LogPosition, Role};
+use muesli_log::{CheckpointStream, Directory, Disk, Opened, Published, Sequence};
+
+use crate::storage::folder::{Folder, FolderError};
+use crate::storage::log::{Log, LogFailure};
+use crate::storage::replaying::{RECORD, Replayed, Replaying};
+use crate::storage::trouble::Troubled;
+
+impl Folder {
+    /// Opens the log and takes what it holds to the node, which has not started.
+    pub fn open_log(
+        &self,
+        files: LogFiles,
+        machine: &mut dyn AnyMachine,
+        notice: fn(&str),
+        wake: impl Fn() + Send + 'static,
+    ) -> Result<(WriteAhead, Opened), FolderError> {
+        let path = self.path.join("log");
+        let directory = Directory::create(&path).map_err(|error| self.io("log", error))?;
+        let mut replaying = Replaying { machine, notice };
+        let opened = match files.trouble.clone() {
+            None => start(directory, &files, &mut replaying, wake)?,
+            Some(file) => start(Troubled::new(directory, file), &files, &mut replaying, wake)?,
+        };
+        replaying.machine.end_replay();
+        Ok(opened)
+    }
+}
+
+/// Replays the log on a disk, and starts it.
+fn start<D: Disk>(
+    disk: D,
+    files: &LogFiles,
+    replaying: &mut Replaying<'_>,
+    wake: impl Fn() + Send + 'static,
+) -> Result<(WriteAhead, Opened), muesli_log::LogError> {
+    let options = files.options;
+    let Replayed { writer, opened, bytes } = replaying.open(disk.clone(), options)?;
+    let log = muesli_log::Log::start(writer, wake)?;
+    let begin = move |covers| {
+        CheckpointStream::start(disk.clone(), options.owner, covers, options.checkpoints)
+    };
+    let write_ahead = WriteAhead {
+        base: log.appended(),
+        log,
+        begin_checkpoint: Box::new(begin),
+        checkpoint_bytes: files.checkpoint_bytes,
+        since_checkpoint: bytes,
+        last_checkpoint: 0,
+    };
+    Ok((write_ahead, opened))
+}
+
+/// How a log is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct LogFiles {
+    /// Its sizes, and whose it is: the life of the server's data.
+    pub options: muesli_log::Options,
+    /// A checkpoint begins after so many bytes of records; 0 never.
+    pub checkpoint_bytes: u64,
+    /// A file that says how its disk misbehaves.
+    pub trouble: Option<PathBuf>,
+}
+
+/// A write-ahead log, as the driver uses one.
+pub(crate) struct WriteAhead {
+    log: muesli_log::Log,
+    /// The last record of earlier starts: positions count from here.
+    base: Sequence,
+    begin_checkpoint: BeginCheckpoint,
+    /// A checkpoint begins after so many bytes of records.
+    checkpoint_bytes: u64,
+    /// Bytes of records since the last one began.
+    since_checkpoint: u64,
+    /// How long the last one was.
+    last_checkpoint: u64,
+}
+
+/// Begins a checkpoint on the log's disk, whatever that is.
+type BeginCheckpoint =
+    Box<dyn Fn(Sequence) -> Result<CheckpointStream, muesli_log::LogError> + Send>;
+
+fn failure(error: muesli_log::LogError) -> LogFailure {
+    LogFailure(error.to_string())
+}
+
+impl Log for WriteAhead {
+    fn append(&mut self, role: Role, record: &dyn Encode) -> Result<(), LogFailure> {
+        let mut bytes = 0;
+        let append = |out: &mut Vec<u8>| {
+            let before = out.len();
+            role.encode(out);
+            record.encode_to(out);
+            bytes = out.len() - before;
+        };
+        self.log.append(RECORD, append).map_err(failure)?;
+        self.since_checkpoint += bytes as u64;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<bool, LogFailure> {
+        self.log.flush().map_err(failure)
+    }
+
+    fn stable(&mut self) -> Result<LogPosition, LogFailure> {
+        let stable = LogPosition(self.log.stable().0.saturating_sub(self.base.0));
+        match self.log.failure() {
+            Some(error) => Err(failure(error)),
+            None => Ok(stable),
+        }
+    }
+
+    fn kept(&self) -> u64 {
+        self.log.stable().0
+    }
+
+    fn syncs(&self) -> u64 {
+        self.log.syncs()
+    }
+
+    fn is_checkpoint_due(&self) -> bool {
+        let enough = self.checkpoint_bytes.max(self.last_checkpoint);
+        self.checkpoint_bytes > 0 && self.since_checkpoint >= enough
+    }
+
+    fn begin_checkpoint(
+        &mut self,
+        covers: LogPosition,
+    ) -> Result<Option<CheckpointStream>, LogFailure> {
+        self.since_checkpoint = 0;
+        let covers = Sequence(self.base.0 + covers.0);
+        (self.begin_checkpoint)(covers).map(Some).map_err(failure)
+    }
+
+    fn published(&mut self, published: &Published) {
+        self.last_checkpoint = published.bytes;
+        self.log.truncate(published.truncate);
+    }
+
+    fn close(self: Box<Self>) -> Result<(), LogFailure> {
+        self.log.close().map(drop).map_err(failure)
+    }
+}
