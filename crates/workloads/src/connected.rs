@@ -12,8 +12,9 @@ use muesli::{Db, Error, Report};
 use muesli_core::{Nanos, NodeId};
 
 use crate::chance::Chance;
+use crate::check::Check;
 use crate::tally::Tallies;
-use crate::workload::{AnyWorkload, Check, Clock, Pause, Seat};
+use crate::workload::{AnyWorkload, Clock, Pause, Seat};
 
 /// The clients of a workload, dealt to native clients of a cluster.
 pub struct Clients {

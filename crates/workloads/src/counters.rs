@@ -15,12 +15,13 @@ use muesli::structures::Counter;
 use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 
 use crate::chance::Chance;
+use crate::check::{Check, Complaints};
 use crate::delayed_adds::{Asked, How, add_deferred};
 use crate::marks::{self, Marks};
 use crate::parameters::{Kind, Parameter, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::{Check, Complaints, Seat, Workload, ended, transact_answering};
+use crate::workload::{Seat, Workload, ended, transact_answering};
 
 const SPACE: &str = "counters";
 

@@ -12,9 +12,10 @@ use muesli_core::{Catalog, Nanos, NodeId};
 
 use crate::available;
 use crate::chance::Chance;
+use crate::check::Check;
 use crate::loading::is_loaded;
 use crate::tally::{Tallies, Tally, UNEXPECTED};
-use crate::workload::{AnyWorkload, Check, Clock, Seat};
+use crate::workload::{AnyWorkload, Clock, Seat};
 
 /// How long the clients run.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -14,7 +14,8 @@ use muesli_core::{Catalog, RepositoryId, SpaceId, Timestamp};
 use muesli_sim::history::{self, Chain, Remains, Told};
 use serde_json::{Map, Value as Json};
 
-use crate::append::{self, ListHistory, ListOperation, ListStatus, ListTransaction};
+use crate::append;
+use crate::list_history::{ListHistory, ListOperation, ListStatus, ListTransaction};
 
 /// What a loop of a database left behind, but for transactions on the database's own space, if it
 /// has one: whoever looks after a cluster works with that as well, and is not recorded.

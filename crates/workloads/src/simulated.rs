@@ -26,6 +26,7 @@ use thiserror::Error;
 
 use crate::available;
 use crate::chance::Chance;
+use crate::check::Check;
 use crate::embedded::Length;
 use crate::guest;
 use crate::lingering::linger;
@@ -34,7 +35,7 @@ use crate::pauses::{one_clock, pause};
 use crate::promises::ENDS;
 use crate::tally::{Tallies, Tally};
 use crate::tempo::Tempo;
-use crate::workload::{AnyWorkload, Check, Clock, Seat};
+use crate::workload::{AnyWorkload, Clock, Seat};
 
 pub use crate::promises::{is_promised, promise, promise_of};
 

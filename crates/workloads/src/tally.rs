@@ -6,8 +6,8 @@ use hdrhistogram::Histogram;
 use muesli::Error;
 use muesli_core::Nanos;
 
+use crate::check::Check;
 use crate::per_client::PerClient;
-use crate::workload::Check;
 
 /// The check that holds whatever data were there before.
 pub const UNEXPECTED: &str = "no unexpected errors";

@@ -32,6 +32,7 @@ use thiserror::Error;
 
 use crate::available::{self, Description};
 use crate::chance::Chance;
+use crate::check::Check;
 use crate::embedded::Length;
 use crate::history::by_lists;
 use crate::marks;
@@ -41,7 +42,7 @@ use crate::simulated::{
 };
 use crate::tally::Tallies;
 use crate::tempo::Tempo;
-use crate::workload::{AnyWorkload, Check};
+use crate::workload::AnyWorkload;
 
 /// What is tried with every seed.
 #[derive(Clone, Debug)]

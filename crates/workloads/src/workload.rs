@@ -18,6 +18,8 @@ use muesli::{Db, Error, Results, SpaceOptions, Tx};
 use muesli_core::{Nanos, NodeId};
 
 use crate::chance::Chance;
+use crate::check::Check;
+use crate::list_history::ListHistory;
 use crate::loading;
 use crate::tally::{Ended, Tallies};
 
@@ -59,59 +61,6 @@ pub struct Seat {
     pub several: bool,
 }
 
-/// A statement about a run, and whether it holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// What was checked, in a few words.
-    pub name: &'static str,
-    /// Whether it holds.
-    pub ok: bool,
-    /// What was counted, or what is wrong.
-    pub details: String,
-}
-
-impl Check {
-    /// A check that holds if `wrong` is empty; then `right` says what was looked at.
-    pub fn none_wrong(name: &'static str, wrong: &Complaints, right: String) -> Check {
-        let details = if wrong.count == 0 { right } else { wrong.to_string() };
-        Check { name, ok: wrong.count == 0, details }
-    }
-}
-
-/// Things found wrong: all counted, the first few kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Complaints {
-    count: u64,
-    first: Vec<String>,
-}
-
-const COMPLAINTS_KEPT: usize = 3;
-
-impl Complaints {
-    /// Adds one.
-    pub fn add(&mut self, what: impl FnOnce() -> String) {
-        self.count += 1;
-        if self.first.len() < COMPLAINTS_KEPT {
-            self.first.push(what());
-        }
-    }
-
-    /// Adds those of others.
-    pub fn extend(&mut self, others: &Complaints) {
-        self.count += others.count;
-        let room = COMPLAINTS_KEPT - self.first.len().min(COMPLAINTS_KEPT);
-        self.first.extend(others.first.iter().take(room).cloned());
-    }
-}
-
-impl std::fmt::Display for Complaints {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} wrong: {}", self.count, self.first.join("; "))?;
-        let more = self.count - self.first.len() as u64;
-        if more > 0 { write!(f, "; and {more} more") } else { Ok(()) }
-    }
-}
-
 /// A workload; futures of its clients stay on the loop that polls them.
 #[expect(async_fn_in_trait, reason = "the futures stay on their loop and need not be Send")]
 pub trait Workload: Send + Sync + 'static {
@@ -151,7 +100,7 @@ pub trait Workload: Send + Sync + 'static {
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error>;
 
     /// The history that the clients saw, where the workload keeps one of its own.
-    fn history(&self) -> Option<crate::append::ListHistory> {
+    fn history(&self) -> Option<ListHistory> {
         None
     }
 }
@@ -169,7 +118,7 @@ pub trait AnyWorkload: Send + Sync {
     /// See [`Workload::check`].
     fn check<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<Vec<Check>, Error>>;
     /// See [`Workload::history`].
-    fn history(&self) -> Option<crate::append::ListHistory>;
+    fn history(&self) -> Option<ListHistory>;
 }
 
 impl<W: Workload> AnyWorkload for W {
@@ -214,7 +163,7 @@ impl<W: Workload> AnyWorkload for W {
         Box::pin(Workload::check(self, db))
     }
 
-    fn history(&self) -> Option<crate::append::ListHistory> {
+    fn history(&self) -> Option<ListHistory> {
         Workload::history(self)
     }
 }

@@ -11,11 +11,12 @@ use clap::ValueEnum;
 use muesli::{Connect, Db, Options};
 use muesli_check::History;
 use muesli_workloads::available::{self, Description};
+use muesli_workloads::check::Check;
 use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
 use muesli_workloads::history::{by_lists, by_versions};
 use muesli_workloads::simulated::{self, Simulated, Upkeep};
 use muesli_workloads::tally::{Tallies, Tally};
-use muesli_workloads::workload::{AnyWorkload, Check};
+use muesli_workloads::workload::AnyWorkload;
 use serde_json::{Map, Value as Json};
 
 use super::report::{BenchResult, Checked, CommitLatency};

@@ -1,10 +1,10 @@
 //! What a benchmark says: as JSON for scripts, as a table for people.
 
 use comfy_table::Table;
+use muesli_workloads::check::Check;
 use muesli_workloads::embedded::EARLIER;
 use muesli_workloads::simulated::is_promised;
 use muesli_workloads::tally::Tally;
-use muesli_workloads::workload::Check;
 use serde::Serialize;
 
 use crate::table::{self, grouped, micros};

@@ -12,11 +12,12 @@ use muesli::{Connect, Db, Report};
 use muesli_check::History;
 use muesli_core::Catalog;
 use muesli_workloads::available::{self, find};
+use muesli_workloads::check::Check;
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::{by_lists, by_versions};
 use muesli_workloads::simulated::promise;
 use muesli_workloads::tally::{Tallies, Tally};
-use muesli_workloads::workload::{AnyWorkload, Check};
+use muesli_workloads::workload::AnyWorkload;
 
 use super::ballast::{Ballast, LoadedBallast};
 use super::copies::FolderCopies;

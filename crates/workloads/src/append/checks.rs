@@ -6,24 +6,22 @@ use std::collections::BTreeMap;
 use muesli::{Db, Error};
 use muesli_core::Nanos;
 
-use super::procedures::read_lists;
-use super::record::{ListHistory, ListOperation, ListStatus};
-use super::{Append, SPACE, read};
+use super::lists::read;
+use super::{Append, SPACE};
+use crate::check::{Check, Complaints};
+use crate::list_history::{ListHistory, ListOperation, ListStatus};
 use crate::tally::Ended;
-use crate::workload::{Check, Complaints};
 
 /// So many lists are read in one transaction.
 const CHUNK: usize = 500;
 
-/// How the lists are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reads {
-    InTransactions,
-    InOneRound,
-}
-
-pub(super) async fn check(append: &Append, db: &Db, reads: Reads) -> Result<Vec<Check>, Error> {
-    let lists = read_all(append, db, reads).await?;
+/// Checks the lists, of which `read` reads some in one transaction.
+pub(super) async fn check(
+    append: &Append,
+    db: &Db,
+    read: impl AsyncFn(&Db, &[u64]) -> Result<Vec<(u64, Vec<u64>)>, Error>,
+) -> Result<Vec<Check>, Error> {
+    let lists = read_all(append, db, read).await?;
     let (lost, ghosts) = judge(&append.notebooks.history(), &lists);
     let counted = || {
         let elements: usize = lists.values().map(Vec::len).sum();
@@ -39,7 +37,7 @@ pub(super) async fn check(append: &Append, db: &Db, reads: Reads) -> Result<Vec<
 async fn read_all(
     append: &Append,
     db: &Db,
-    reads: Reads,
+    read: impl AsyncFn(&Db, &[u64]) -> Result<Vec<(u64, Vec<u64>)>, Error>,
 ) -> Result<BTreeMap<u64, Vec<u64>>, Error> {
     let (notebooks, last) = (&append.notebooks, append.notebooks.last());
     let now = after(&notebooks.history());
@@ -47,10 +45,7 @@ async fn read_all(
     let mut lists = BTreeMap::new();
     for chunk in keys.chunks(CHUNK) {
         notebooks.of(last).begin(now);
-        let found = match reads {
-            Reads::InTransactions => read_chunk(db, chunk).await?,
-            Reads::InOneRound => read_lists(db, chunk).await?,
-        };
+        let found = read(db, chunk).await?;
         for (key, list) in &found {
             let (key, list) = (*key, list.clone());
             notebooks.of(last).note(ListOperation::Read { key, list });
@@ -61,7 +56,11 @@ async fn read_all(
     Ok(lists)
 }
 
-async fn read_chunk(db: &Db, keys: &[u64]) -> Result<Vec<(u64, Vec<u64>)>, Error> {
+/// Reads lists in one transaction, key by key.
+pub(super) async fn read_in_transaction(
+    db: &Db,
+    keys: &[u64],
+) -> Result<Vec<(u64, Vec<u64>)>, Error> {
     let (space, strict) = (db.space(SPACE)?, db.strict().read_only());
     let read_all = async |tx: &muesli::Tx| {
         let mut found = Vec::with_capacity(keys.len());
@@ -112,7 +111,7 @@ fn judge(history: &ListHistory, lists: &BTreeMap<u64, Vec<u64>>) -> (Complaints,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::append::ListTransaction;
+    use crate::list_history::ListTransaction;
 
     #[test]
     fn lost_repeated_and_aborted_elements_are_found() {

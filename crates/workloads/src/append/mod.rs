@@ -7,22 +7,22 @@
 //! reads every list.
 
 mod checks;
+mod lists;
 pub mod procedures;
-mod record;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use muesli::{Db, Error, SmallBytes, Space, SpaceOptions, Tx};
+use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
+use crate::check::Check;
 use crate::distribution::{self, Distribution};
+use crate::list_history::{ListHistory, ListOperation, Notebooks};
 use crate::marks::{self, Marks};
 use crate::parameters::{Kind, Parameter, Values};
 use crate::tally::Ended;
-use crate::workload::{Check, Clock, Seat, Workload, ended, transact};
+use crate::workload::{Clock, Seat, Workload, ended, transact};
 
-use checks::Reads;
-use record::Notebooks;
-pub use record::{ListHistory, ListOperation, ListStatus, ListTransaction};
+use lists::{encode, key_of, read};
 
 /// The space with the lists.
 pub const SPACE: &str = "lists";
@@ -190,30 +190,10 @@ impl Workload for Append {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(self, db, Reads::InTransactions).await
+        checks::check(self, db, checks::read_in_transaction).await
     }
 
     fn history(&self) -> Option<ListHistory> {
         Some(self.notebooks.history())
-    }
-}
-
-fn key_of(key: u64) -> SmallBytes {
-    SmallBytes::from(&*key.to_string())
-}
-
-async fn read(tx: &Tx, space: Space, key: u64) -> Result<Vec<u64>, Error> {
-    decode(tx.get(space, key_of(key)).await?.as_ref())
-}
-
-fn encode(list: &[u64]) -> Vec<u8> {
-    list.iter().flat_map(|element| element.to_le_bytes()).collect()
-}
-
-fn decode(value: Option<&SmallBytes>) -> Result<Vec<u64>, Error> {
-    let Some(value) = value else { return Ok(Vec::new()) };
-    match value.as_slice().as_chunks::<8>() {
-        (elements, []) => Ok(elements.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()),
-        _ => Err(Error::Codec(format!("a list of {} bytes", value.len()))),
     }
 }

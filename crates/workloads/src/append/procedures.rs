@@ -13,13 +13,15 @@ use muesli::{
     SpaceOptions, Stop, Touched,
 };
 
-use super::checks::{self, Reads};
-use super::{Append, AppendMemory, PARAMETERS, PlannedOperation, SPACE, decode, encode, key_of};
-use crate::append::{ListHistory, ListOperation};
+use super::checks;
+use super::lists::{decode, encode, key_of};
+use super::{Append, AppendMemory, PARAMETERS, PlannedOperation, SPACE};
+use crate::check::Check;
+use crate::list_history::{ListHistory, ListOperation};
 use crate::marks;
 use crate::parameters::{Kind, Parameter, Values};
 use crate::tally::Ended;
-use crate::workload::{Check, Seat, Workload, ended};
+use crate::workload::{Seat, Workload, ended};
 
 /// What the list workload takes in one round.
 pub const ONE_ROUND_PARAMETERS: &[Parameter] = &{
@@ -248,7 +250,7 @@ impl Workload for AppendProcedures {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(&self.append, db, Reads::InOneRound).await
+        checks::check(&self.append, db, read_lists).await
     }
 
     fn history(&self) -> Option<ListHistory> {
@@ -256,8 +258,8 @@ impl Workload for AppendProcedures {
     }
 }
 
-/// Reads lists in one transaction.
-pub(super) async fn read_lists(db: &Db, keys: &[u64]) -> Result<Vec<(u64, Vec<u64>)>, Error> {
+/// Reads lists in one transaction of one round.
+async fn read_lists(db: &Db, keys: &[u64]) -> Result<Vec<(u64, Vec<u64>)>, Error> {
     let (space, reader) = (db.space(SPACE)?, db.read_only());
     let one = |key: &u64| fragment::<ReadList>(space.place(key_of(*key)), &(space, *key));
     let fragments = keys.iter().map(one).collect::<Result<_, _>>()?;

@@ -10,7 +10,7 @@ use muesli::{Db, Error};
 use super::account::Account;
 use super::ledger::{Transfer, Update, closed};
 use super::{Bank, SPACE};
-use crate::workload::{Check, Complaints};
+use crate::check::{Check, Complaints};
 
 /// So many accounts are read in one transaction.
 const CHUNK: usize = 2_000;

@@ -4,9 +4,9 @@ use std::sync::MutexGuard;
 
 use hashbrown::HashMap;
 
+use crate::check::Complaints;
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::Complaints;
 
 /// Money to be moved from one account to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

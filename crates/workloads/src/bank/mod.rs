@@ -13,11 +13,12 @@ mod mix;
 
 use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions};
 
+use crate::check::Check;
 use crate::loading::write_missing;
 use crate::marks::{self, Marks};
 use crate::parameters::{Kind, Parameter, ParameterError, Values};
 use crate::tally::Ended;
-use crate::workload::{Check, Seat, Workload, ended, transact};
+use crate::workload::{Seat, Workload, ended, transact};
 
 use account::Account;
 use ledger::{BankLedger, Ledgers, Transfer};

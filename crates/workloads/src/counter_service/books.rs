@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::CounterId;
+use crate::check::{Check, Complaints};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::{Check, Complaints};
 
 /// So many counters are looked at in one call.
 const PAGE: usize = 1_000;

@@ -22,10 +22,11 @@ use muesli::{
 };
 
 use crate::chance::Chance;
+use crate::check::Check;
 use crate::parameters::{Kind, Parameter, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::{Check, Seat, Workload, ended};
+use crate::workload::{Seat, Workload, ended};
 use books::{Book, Part};
 use procedures::{Add, AddBelow, Addition, Look, Looked};
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muesli::{Db, Error, SmallBytes, Space};
 
+use crate::check::{Check, Complaints};
 use crate::per_client::PerClient;
 use crate::reading::read_many;
 use crate::tally::Ended;
-use crate::workload::{Check, Complaints};
 
 /// What a transaction adds to each of a workload's sums.
 pub(super) type Added = [i64; 2];

@@ -16,14 +16,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli::{Db, Error, SmallBytes, Space, SpaceOptions, Tx};
 
 use super::ledger::{Ledgers, Stamp};
-use super::{HOMES, Homes, PRIVATE, eight_bytes, key, number};
+use super::rows::{eight_bytes, key, number};
+use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
+use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
 use crate::parameters::{Kind, Parameter, Values};
 use crate::per_client::PerClient;
 use crate::sets::ledger::{Change, SetLedger as Changes};
 use crate::tally::Ended;
-use crate::workload::{Check, Complaints, Seat, Workload, ended, transact};
+use crate::workload::{Seat, Workload, ended, transact};
 
 const SPACE: &str = "home-lists";
 /// Kinds of rows: the root, which never changes; the level; and each element's next one.

@@ -22,9 +22,10 @@
 mod ledger;
 pub mod lists;
 pub mod records;
+mod rows;
 pub mod vacation;
 
-use muesli::{Index, Partitioning, SmallBytes, SpaceOptions};
+use muesli::{Index, Partitioning, SpaceOptions};
 
 use crate::parameters::{Kind, Parameter, Values};
 
@@ -65,34 +66,12 @@ impl Homes {
     }
 }
 
-/// A key of a copy: what kind of row it is, and its number among those.
-fn key(home: u32, kind: u8, number: u32) -> SmallBytes {
-    let mut key = Vec::with_capacity(9);
-    key.extend_from_slice(&home.to_be_bytes());
-    key.push(kind);
-    key.extend_from_slice(&number.to_be_bytes());
-    key.into()
-}
-
 /// The kind of the private keys, which are numbered by their clients.
 const PRIVATE: u8 = b'p';
 
-/// A whole number that was written as eight bytes.
-///
-/// # Errors
-/// It is not there, or is something else.
-fn number(value: Option<&SmallBytes>, what: &str) -> Result<i64, muesli::Error> {
-    let number = value.and_then(|value| value.as_slice().try_into().ok().map(i64::from_le_bytes));
-    number.ok_or_else(|| muesli::Error::Codec(format!("{what} is no number: {value:?}")))
-}
-
-/// A number as eight bytes, as [`muesli::Action::add`] knows it.
-fn eight_bytes(number: i64) -> SmallBytes {
-    SmallBytes::new(&number.to_le_bytes())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::rows::key;
     use super::*;
 
     #[test]
@@ -112,11 +91,5 @@ mod tests {
         let Partitioning::Range(found) = Homes(4).space(4).partitioning else { panic!() };
         let firsts: Vec<_> = (1..4_u32).map(|home| home.to_be_bytes().to_vec()).collect();
         assert_eq!(found.iter().map(|it| it.as_slice().to_vec()).collect::<Vec<_>>(), firsts);
-    }
-
-    #[test]
-    fn numbers_come_back() {
-        assert_eq!(number(Some(&eight_bytes(-7)), "it"), Ok(-7));
-        assert!(number(None, "it").is_err() && number(Some(&SmallBytes::new(&[1])), "it").is_err());
     }
 }

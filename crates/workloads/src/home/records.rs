@@ -12,13 +12,15 @@
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
 use super::ledger::{Ledgers, Stamp};
-use super::{HOMES, Homes, PRIVATE, key};
+use super::rows::key;
+use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
+use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
 use crate::parameters::{Kind, Parameter, Values};
 use crate::reading::read_many;
 use crate::tally::Ended;
-use crate::workload::{Check, Complaints, Seat, Workload, ended, transact};
+use crate::workload::{Seat, Workload, ended, transact};
 
 const SPACE: &str = "home-records";
 /// The kind of the records.

@@ -15,13 +15,15 @@
 use muesli::{Action, Db, Error, SmallBytes, Space, SpaceOptions, Tx};
 
 use super::ledger::{Ledgers, Stamp};
-use super::{HOMES, Homes, PRIVATE, eight_bytes, key, number};
+use super::rows::{eight_bytes, key, number};
+use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
+use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
 use crate::parameters::{Kind, Parameter, Values};
 use crate::reading::read_many;
 use crate::tally::Ended;
-use crate::workload::{Check, Complaints, Seat, Workload, ended, transact};
+use crate::workload::{Seat, Workload, ended, transact};
 
 const SPACE: &str = "home-vacation";
 const TABLES: u32 = 3;

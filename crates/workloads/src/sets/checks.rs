@@ -11,7 +11,7 @@ use muesli::{Db, Error};
 
 use super::structure::value_of;
 use super::{SPACE, Sets};
-use crate::workload::{Check, Complaints};
+use crate::check::{Check, Complaints};
 
 pub(super) async fn check(sets: &Sets, db: &Db) -> Result<Vec<Check>, Error> {
     let structures = sets.structures(db.space(SPACE)?);

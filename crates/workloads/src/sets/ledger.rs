@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::check::Complaints;
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::Complaints;
 
 /// A key that was added (+1) to or removed (-1) from a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

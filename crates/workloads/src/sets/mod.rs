@@ -18,10 +18,11 @@ mod structure;
 use muesli::{Db, Error, Index, Space, SpaceOptions};
 
 use crate::chance::Chance;
+use crate::check::Check;
 use crate::loading::insist;
 use crate::parameters::{Kind as Takes, Parameter, Values};
 use crate::tally::Ended;
-use crate::workload::{Check, Seat, Workload, ended, transact};
+use crate::workload::{Seat, Workload, ended, transact};
 
 use ledger::{Change, Ledgers, SetLedger};
 use structure::{Structure, value_of};

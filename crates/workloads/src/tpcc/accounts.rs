@@ -9,7 +9,7 @@ use super::ledger::Books;
 use super::rows::{CUSTOMER_DATA, Credit, Customer, Item, Order, OrderLine, Stock};
 use super::scale::Scale;
 use super::survey::{DistrictRows, Rows, WarehouseRows};
-use crate::workload::{Check, Complaints};
+use crate::check::{Check, Complaints};
 
 /// What order lines took from a row of stock during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::mix::PROFILES;
 use super::rows::Item;
 use super::scale::Scale;
 use super::survey::{DistrictRows, Rows, Surveyor, WarehouseRows, survey};
-use crate::workload::Check;
+use crate::check::Check;
 
 /// All that looks at the pieces of a survey.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::ids::CustomerId;
 use super::ledger::Books;
 use super::scale::Scale;
 use super::survey::{DistrictRows, WarehouseRows};
-use crate::workload::{Check, Complaints};
+use crate::check::{Check, Complaints};
 
 /// The conditions' names, by their numbers less one.
 const NAMES: [&str; 12] = [

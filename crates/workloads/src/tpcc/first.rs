@@ -7,11 +7,8 @@ use super::rows::{
     Address, Credit, Customer, DISTRICT_INFO, District, Item, Order, OrderLine, Payment, Stock,
     Warehouse,
 };
-use super::scale::Scale;
+use super::scale::{FIRST_PAYMENT, Scale};
 use crate::chance::Chance;
-
-/// What customers have paid at first, each once.
-pub(super) const FIRST_PAYMENT: i64 = 1_000;
 
 /// C_BALANCE, C_YTD_PAYMENT and C_PAYMENT_CNT at first.
 pub(super) const ACCOUNT: [i64; 3] = [-FIRST_PAYMENT, FIRST_PAYMENT, 1];

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::ids::DistrictId;
 use super::mix::Profile;
+use crate::check::Complaints;
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::Complaints;
 
 /// How often something happened for sure, and how often it may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

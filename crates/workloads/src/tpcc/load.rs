@@ -10,7 +10,7 @@ use super::ids::{
     CustomerId, CustomerName, CustomerOrder, DistrictId, ItemId, LineId, OrderId, PaymentId,
     StockId,
 };
-use super::procedures::Layout;
+use super::layout::Layout;
 use super::rows::Order;
 use super::scale::Scale;
 use super::tables::{Accounts, Sums, Tables};

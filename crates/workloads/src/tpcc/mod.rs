@@ -22,6 +22,7 @@ mod delivery;
 mod draws;
 mod first;
 mod ids;
+mod layout;
 mod ledger;
 mod load;
 mod mix;
@@ -40,9 +41,10 @@ mod tests;
 
 use muesli::{Db, Error, Partitioning, SpaceOptions};
 
+use crate::check::Check;
 use crate::parameters::{Kind, Parameter, ParameterError, Values};
 use crate::tally::Ended;
-use crate::workload::{Check, Seat, Workload};
+use crate::workload::{Seat, Workload};
 
 use ledger::{Ledgers, TpccLedger};
 use mix::{MIXES, Mix, Profile};

@@ -6,6 +6,9 @@ use super::ids::DistrictId;
 use super::{Settings, draws};
 use crate::parameters::{ParameterError, Values};
 
+/// What customers have paid at first, each once.
+pub(super) const FIRST_PAYMENT: i64 = 1_000;
+
 /// Rows of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
@@ -56,7 +59,7 @@ impl Scale {
 
     /// D_YTD at first: every customer has paid once.
     pub fn first_ytd(&self) -> i64 {
-        i64::from(self.customers) * super::first::FIRST_PAYMENT
+        i64::from(self.customers) * FIRST_PAYMENT
     }
 
     /// So many different last names: each has a customer in every district.

@@ -3,10 +3,12 @@
 use hashbrown::HashMap;
 use muesli::{Db, Error};
 
-use super::rows::{Counts, Entry, ResourceRow, TABLES, customer_key, decode_entries, decode_price};
-use super::{CUSTOMERS, RESOURCES, Vacation, is_price};
+use super::rows::{
+    Counts, Entry, ResourceRow, TABLES, customer_key, decode_entries, decode_price, is_price,
+};
+use super::{CUSTOMERS, RESOURCES, Vacation};
+use crate::check::{Check, Complaints};
 use crate::reading::read_many;
-use crate::workload::{Check, Complaints};
 
 /// Everything there is.
 struct Everything {

@@ -20,11 +20,12 @@ mod tasks;
 use muesli::{Db, Error, Index, Space, SpaceOptions};
 
 use crate::chance::Chance;
+use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
 use crate::parameters::{Kind, Parameter, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::{Check, Complaints, Seat, Workload};
+use crate::workload::{Seat, Workload};
 
 use rows::{
     Counts, PRICE_LEAST, PRICE_STEP, ResourceRow, TABLES, customer_key, encode_entries,
@@ -196,10 +197,6 @@ impl Vacation {
 
 fn price(chance: &mut Chance) -> u32 {
     PRICE_LEAST + PRICE_STEP * chance.below(5) as u32
-}
-
-fn is_price(price: u32) -> bool {
-    (0..5).any(|step| price == PRICE_LEAST + PRICE_STEP * step)
 }
 
 impl Workload for Vacation {

@@ -13,6 +13,11 @@ pub(super) const FLIGHTS: u8 = 1;
 pub(super) const PRICE_LEAST: u32 = 50;
 pub(super) const PRICE_STEP: u32 = 10;
 
+/// Whether a resource can have this price.
+pub(super) fn is_price(price: u32) -> bool {
+    (0..5).any(|step| price == PRICE_LEAST + PRICE_STEP * step)
+}
+
 /// A resource: a table and a number in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ResourceRow {

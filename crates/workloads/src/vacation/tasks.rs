@@ -4,9 +4,9 @@ use muesli::{Action, Error, SmallBytes, Tx};
 
 use super::rows::{
     Counts, Entry, FLIGHTS, ResourceRow, TABLES, customer_key, decode_entries, decode_price,
-    encode_entries, encode_price,
+    encode_entries, encode_price, is_price,
 };
-use super::{Added, Vacation, VacationMemory, VacationTask, is_price};
+use super::{Added, Vacation, VacationMemory, VacationTask};
 use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};
 

@@ -5,7 +5,7 @@ use muesli::{Db, Error};
 use super::ledger::closed;
 use super::record::{Record, UNITS};
 use super::{SPACE, Ycsb, YcsbVariant};
-use crate::workload::{Check, Complaints};
+use crate::check::{Check, Complaints};
 
 /// So many records are read in one transaction.
 const CHUNK: usize = 500;

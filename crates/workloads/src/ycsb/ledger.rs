@@ -1,8 +1,8 @@
 //! What each client knows it has changed, what it may have changed, and what it saw wrong.
 
+use crate::check::Complaints;
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::Complaints;
 
 /// The books of one client, over all of its lives.
 #[derive(Debug, Default)]

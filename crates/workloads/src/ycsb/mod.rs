@@ -32,11 +32,12 @@ mod transactional;
 
 use muesli::{Db, Error, Index, Space, SpaceOptions};
 
+use crate::check::Check;
 use crate::distribution::Distribution;
 use crate::loading::write_missing;
 use crate::parameters::{Kind, Parameter, ParameterError, Values};
 use crate::tally::Ended;
-use crate::workload::{Check, Seat, Workload};
+use crate::workload::{Seat, Workload};
 
 use keys::Keys;
 use ledger::{Ledgers, YcsbLedger};

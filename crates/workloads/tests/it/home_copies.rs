@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use muesli::{Abort, Db, Error, SpaceOptions};
-use muesli_workloads::append::ListHistory;
 use muesli_workloads::available;
+use muesli_workloads::check::Check;
 use muesli_workloads::embedded::Length;
+use muesli_workloads::list_history::ListHistory;
 use muesli_workloads::machines::MachineModel;
 use muesli_workloads::simulated::{self, Simulated};
 use muesli_workloads::tally::Tallies;
-use muesli_workloads::workload::{AnyWorkload, Check, LocalFuture, Seat};
+use muesli_workloads::workload::{AnyWorkload, LocalFuture, Seat};
 
 use super::workloads::assert_checks;
 

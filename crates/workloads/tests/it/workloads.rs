@@ -9,11 +9,12 @@ use muesli_sim::plan::PlanShape;
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
+use muesli_workloads::check::Check;
 use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::machines::MachineModel;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::{Ended, Tallies};
-use muesli_workloads::workload::{AnyWorkload, Check, Seat, Workload};
+use muesli_workloads::workload::{AnyWorkload, Seat, Workload};
 use muesli_workloads::{available, history};
 use serde_json::Map;
 

@@ -34,7 +34,7 @@ struct Disorder {
 /// is in order, and stays so. A number may only be made smaller, once it is.
 #[rustfmt::skip]
 const LEFT: [(&str, Disorder); 1] = [
-    ("workloads", Disorder { circles: 4, in_circles: 11, functions: 13, folders: 2 }),
+    ("workloads", Disorder { circles: 0, in_circles: 0, functions: 0, folders: 2 }),
 ];
 
 /// What is out of order in a crate, in words.

@@ -13,7 +13,7 @@ pub struct Routes(BTreeSet<Route>);
 
 impl Routes {
     /// A message leaves.
-    pub(super) fn note(&mut self, sent: &OutgoingMessage<'_>) {
+    pub(in crate::world) fn note(&mut self, sent: &OutgoingMessage<'_>) {
         self.0.insert((sent.name, kind(sent.from.role), kind(sent.to.role)));
     }
 

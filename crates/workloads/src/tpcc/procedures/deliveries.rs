@@ -4,11 +4,12 @@ use muesli::procedures::{Keys, StoredProcedure};
 use muesli::{Key, KeyRange, Range, Refuses, Stop};
 use serde::{Deserialize, Serialize};
 
-use super::layout::{Layout, missing};
 use super::lines::LineRow;
+use super::lookup::missing;
 use super::payments::credit;
 use crate::tpcc::delivery::DeliveryInput;
 use crate::tpcc::ids::{DistrictId, OrderId};
+use crate::tpcc::layout::Layout;
 
 /// A delivery of a warehouse.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -8,8 +8,9 @@ use muesli::procedures::Keys;
 use muesli::{Key, SmallBytes, Space, Stop, TypedSpace};
 use serde::Deserialize;
 
-use super::layout::{Layout, missing, needed};
+use super::lookup::{missing, needed};
 use crate::tpcc::ids::DistrictId;
+use crate::tpcc::layout::Layout;
 use crate::tpcc::rows::{District, Warehouse};
 use crate::tpcc::tables::Sums;
 

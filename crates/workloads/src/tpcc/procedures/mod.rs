@@ -3,7 +3,7 @@
 //!
 //! Warehouses are dealt to repositories by ranges. Whatever a transaction needs of a warehouse
 //! other than those that it changes never changes, and each warehouse has a copy of it
-//! ([`layout`]). So a New-Order with lines that others supply, and a Payment by a customer of
+//! ([`layout`](super::layout)). So a New-Order with lines that others supply, and a Payment by a customer of
 //! another warehouse, run at two or more repositories as *independent* transactions: nothing is
 //! voted on but the time. All others run at one repository. ([`orders`], [`payments`],
 //! [`deliveries`], [`reading`]; [`client`] draws what is asked, as the interactive workload does.)
@@ -17,8 +17,8 @@
 mod client;
 mod deliveries;
 mod hot;
-mod layout;
 mod lines;
+mod lookup;
 mod orders;
 mod payments;
 mod reading;
@@ -29,15 +29,15 @@ mod tests;
 use muesli::procedures::with;
 use muesli::{Db, Error, Index, Procedures, SpaceOptions};
 
+use super::layout::{self, Layout};
 use super::ledger::TpccLedger;
 use super::mix::Profile;
 use super::terminal::Terminal;
 use super::{Placement, Settings, Tpcc, load, tables};
+use crate::check::Check;
 use crate::parameters::{Kind, Parameter, ParameterError, Values};
 use crate::tally::Ended;
-use crate::workload::{Check, Seat, Workload};
-
-pub(super) use layout::Layout;
+use crate::workload::{Seat, Workload};
 
 /// What TPC-C as procedures takes: as on the interactive API, but for how rows are placed.
 pub const PARAMETERS: &[Parameter] = &{

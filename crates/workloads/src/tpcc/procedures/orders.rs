@@ -10,9 +10,10 @@ use muesli::{Refuses, Stop};
 use serde::{Deserialize, Serialize};
 
 use super::hot;
-use super::layout::{Layout, needed, price};
 use super::lines::LineRow;
+use super::lookup::{needed, price};
 use crate::tpcc::ids::{CustomerOrder, ItemId, LineId};
+use crate::tpcc::layout::Layout;
 use crate::tpcc::new_order::{NewOrderInput, UNUSED, Wanted, total};
 use crate::tpcc::rows::{StockCount, district_info};
 

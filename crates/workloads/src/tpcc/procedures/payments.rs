@@ -6,8 +6,9 @@ use muesli::{Refuses, Stop};
 use serde::{Deserialize, Serialize};
 
 use super::hot;
-use super::layout::{Layout, customer_number, needed};
+use super::lookup::{customer_number, needed};
 use crate::tpcc::ids::{CustomerId, DistrictId};
+use crate::tpcc::layout::Layout;
 use crate::tpcc::payment::PaymentInput;
 use crate::tpcc::rows::{Credit, Customer, Payment as Row};
 

@@ -5,8 +5,9 @@ use muesli::{Key, Range, Refuses, Stop};
 use serde::{Deserialize, Serialize};
 
 use super::hot::next_number;
-use super::layout::{Layout, customer_number, missing, needed};
+use super::lookup::{customer_number, missing, needed};
 use crate::tpcc::ids::{CustomerOrder, DistrictId, LineId, StockId};
+use crate::tpcc::layout::Layout;
 use crate::tpcc::rows::Order;
 use crate::tpcc::stock_level::{Level, ORDERS};
 use crate::tpcc::terminal::Who;

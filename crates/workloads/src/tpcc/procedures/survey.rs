@@ -7,10 +7,11 @@ use muesli::{Db, Error, Key, SmallBytes, Space, TypedSpace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Layout;
 use super::hot::{DistrictRow, WarehouseRow};
+use crate::check::{Check, Complaints};
 use crate::tpcc::checks::Audit;
 use crate::tpcc::ids::{CustomerName, DistrictId, StockId};
+use crate::tpcc::layout::Layout;
 use crate::tpcc::ledger::Books;
 use crate::tpcc::rows::Stock;
 use crate::tpcc::scale::Scale;
@@ -18,7 +19,6 @@ use crate::tpcc::survey::{DistrictRows, PAGE, Rows, Surveyor, WarehouseRows};
 use crate::tpcc::tables::Sums;
 use crate::tpcc::terminal::there;
 use crate::tpcc::{Tpcc, first};
-use crate::workload::{Check, Complaints};
 
 pub(super) async fn check(tpcc: &Tpcc, db: &Db, rows: bool) -> Result<Vec<Check>, Error> {
     let (scale, books) = (&tpcc.scale, &Books::closed(&tpcc.ledgers));

@@ -66,7 +66,7 @@ pub struct ListHistory {
 
 /// What one client noted down, over all of its lives.
 #[derive(Debug, Default)]
-pub(super) struct Notebook {
+pub(crate) struct Notebook {
     client: u32,
     life: u32,
     elements: u64,
@@ -124,7 +124,7 @@ impl Notebook {
 
 /// The notebooks of all clients, and of the one that reads everything at the end.
 #[derive(Debug)]
-pub(super) struct Notebooks(PerClient<Notebook>);
+pub(crate) struct Notebooks(PerClient<Notebook>);
 
 impl Notebooks {
     pub fn new(clients: u32) -> Notebooks {

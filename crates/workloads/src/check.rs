@@ -1,0 +1,54 @@
+//! Statements about a run, and whether they hold.
+
+/// A statement about a run, and whether it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was checked, in a few words.
+    pub name: &'static str,
+    /// Whether it holds.
+    pub ok: bool,
+    /// What was counted, or what is wrong.
+    pub details: String,
+}
+
+impl Check {
+    /// A check that holds if `wrong` is empty; then `right` says what was looked at.
+    pub fn none_wrong(name: &'static str, wrong: &Complaints, right: String) -> Check {
+        let details = if wrong.count == 0 { right } else { wrong.to_string() };
+        Check { name, ok: wrong.count == 0, details }
+    }
+}
+
+/// Things found wrong: all counted, the first few kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Complaints {
+    count: u64,
+    first: Vec<String>,
+}
+
+const COMPLAINTS_KEPT: usize = 3;
+
+impl Complaints {
+    /// Adds one.
+    pub fn add(&mut self, what: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.len() < COMPLAINTS_KEPT {
+            self.first.push(what());
+        }
+    }
+
+    /// Adds those of others.
+    pub fn extend(&mut self, others: &Complaints) {
+        self.count += others.count;
+        let room = COMPLAINTS_KEPT - self.first.len().min(COMPLAINTS_KEPT);
+        self.first.extend(others.first.iter().take(room).cloned());
+    }
+}
+
+impl std::fmt::Display for Complaints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} wrong: {}", self.count, self.first.join("; "))?;
+        let more = self.count - self.first.len() as u64;
+        if more > 0 { write!(f, "; and {more} more") } else { Ok(()) }
+    }
+}
