@@ -410,7 +410,7 @@ proptest! {
     }
 
     #[test]
-    fn restore_and_replay_give_the_state_with_versions_of_the_past(script in happenings()) {
+    fn restore_and_replay_give_the_state_with_earlier_versions(script in happenings()) {
         restored_is_the_same::<TimeWarp>(script)?;
     }
 
