@@ -33,7 +33,7 @@ use crate::random::Random;
 use crate::time::{Span, VirtualTime};
 
 use background::Background;
-use checkpoint::CheckpointUnderWay;
+use checkpoint::HostCheckpoint;
 use input::HostInput;
 use message::{Logged, Message, SentMessage};
 use mistake::Mistake;
@@ -52,7 +52,7 @@ pub(super) struct Host {
     /// Which life of the node this is, from 1.
     pub(super) incarnation: u32,
     pub(super) outside: Surroundings,
-    pub(super) checkpoint: Option<CheckpointUnderWay>,
+    pub(super) checkpoint: Option<HostCheckpoint>,
     /// As in [`Setup`](super::Setup).
     pub(super) cuts_too_much: bool,
     /// Whether the last turn was one for what was left over.

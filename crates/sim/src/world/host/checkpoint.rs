@@ -9,7 +9,7 @@ use crate::random::Random;
 
 /// A checkpoint that is not on the disk yet.
 #[derive(Debug)]
-pub(in crate::world) struct CheckpointUnderWay {
+pub(in crate::world) struct HostCheckpoint {
     checkpoint: Checkpoint,
     pieces: Vec<Vec<u8>>,
     piece_bytes: usize,
@@ -30,12 +30,8 @@ impl Host {
         let checkpoint = machine.begin_checkpoint()?;
         let covers = checkpoint.covers().0;
         let piece_bytes = random.between(1, PIECE_BYTES_MOST) as usize;
-        self.checkpoint = Some(CheckpointUnderWay {
-            checkpoint,
-            pieces: Vec::new(),
-            piece_bytes,
-            complete: false,
-        });
+        self.checkpoint =
+            Some(HostCheckpoint { checkpoint, pieces: Vec::new(), piece_bytes, complete: false });
         Some(covers)
     }
 
@@ -50,9 +46,9 @@ impl Host {
         more
     }
 
-    fn take_piece(&mut self, under_way: &mut CheckpointUnderWay) -> bool {
+    fn take_piece(&mut self, under_way: &mut HostCheckpoint) -> bool {
         let Some(machine) = &self.machine else { return false };
-        let CheckpointUnderWay { checkpoint, pieces, piece_bytes, complete } = under_way;
+        let HostCheckpoint { checkpoint, pieces, piece_bytes, complete } = under_way;
         let mut piece = Vec::new();
         if !*complete && machine.checkpoint_piece(checkpoint, *piece_bytes, &mut piece) {
             self.outside.load.bytes += piece.len() as u64;
@@ -76,7 +72,7 @@ impl Host {
             Readiness::Ready => self.checkpoint = Some(under_way),
         }
         let ready =
-            |it: &CheckpointUnderWay| it.checkpoint.needs().is_some_and(|needs| needs <= stable);
+            |it: &HostCheckpoint| it.checkpoint.needs().is_some_and(|needs| needs <= stable);
         let Some(done) = self.checkpoint.take_if(|it| ready(it)) else { return };
         let covers = self.log_base + done.checkpoint.covers().0 as usize;
         let covers = (covers + usize::from(self.cuts_too_much)).min(self.disk.stable());
