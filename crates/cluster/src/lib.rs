@@ -16,8 +16,8 @@
 //! an unknown suffix is lost. What cannot be sent (no connection, too long for a frame) is lost
 //! like a suffix; protocols say it again. Effects leave in order, and one that depends on a log
 //! position waits until the [log](storage::log) says that it is stable. Bytes are judged as they
-//! come: frames carry checksums, decoders are safe on any bytes, and messages that name what is not there are
-//! left out.
+//! come: frames carry checksums, decoders are safe on any bytes, and messages that name what is
+//! not there are left out.
 //!
 //! # Layout
 //! Each part uses only those before it. [`spaces`]: the map of a cluster. [`wire`]: what goes over
@@ -49,7 +49,7 @@ pub use lifecycle::options::{Durability, ServerOptions};
 pub use lifecycle::process::{Process, StopAll};
 pub use lifecycle::server::{Server, StopServer};
 pub use lifecycle::start_error::StartError;
-pub use mailbox::door::Job;
+pub use mailbox::entry_point::Job;
 pub use network::Network;
 pub use node::loop_state::LoopCounts;
 pub use spaces::map::{Deal, Map};

@@ -68,11 +68,11 @@ const DECLARED: &[(&str, &str, &str)] = &[
     ),
     (
         "cluster/src/wire/progress.rs",
-        "TOLD_MAX: usize = 256;",
+        "PROGRESS_REPORTS_MAX: usize = 256;",
         "logs of servers told in a handshake | 256 |",
     ),
     (
-        "cluster/src/mailbox/door.rs",
+        "cluster/src/mailbox/entry_point.rs",
         "JOBS_MAX: usize = 1 << 16;",
         "a client or a server | 65,536 at a loop |",
     ),

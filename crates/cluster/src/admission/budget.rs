@@ -38,7 +38,7 @@ impl Loop {
         connection.is_guest()
             && (waiting > high
                 || self.peers.all_crowded && connection.waits_with_all()
-                || connection.awaits_room.is_some())
+                || connection.awaits_capacity.is_some())
     }
 
     /// How many connections there may be with those that are kept for members.
@@ -47,23 +47,23 @@ impl Loop {
     }
 
     /// Closes whoever is the least loss, `but` one; false: everybody here has said who it is.
-    pub(crate) fn make_room(&mut self, but: Option<usize>, now: Nanos) -> bool {
+    pub(crate) fn close_expendable(&mut self, but: Option<usize>, now: Nanos) -> bool {
         let all = self.peers.all().filter(|(place, _)| Some(*place) != but);
         let least = all.filter_map(|(place, it)| Some((it.expendable()?, it.opened, place))).min();
         let Some((_, _, place)) = least else { return false };
-        self.peers.turned_away += 1;
+        self.peers.refused_at_limit += 1;
         self.close(place, now, "somebody else needs the connection");
         true
     }
 
     /// Whether whoever says that it is this kind of process may stay, as far as there are
     /// connections left.
-    pub(crate) fn has_room_for(&mut self, place: usize, station: Station, now: Nanos) -> bool {
+    pub(crate) fn has_capacity_for(&mut self, place: usize, station: Station, now: Nanos) -> bool {
         match station {
             Station::Server | Station::Admin => true,
             Station::Client | Station::Visitor => {
                 self.peers.count() <= self.network.connections_max
-                    || self.make_room(Some(place), now)
+                    || self.close_expendable(Some(place), now)
             }
         }
     }
@@ -72,7 +72,7 @@ impl Loop {
     /// where there are many spaces, and answers a few bytes of somebody who need not have proven
     /// anything: so welcomes of clients and visitors have a share of what may wait, and beyond it
     /// those that have not taken theirs in are closed, oldest first.
-    pub(crate) fn make_room_for_welcome(&mut self, place: usize, now: Nanos) {
+    pub(crate) fn close_expendable_for_welcome(&mut self, place: usize, now: Nanos) {
         let waiting = self.station.inner.borrow().outside.outbox.waiting_at(place);
         if let Some(connection) = self.peers.at_mut(place) {
             connection.welcome(waiting);
@@ -91,53 +91,53 @@ impl Loop {
             }
             if other != place {
                 sum -= left;
-                self.peers.turned_away += 1;
+                self.peers.refused_at_limit += 1;
                 self.close(other, now, "its welcome waits, and others are to be welcomed");
             }
         }
     }
 
     /// A part of a frame has come at `place`: a long one needs room.
-    pub(crate) fn ask_for_room(&mut self, place: usize) {
+    pub(crate) fn request_capacity(&mut self, place: usize) {
         let Some(connection) = self.peers.at_mut(place) else { return };
         let wanted = connection.promised();
-        let has_some = connection.room > 0 || connection.awaits_room.is_some();
+        let has_some = connection.capacity > 0 || connection.awaits_capacity.is_some();
         // Administrators send few, and must be heard whatever others hold.
-        let waits_its_turn = connection.is_guest() && !connection.is_admin();
-        if wanted <= SHORT_BYTES || has_some || !waits_its_turn {
+        let is_limited = connection.is_guest() && !connection.is_admin();
+        if wanted <= SHORT_BYTES || has_some || !is_limited {
             return;
         }
-        (connection.awaits_room, connection.pace) = (Some(wanted), None);
-        self.peers.awaiting_room.push_back(place);
-        self.give_room();
+        (connection.awaits_capacity, connection.pace) = (Some(wanted), None);
+        self.peers.awaiting_capacity.push_back(place);
+        self.grant_capacity();
     }
 
     /// The frame is whole: its room is free.
-    pub(crate) fn return_room(&mut self, place: usize) {
+    pub(crate) fn return_capacity(&mut self, place: usize) {
         let Some(connection) = self.peers.at_mut(place) else { return };
-        let room = std::mem::take(&mut connection.room);
-        if room > 0 {
-            self.peers.incoming -= room;
-            self.give_room();
+        let capacity = std::mem::take(&mut connection.capacity);
+        if capacity > 0 {
+            self.peers.incoming -= capacity;
+            self.grant_capacity();
         }
     }
 
     /// Gives room to those who wait, in their order, as far as there is some.
-    pub(crate) fn give_room(&mut self) {
-        while let Some(&place) = self.peers.awaiting_room.front() {
+    pub(crate) fn grant_capacity(&mut self) {
+        while let Some(&place) = self.peers.awaiting_capacity.front() {
             let free = self.network.incoming_bytes_total.saturating_sub(self.peers.incoming);
             let Some(connection) = self.peers.at_mut(place) else { return };
-            let wanted = connection.awaits_room.expect("it is among those that wait");
+            let wanted = connection.awaits_capacity.expect("it is among those that wait");
             // One alone may be longer than all together: frames have a limit of their own.
             let alone = self.peers.incoming == 0;
             if wanted > free && !alone {
                 return;
             }
             let connection = self.peers.at_mut(place).expect("just seen");
-            connection.awaits_room = None;
-            connection.room = wanted;
+            connection.awaits_capacity = None;
+            connection.capacity = wanted;
             self.peers.incoming += wanted;
-            self.peers.awaiting_room.pop_front();
+            self.peers.awaiting_capacity.pop_front();
             self.peers.note_readable(place);
         }
     }
@@ -147,11 +147,11 @@ impl Loop {
     pub(crate) fn keep_budget(&mut self, now: Nanos) {
         let (mut held, mut partial) = (0, Vec::new());
         for (place, connection) in self.peers.all_mut() {
-            if connection.awaits_room.is_some() {
+            if connection.awaits_capacity.is_some() {
                 connection.heard = now;
                 connection.partial_since = Some(now);
             }
-            if connection.is_guest() && connection.room == 0 && connection.held() > 0 {
+            if connection.is_guest() && connection.capacity == 0 && connection.held() > 0 {
                 held += connection.held();
                 partial.push((connection.partial_since, place, connection.held()));
             }
@@ -175,12 +175,13 @@ impl Loop {
     /// While others wait for room, a frame that has some comes at a pace, or its connection is
     /// closed. Bytes that wait here to be read are no fault of the other end.
     pub(crate) fn keep_pace(&mut self, now: Nanos) {
-        let others_wait = !self.peers.awaiting_room.is_empty();
-        let has_room = |(place, it): (usize, &Connection)| (it.room > 0).then_some(place);
-        let holders: Vec<_> = self.peers.all().filter_map(has_room).collect();
+        let others_wait = !self.peers.awaiting_capacity.is_empty();
+        let has_capacity = |(place, it): (usize, &Connection)| (it.capacity > 0).then_some(place);
+        let holders: Vec<_> = self.peers.all().filter_map(has_capacity).collect();
         // Who has had room for longest keeps it: where all are slow, one at a time gets done.
-        let began =
-            |(place, it): (usize, &Connection)| (it.room > 0).then_some((it.partial_since, place));
+        let began = |(place, it): (usize, &Connection)| {
+            (it.capacity > 0).then_some((it.partial_since, place))
+        };
         let oldest = self.peers.all().filter_map(began).min().map(|(_, place)| place);
         for place in holders.into_iter().filter(|place| Some(*place) != oldest) {
             let is_read = others_wait && !self.stalls(place);
@@ -210,9 +211,9 @@ impl Loop {
                 hurry.as_millis()
             );
             connection.drop_frame();
-            self.peers.turned_away += 1;
+            self.peers.refused_at_limit += 1;
             self.refuse(place, Reason::Full, text, now);
-            self.return_room(place);
+            self.return_capacity(place);
         }
     }
 
@@ -239,7 +240,7 @@ impl Loop {
                 return;
             }
             all -= waiting;
-            self.peers.turned_away += 1;
+            self.peers.refused_at_limit += 1;
             self.close(place, now, "too much waits to be sent to all, and it does not take it in");
         }
     }

@@ -36,8 +36,8 @@ impl Loop {
                     return;
                 }
             };
-            if self.peers.count() >= self.connections_most() && !self.make_room(None, now) {
-                self.turn_away(stream);
+            if self.peers.count() >= self.connections_most() && !self.close_expendable(None, now) {
+                self.refuse_at_limit(stream);
                 continue;
             }
             self.open(Connection::new(stream, Stage::AwaitHello, None, now));
@@ -50,8 +50,8 @@ impl Loop {
     }
 
     /// Says why, if the socket takes it at once, and closes.
-    fn turn_away(&mut self, mut stream: TcpStream) {
-        self.peers.turned_away += 1;
+    fn refuse_at_limit(&mut self, mut stream: TcpStream) {
+        self.peers.refused_at_limit += 1;
         let text = self.full();
         let mut last = SendBuffer::default();
         last.frame(
@@ -72,7 +72,7 @@ impl Loop {
         while let Some(number) = self.peers.targets.next_due(now) {
             let Some(target) = self.peers.targets.get(number) else { return };
             let address = target.address.clone();
-            match begin_look_up(&self.door, number, &address, look_up) {
+            match begin_look_up(&self.entry_point, number, &address, look_up) {
                 Ok(None) => {} // It stays busy until the name is known.
                 Ok(Some(at)) => self.connect(number, &address, at, now),
                 Err(why) => self.on_unreachable(number, why, now),
@@ -108,7 +108,7 @@ impl Loop {
     fn on_unreachable(&mut self, number: usize, why: String, now: Nanos) {
         let pauses = (self.network.redial_first, self.network.redial_most);
         self.peers.targets.failed(number, now, pauses);
-        self.door.change(|standing| standing.trouble = Some(why));
+        self.entry_point.change(|standing| standing.trouble = Some(why));
     }
 
     /// A connection that was dialled is there, or has failed.
@@ -161,7 +161,9 @@ impl Loop {
             self.refuse(place, Reason::Taken, text, now);
             return;
         }
-        if let Err((reason, text)) = self.learn_lives(welcome.node, welcome.life, &welcome.lives) {
+        if let Err((reason, text)) =
+            self.learn_incarnations(welcome.node, welcome.life, &welcome.lives)
+        {
             self.give_up(text.clone());
             self.refuse(place, reason, text, now);
             return;
@@ -210,7 +212,7 @@ impl Loop {
         self.station.inner.borrow_mut().link(place, node, proven);
         if station == Station::Server {
             self.tell_map(place);
-            self.door.change(|standing| {
+            self.entry_point.change(|standing| {
                 standing.up.insert(node);
             });
         }
@@ -239,7 +241,7 @@ impl Loop {
 
     /// There is no use in trying further.
     fn give_up(&mut self, text: String) {
-        self.door.change(|standing| standing.failed = Some(text.clone()));
+        self.entry_point.change(|standing| standing.failed = Some(text.clone()));
         self.failed.get_or_insert(LoopFailure::Refused(text));
     }
 
@@ -274,7 +276,7 @@ impl Loop {
         let (stage, node) = (connection.stage, connection.node());
         self.station.inner.borrow_mut().unlink(place, node);
         if let Stage::Up { node, station: Station::Server, .. } = stage {
-            self.door.change(|standing| {
+            self.entry_point.change(|standing| {
                 standing.up.remove(&node);
             });
         }
@@ -292,7 +294,7 @@ impl Loop {
     }
 
     /// Tells everybody that this process stops.
-    pub(crate) fn say_farewell(&mut self, now: Nanos) {
+    pub(crate) fn send_farewell(&mut self, now: Nanos) {
         self.peers.listener = None;
         let places: Vec<_> = self.peers.all().map(|(place, _)| place).collect();
         self.keep_placement();

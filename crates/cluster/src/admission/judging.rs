@@ -18,8 +18,8 @@ use crate::wire::refusal::{ConnectionRefusal, Reason, left, lost};
 impl Loop {
     /// Somebody has said who it is: it is asked for a proof, welcomed or refused.
     pub(crate) fn on_hello(&mut self, place: usize, hello: Hello, now: Nanos) {
-        if !self.has_room_for(place, hello.station, now) {
-            self.peers.turned_away += 1;
+        if !self.has_capacity_for(place, hello.station, now) {
+            self.peers.refused_at_limit += 1;
             let text = self.full();
             self.refuse(place, Reason::Full, text, now);
             return;
@@ -145,8 +145,8 @@ impl Loop {
 
     /// Tells those who look after this server that another one refuses it, once each.
     pub(crate) fn tell_refused(&mut self, text: &str) {
-        if self.peers.told_refusal.as_deref() != Some(text) {
-            self.peers.told_refusal = Some(text.to_owned());
+        if self.peers.reported_refusal.as_deref() != Some(text) {
+            self.peers.reported_refusal = Some(text.to_owned());
             (self.notice)(&format!("another server does not let this one in: {text}"));
         }
     }
@@ -189,7 +189,7 @@ impl Loop {
             .to(place)
             .frame(FrameKind::Welcome, &welcome);
         self.come_up(place, Stage::Up { node, station, life, own });
-        self.make_room_for_welcome(place, now);
+        self.close_expendable_for_welcome(place, now);
     }
 
     /// Whether whoever says hello may come in.
@@ -225,7 +225,7 @@ impl Loop {
             return Err((Reason::Taken, text));
         }
         if hello.station == Station::Server {
-            self.learn_lives(hello.node, hello.life, &hello.lives)?;
+            self.learn_incarnations(hello.node, hello.life, &hello.lives)?;
             return self.learn_heights(hello.node, hello.life, &hello.heights);
         }
         self.judge_client(hello)
@@ -254,7 +254,7 @@ impl Loop {
     }
 
     /// Takes note of a server's life and of the lives that it knows.
-    pub(crate) fn learn_lives(
+    pub(crate) fn learn_incarnations(
         &mut self,
         node: NodeId,
         life: Life,

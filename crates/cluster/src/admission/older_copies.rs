@@ -38,7 +38,7 @@ use crate::dispatch::event_loop::Loop;
 use crate::dispatch::failure::LoopFailure;
 use crate::wire::hello::Station;
 use crate::wire::ids::Life;
-use crate::wire::progress::{Alive, Reached, TOLD_MAX, own_of};
+use crate::wire::progress::{Alive, PROGRESS_REPORTS_MAX, Reached, own_of};
 use crate::wire::refusal::Reason;
 
 /// What was heard is kept so often.
@@ -61,7 +61,7 @@ impl Loop {
             return Vec::new();
         }
         let others = self.peers.heights.all();
-        std::iter::once(self.reached()).chain(others).take(TOLD_MAX).collect()
+        std::iter::once(self.reached()).chain(others).take(PROGRESS_REPORTS_MAX).collect()
     }
 
     /// Compares what another server has and remembers with what this one has and remembers.
@@ -113,8 +113,8 @@ impl Loop {
         if !matches!(connection.stage, Stage::Up { .. }) {
             return;
         }
-        (connection.spoke, connection.told_kept) = (now, record);
-        (connection.told, connection.told_at) = (connection.taken, now);
+        (connection.spoke, connection.reported_record) = (now, record);
+        (connection.told, connection.reported_at) = (connection.taken, now);
         let alive = Alive { taken: connection.taken, record };
         self.station.inner.borrow_mut().outside.outbox.at(place).alive(alive);
     }
@@ -149,7 +149,7 @@ impl Loop {
         let heard = self.peers.heights.all();
         let over = keeping.clone();
         let keep = move || {
-            let failed = folder.keep_heard(&heard).is_err();
+            let failed = folder.keep_progress(&heard).is_err();
             over.has_failed.store(failed, atomic::Ordering::Release);
             drop(folder);
             over.is_under_way.store(false, atomic::Ordering::Release);
@@ -171,7 +171,7 @@ impl Loop {
             }
             std::thread::sleep(LAST_WITHIN / 100);
         }
-        let _ = folder.keep_heard(&self.peers.heights.all());
+        let _ = folder.keep_progress(&self.peers.heights.all());
     }
 }
 

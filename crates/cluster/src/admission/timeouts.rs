@@ -11,7 +11,7 @@ const CLOSING_AT_MOST: Nanos = Nanos::from_millis(1_000);
 impl Loop {
     /// Looks after times: who is to be dialled, who was silent or slow for too long, and to whom
     /// a sign of life is due.
-    pub(crate) fn keep_house(&mut self, now: Nanos) {
+    pub(crate) fn handle_timeouts(&mut self, now: Nanos) {
         if self.accept_again {
             self.accept_again = false;
             self.accept(now);
@@ -22,7 +22,7 @@ impl Loop {
         self.relieve(now);
         self.read_spaces(now);
         self.station.clock.look();
-        let (mut overdue, mut due, tells) = (Vec::new(), Vec::new(), !self.peers.is_client());
+        let (mut overdue, mut due, is_server) = (Vec::new(), Vec::new(), !self.peers.is_client());
         let station = self.station.clone();
         let inner = station.inner.borrow();
         for (place, connection) in self.peers.all_mut() {
@@ -35,8 +35,9 @@ impl Loop {
             }
             let up = matches!(connection.stage, Stage::Up { .. });
             let silent = waiting == 0 && passed(connection.spoke, self.network.alive_every, now);
-            let has_kept = connection.server().is_some() && inner.kept() > connection.told_kept;
-            if up && (silent || tells && connection.taken > connection.told || has_kept) {
+            let has_kept =
+                connection.server().is_some() && inner.kept() > connection.reported_record;
+            if up && (silent || is_server && connection.taken > connection.told || has_kept) {
                 due.push(place);
             }
         }

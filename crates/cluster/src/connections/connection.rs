@@ -56,9 +56,9 @@ pub(crate) struct Connection {
     /// Since when too much waits to be sent, and nothing of it leaves.
     pub crowded_since: Option<Nanos>,
     /// The bytes of room that were given for a long frame of which a part has come.
-    pub room: usize,
+    pub capacity: usize,
     /// The bytes of room that it waits for; until then nothing is read.
-    pub awaits_room: Option<usize>,
+    pub awaits_capacity: Option<usize>,
     /// While others wait for room and it has some: since when its pace is measured, and how much of
     /// its frame had come then.
     pub pace: Option<(Nanos, usize)>,
@@ -69,9 +69,9 @@ pub(crate) struct Connection {
     /// Bytes of messages taken, and how many of them the other end was told of, and when.
     pub taken: u64,
     pub told: u64,
-    pub told_at: Nanos,
+    pub reported_at: Nanos,
     /// Up to which record of the log here the other end was told that it is stable.
-    pub told_kept: u64,
+    pub reported_record: u64,
     /// How long the frame is that is arriving; zero where that is not known.
     awaited: usize,
     /// How much had come, or had been written, when the time it may take was begun to be counted.
@@ -115,15 +115,15 @@ impl Connection {
             spoke: now,
             partial_since: None,
             crowded_since: None,
-            room: 0,
-            awaits_room: None,
+            capacity: 0,
+            awaits_capacity: None,
             pace: None,
             claim: None,
             stalled: false,
             taken: 0,
             told: 0,
-            told_kept: 0,
-            told_at: now,
+            reported_record: 0,
+            reported_at: now,
             awaited: 0,
             progress: (0, 0),
             written: 0,

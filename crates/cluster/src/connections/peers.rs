@@ -73,15 +73,15 @@ pub(crate) struct Peers {
     /// When the register of spaces is read.
     pub readings: Readings,
     /// The last that went wrong with that, as those who look after this server were told.
-    pub told_unread: Option<String>,
+    pub reported_unread: Option<String>,
     /// The last refusal of another server that was told to those who look after this one.
-    pub told_refusal: Option<String>,
+    pub reported_refusal: Option<String>,
     /// Room that was given for long frames under way, in bytes.
     pub incoming: usize,
     /// Who waits for such room, in the order of asking.
-    pub awaiting_room: VecDeque<usize>,
+    pub awaiting_capacity: VecDeque<usize>,
     /// Connections refused because there were too many.
-    pub turned_away: u64,
+    pub refused_at_limit: u64,
     /// So much waits to be sent that nothing is read from clients.
     pub all_crowded: bool,
     places: Vec<Option<Connection>>,
@@ -122,11 +122,11 @@ impl Peers {
             clients_prove: false,
             unproven: 0,
             readings: Readings::default(),
-            told_unread: None,
-            told_refusal: None,
+            reported_unread: None,
+            reported_refusal: None,
             incoming: 0,
-            awaiting_room: VecDeque::new(),
-            turned_away: 0,
+            awaiting_capacity: VecDeque::new(),
+            refused_at_limit: 0,
             all_crowded: false,
             places: Vec::new(),
             free: Vec::new(),
@@ -159,8 +159,8 @@ impl Peers {
     /// Takes a connection out; its place is free.
     pub fn remove(&mut self, place: usize) -> Option<Connection> {
         let connection = self.places.get_mut(place)?.take()?;
-        self.incoming -= connection.room;
-        self.awaiting_room.retain(|waiting| *waiting != place);
+        self.incoming -= connection.capacity;
+        self.awaiting_capacity.retain(|waiting| *waiting != place);
         self.free.push(place);
         self.open -= 1;
         Some(connection)

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use muesli_core::{Nanos, NodeId};
 
-use crate::mailbox::door::{Command, Door};
+use crate::mailbox::entry_point::{Command, EntryPoint};
 use crate::spaces::map::Map;
 
 /// Somebody to be dialled.
@@ -154,7 +154,7 @@ pub(crate) fn look_up(address: &str) -> Result<SocketAddr, String> {
 /// # Errors
 /// There is no thread.
 pub(crate) fn begin_look_up(
-    door: &Arc<Door>,
+    entry_point: &Arc<EntryPoint>,
     number: usize,
     address: &str,
     look_up: fn(&str) -> Result<SocketAddr, String>,
@@ -162,10 +162,10 @@ pub(crate) fn begin_look_up(
     if let Ok(known) = address.parse() {
         return Ok(Some(known));
     }
-    let (door, address) = (door.clone(), address.to_owned());
+    let (entry_point, address) = (entry_point.clone(), address.to_owned());
     let ask = move || {
         let found = look_up(&address);
-        door.command(Command::Found { number, address, found });
+        entry_point.command(Command::Found { number, address, found });
     };
     let thread = thread::Builder::new().name("muesli-names".to_owned()).spawn(ask);
     thread.map(|_| None).map_err(|error| format!("no thread to look names up: {error}"))
@@ -231,12 +231,12 @@ mod tests {
         };
         let poll = mio::Poll::new().unwrap();
         let waker = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
-        let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
-        let commands = || std::mem::take(&mut *door.commands.lock().unwrap());
+        let entry_point = Arc::new(EntryPoint::new(Arc::new(Signal::new(waker))));
+        let commands = || std::mem::take(&mut *entry_point.commands.lock().unwrap());
         let resolver_hangs = RESOLVER.lock().unwrap();
-        let numbers = begin_look_up(&door, 1, "127.0.0.1:7", slow).unwrap();
+        let numbers = begin_look_up(&entry_point, 1, "127.0.0.1:7", slow).unwrap();
         assert_eq!(numbers, Some("127.0.0.1:7".parse().unwrap()));
-        assert_eq!(begin_look_up(&door, 2, "name:7", slow), Ok(None));
+        assert_eq!(begin_look_up(&entry_point, 2, "name:7", slow), Ok(None));
         assert!(commands().is_empty());
         drop(resolver_hangs);
         let found = loop {

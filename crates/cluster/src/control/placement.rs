@@ -43,7 +43,7 @@ impl Loop {
             self.peers.targets.joined(&map);
         }
         self.peers.map = Some(map.clone());
-        self.door.change(|standing| standing.map = Some(map));
+        self.entry_point.change(|standing| standing.map = Some(map));
         true
     }
 
@@ -56,7 +56,7 @@ impl Loop {
         let lost =
             |(member, post): &(_, ReplicaRole)| (*post == ReplicaRole::Lost).then_some(*member);
         let lost: Vec<_> = replica_roles.iter().filter_map(lost).collect();
-        for member in lost.iter().filter(|member| !self.told_lost.contains(member)) {
+        for member in lost.iter().filter(|member| !self.reported_lost.contains(member)) {
             (self.notice)(&format!(
                 "member {} takes no part: a majority of its group has lost its folders, and with \
                  them what only those knew. Bring one of these back as it was, or accept the loss: \
@@ -64,7 +64,7 @@ impl Loop {
                 member.0
             ));
         }
-        self.told_lost = lost;
+        self.reported_lost = lost;
     }
 
     /// The repositories here, and which part they take.

@@ -16,7 +16,7 @@ use muesli_core::{Catalog, Nanos, NodeId, Rejection};
 
 use crate::connections::connection::Stage;
 use crate::dispatch::event_loop::Loop;
-use crate::mailbox::door::Command;
+use crate::mailbox::entry_point::Command;
 use crate::spaces::limits;
 use crate::spaces::map::Map;
 use crate::spaces::parts::{MapParts, SpaceParts};
@@ -60,7 +60,7 @@ impl Loop {
             }
             Control::SpaceCreated { request, refused } => {
                 let asked = self.peers.asked.get(&request);
-                ensure(asked.is_some_and(|(keeper, _)| *keeper == node), Rejection::State)?;
+                ensure(asked.is_some_and(|(map_server, _)| *map_server == node), Rejection::State)?;
                 if let Some((_, answer)) = self.peers.asked.remove(&request) {
                     let _ = answer.send(refused); // Whoever asked may have gone.
                 }
@@ -161,12 +161,12 @@ impl Loop {
         if !is_server || !self.peers.readings.begin(map.catalog.epoch, now) {
             return;
         }
-        let door = self.door.clone();
+        let entry_point = self.entry_point.clone();
         let (database, frame_bytes_max) = (self.station.database, self.network.frame_bytes_max);
         let reader = RegisterReader { database, space, map: map.clone(), frame_bytes_max };
         let task: Task = Box::pin(async move {
             let read = row_reader::register(reader).await;
-            door.command(Command::SpacesRead(read));
+            entry_point.command(Command::SpacesRead(read));
         });
         self.spawn(task);
     }
@@ -192,7 +192,7 @@ impl Loop {
         };
         match next {
             Ok(next) => {
-                self.peers.told_unread = None;
+                self.peers.reported_unread = None;
                 self.peers.readings.end(next.catalog.epoch > known, now);
                 self.on_map(next);
             }
@@ -219,9 +219,9 @@ impl Loop {
 
     /// Tells those who look after this server why it does not learn of new spaces, once each.
     fn tell_unread(&mut self, why: String) {
-        if self.peers.told_unread.as_ref() != Some(&why) {
+        if self.peers.reported_unread.as_ref() != Some(&why) {
             (self.notice)(&format!("the spaces cannot be read: {why}"));
-            self.peers.told_unread = Some(why);
+            self.peers.reported_unread = Some(why);
         }
     }
 
@@ -235,23 +235,24 @@ impl Loop {
         space: SpaceParts,
         answer: mpsc::Sender<Option<String>>,
     ) {
-        let keeper = self.peers.map.as_ref().and_then(Map::keeper);
-        if keeper == Some(self.peers.me.node) {
+        let map_server = self.peers.map.as_ref().and_then(Map::map_server);
+        if map_server == Some(self.peers.me.node) {
             let _ = answer.send(self.create_space(&space).err());
             return;
         }
         let inner = self.station.inner.borrow();
-        let place_of = |keeper: NodeId| Some((keeper, inner.outside.outbox.place_of(keeper)?));
-        let found = keeper.and_then(place_of);
+        let place_of =
+            |map_server: NodeId| Some((map_server, inner.outside.outbox.place_of(map_server)?));
+        let found = map_server.and_then(place_of);
         drop(inner);
-        let Some((keeper, place)) = found else {
+        let Some((map_server, place)) = found else {
             let why = "the node that keeps the map is not connected; try again later";
             let _ = answer.send(Some(why.to_owned()));
             return;
         };
         self.peers.requests += 1;
         let request = self.peers.requests;
-        self.peers.asked.insert(request, (keeper, answer));
+        self.peers.asked.insert(request, (map_server, answer));
         self.say(place, &Control::CreateSpace { request, space });
     }
 
@@ -268,10 +269,10 @@ impl Loop {
     /// Makes a space, if this is who decides.
     fn create_space(&mut self, space: &SpaceParts) -> Result<(), String> {
         let map = self.peers.map.as_ref().ok_or("there is no map yet")?;
-        match map.keeper() {
-            Some(keeper) if keeper == self.peers.me.node => {}
-            Some(keeper) => {
-                return Err(format!("node {} makes the spaces, not this one", keeper.0));
+        match map.map_server() {
+            Some(map_server) if map_server == self.peers.me.node => {}
+            Some(map_server) => {
+                return Err(format!("node {} makes the spaces, not this one", map_server.0));
             }
             None => return Err("spaces of groups are made by a transaction".to_owned()),
         }
@@ -306,7 +307,7 @@ impl Loop {
                 self.tell_map(place);
             }
             if self.has_left() {
-                self.door.stop();
+                self.entry_point.stop();
             }
         }
     }
@@ -372,7 +373,7 @@ impl Loop {
             ("oldest-snapshot-node", holder),
             ("messages-rejected", inner.machine.rejections().total()),
             ("connections-misunderstood", self.peers.misunderstood),
-            ("connections-turned-away", self.peers.turned_away),
+            ("connections-turned-away", self.peers.refused_at_limit),
             ("unproven", self.peers.unproven),
             ("checkpoints", inner.outside.counts.checkpoints),
             ("time-ms", now.as_millis()),

@@ -80,7 +80,7 @@ impl Loop {
                 Ok(Some(found)) => {
                     connection.hear(now);
                     at += found.bytes();
-                    self.return_room(place);
+                    self.return_capacity(place);
                     self.on_frame(place, found, now);
                     if at < bytes.len() && self.stalls(place) {
                         return self.keep_frames(place, &bytes[at..], now);
@@ -88,7 +88,7 @@ impl Loop {
                 }
                 Ok(None) => {
                     connection.keep(&bytes[at..], now);
-                    self.ask_for_room(place);
+                    self.request_capacity(place);
                     return;
                 }
                 Err(error) => {

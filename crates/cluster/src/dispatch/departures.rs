@@ -24,7 +24,7 @@ impl Loop {
             }
         }
         let traffic = self.station.inner.borrow().outside.counts.traffic;
-        *self.door.traffic.lock().unwrap_or_else(|broken| broken.into_inner()) = traffic;
+        *self.entry_point.traffic.lock().unwrap_or_else(|broken| broken.into_inner()) = traffic;
     }
 
     /// Says how much was taken over a connection, behind what is said there anyway.
@@ -33,7 +33,7 @@ impl Loop {
             return; // Servers ask nothing of clients.
         }
         let Some(connection) = self.peers.at_mut(place) else { return };
-        if connection.taken > connection.told && connection.told_at + TELL_EVERY <= now {
+        if connection.taken > connection.told && connection.reported_at + TELL_EVERY <= now {
             self.tell_alive(place, now);
         }
     }

@@ -9,7 +9,7 @@ use muesli_core::{Nanos, RepositoryId};
 use crate::connections::connection::Connection;
 use crate::connections::peers::Peers;
 use crate::dispatch::failure::LoopFailure;
-use crate::mailbox::door::Door;
+use crate::mailbox::entry_point::EntryPoint;
 use crate::mailbox::tasks::Tasks;
 use crate::network::Network;
 use crate::node::engine::LoopEngine;
@@ -45,7 +45,7 @@ pub(crate) struct Loop {
     pub peers: Peers,
     pub(super) tasks: Tasks,
     pub(super) poll: Poll,
-    pub door: Arc<Door>,
+    pub entry_point: Arc<EntryPoint>,
     pub network: Network,
     pub(super) scratch: Vec<u8>,
     /// Until then it looks for more instead of sleeping.
@@ -60,7 +60,7 @@ pub(crate) struct Loop {
     /// Where what those who look after this process should know is told.
     pub notice: fn(&str),
     /// The members of which was told that they are lost.
-    pub told_lost: Vec<RepositoryId>,
+    pub reported_lost: Vec<RepositoryId>,
 }
 
 impl Loop {
@@ -68,15 +68,15 @@ impl Loop {
         station: LoopEngine,
         peers: Peers,
         poll: Poll,
-        door: Arc<Door>,
+        entry_point: Arc<EntryPoint>,
         network: Network,
     ) -> Loop {
         Loop {
             station: Rc::new(station),
             peers,
-            tasks: Tasks::new(door.signal.clone()),
+            tasks: Tasks::new(entry_point.signal.clone()),
             poll,
-            door,
+            entry_point,
             network,
             scratch: vec![0; READ_BYTES],
             watches_until: Nanos(0),
@@ -86,7 +86,7 @@ impl Loop {
             close_within: STOPPING_AT_MOST,
             failed: None,
             notice: |_| {},
-            told_lost: Vec::new(),
+            reported_lost: Vec::new(),
         }
     }
 
@@ -105,7 +105,7 @@ impl Loop {
     /// Takes in a task of the driver's own.
     pub(crate) fn spawn(&mut self, task: muesli_core::client::Task) {
         self.tasks.spawn(task);
-        self.door.signal.raise();
+        self.entry_point.signal.raise();
     }
 
     /// How many tasks run.

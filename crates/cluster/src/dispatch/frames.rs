@@ -8,7 +8,7 @@ use muesli_core::{Nanos, NodeId, Rejection, Role, Sender};
 use crate::connections::connection::Stage;
 use crate::dispatch::event_loop::Loop;
 use crate::dispatch::failure::LoopFailure;
-use crate::mailbox::door::Door;
+use crate::mailbox::entry_point::EntryPoint;
 use crate::storage::timestamp_lease::LeaseError;
 use crate::wire::challenge::Challenge;
 use crate::wire::frame::{FrameKind, WireFrame};
@@ -104,7 +104,7 @@ impl Loop {
                 return Ok(None);
             }
             if let Err(error) = inner.learn_issued(proof) {
-                lose_lease(&self.door, &mut self.failed, &error);
+                lose_lease(&self.entry_point, &mut self.failed, &error);
                 return Ok(None);
             }
         }
@@ -136,11 +136,11 @@ impl Loop {
 
 /// A client may see no more than what is on its disk already: it ends, and what it was just told is
 /// told to nobody.
-fn lose_lease(door: &Door, failed: &mut Option<LoopFailure>, error: &LeaseError) {
+fn lose_lease(entry_point: &EntryPoint, failed: &mut Option<LoopFailure>, error: &LeaseError) {
     let text = format!(
         "{error}. What servers have answered since is not told, and the database is closed: what \
          was under way may have taken effect"
     );
-    door.change(|standing| standing.lost_lease = Some(text.clone()));
+    entry_point.change(|standing| standing.lost_lease = Some(text.clone()));
     failed.get_or_insert(LoopFailure::Lease(text));
 }

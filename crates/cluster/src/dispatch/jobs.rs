@@ -1,7 +1,7 @@
 //! What other threads hand over: jobs, which become tasks of the loop, and commands.
 
 use crate::dispatch::event_loop::{Loop, Stopping};
-use crate::mailbox::door::Command;
+use crate::mailbox::entry_point::Command;
 /// So many jobs from other threads are taken in one turn.
 const JOBS_PER_TURN: usize = 256;
 
@@ -18,14 +18,14 @@ impl Loop {
             return;
         }
         for _ in 0..JOBS_PER_TURN {
-            let Some(job) = self.door.jobs.pop() else { break };
+            let Some(job) = self.entry_point.jobs.pop() else { break };
             self.tasks.spawn(job());
         }
-        if !self.door.jobs.is_empty() {
-            self.door.signal.raise();
+        if !self.entry_point.jobs.is_empty() {
+            self.entry_point.signal.raise();
         }
         let commands = std::mem::take(
-            &mut *self.door.commands.lock().unwrap_or_else(|broken| broken.into_inner()),
+            &mut *self.entry_point.commands.lock().unwrap_or_else(|broken| broken.into_inner()),
         );
         for command in commands {
             match command {
@@ -46,13 +46,13 @@ impl Loop {
             }
         }
         if self.tasks.poll() {
-            self.door.signal.raise();
+            self.entry_point.signal.raise();
         }
         // What the node said before it broke may be half of what it had to say.
         assert!(!self.station.broken.get(), "the node of this loop panicked");
         for task in self.station.spawned.take() {
             self.tasks.spawn(task);
-            self.door.signal.raise();
+            self.entry_point.signal.raise();
         }
     }
 }

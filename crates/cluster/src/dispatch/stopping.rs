@@ -10,7 +10,7 @@ impl Loop {
     /// commits under way here and those that participants here wait for are decided, then what was
     /// taken in is answered, and in the end everybody is told.
     pub(super) fn has_stopped(&mut self) -> bool {
-        if !self.door.is_stopping() {
+        if !self.entry_point.is_stopping() {
             return false;
         }
         let now = self.station.inner.borrow().now();
@@ -38,22 +38,22 @@ impl Loop {
             Stopping::Answering(since) => {
                 if !self.station.inner.borrow().is_gated() || late(since) {
                     self.stopping = Stopping::Leaving(now);
-                    self.say_farewell(now);
+                    self.send_farewell(now);
                 }
             }
             Stopping::Leaving(since) => {
-                let all_said = self.station.inner.borrow().outside.outbox.waiting().0 == 0;
-                return all_said || late(since);
+                let all_sent = self.station.inner.borrow().outside.outbox.waiting().0 == 0;
+                return all_sent || late(since);
             }
         }
-        self.door.signal.raise();
+        self.entry_point.signal.raise();
         false
     }
 
     /// Drops what runs on the loop, and aborts what is open.
     pub(super) fn end_tasks(&mut self) {
         self.tasks.clear();
-        self.door.shut();
+        self.entry_point.shut();
         self.station.inner.borrow_mut().abort_open();
     }
 }

@@ -49,7 +49,7 @@ impl Loop {
                 break Ok(());
             }
         };
-        self.door.stop();
+        self.entry_point.stop();
         // Where it failed, its tasks roll back what they had open while the engine is here.
         self.end_tasks();
         drop(entered);
@@ -93,7 +93,7 @@ impl Loop {
         self.station.inner.borrow_mut().ring_alarms();
         if now >= self.housekeeping_due {
             self.housekeeping_due = now + HOUSEKEEPING_EVERY;
-            self.keep_house(now);
+            self.handle_timeouts(now);
             self.station.inner.borrow_mut().settle_all()?;
             self.tell_losses();
         }
@@ -130,10 +130,10 @@ impl Loop {
         if self.watch(events, at_most)? {
             return Ok(());
         }
-        let raised = self.door.signal.lie_down();
+        let raised = self.entry_point.signal.begin_sleep();
         let at_most = if raised { Duration::ZERO } else { at_most };
         let polled = self.look(events, at_most);
-        self.door.signal.get_up();
+        self.entry_point.signal.end_sleep();
         polled
     }
 
@@ -142,7 +142,7 @@ impl Loop {
     fn watch(&mut self, events: &mut Events, at_most: Duration) -> Result<bool, LoopFailure> {
         let now = self.station.clock.now();
         let until = self.watches_until.min(now + nanos(at_most));
-        while self.station.clock.now() < until && !self.door.signal.is_raised() {
+        while self.station.clock.now() < until && !self.entry_point.signal.is_raised() {
             self.look(events, Duration::ZERO)?;
             if !events.is_empty() {
                 return Ok(true);

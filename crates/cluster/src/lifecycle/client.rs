@@ -25,7 +25,7 @@ use crate::connections::targets::Targets;
 use crate::dispatch::event_loop::{Loop, WAKER};
 use crate::lifecycle::rules;
 use crate::lifecycle::visit::Visit;
-use crate::mailbox::door::{Command, Door, Job, LoopThreadAlive};
+use crate::mailbox::entry_point::{Command, EntryPoint, Job, LoopThreadAlive};
 use crate::mailbox::signal::Signal;
 use crate::network::Network;
 use crate::node::clock::ProcessClock;
@@ -74,8 +74,8 @@ pub struct ClientOptions {
     /// clients for it, or where this client wants to know that they are the servers.
     pub secret: Option<Secret>,
     /// The file of the [timestamp lease](crate::storage::timestamp_lease), if the client keeps
-    /// one: it lies after all that a client with this file has seen before. Under protocols whose timestamps
-    /// follow clocks ([`muesli_registry::with_timestamp_leases`]).
+    /// one: it lies after all that a client with this file has seen before. Under protocols whose
+    /// timestamps follow clocks ([`muesli_registry::with_timestamp_leases`]).
     pub timestamp_lease: Option<PathBuf>,
     /// How far a lease goes ahead of what it has to cover, in the time of timestamps.
     pub timestamp_lease_ahead: Duration,
@@ -165,7 +165,7 @@ pub enum SpaceError {
 
 /// A connected client; its loop runs on a thread of its own.
 pub struct Client {
-    door: Arc<Door>,
+    entry_point: Arc<EntryPoint>,
     cluster: ClusterId,
     /// Where the timestamp lease ended when the client began.
     lease_end: Option<Timestamp>,
@@ -193,7 +193,7 @@ impl Client {
         let (group, answered) = cluster_of(&options)?;
         let lease = open_lease(&mut options, answered)?;
         let client = start((options, lease), group, answered)?;
-        let standing = client.door.wait_until(within, |standing| {
+        let standing = client.entry_point.wait_until(within, |standing| {
             let all = standing
                 .map
                 .as_ref()
@@ -222,7 +222,7 @@ impl Client {
     /// # Panics
     /// Never: a connected client knows the map.
     pub fn catalog(&self) -> Arc<Catalog> {
-        let standing = self.door.standing();
+        let standing = self.entry_point.standing();
         standing.map.as_ref().expect("it is known since connecting").catalog.clone()
     }
 
@@ -232,19 +232,19 @@ impl Client {
     /// # Panics
     /// Never: a connected client knows the map.
     pub fn catalog_of_keys(&self) -> Arc<Catalog> {
-        let standing = self.door.standing();
+        let standing = self.entry_point.standing();
         let map = standing.map.as_ref().expect("it is known since connecting");
         if map.group > 1 { layout::inner(&map.catalog) } else { map.catalog.clone() }
     }
 
     /// The map, as it is known here by now.
     pub fn map(&self) -> Option<Map> {
-        self.door.standing().map.clone()
+        self.entry_point.standing().map.clone()
     }
 
     /// The servers that are connected now.
     pub fn servers_up(&self) -> Vec<NodeId> {
-        self.door.standing().up.iter().copied().collect()
+        self.entry_point.standing().up.iter().copied().collect()
     }
 
     /// Where the timestamp lease ended when the client began: whoever used its file before has seen
@@ -255,12 +255,12 @@ impl Client {
 
     /// Why the timestamp lease was lost, if it was; then the loop has stopped.
     pub fn lost_lease(&self) -> Option<String> {
-        self.door.standing().lost_lease.clone()
+        self.entry_point.standing().lost_lease.clone()
     }
 
     /// How many repositories there are, as the protocol counts them.
     pub fn repositories(&self) -> u16 {
-        let standing = self.door.standing();
+        let standing = self.entry_point.standing();
         standing.map.as_ref().map_or(0, |map| match map.group > 1 {
             true => layout::groups(&map.catalog),
             false => map.catalog.repositories() as u16,
@@ -272,7 +272,7 @@ impl Client {
     /// # Errors
     /// The job back, if the loop has stopped.
     pub fn submit(&self, job: Job) -> Result<(), Job> {
-        self.door.submit(job)
+        self.entry_point.submit(job)
     }
 
     /// Makes a space, or finds it there already. Not from a task on the loop.
@@ -300,7 +300,7 @@ impl Client {
 
     /// Has the servers look at the register of spaces, which makes no sense: they write it again.
     pub fn doubt_register(&self) {
-        self.door.command(Command::DoubtSpaces);
+        self.entry_point.command(Command::DoubtSpaces);
     }
 
     /// The longest frame that goes between this client and the servers.
@@ -313,7 +313,7 @@ impl Client {
         command: impl FnOnce(mpsc::Sender<Option<String>>) -> Command,
     ) -> Result<(), SpaceError> {
         let (sender, receiver) = mpsc::channel();
-        self.door.command(command(sender));
+        self.entry_point.command(command(sender));
         match receiver.recv_timeout(self.space_within) {
             Ok(None) => Ok(()),
             Ok(Some(why)) => Err(SpaceError::Refused(why)),
@@ -326,13 +326,13 @@ impl Client {
 
     /// What it has said to servers, as of its last turn.
     pub fn traffic(&self) -> Traffic {
-        *self.door.traffic.lock().unwrap_or_else(|broken| broken.into_inner())
+        *self.entry_point.traffic.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
     /// Stops the loop: nothing begins any more, open transactions may end, commits are decided.
     /// What it recorded, the first time.
     pub fn close(&self) -> Option<Recorder> {
-        self.door.stop();
+        self.entry_point.stop();
         let mut thread = self.thread.lock().unwrap_or_else(|broken| broken.into_inner());
         let mine = |it: &JoinHandle<_>| it.thread().id() == std::thread::current().id();
         if thread.as_ref().is_some_and(mine) {
@@ -408,8 +408,8 @@ fn start(
     let system = |error: std::io::Error| ConnectError::System(error.to_string());
     let poll = mio::Poll::new().map_err(system)?;
     let waker = mio::Waker::new(poll.registry(), WAKER).map_err(system)?;
-    let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
-    let (for_loop, space_within) = (door.clone(), options.space_within);
+    let entry_point = Arc::new(EntryPoint::new(Arc::new(Signal::new(waker))));
+    let (for_loop, space_within) = (entry_point.clone(), options.space_within);
     let frame_bytes_max = options.network.frame_bytes_max;
     let lease_end = lease.as_ref().map(TimestampLease::end);
     let run = move || {
@@ -431,7 +431,7 @@ fn start(
     };
     let thread = std::thread::Builder::new().name("muesli-client".to_owned());
     let thread = Mutex::new(Some(thread.spawn(run).map_err(system)?));
-    Ok(Client { door, cluster, lease_end, space_within, frame_bytes_max, thread })
+    Ok(Client { entry_point, cluster, lease_end, space_within, frame_bytes_max, thread })
 }
 
 fn peers(options: &ClientOptions, group: u16) -> Peers {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use muesli_core::{NodeId, Secret};
 
 use crate::lifecycle::visit::Visit;
-use crate::mailbox::door::{Command, Door};
+use crate::mailbox::entry_point::{Command, EntryPoint};
 use crate::spaces::map::Map;
 
 /// How long it waits for others to come before it looks, and between two looks.
@@ -21,7 +21,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// Looks out for the map of others, from a thread of its own, if this server has nobody to dial.
-pub(crate) fn look_out(door: Arc<Door>, map: &Map, me: NodeId, secret: Option<Secret>) {
+pub(crate) fn look_out(
+    entry_point: Arc<EntryPoint>,
+    map: &Map,
+    me: NodeId,
+    secret: Option<Secret>,
+) {
     let server = |node: NodeId| node.0 / u32::from(map.loops.max(1));
     let others: Vec<_> = map.there().filter(|(node, _)| server(*node) != server(me)).collect();
     let is_smallest = others.iter().all(|(node, _)| *node > me);
@@ -32,17 +37,17 @@ pub(crate) fn look_out(door: Arc<Door>, map: &Map, me: NodeId, secret: Option<Se
     let others: Vec<_> = others.iter().map(|(node, _)| *node).collect();
     let look = move || {
         for address in addresses.iter().cycle() {
-            let met = door.wait_until(PAUSE, |standing| {
+            let met = entry_point.wait_until(PAUSE, |standing| {
                 others.iter().any(|other| standing.up.contains(other))
             });
             let is_over = others.iter().any(|other| met.up.contains(other));
             drop(met);
-            if is_over || door.is_stopping() {
+            if is_over || entry_point.is_stopping() {
                 return;
             }
             let shown = Visit::begin_as_admin(address, WITHIN, secret.as_ref()).ok();
             if let Some(map) = shown.and_then(|visit| Map::try_from(visit.welcome.map).ok()) {
-                door.command(Command::Map(map));
+                entry_point.command(Command::Map(map));
             }
         }
     };

@@ -39,13 +39,13 @@ fn within(
     let loops = loops as u64;
     // Loops that begin later open theirs still; each reckons with as many as itself.
     let kept = used + loops * (RESERVE + peers as u64);
-    let room = limit.saturating_sub(kept) / loops;
-    if room < LEAST {
-        return Err(StartError::Files { limit, used, room, least: LEAST });
+    let capacity = limit.saturating_sub(kept) / loops;
+    if capacity < LEAST {
+        return Err(StartError::Files { limit, used, capacity, least: LEAST });
     }
-    let room = usize::try_from(room).unwrap_or(usize::MAX);
-    let connections_reserved = network.connections_reserved.min(room / 4);
-    let connections_max = network.connections_max.min(room - connections_reserved);
+    let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
+    let connections_reserved = network.connections_reserved.min(capacity / 4);
+    let connections_max = network.connections_max.min(capacity - connections_reserved);
     Ok(Network { connections_max, connections_reserved, ..network.clone() })
 }
 

@@ -19,7 +19,7 @@ use crate::lifecycle::lookout::look_out;
 use crate::lifecycle::options::{Durability, ServerOptions};
 use crate::lifecycle::start_error::StartError;
 use crate::lifecycle::{open_files, rules};
-use crate::mailbox::door::Door;
+use crate::mailbox::entry_point::EntryPoint;
 use crate::mailbox::signal::Signal;
 use crate::node::clock::ProcessClock;
 use crate::node::engine::LoopEngine;
@@ -40,13 +40,13 @@ use crate::wire::refusal::left;
 /// A server that is set up; [`run`](Server::run) serves.
 pub struct Server {
     address: SocketAddr,
-    door: Arc<Door>,
+    entry_point: Arc<EntryPoint>,
     serve: Box<dyn FnOnce() -> Result<(), LoopFailure>>,
 }
 
 /// Stops a server, from any thread.
 #[derive(Clone)]
-pub struct StopServer(Arc<Door>);
+pub struct StopServer(Arc<EntryPoint>);
 
 impl StopServer {
     /// Tells the server to stop: it ends what is under way, for a second at most.
@@ -77,7 +77,7 @@ impl Server {
 
     /// What stops it.
     pub fn stop(&self) -> StopServer {
-        StopServer(self.door.clone())
+        StopServer(self.entry_point.clone())
     }
 
     /// Serves on this thread, until it is stopped.
@@ -126,12 +126,13 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
     let registry = poll.registry();
     registry.register(&mut listener, LISTENER, Interest::READABLE).map_err(StartError::Poll)?;
     let waker = mio::Waker::new(registry, WAKER).map_err(StartError::Poll)?;
-    let door = Arc::new(Door::new(Arc::new(Signal::new(waker))));
+    let entry_point = Arc::new(EntryPoint::new(Arc::new(Signal::new(waker))));
     let network = open_files::network_within_limit(&options, map.servers.len())?;
     let clock = ProcessClock::troubled(options.trouble.as_deref());
-    let prepared = prepare(&options, &*protocol, (map, clock.now().as_millis()), door.clone())?;
+    let prepared =
+        prepare(&options, &*protocol, (map, clock.now().as_millis()), entry_point.clone())?;
     judge_frame(&prepared.map, &options)?;
-    let (for_loop, over) = (door.clone(), door.clone());
+    let (for_loop, over) = (entry_point.clone(), entry_point.clone());
     let serve = move || {
         let ReadyServer { inner, map, life, begun, begins, folder, fresh } = prepared;
         let me = ProcessIdentity {
@@ -157,7 +158,7 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
         over.stop();
         ended
     };
-    Ok(Server { address, door, serve: Box::new(serve) })
+    Ok(Server { address, entry_point, serve: Box::new(serve) })
 }
 
 /// Whether the map fits into a frame of this server.
@@ -183,7 +184,7 @@ fn prepare(
     options: &ServerOptions,
     protocol: &dyn AnyProtocol,
     (map, wall_millis): (Map, u64),
-    door: Arc<Door>,
+    entry_point: Arc<EntryPoint>,
 ) -> Result<ReadyServer, StartError> {
     let most = options.network.frame_bytes_max;
     let Durability::Log(path) = &options.durability else {
@@ -214,7 +215,7 @@ fn prepare(
     let me = folder.begin(before, owner, options.accepts_loss, wall_millis)?;
     folder.keep_map(&map)?;
     let mut machine = machine(options, protocol, &map, me.starts)?;
-    let wake = move || door.signal.raise();
+    let wake = move || entry_point.signal.raise();
     let files = LogFiles {
         options: muesli_log::Options {
             owner: me.life,

@@ -77,8 +77,8 @@ pub enum StartError {
     Threads(#[from] ThreadsError),
     /// The system lets the process open too few files.
     #[error(
-        "the limit of open files (`ulimit -n`) is {limit}, and {used} are open: {room} are left \
-         for connections beside those that the log needs; at least {least} are wanted"
+        "the limit of open files (`ulimit -n`) is {limit}, and {used} are open: {capacity} are \
+         left for connections beside those that the log needs; at least {least} are wanted"
     )]
     Files {
         /// The limit.
@@ -86,7 +86,7 @@ pub enum StartError {
         /// How many are open already.
         used: u64,
         /// How many are left for connections.
-        room: u64,
+        capacity: u64,
         /// How many there must be.
         least: u64,
     },

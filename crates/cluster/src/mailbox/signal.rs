@@ -32,14 +32,14 @@ impl Signal {
     }
 
     /// The loop is about to sleep; true if it may not, because there is something for it.
-    pub fn lie_down(&self) -> bool {
+    pub fn begin_sleep(&self) -> bool {
         self.sleeping.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.raised.load(Ordering::Relaxed)
     }
 
     /// The loop is awake, and will look at everything.
-    pub fn get_up(&self) {
+    pub fn end_sleep(&self) {
         self.sleeping.store(false, Ordering::Relaxed);
         self.raised.store(false, Ordering::SeqCst);
     }

@@ -34,7 +34,8 @@ impl CheckpointUnderWay {
     }
 
     /// Hands over the next piece of the node's, or says that there are no more once the
-    /// participants are ready and the log is stable enough. False: the checkpoint is void, and is given up.
+    /// participants are ready and the log is stable enough. False: the checkpoint is void, and is
+    /// given up.
     ///
     /// # Errors
     /// The log failed.

@@ -3,9 +3,9 @@
 //!
 //! So a wall clock that is set while a server runs is no matter; what it says at the next start may
 //! be anything. For tests, a server that has a [trouble file](crate::storage::trouble) looks
-//! at a file of the same name with the extension `clock`: a number of milliseconds by which its clock is ahead
-//! of the machine's, or behind it where that is negative. A server that runs leaps forwards when
-//! the number grows, as where a machine slept; it never goes back.
+//! at a file of the same name with the extension `clock`: a number of milliseconds by which its
+//! clock is ahead of the machine's, or behind it where that is negative. A server that runs leaps
+//! forwards when the number grows, as where a machine slept; it never goes back.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

@@ -215,7 +215,7 @@ impl Map {
 
     /// Who decides on spaces: the home of the first repository. Where that may move, nobody does,
     /// but the database itself ([`register`](crate::spaces::register)).
-    pub fn keeper(&self) -> Option<NodeId> {
+    pub fn map_server(&self) -> Option<NodeId> {
         (self.group <= 1).then(|| self.catalog.homes[0])
     }
 

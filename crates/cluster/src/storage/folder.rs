@@ -1,11 +1,11 @@
 //! A server's folder: whose it is, in which formats it is written, and who uses it.
 //!
 //! It holds `lock` (held by the process that uses the folder), `identity` (who the server is and
-//! what its data are of, see [`StoredIdentity`]), `map` (the newest map that it knows: a record of a
-//! space means nothing without it), `heard` (how far the logs of the others had come, see
-//! [`older_copies`](crate::admission::older_copies)), and `log`, the write-ahead log. The lock is taken before
-//! anything is read or changed. The small files are written anew as a whole, synced, and put in
-//! the place of the old ones by a rename. Each begins with a header of its own, as
+//! what its data are of, see [`StoredIdentity`]), `map` (the newest map that it knows: a record of
+//! a space means nothing without it), `heard` (how far the logs of the others had come, see
+//! [`older_copies`](crate::admission::older_copies)), and `log`, the write-ahead log. The lock is
+//! taken before anything is read or changed. The small files are written anew as a whole, synced,
+//! and put in the place of the old ones by a rename. Each begins with a header of its own, as
 //! `small_files` has it: `MuesFile`, and the version [`formats::FOLDER`].
 
 use std::fs::{self, File};
@@ -238,7 +238,7 @@ impl Folder {
     }
 
     /// Keeps what was heard of the others' logs.
-    pub fn keep_heard(&self, heard: &Vec<Reached>) -> Result<(), FolderError> {
+    pub fn keep_progress(&self, heard: &Vec<Reached>) -> Result<(), FolderError> {
         self.write("heard", heard)
     }
 

@@ -151,7 +151,8 @@ mod tests {
             process: u64::MAX,
             record: u64::MAX,
         };
-        let heights = (0..crate::wire::progress::TOLD_MAX as u32).map(reached).collect();
+        let heights =
+            (0..crate::wire::progress::PROGRESS_REPORTS_MAX as u32).map(reached).collect();
         let protocol = "repeatable-read-and-more".to_owned();
         let mut out = Vec::new();
         Hello { lives, heights, protocol, ..Hello::default() }.encode(&mut out);

@@ -2,8 +2,8 @@
 //!
 //! Everything travels in [frames](frame). The first ones are those of the handshake ([`hello`]),
 //! with proofs of the cluster's secret ([`proof`]); afterwards frames carry the protocol's
-//! messages, signs of life, and what drivers say to each other ([`control`]). `judgement` tests the latter
-//! before anything changes. Nothing here reads or writes a socket.
+//! messages, signs of life, and what drivers say to each other ([`control`]). `judgement` tests
+//! the latter before anything changes. Nothing here reads or writes a socket.
 
 pub mod challenge;
 pub mod control;

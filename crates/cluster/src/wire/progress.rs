@@ -5,7 +5,7 @@ use muesli_core::{NodeId, wire_struct};
 use crate::wire::ids::Life;
 
 /// So many servers are told of in a handshake, whose frames are short.
-pub(crate) const TOLD_MAX: usize = 256;
+pub(crate) const PROGRESS_REPORTS_MAX: usize = 256;
 /// How far the log of a server has come, in a life of its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reached {

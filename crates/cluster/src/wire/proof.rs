@@ -4,9 +4,9 @@
 //! Whoever dials sends a challenge in its [`Hello`], and says whether it can prove the secret. A
 //! server that has the secret asks those who come as servers or administrators (and clients, where
 //! it is told to) for a proof: it sends a challenge of its own, and the answer is the tag of both
-//! challenges and of all that the hello claims. Its [`Welcome`], or a [`ConnectionRefusal`], carries the tag
-//! of what that says and of the dialler's challenge. Both challenges are drawn anew for each
-//! connection, so nothing that was overheard can be used again.
+//! challenges and of all that the hello claims. Its [`Welcome`], or a [`ConnectionRefusal`],
+//! carries the tag of what that says and of the dialler's challenge. Both challenges are drawn
+//! anew for each connection, so nothing that was overheard can be used again.
 //!
 //! What this does not do: frames after the handshake carry no proof of their own. Whoever can
 //! change what passes between two machines can change what members say; that needs TLS, or a

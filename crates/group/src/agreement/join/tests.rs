@@ -72,7 +72,7 @@ fn who_forgot_comes_back_only_where_every_majority_has_somebody_who_remembers() 
         (&[Begun, Begun, Begun, No], adopted(5, Begun)),
         (&[Begun, Begun, No, No], JoinStep::Lost),
         (&[Begun, Met], JoinStep::Lost),
-        (&[Begun, Begun, Met, No], JoinStep::Lost), // Who has met where somebody has begun forgot too.
+        (&[Begun, Begun, Met, No], JoinStep::Lost), // Who has met where one has begun forgot too.
         (&[Begun, Begun, No], adopted(4, Begun)),
         (&[Begun, No, No], JoinStep::Lost),
         (&[No, No], JoinStep::Note(Met)),

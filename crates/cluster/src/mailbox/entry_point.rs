@@ -62,7 +62,7 @@ pub(crate) struct ClientStatus {
 }
 
 /// The way into a loop from other threads.
-pub(crate) struct Door {
+pub(crate) struct EntryPoint {
     pub jobs: ArrayQueue<Job>,
     pub commands: Mutex<Vec<Command>>,
     pub signal: Arc<Signal>,
@@ -75,9 +75,9 @@ pub(crate) struct Door {
     changed: Condvar,
 }
 
-impl Door {
-    pub fn new(signal: Arc<Signal>) -> Door {
-        Door {
+impl EntryPoint {
+    pub fn new(signal: Arc<Signal>) -> EntryPoint {
+        EntryPoint {
             jobs: ArrayQueue::new(JOBS_MAX),
             commands: Mutex::new(Vec::new()),
             signal,
@@ -168,7 +168,7 @@ impl Door {
 }
 
 /// Lives as long as a loop: dropped, nobody waits for it any more.
-pub(crate) struct LoopThreadAlive(pub Arc<Door>);
+pub(crate) struct LoopThreadAlive(pub Arc<EntryPoint>);
 
 impl Drop for LoopThreadAlive {
     fn drop(&mut self) {

@@ -1,0 +1,208 @@
+//! What a repository keeps for time-warping: who has read what, and which versions are of the
+//! past.
+
+use std::collections::BTreeSet;
+
+use muesli_core::parts::read_timestamps::ReadTimestamps;
+use muesli_core::ranges::KeyRange;
+use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
+
+use super::place::BARRED;
+use super::{BumperPlace, BumperSwitch, Reader, Rules, TimeWarpVote};
+use crate::two_phase::{Key, ValidationResult};
+
+/// The reader of stamps that belong to nobody who could still ask.
+const NOBODY: Reader = (u64::MAX, u64::MAX);
+
+/// ReadTimestamps, and the versions that were put into the past.
+///
+/// Invariants, beside those of the stamps: versions of the past are kept only where flags are
+/// compared, and stamps only where updates may lie in the past and reads leave some.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    rules: Rules,
+    stamps: ReadTimestamps<Reader>,
+    /// Kept only where flags are compared instead of places.
+    warped: BTreeSet<(Timestamp, SpaceId, SmallBytes)>,
+    /// Which versions at or below this are of the past was forgotten: each may be.
+    warped_below: Timestamp,
+    /// Deletions and stamps at or below this may be forgotten.
+    low: Timestamp,
+}
+
+impl Keeper {
+    pub(super) fn new(rules: Rules, hash_seed: u64) -> Keeper {
+        Keeper {
+            rules,
+            stamps: ReadTimestamps::new(hash_seed),
+            warped: BTreeSet::new(),
+            warped_below: Timestamp::ZERO,
+            low: Timestamp::ZERO,
+        }
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// One of them does not hold.
+    pub(super) fn assert_invariants(&self) {
+        self.stamps.assert_invariants();
+        assert!(self.keeps_stamps() || self.stamps.is_empty(), "stamps that nobody looks at");
+        assert!(self.rules.by_flags() || self.warped.is_empty(), "flags that nobody looks at");
+    }
+
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    fn keeps_stamps(&self) -> bool {
+        self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadStamps)
+    }
+
+    /// What a read at `snapshot` is stamped with.
+    fn stamp(&self, snapshot: Timestamp, committed: Timestamp) -> Timestamp {
+        match (self.rules.keeps(BumperSwitch::StampsReachTheSnapshot), self.rules.by_flags()) {
+            (true, false) => snapshot,
+            (true, true) => snapshot.max(committed),
+            (false, _) => committed,
+        }
+    }
+
+    pub(super) fn note_read(
+        &mut self,
+        (space, key): Key<'_>,
+        snapshot: Timestamp,
+        committed: Timestamp,
+        reader: Reader,
+    ) {
+        if !self.keeps_stamps() {
+            return;
+        }
+        let at = self.stamp(snapshot, committed);
+        if self.rules.keeps(BumperSwitch::DistinctReaders) {
+            self.stamps.note(space, key, at, Some(reader));
+            return;
+        }
+        // As printed: one pair, whose reader is forgotten when another does not raise the stamp.
+        match self.stamps.read_timestamp_mut(space, key) {
+            Some(stamp) if at > stamp.at => (stamp.at, stamp.reader) = (at, Some(reader)),
+            Some(stamp) => stamp.reader = None,
+            None => self.stamps.note(space, key, at, Some(reader)),
+        }
+    }
+
+    pub(super) fn note_scan(
+        &mut self,
+        range: &KeyRange,
+        snapshot: Timestamp,
+        committed: Timestamp,
+        reader: Reader,
+    ) {
+        if self.keeps_stamps() {
+            let at = self.stamp(snapshot, committed);
+            self.stamps.note_page(range, at, reader);
+        }
+    }
+
+    /// Whether a reader at `snapshot` must wait for an update that read at `held` and voted
+    /// `claim`: it ends above its proposal, or in the past, above what it read and above its floor.
+    pub(super) fn blocks(&self, held: Timestamp, claim: TimeWarpVote, snapshot: Timestamp) -> bool {
+        let may_warp =
+            self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadsWaitForThePast);
+        claim.turn <= snapshot || may_warp && snapshot > held.max(claim.floor)
+    }
+
+    pub(super) fn note_missed(
+        &self,
+        (space, key): Key<'_>,
+        at: Timestamp,
+        standing: &mut ValidationResult,
+    ) -> Result<(), Abort> {
+        let warped = || at <= self.warped_below || self.warped.contains(&(at, space, key.clone()));
+        if self.rules.by_flags() && warped() {
+            return Err(Abort::StaleRead); // It would complete a triad whose pivot is of the past.
+        }
+        let earliest = self.rules.keeps(BumperSwitch::BeforeTheEarliest);
+        let of_both = |missed: Timestamp| if earliest { missed.min(at) } else { missed.max(at) };
+        standing.missed = Some(standing.missed.map_or(at, of_both));
+        Ok(())
+    }
+
+    pub(super) fn note_write(
+        &self,
+        (space, key): Key<'_>,
+        head: Timestamp,
+        reader: Reader,
+        standing: &mut ValidationResult,
+    ) {
+        if !self.rules.time_warps() || !self.rules.keeps(BumperSwitch::TriadRule) {
+            return;
+        }
+        let read = if self.rules.keeps(BumperSwitch::DistinctReaders) {
+            self.stamps.latest_of_others(space, key, reader)
+        } else {
+            let pair = self.stamps.read_timestamp(space, key);
+            let others = pair.filter(|stamp| stamp.reader != Some(reader));
+            let ranges = self.stamps.latest_of_ranges(space, key, reader);
+            others.map_or(ranges, |stamp| stamp.at.max(ranges))
+        };
+        let floor = if self.rules.by_flags() {
+            // Whatever is above the snapshot bars the past as a whole.
+            let barred = read >= standing.snapshot;
+            if barred || head > standing.snapshot { BARRED } else { Timestamp::ZERO }
+        } else {
+            // An update may come whose snapshot is below the watermark, if its coordinator was
+            // silent for longer than the lease: who read or deleted there may be forgotten.
+            let low = if self.rules.keeps(BumperSwitch::FloorsAtWatermark) {
+                self.low
+            } else {
+                Timestamp::ZERO
+            };
+            read.max(head).max(low)
+        };
+        standing.floor = standing.floor.max(floor);
+        let is_above = self.rules.by_flags() || standing.floor >= head;
+        assert!(is_above, "an update may lie below the version {head} that it replaces");
+    }
+
+    pub(super) fn note_written(&mut self, (space, key): Key<'_>, place: BumperPlace) {
+        if !self.rules.by_flags() {
+            // Readers of the version before lie below this one, which is a floor by itself.
+            self.stamps.forget(space, key);
+        } else if place.version != place.turn {
+            self.warped.insert((place.version, space, key.clone()));
+        }
+    }
+
+    /// Where an update is to be found by those who would overwrite what it read.
+    fn of_update(&self, place: BumperPlace) -> Timestamp {
+        if self.rules.by_flags() { place.turn } else { place.version }
+    }
+
+    pub(super) fn note_read_by(&mut self, (space, key): Key<'_>, place: BumperPlace) {
+        if self.keeps_stamps() && self.rules.keeps(BumperSwitch::UpdatesStamp) {
+            self.stamps.note(space, key, self.of_update(place), None);
+        }
+    }
+
+    pub(super) fn note_scanned_by(&mut self, range: &KeyRange, place: BumperPlace) {
+        if self.keeps_stamps() && self.rules.keeps(BumperSwitch::UpdatesStamp) {
+            self.stamps.note_range(range, self.of_update(place), NOBODY);
+        }
+    }
+
+    pub(super) fn restarted(&mut self, ceiling: Timestamp) {
+        self.stamps.raise_all(ceiling);
+        self.warped_below = ceiling;
+    }
+
+    pub(super) fn collect(&mut self, low: Timestamp) {
+        self.low = self.low.max(low);
+        self.stamps.raise_low(low);
+        while self.warped.first().is_some_and(|(at, ..)| *at <= low) {
+            self.warped.pop_first();
+        }
+        let first = self.warped.first().map_or(Timestamp::MAX, |(at, ..)| *at);
+        assert!(first > low, "{first} lies in the past, below the watermark {low}");
+    }
+}
