@@ -77,7 +77,7 @@ pub fn handshake(data: &[u8]) {
 
 fn makes_sense_or_not(parts: MapParts) {
     if let Ok(map) = Map::try_from(parts) {
-        assert!(map.keeper().is_none_or(|keeper| map.address_of(keeper).is_some()));
+        assert!(map.map_server().is_none_or(|server| map.address_of(server).is_some()));
         assert_eq!(Map::try_from(MapParts::from(&map)), Ok(map));
     }
 }

@@ -11,13 +11,13 @@ use super::place::BARRED;
 use super::{BumperPlace, BumperSwitch, Reader, Rules, TimeWarpVote};
 use crate::two_phase::{Key, ValidationResult};
 
-/// The reader of stamps that belong to nobody who could still ask.
+/// The reader of a read timestamp that belongs to nobody who could still ask.
 const NOBODY: Reader = (u64::MAX, u64::MAX);
 
-/// ReadTimestamps, and the versions that were put into the past.
+/// Read timestamps, and the versions that were put into the past.
 ///
-/// Invariants, beside those of the stamps: versions of the past are kept only where flags are
-/// compared, and stamps only where updates may lie in the past and reads leave some.
+/// Invariants, beside those of the read timestamps: versions of the past are kept only where flags
+/// are compared, and read timestamps only where updates may lie in the past and reads leave some.
 #[derive(Clone, Debug)]
 pub struct ProtocolState {
     rules: Rules,
@@ -26,7 +26,7 @@ pub struct ProtocolState {
     warped: BTreeSet<(Timestamp, SpaceId, SmallBytes)>,
     /// Which versions at or below this are of the past was forgotten: each may be.
     warped_below: Timestamp,
-    /// Deletions and stamps at or below this may be forgotten.
+    /// Deletions and read timestamps at or below this may be forgotten.
     low: Timestamp,
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::super::values::{bytes, millis, number, put};
 use super::ConfigKey;
-use crate::config::values::{bytes, millis, number, put};
 
 pub(super) const NETWORK: &[ConfigKey] = &[
     ConfigKey {

@@ -2,9 +2,9 @@
 
 use muesli_core::NodeId;
 
+use super::super::Config;
+use super::super::values::{millis, number, protocol, put, truth};
 use super::ConfigKey;
-use crate::config::Config;
-use crate::config::values::{millis, number, protocol, put, truth};
 
 pub(super) const PLACEMENT: &[ConfigKey] = &[
     ConfigKey {

@@ -5,9 +5,9 @@ use std::path::Path;
 use muesli_cluster::{ClusterId, read_secret};
 use muesli_core::NodeId;
 
+use super::super::Config;
+use super::super::values::{number, put, text_of, truth};
 use super::ConfigKey;
-use crate::config::Config;
-use crate::config::values::{number, put, text_of, truth};
 
 pub(super) const SERVER: &[ConfigKey] = &[
     ConfigKey {

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::super::values::{bytes, number, put, truth};
 use super::ConfigKey;
-use crate::config::values::{bytes, number, put, truth};
 
 pub(super) const STORAGE: &[ConfigKey] = &[
     ConfigKey {

@@ -1,7 +1,7 @@
 //! What transactions may take: sizes, times, memory.
 
+use super::super::values::{bytes, limit, nanos, number, put};
 use super::ConfigKey;
-use crate::config::values::{bytes, limit, nanos, number, put};
 
 /// The most ends of transactions that can be kept for clients.
 const UNSETTLED: u64 = 1 << 40;
