@@ -175,13 +175,8 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "waits for an answer | 10 s,",
     ),
     (
-        "protocols/src/two_phase/coordinator/commit/unanswered.rs",
-        "UNANSWERED_MAX: usize = 10_000;",
-        "`Db::outcome` | 10,000 of a coordinator |",
-    ),
-    (
-        "protocols/src/granola/coordinator/pending/unanswered.rs",
-        "UNANSWERED_MAX: usize = 10_000;",
+        "protocols/src/unknown_outcomes.rs",
+        "UNKNOWN_MAX: usize = 10_000;",
         "`Db::outcome` | 10,000 of a coordinator |",
     ),
     (
@@ -215,7 +210,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "(Granola, Sinfonia) | 64 KiB, or one change |",
     ),
     (
-        "protocols/src/granola/participant/migration/loading.rs",
+        "core/src/parts/migration.rs",
         "PIECE_BYTES: usize = 64 << 10;",
         "(Granola, Sinfonia) | 64 KiB, or one change |",
     ),
@@ -225,7 +220,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "(Granola) | 64 MiB at a repository |",
     ),
     (
-        "protocols/src/granola/participant/migration/loading.rs",
+        "core/src/parts/migration.rs",
         "CHANGES_MAX: usize = 64 << 20;",
         "(Granola, Sinfonia) | 64 MiB a partition |",
     ),
