@@ -91,7 +91,7 @@ pub fn by_lists(lists: &ListHistory, meta: Map<String, Json>) -> Result<History,
     let lasting = lasting(lists);
     for (number, transaction) in lists.transactions.iter().enumerate() {
         let counts =
-            transaction.end.is_some() || appended(transaction).any(|it| lasting.contains(&it));
+            is_answered(transaction) || appended(transaction).any(|it| lasting.contains(&it));
         add_lists(&mut builder, number, transaction, |list| {
             counts || list.iter().all(|element| lasting.contains(element))
         })?;

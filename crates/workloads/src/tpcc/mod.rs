@@ -18,24 +18,10 @@
 mod accounts;
 mod checks;
 mod conditions;
-mod delivery;
-mod draws;
-mod first;
-mod ids;
-mod layout;
-mod ledger;
-mod load;
-mod mix;
-mod new_order;
-mod order_status;
-mod payment;
+mod data;
 pub mod procedures;
-mod rows;
-mod scale;
-mod stock_level;
+mod profiles;
 mod survey;
-mod tables;
-mod terminal;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +31,9 @@ use crate::check::Check;
 use crate::parameters::{Kind, Parameter, ParameterError, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
+
+use data::{draws, first, ids, layout, load, rows, scale, tables};
+use profiles::{delivery, ledger, mix, new_order, payment, stock_level, terminal};
 
 use ledger::{Ledgers, TpccLedger};
 use mix::{MIXES, Mix, Profile};

@@ -18,7 +18,7 @@ const FOLDER_FILES_MAX: usize = 12;
 const LINES_SHOWN: usize = 3;
 
 /// What is out of order in a crate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Disorder {
     /// Groups of siblings that use each other in circles.
     circles: usize,
@@ -29,13 +29,6 @@ struct Disorder {
     /// Folders of more than [`FOLDER_FILES_MAX`] files.
     folders: usize,
 }
-
-/// The crates that are not in order yet, with exactly what is left to do. A crate that is not here
-/// is in order, and stays so. A number may only be made smaller, once it is.
-#[rustfmt::skip]
-const LEFT: [(&str, Disorder); 1] = [
-    ("workloads", Disorder { circles: 0, in_circles: 0, functions: 0, folders: 2 }),
-];
 
 /// What is out of order in a crate, in words.
 #[derive(Default)]
@@ -56,21 +49,12 @@ impl Findings {
         }
     }
 
-    /// Of each kind whose number is not the expected one, all of it.
-    fn explain(&self, expected: Disorder) -> String {
-        let (found, mut text) = (self.count(), String::new());
-        if (found.circles, found.in_circles) != (expected.circles, expected.in_circles) {
-            text += &self.circles.concat();
+    fn explain(&self) -> String {
+        let mut text = self.circles.concat();
+        for Line { file, line, path } in &self.functions {
+            writeln!(text, "  src/{file}:{line} uses a function from above: {path}").unwrap();
         }
-        if found.functions != expected.functions {
-            for Line { file, line, path } in &self.functions {
-                writeln!(text, "  src/{file}:{line} uses a function from above: {path}").unwrap();
-            }
-        }
-        if found.folders != expected.folders {
-            text += &self.folders.concat();
-        }
-        text
+        text + &self.folders.concat()
     }
 }
 
@@ -127,49 +111,15 @@ fn circle_in_words(parent: &[String], uses: &Uses, group: &BTreeSet<&str>) -> St
     text
 }
 
-/// The row of a crate in [`LEFT`], as it is to be written.
-fn row(name: &str, left: Disorder) -> String {
-    let Disorder { circles, in_circles, functions, folders } = left;
-    format!(
-        "(\"{name}\", Disorder {{ circles: {circles}, in_circles: {in_circles}, \
-         functions: {functions}, folders: {folders} }}),"
-    )
-}
-
-/// Where the row of a crate stands in this file, or would.
-fn line_of(name: &str) -> usize {
-    let (text, start) = (include_str!("structure.rs"), format!("    (\"{name}\", Disorder"));
-    let row = text.lines().position(|line| line.starts_with(&start));
-    let table = || text.lines().position(|line| line.starts_with("const LEFT")).unwrap_or_default();
-    row.unwrap_or_else(table) + 1
-}
-
 #[test]
 fn modules_are_in_order() {
-    let nothing = Disorder { circles: 0, in_circles: 0, functions: 0, folders: 0 };
-    let (mut offences, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut offences = Vec::new();
     for (name, sources) in sources_by_crate() {
         let findings = inspect(&sources);
-        let found = findings.count();
-        let known = LEFT.iter().find(|(it, _)| *it == name);
-        let expected = known.map_or(nothing, |(_, left)| *left);
-        println!("{}", row(&name, found));
-        if found != expected || known.is_some() && found == nothing {
-            let change = match (found == nothing, known.is_some()) {
-                (true, _) => "remove this line, nothing is left".to_owned(),
-                (false, true) => format!("write instead, if it is less: {}", row(&name, found)),
-                (false, false) => "mend it; no line is added here".to_owned(),
-            };
-            let line = line_of(&name);
-            let why = findings.explain(expected);
-            offences.push(format!("{name}:\n{why}  structure.rs:{line}: {change}"));
+        if findings.count() != Disorder::default() {
+            offences.push(format!("{name}:\n{}", findings.explain()));
         }
-        seen.insert(name);
     }
-    let gone = LEFT.iter().filter(|(name, _)| !seen.contains(*name));
-    offences.extend(
-        gone.map(|(name, _)| format!("{name} is no crate: structure.rs:{}", line_of(name))),
-    );
     super::none(&offences);
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where somebody is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Address {
+pub(in crate::tpcc) struct Address {
     pub street_1: String,
     pub street_2: String,
     pub city: String,
@@ -19,7 +19,7 @@ pub(super) struct Address {
 
 /// A warehouse, but for W_YTD.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Warehouse {
+pub(in crate::tpcc) struct Warehouse {
     pub tax: u16,
     pub name: String,
     pub address: Address,
@@ -27,7 +27,7 @@ pub(super) struct Warehouse {
 
 /// A district, but for D_YTD and D_NEXT_O_ID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct District {
+pub(in crate::tpcc) struct District {
     pub tax: u16,
     pub name: String,
     pub address: Address,
@@ -35,13 +35,13 @@ pub(super) struct District {
 
 /// C_CREDIT: `GC` or `BC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Credit {
+pub(in crate::tpcc) enum Credit {
     Good,
     Bad,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Customer {
+pub(in crate::tpcc) struct Customer {
     pub discount: u16,
     pub balance: i64,
     pub ytd_payment: i64,
@@ -62,11 +62,11 @@ pub(super) struct Customer {
 }
 
 /// C_DATA is cut off here.
-pub(super) const CUSTOMER_DATA: usize = 500;
+pub(in crate::tpcc) const CUSTOMER_DATA: usize = 500;
 
 /// A row of the history; H_W_ID and H_D_ID are in its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Payment {
+pub(in crate::tpcc) struct Payment {
     pub customer: super::ids::CustomerId,
     pub date: u64,
     pub amount: i64,
@@ -74,7 +74,7 @@ pub(super) struct Payment {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(in crate::tpcc) struct Order {
     /// O_C_ID: its number in the order's district.
     pub customer: u32,
     pub entered: u64,
@@ -84,7 +84,7 @@ pub(super) struct Order {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct OrderLine {
+pub(in crate::tpcc) struct OrderLine {
     pub item: u32,
     pub supplier: u32,
     pub delivered: Option<u64>,
@@ -94,7 +94,7 @@ pub(super) struct OrderLine {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stock {
+pub(in crate::tpcc) struct Stock {
     pub quantity: u8,
     pub ytd: u64,
     pub orders: u32,
@@ -105,10 +105,10 @@ pub(super) struct Stock {
 }
 
 /// Characters of S_DIST_xx.
-pub(super) const DISTRICT_INFO: usize = 24;
+pub(in crate::tpcc) const DISTRICT_INFO: usize = 24;
 
 /// S_DIST_xx of a district, from all of them.
-pub(super) fn district_info(all: &str, district: u8) -> &str {
+pub(in crate::tpcc) fn district_info(all: &str, district: u8) -> &str {
     let from = (usize::from(district) - 1) * DISTRICT_INFO;
     all.get(from..from + DISTRICT_INFO).unwrap_or_default()
 }
@@ -148,7 +148,7 @@ impl Stock {
 
 /// What changes of a row of stock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StockCount {
+pub(in crate::tpcc) struct StockCount {
     pub quantity: u8,
     pub ytd: u64,
     pub orders: u32,
@@ -170,13 +170,13 @@ impl StockCount {
 
 /// What does not change of a row of stock, of which others can have copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StockInfo {
+pub(in crate::tpcc) struct StockInfo {
     pub district_infos: String,
     pub data: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Item {
+pub(in crate::tpcc) struct Item {
     pub price: i64,
     pub image: u32,
     pub name: String,

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::ids::DistrictId;
-use super::mix::Profile;
 use crate::check::Complaints;
 use crate::per_client::PerClient;
 use crate::tally::Ended;
+use crate::tpcc::ids::DistrictId;
+use crate::tpcc::mix::Profile;
 
 /// How often something happened for sure, and how often it may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Times {
+pub(in crate::tpcc) struct Times {
     pub sure: u64,
     pub perhaps: u64,
 }
@@ -24,7 +24,7 @@ impl Times {
 
 /// What the transaction under way changes, as of its last attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Update {
+pub(in crate::tpcc) enum Update {
     /// An order of a district.
     NewOrder(DistrictId),
     /// The payment with this sequence number.
@@ -35,7 +35,7 @@ pub(super) enum Update {
 
 /// How the transactions of a profile ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ends {
+pub(in crate::tpcc) struct Ends {
     pub committed: u64,
     pub rolled_back: u64,
     pub others: u64,
@@ -43,7 +43,7 @@ pub(super) struct Ends {
 
 /// The books of one client, over all of its lives.
 #[derive(Debug, Default)]
-pub(super) struct TpccLedger {
+pub(in crate::tpcc) struct TpccLedger {
     /// New-Orders by district.
     pub orders: BTreeMap<DistrictId, Times>,
     /// Delivered orders by district.
@@ -131,11 +131,11 @@ fn count(times: &mut BTreeMap<DistrictId, Times>, district: DistrictId, sure: Op
 }
 
 /// The ledgers of all clients.
-pub(super) type Ledgers = PerClient<TpccLedger>;
+pub(in crate::tpcc) type Ledgers = PerClient<TpccLedger>;
 
 /// All books together, once no client runs any more.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(in crate::tpcc) struct Books {
     pub orders: BTreeMap<DistrictId, Times>,
     pub deliveries: BTreeMap<DistrictId, Times>,
     /// Of each client: sequence numbers taken, those that failed, and those that may have.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// A district of a warehouse.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct DistrictId {
+pub(in crate::tpcc) struct DistrictId {
     /// From 1.
     pub warehouse: u32,
     /// From 1, to 10 at most.
@@ -17,7 +17,7 @@ pub(super) struct DistrictId {
 
 /// A customer of a district.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct CustomerId {
+pub(in crate::tpcc) struct CustomerId {
     pub district: DistrictId,
     /// From 1.
     pub number: u32,
@@ -25,7 +25,7 @@ pub(super) struct CustomerId {
 
 /// An order of a district, and its NEW-ORDER row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct OrderId {
+pub(in crate::tpcc) struct OrderId {
     pub district: DistrictId,
     /// From 1, without gaps.
     pub number: u32,
@@ -33,7 +33,7 @@ pub(super) struct OrderId {
 
 /// A line of an order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LineId {
+pub(in crate::tpcc) struct LineId {
     pub order: OrderId,
     /// From 1.
     pub number: u8,
@@ -41,7 +41,7 @@ pub(super) struct LineId {
 
 /// An order as its customer finds it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct CustomerOrder {
+pub(in crate::tpcc) struct CustomerOrder {
     pub customer: CustomerId,
     /// The order's number.
     pub order: u32,
@@ -49,7 +49,7 @@ pub(super) struct CustomerOrder {
 
 /// A customer as its name finds it: those of one name by their first names.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct CustomerName {
+pub(in crate::tpcc) struct CustomerName {
     pub district: DistrictId,
     pub last: String,
     pub first: String,
@@ -60,7 +60,7 @@ pub(super) struct CustomerName {
 /// A row of the history, which has no key in the standard: the district that was paid, and who
 /// wrote the row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct PaymentId {
+pub(in crate::tpcc) struct PaymentId {
     pub district: DistrictId,
     /// 0 for the loader, else one above the client's number.
     pub writer: u32,
@@ -70,14 +70,14 @@ pub(super) struct PaymentId {
 
 /// What a warehouse has of an item.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct StockId {
+pub(in crate::tpcc) struct StockId {
     pub warehouse: u32,
     pub item: u32,
 }
 
 /// An item, and whose copy of it this is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ItemId {
+pub(in crate::tpcc) struct ItemId {
     /// 0 where all warehouses share one copy.
     pub warehouse: u32,
     /// From 1.

@@ -5,16 +5,16 @@ use muesli::{Db, Error, Key, SmallBytes, Space, TypedSpace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::first;
-use super::ids::{
+use crate::loading::{put_missing, write_missing};
+use crate::tpcc::first;
+use crate::tpcc::ids::{
     CustomerId, CustomerName, CustomerOrder, DistrictId, ItemId, LineId, OrderId, PaymentId,
     StockId,
 };
-use super::layout::Layout;
-use super::rows::Order;
-use super::scale::Scale;
-use super::tables::{Accounts, Sums, Tables};
-use crate::loading::{put_missing, write_missing};
+use crate::tpcc::layout::Layout;
+use crate::tpcc::rows::Order;
+use crate::tpcc::scale::Scale;
+use crate::tpcc::tables::{Accounts, Sums, Tables};
 
 /// So many pieces are written at a time.
 const SIDE_BY_SIDE: usize = 8;
@@ -36,7 +36,7 @@ enum LoadPiece {
 ///
 /// # Errors
 /// What the database says.
-pub(super) async fn load(db: &Db, scale: &Scale) -> Result<(), Error> {
+pub(in crate::tpcc) async fn load(db: &Db, scale: &Scale) -> Result<(), Error> {
     let tables = Tables::of(db)?;
     let loader = &Loader { db, scale, tables, copies: None };
     let pieces = stream::iter(pieces(scale).into_iter().map(Ok));
@@ -47,7 +47,11 @@ pub(super) async fn load(db: &Db, scale: &Scale) -> Result<(), Error> {
 ///
 /// # Errors
 /// What the database says.
-pub(super) async fn load_with_copies(db: &Db, scale: &Scale, layout: Layout) -> Result<(), Error> {
+pub(in crate::tpcc) async fn load_with_copies(
+    db: &Db,
+    scale: &Scale,
+    layout: Layout,
+) -> Result<(), Error> {
     let loader = &Loader { db, scale, tables: layout.tables, copies: Some(layout) };
     let pieces = stream::iter(pieces(scale).into_iter().map(Ok));
     pieces.try_for_each_concurrent(SIDE_BY_SIDE, |piece| loader.write(piece)).await

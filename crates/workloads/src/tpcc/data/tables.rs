@@ -4,15 +4,15 @@ use muesli::{Action, Db, Error, Index, Key, Partitioning, Space, SpaceOptions, T
 use muesli_core::SmallBytes;
 use serde::{Deserialize, Serialize};
 
-use super::ids::{
+use crate::tpcc::ids::{
     CustomerId, CustomerName, CustomerOrder, DistrictId, ItemId, LineId, OrderId, PaymentId,
     StockId,
 };
-use super::rows::{Customer, District, Item, Order, OrderLine, Payment, Stock, Warehouse};
+use crate::tpcc::rows::{Customer, District, Item, Order, OrderLine, Payment, Stock, Warehouse};
 
 /// All spaces of the database.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Tables {
+pub(in crate::tpcc) struct Tables {
     pub warehouses: TypedSpace<u32, Warehouse>,
     pub warehouse_ytd: Sums<u32>,
     pub districts: TypedSpace<DistrictId, District>,
@@ -52,7 +52,7 @@ const ACCOUNTS: &str = "customer-account";
 /// All spaces by name; `rows` is the rule of those whose keys begin with a warehouse, `of_scanned`
 /// of those whose keys begin with a district and that transactions scan; and `items_by_warehouse`
 /// says whether items are among the first.
-pub(super) fn spaces(
+pub(in crate::tpcc) fn spaces(
     rows: &Partitioning,
     of_scanned: &Partitioning,
     items_by_warehouse: bool,
@@ -100,7 +100,7 @@ impl Tables {
 /// Sums of money that many add to and few look at, as eight bytes that [`Action::add`] knows.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
-pub(super) struct Sums<K> {
+pub(in crate::tpcc) struct Sums<K> {
     space: Space,
     keys: std::marker::PhantomData<fn(K)>,
 }
@@ -165,7 +165,7 @@ impl<K: Key> Sums<K> {
 /// What customers have paid and owe, where that is apart from their rows: C_BALANCE,
 /// C_YTD_PAYMENT and C_PAYMENT_CNT, as three numbers that [`Action::add_all`] knows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Accounts(Space);
+pub(in crate::tpcc) struct Accounts(Space);
 
 impl Accounts {
     /// The space, by the rule of rows whose keys begin with a warehouse.

@@ -2,16 +2,16 @@
 
 use muesli::{Key, Partitioning};
 
-use super::ids::DistrictId;
-use super::{Settings, draws};
 use crate::parameters::{ParameterError, Values};
+use crate::tpcc::ids::DistrictId;
+use crate::tpcc::{Settings, draws};
 
 /// What customers have paid at first, each once.
-pub(super) const FIRST_PAYMENT: i64 = 1_000;
+pub(in crate::tpcc) const FIRST_PAYMENT: i64 = 1_000;
 
 /// Rows of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Scale {
+pub(in crate::tpcc) struct Scale {
     pub warehouses: u32,
     /// Of a warehouse.
     pub districts: u8,

@@ -10,7 +10,7 @@ const C_NAME_LOAD: u32 = 157;
 const C_NAME_RUN: u32 = 223;
 
 /// There are so many last names at most.
-pub(super) const NAMES: u32 = 1000;
+pub(in crate::tpcc) const NAMES: u32 = 1000;
 
 /// A number from `low` to `high`, drawn unevenly (NURand): the bits of two draws are united, which
 /// makes numbers with many bits set more likely.
@@ -26,30 +26,30 @@ fn spread(count: u32, parts: u32) -> u32 {
 }
 
 /// An item: A is 8191 for 100,000.
-pub(super) fn item(items: u32, chance: &mut Chance) -> u32 {
+pub(in crate::tpcc) fn item(items: u32, chance: &mut Chance) -> u32 {
     uneven(spread(items, 13), C_ITEM, [1, items], chance)
 }
 
 /// A customer: A is 1023 for 3,000.
-pub(super) fn customer(customers: u32, chance: &mut Chance) -> u32 {
+pub(in crate::tpcc) fn customer(customers: u32, chance: &mut Chance) -> u32 {
     uneven(spread(customers, 3), C_CUSTOMER, [1, customers], chance)
 }
 
 /// When a last name is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(in crate::tpcc) enum When {
     Load,
     Run,
 }
 
 /// The number of one of so many last names: A is 255 for 1,000.
-pub(super) fn name(names: u32, when: When, chance: &mut Chance) -> u32 {
+pub(in crate::tpcc) fn name(names: u32, when: When, chance: &mut Chance) -> u32 {
     let c = if when == When::Load { C_NAME_LOAD } else { C_NAME_RUN };
     uneven(spread(names, 4), c, [0, names - 1], chance)
 }
 
 /// The last name of a number below 1,000: a syllable for each of its three digits.
-pub(super) fn last_name(number: u32) -> String {
+pub(in crate::tpcc) fn last_name(number: u32) -> String {
     const SYLLABLES: [&str; 10] =
         ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
     let digits = [number / 100 % 10, number / 10 % 10, number % 10];
@@ -57,7 +57,7 @@ pub(super) fn last_name(number: u32) -> String {
 }
 
 /// Letters, digits and the like: so many as drawn from `least` to `most`.
-pub(super) fn text(least: usize, most: usize, chance: &mut Chance) -> String {
+pub(in crate::tpcc) fn text(least: usize, most: usize, chance: &mut Chance) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 .";
     let length = chance.between(least as u64, most as u64) as usize;
     let mut text = String::with_capacity(length);
@@ -73,12 +73,12 @@ pub(super) fn text(least: usize, most: usize, chance: &mut Chance) -> String {
 }
 
 /// So many digits.
-pub(super) fn digits(length: usize, chance: &mut Chance) -> String {
+pub(in crate::tpcc) fn digits(length: usize, chance: &mut Chance) -> String {
     (0..length).map(|_| char::from(b'0' + chance.below(10) as u8)).collect()
 }
 
 /// 26 to 50 characters; in a tenth of all draws ORIGINAL is somewhere among them.
-pub(super) fn data(chance: &mut Chance) -> String {
+pub(in crate::tpcc) fn data(chance: &mut Chance) -> String {
     const ORIGINAL: &str = "ORIGINAL";
     let mut text = text(26, 50, chance);
     if chance.percent(10.0) {

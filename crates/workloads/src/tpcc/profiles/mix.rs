@@ -5,7 +5,7 @@ use crate::parameters::Values;
 
 /// A transaction profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Profile {
+pub(in crate::tpcc) enum Profile {
     NewOrder,
     Payment,
     OrderStatus,
@@ -14,7 +14,7 @@ pub(super) enum Profile {
 }
 
 /// All profiles.
-pub(super) const PROFILES: [Profile; 5] = [
+pub(in crate::tpcc) const PROFILES: [Profile; 5] = [
     Profile::NewOrder,
     Profile::Payment,
     Profile::OrderStatus,
@@ -26,7 +26,7 @@ pub(super) const PROFILES: [Profile; 5] = [
 const WEIGHTS: [&str; 5] = ["new-order", "payment", "order-status", "delivery", "stock-level"];
 
 /// The named mixes.
-pub(super) const MIXES: &[&str] = &["standard", "gmu", "bumper"];
+pub(in crate::tpcc) const MIXES: &[&str] = &["standard", "gmu", "bumper"];
 
 impl Profile {
     /// Its name, as the standard writes it.
@@ -53,7 +53,7 @@ impl Profile {
 
 /// The shares of the profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mix([u64; 5]);
+pub(in crate::tpcc) struct Mix([u64; 5]);
 
 impl Mix {
     /// The mix that the parameters ask for: by weights where there are any, else by name.
@@ -89,7 +89,7 @@ impl Mix {
 
 /// How long a terminal waits between two transactions, in seconds: it thinks about the last one
 /// and keys the next one in. Think times are exponential, cut at ten times their mean.
-pub(super) fn wait(last: Option<Profile>, next: Profile, chance: &mut Chance) -> f64 {
+pub(in crate::tpcc) fn wait(last: Option<Profile>, next: Profile, chance: &mut Chance) -> f64 {
     let think = last.map_or(0.0, |last| {
         let times = -libm::log(1.0 - chance.fraction());
         times.min(10.0) * last.seconds().1
@@ -103,7 +103,7 @@ mod tests {
 
     fn shares(given: &[&str]) -> [u64; 5] {
         let given: Vec<_> = given.iter().map(|text| (*text).to_owned()).collect();
-        let values = Values::read("tpcc", super::super::PARAMETERS, &given).unwrap();
+        let values = Values::read("tpcc", crate::tpcc::PARAMETERS, &given).unwrap();
         let (mix, mut chance) = (Mix::new(&values), Chance::new(3, 0, 0));
         let mut counts = [0; 5];
         for _ in 0..10_000 {

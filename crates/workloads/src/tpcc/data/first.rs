@@ -1,17 +1,17 @@
 //! The rows that are there at first: each a function of its key alone, so that whoever checks the
 //! database knows what it began with.
 
-use super::draws::{self, When, data, digits, text};
-use super::ids::{CustomerId, DistrictId, LineId, StockId};
-use super::rows::{
+use crate::chance::Chance;
+use crate::tpcc::draws::{self, When, data, digits, text};
+use crate::tpcc::ids::{CustomerId, DistrictId, LineId, StockId};
+use crate::tpcc::rows::{
     Address, Credit, Customer, DISTRICT_INFO, District, Item, Order, OrderLine, Payment, Stock,
     Warehouse,
 };
-use super::scale::{FIRST_PAYMENT, Scale};
-use crate::chance::Chance;
+use crate::tpcc::scale::{FIRST_PAYMENT, Scale};
 
 /// C_BALANCE, C_YTD_PAYMENT and C_PAYMENT_CNT at first.
-pub(super) const ACCOUNT: [i64; 3] = [-FIRST_PAYMENT, FIRST_PAYMENT, 1];
+pub(in crate::tpcc) const ACCOUNT: [i64; 3] = [-FIRST_PAYMENT, FIRST_PAYMENT, 1];
 
 /// The dearest line of an order that is there at first.
 const FIRST_AMOUNT_MAX: u64 = 999_999;
@@ -49,19 +49,19 @@ fn address(chance: &mut Chance) -> Address {
     }
 }
 
-pub(super) fn warehouse(number: u32) -> Warehouse {
+pub(in crate::tpcc) fn warehouse(number: u32) -> Warehouse {
     let chance = &mut chance(FirstTable::Warehouse, number.into(), 0, 0);
     let (name, address) = (text(6, 10, chance), address(chance));
     Warehouse { name, address, tax: chance.between(0, 2000) as u16 }
 }
 
-pub(super) fn district(id: DistrictId) -> District {
+pub(in crate::tpcc) fn district(id: DistrictId) -> District {
     let chance = &mut chance(FirstTable::District, of_district(id), 0, 0);
     let (name, address) = (text(6, 10, chance), address(chance));
     District { name, address, tax: chance.between(0, 2000) as u16 }
 }
 
-pub(super) fn customer(scale: &Scale, id: CustomerId) -> Customer {
+pub(in crate::tpcc) fn customer(scale: &Scale, id: CustomerId) -> Customer {
     let chance = &mut chance(FirstTable::Customer, of_district(id.district), id.number, 0);
     let names = scale.names();
     let name = match id.number {
@@ -86,7 +86,7 @@ pub(super) fn customer(scale: &Scale, id: CustomerId) -> Customer {
     }
 }
 
-pub(super) fn payment(customer: CustomerId) -> Payment {
+pub(in crate::tpcc) fn payment(customer: CustomerId) -> Payment {
     let chance =
         &mut chance(FirstTable::History, of_district(customer.district), customer.number, 0);
     Payment { customer, date: 0, amount: FIRST_PAYMENT, data: text(12, 24, chance) }
@@ -94,7 +94,7 @@ pub(super) fn payment(customer: CustomerId) -> Payment {
 
 /// The customers of a district's orders, the first one's first: all of them before one comes
 /// twice.
-pub(super) fn customers_of_orders(scale: &Scale, district: DistrictId) -> Vec<u32> {
+pub(in crate::tpcc) fn customers_of_orders(scale: &Scale, district: DistrictId) -> Vec<u32> {
     let chance = &mut chance(FirstTable::OrdersOfDistrict, of_district(district), 0, 0);
     let mut all: Vec<u32> = (1..=scale.customers).collect();
     for at in (1..all.len()).rev() {
@@ -103,7 +103,12 @@ pub(super) fn customers_of_orders(scale: &Scale, district: DistrictId) -> Vec<u3
     all.into_iter().cycle().take(scale.orders as usize).collect()
 }
 
-pub(super) fn order(scale: &Scale, district: DistrictId, number: u32, customer: u32) -> Order {
+pub(in crate::tpcc) fn order(
+    scale: &Scale,
+    district: DistrictId,
+    number: u32,
+    customer: u32,
+) -> Order {
     let chance = &mut chance(FirstTable::Order, of_district(district), number, 0);
     let delivered = number < scale.first_pending();
     Order {
@@ -115,7 +120,7 @@ pub(super) fn order(scale: &Scale, district: DistrictId, number: u32, customer: 
     }
 }
 
-pub(super) fn order_line(scale: &Scale, id: LineId) -> OrderLine {
+pub(in crate::tpcc) fn order_line(scale: &Scale, id: LineId) -> OrderLine {
     let district = id.order.district;
     let number = id.number.into();
     let chance = &mut chance(FirstTable::OrderLine, of_district(district), id.order.number, number);
@@ -130,7 +135,7 @@ pub(super) fn order_line(scale: &Scale, id: LineId) -> OrderLine {
     }
 }
 
-pub(super) fn stock(id: StockId) -> Stock {
+pub(in crate::tpcc) fn stock(id: StockId) -> Stock {
     let chance = &mut chance(FirstTable::Stock, id.warehouse.into(), id.item, 0);
     Stock {
         quantity: chance.between(10, 100) as u8,
@@ -143,7 +148,7 @@ pub(super) fn stock(id: StockId) -> Stock {
 }
 
 /// Copies of an item are alike.
-pub(super) fn item(number: u32) -> Item {
+pub(in crate::tpcc) fn item(number: u32) -> Item {
     let chance = &mut chance(FirstTable::Item, 0, number, 0);
     Item {
         image: chance.between(1, 10_000) as u32,

@@ -9,13 +9,13 @@
 use muesli::{Db, Error, TypedSpace};
 use serde::{Deserialize, Serialize};
 
-use super::ids::{CustomerName, StockId};
-use super::rows::{StockCount, StockInfo};
-use super::tables::Tables;
+use crate::tpcc::ids::{CustomerName, StockId};
+use crate::tpcc::rows::{StockCount, StockInfo};
+use crate::tpcc::tables::Tables;
 
 /// The spaces; each call carries their numbers, so that no procedure looks for names.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Layout {
+pub(in crate::tpcc) struct Layout {
     pub tables: Tables,
     /// Names of other warehouses' customers: of (holder, name).
     pub name_copies: TypedSpace<(u32, CustomerName), ()>,
@@ -25,8 +25,8 @@ pub(super) struct Layout {
     pub rows: bool,
 }
 
-pub(super) const NAME_COPIES: &str = "customer-name-copy";
-pub(super) const STOCK_INFOS: &str = "stock-info";
+pub(in crate::tpcc) const NAME_COPIES: &str = "customer-name-copy";
+pub(in crate::tpcc) const STOCK_INFOS: &str = "stock-info";
 
 impl Layout {
     /// That of a database that has the spaces.

@@ -6,18 +6,18 @@ use futures_util::future::{try_join, try_join5};
 use muesli::{Error, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::ids::{CustomerId, CustomerOrder, DistrictId, ItemId, LineId, StockId};
-use super::ledger::Update;
-use super::rows::{Order, OrderLine, Stock};
-use super::terminal::{Terminal, there};
-use super::{Tpcc, draws};
 use crate::chance::Chance;
 use crate::tally::Ended;
+use crate::tpcc::ids::{CustomerId, CustomerOrder, DistrictId, ItemId, LineId, StockId};
+use crate::tpcc::ledger::Update;
+use crate::tpcc::rows::{Order, OrderLine, Stock};
+use crate::tpcc::terminal::{Terminal, there};
+use crate::tpcc::{Tpcc, draws};
 use crate::workload::{Seat, ended, transact};
 
 /// A line as it was keyed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Wanted {
+pub(in crate::tpcc) struct Wanted {
     pub item: u32,
     pub supplier: u32,
     pub quantity: u8,
@@ -25,7 +25,7 @@ pub(super) struct Wanted {
 
 /// An order as it was keyed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct NewOrderInput {
+pub(in crate::tpcc) struct NewOrderInput {
     pub customer: CustomerId,
     pub lines: Vec<Wanted>,
     /// Whether the last line's item is none.
@@ -34,10 +34,14 @@ pub(super) struct NewOrderInput {
 }
 
 /// What is told when an item is not there.
-pub(super) const UNUSED: &str = "item number is not valid";
+pub(in crate::tpcc) const UNUSED: &str = "item number is not valid";
 
 impl Tpcc {
-    pub(super) async fn new_order(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
+    pub(in crate::tpcc) async fn new_order(
+        &self,
+        seat: &mut Seat,
+        terminal: &Terminal,
+    ) -> (Ended, u32) {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let entered = (seat.clock)().0 / 1_000;
         let input = &self.draw_order(warehouse, entered, &mut seat.chance);
@@ -54,7 +58,7 @@ impl Tpcc {
         (ended(answer), attempts)
     }
 
-    pub(super) fn draw_order(
+    pub(in crate::tpcc) fn draw_order(
         &self,
         warehouse: u32,
         entered: u64,
@@ -132,7 +136,7 @@ impl Tpcc {
     }
 
     /// The copy of an item that a district uses.
-    pub(super) fn item(&self, district: DistrictId, item: u32) -> ItemId {
+    pub(in crate::tpcc) fn item(&self, district: DistrictId, item: u32) -> ItemId {
         let warehouse = if self.scale.item_copies { district.warehouse } else { 0 };
         ItemId { warehouse, item }
     }
@@ -140,7 +144,7 @@ impl Tpcc {
 
 impl NewOrderInput {
     /// Its row.
-    pub(super) fn order(&self) -> Order {
+    pub(in crate::tpcc) fn order(&self) -> Order {
         let CustomerId { district, number: customer } = self.customer;
         Order {
             customer,
@@ -154,14 +158,14 @@ impl NewOrderInput {
 
 /// What the customer pays in cents for lines of this sum, with its discount and the taxes of
 /// warehouse and district.
-pub(super) fn total(sum: i64, discount: u16, taxes: [u16; 2]) -> i64 {
+pub(in crate::tpcc) fn total(sum: i64, discount: u16, taxes: [u16; 2]) -> i64 {
     let discount = 10_000 - i64::from(discount);
     let taxes = 10_000 + i64::from(taxes[0]) + i64::from(taxes[1]);
     sum * discount / 10_000 * taxes / 10_000
 }
 
 impl Wanted {
-    pub(super) fn stock(&self) -> StockId {
+    pub(in crate::tpcc) fn stock(&self) -> StockId {
         StockId { warehouse: self.supplier, item: self.item }
     }
 

@@ -2,18 +2,22 @@
 
 use muesli::{Error, KeyRange, Tx};
 
-use super::Tpcc;
-use super::ids::{DistrictId, LineId, OrderId};
-use super::rows::{Order, OrderLine};
-use super::terminal::{Terminal, Who, there};
 use crate::tally::Ended;
+use crate::tpcc::Tpcc;
+use crate::tpcc::ids::{DistrictId, LineId, OrderId};
+use crate::tpcc::rows::{Order, OrderLine};
+use crate::tpcc::terminal::{Terminal, Who, there};
 use crate::workload::{Seat, ended, transact};
 
 /// An order and its lines, as one snapshot has them.
 type Status = Option<(OrderId, Order, Vec<(LineId, OrderLine)>)>;
 
 impl Tpcc {
-    pub(super) async fn order_status(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
+    pub(in crate::tpcc) async fn order_status(
+        &self,
+        seat: &mut Seat,
+        terminal: &Terminal,
+    ) -> (Ended, u32) {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let district = self.draw_district(warehouse, &mut seat.chance);
         let who = &self.draw_customer(&mut seat.chance);
@@ -51,7 +55,13 @@ impl Tpcc {
 
     /// Complains of an order that has not the lines that it says, of which so many were found, and
     /// so many of them delivered.
-    pub(super) fn judge_order(&self, seat: &Seat, id: OrderId, order: &Order, lines: [usize; 2]) {
+    pub(in crate::tpcc) fn judge_order(
+        &self,
+        seat: &Seat,
+        id: OrderId,
+        order: &Order,
+        lines: [usize; 2],
+    ) {
         if let Some(wrong) = torn(order, lines) {
             let complain = || format!("order {id:?} {wrong}");
             self.ledgers.of(seat.client).wrong_snapshots.add(complain);

@@ -7,23 +7,23 @@ use std::time::Duration;
 use muesli::{Db, Error, Key, KeyRange, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::draws::{self, When};
-use super::ids::{CustomerId, DistrictId};
-use super::mix::{self, Mix, Profile};
-use super::rows::Customer;
-use super::scale::Scale;
-use super::tables::{Accounts, Tables};
-use super::{Home, Tpcc};
 use crate::chance::Chance;
+use crate::tpcc::draws::{self, When};
+use crate::tpcc::ids::{CustomerId, DistrictId};
+use crate::tpcc::mix::{self, Mix, Profile};
+use crate::tpcc::rows::Customer;
+use crate::tpcc::scale::Scale;
+use crate::tpcc::tables::{Accounts, Tables};
+use crate::tpcc::{Home, Tpcc};
 use crate::workload::{Pause, Seat};
 
 /// What a client of TPC-C remembers.
 #[derive(Debug)]
 pub struct Terminal {
-    pub(super) tables: Tables,
-    pub(super) reader: Db,
+    pub(in crate::tpcc) tables: Tables,
+    pub(in crate::tpcc) reader: Db,
     /// Where what customers have paid is apart from their rows.
-    pub(super) accounts: Option<Accounts>,
+    pub(in crate::tpcc) accounts: Option<Accounts>,
     /// The warehouses that it works for, one of which is drawn each time.
     homes: Vec<u32>,
     /// What it has keyed in, where it waited for that.
@@ -32,14 +32,18 @@ pub struct Terminal {
 
 /// How a customer is looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Who {
+pub(in crate::tpcc) enum Who {
     Number(u32),
     LastName(String),
 }
 
 impl Terminal {
     /// The terminal of a seat; it waits as the workload wants it to.
-    pub(super) fn begin(tpcc: &Tpcc, seat: &mut Seat, tables: Tables) -> Result<Terminal, Error> {
+    pub(in crate::tpcc) fn begin(
+        tpcc: &Tpcc,
+        seat: &mut Seat,
+        tables: Tables,
+    ) -> Result<Terminal, Error> {
         let homes = homes(tpcc, seat, &tables);
         let keyed = Rc::default();
         if tpcc.think > 0.0 {
@@ -50,12 +54,12 @@ impl Terminal {
     }
 
     /// What it runs next.
-    pub(super) fn next_profile(&self, mix: &Mix, chance: &mut Chance) -> Profile {
+    pub(in crate::tpcc) fn next_profile(&self, mix: &Mix, chance: &mut Chance) -> Profile {
         self.keyed.take().unwrap_or_else(|| mix.draw(chance))
     }
 
     /// The warehouse of the next transaction.
-    pub(super) fn warehouse(&self, chance: &mut Chance) -> u32 {
+    pub(in crate::tpcc) fn warehouse(&self, chance: &mut Chance) -> u32 {
         self.homes[chance.below(self.homes.len() as u64) as usize]
     }
 }
@@ -99,7 +103,7 @@ fn waits(tpcc: &Tpcc, db: Db, driver: Option<Pause>, keyed: &Rc<Cell<Option<Prof
 
 impl Tpcc {
     /// A customer to look for.
-    pub(super) fn draw_customer(&self, chance: &mut Chance) -> Who {
+    pub(in crate::tpcc) fn draw_customer(&self, chance: &mut Chance) -> Who {
         let Scale { customers, .. } = self.scale;
         if chance.percent(self.by_name) {
             let number = draws::name(self.scale.names(), When::Run, chance);
@@ -110,13 +114,13 @@ impl Tpcc {
     }
 
     /// One of a warehouse's districts.
-    pub(super) fn draw_district(&self, warehouse: u32, chance: &mut Chance) -> DistrictId {
+    pub(in crate::tpcc) fn draw_district(&self, warehouse: u32, chance: &mut Chance) -> DistrictId {
         let number = chance.between(1, self.scale.districts.into()) as u8;
         DistrictId { warehouse, number }
     }
 
     /// Another warehouse than this one, if there is any.
-    pub(super) fn draw_other_warehouse(&self, than: u32, chance: &mut Chance) -> u32 {
+    pub(in crate::tpcc) fn draw_other_warehouse(&self, than: u32, chance: &mut Chance) -> u32 {
         if self.scale.warehouses == 1 {
             return than;
         }
@@ -128,7 +132,7 @@ impl Tpcc {
 impl Tables {
     /// The customer that is looked for: of those with one last name, the middle one by their
     /// first names (clause 2.5.2.2). With `each`, all of those are read.
-    pub(super) async fn find_customer(
+    pub(in crate::tpcc) async fn find_customer(
         &self,
         tx: &Tx,
         district: DistrictId,
@@ -153,7 +157,7 @@ impl Tables {
 }
 
 /// The place of the middle one of so many.
-pub(super) fn middle(count: usize) -> usize {
+pub(in crate::tpcc) fn middle(count: usize) -> usize {
     count.div_ceil(2).saturating_sub(1)
 }
 
@@ -161,6 +165,6 @@ pub(super) fn middle(count: usize) -> usize {
 ///
 /// # Errors
 /// It is not.
-pub(super) fn there<T>(found: Option<T>, what: &str) -> Result<T, Error> {
+pub(in crate::tpcc) fn there<T>(found: Option<T>, what: &str) -> Result<T, Error> {
     found.ok_or_else(|| Error::Codec(format!("{what} is missing")))
 }

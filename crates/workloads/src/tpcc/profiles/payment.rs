@@ -7,18 +7,18 @@ use futures_util::future::try_join3;
 use muesli::{Error, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::Tpcc;
-use super::ids::{CustomerId, DistrictId, PaymentId};
-use super::ledger::Update;
-use super::rows::{CUSTOMER_DATA, Credit, Customer, Payment};
-use super::terminal::{Terminal, Who, there};
 use crate::chance::Chance;
 use crate::tally::Ended;
+use crate::tpcc::Tpcc;
+use crate::tpcc::ids::{CustomerId, DistrictId, PaymentId};
+use crate::tpcc::ledger::Update;
+use crate::tpcc::rows::{CUSTOMER_DATA, Credit, Customer, Payment};
+use crate::tpcc::terminal::{Terminal, Who, there};
 use crate::workload::{Seat, ended, transact};
 
 /// A payment as it was keyed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PaymentInput {
+pub(in crate::tpcc) struct PaymentInput {
     /// The district that is paid.
     pub district: DistrictId,
     /// The customer's.
@@ -30,7 +30,11 @@ pub(super) struct PaymentInput {
 }
 
 impl Tpcc {
-    pub(super) async fn payment(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
+    pub(in crate::tpcc) async fn payment(
+        &self,
+        seat: &mut Seat,
+        terminal: &Terminal,
+    ) -> (Ended, u32) {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let sequence = self.ledgers.of(seat.client).next_payment();
         self.ledgers.of(seat.client).set_out(Update::Payment(sequence));
@@ -41,7 +45,7 @@ impl Tpcc {
         (ended(answer), attempts)
     }
 
-    pub(super) fn draw_payment(
+    pub(in crate::tpcc) fn draw_payment(
         &self,
         warehouse: u32,
         (writer, sequence): (u32, u64),
@@ -93,7 +97,7 @@ impl Tpcc {
 
 impl Customer {
     /// The customer pays this amount to a district.
-    pub(super) fn pay(&mut self, id: CustomerId, district: DistrictId, amount: i64) {
+    pub(in crate::tpcc) fn pay(&mut self, id: CustomerId, district: DistrictId, amount: i64) {
         self.balance -= amount;
         self.ytd_payment += amount;
         self.payments += 1;

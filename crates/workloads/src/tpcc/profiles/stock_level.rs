@@ -6,18 +6,18 @@ use std::collections::BTreeSet;
 use muesli::{Error, KeyRange, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::Tpcc;
-use super::ids::{DistrictId, LineId, StockId};
-use super::terminal::{Terminal, there};
 use crate::tally::Ended;
+use crate::tpcc::Tpcc;
+use crate::tpcc::ids::{DistrictId, LineId, StockId};
+use crate::tpcc::terminal::{Terminal, there};
 use crate::workload::{Seat, ended, transact};
 
 /// So many orders are looked at.
-pub(super) const ORDERS: u32 = 20;
+pub(in crate::tpcc) const ORDERS: u32 = 20;
 
 /// What one snapshot has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Level {
+pub(in crate::tpcc) struct Level {
     /// D_NEXT_O_ID.
     pub next: u32,
     /// How many of the newest orders have lines.
@@ -29,7 +29,11 @@ pub(super) struct Level {
 }
 
 impl Tpcc {
-    pub(super) async fn stock_level(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
+    pub(in crate::tpcc) async fn stock_level(
+        &self,
+        seat: &mut Seat,
+        terminal: &Terminal,
+    ) -> (Ended, u32) {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let district = self.draw_district(warehouse, &mut seat.chance);
         let threshold = seat.chance.between(10, 20) as u8;
@@ -43,7 +47,7 @@ impl Tpcc {
     }
 
     /// Complains of a level that no snapshot can have.
-    pub(super) fn judge_level(&self, seat: &Seat, district: DistrictId, level: Level) {
+    pub(in crate::tpcc) fn judge_level(&self, seat: &Seat, district: DistrictId, level: Level) {
         if let Some(wrong) = level.torn() {
             let complain = || format!("district {district:?} {wrong}");
             self.ledgers.of(seat.client).wrong_snapshots.add(complain);

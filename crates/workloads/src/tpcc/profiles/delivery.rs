@@ -5,29 +5,33 @@ use futures_util::future::{try_join, try_join_all};
 use muesli::{Error, KeyRange, Tx};
 use serde::{Deserialize, Serialize};
 
-use super::Tpcc;
-use super::ids::DistrictId;
-use super::ledger::Update;
-use super::terminal::{Terminal, there};
 use crate::tally::Ended;
+use crate::tpcc::Tpcc;
+use crate::tpcc::ids::DistrictId;
+use crate::tpcc::ledger::Update;
+use crate::tpcc::terminal::{Terminal, there};
 use crate::workload::{Seat, ended, transact};
 
 /// What is written to the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct DeliveryInput {
+pub(in crate::tpcc) struct DeliveryInput {
     pub carrier: u8,
     pub date: u64,
 }
 
 impl DeliveryInput {
-    pub(super) fn draw(seat: &mut Seat) -> DeliveryInput {
+    pub(in crate::tpcc) fn draw(seat: &mut Seat) -> DeliveryInput {
         let carrier = seat.chance.between(1, 10) as u8;
         DeliveryInput { carrier, date: (seat.clock)().0 / 1_000 }
     }
 }
 
 impl Tpcc {
-    pub(super) async fn delivery(&self, seat: &mut Seat, terminal: &Terminal) -> (Ended, u32) {
+    pub(in crate::tpcc) async fn delivery(
+        &self,
+        seat: &mut Seat,
+        terminal: &Terminal,
+    ) -> (Ended, u32) {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let input = DeliveryInput::draw(seat);
         let client = seat.client;

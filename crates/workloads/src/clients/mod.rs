@@ -1,0 +1,15 @@
+//! What the clients of every workload need: [`chance`] and how keys are drawn ([`distribution`]),
+//! [`parameters`], what clients note down by themselves ([`per_client`], [`tally`],
+//! [`list_history`], [`marks`]), how data are loaded first and read in the end, and what is said of
+//! them then ([`check`]).
+
+pub mod chance;
+pub mod check;
+pub mod distribution;
+pub mod list_history;
+pub(crate) mod loading;
+pub mod marks;
+pub mod parameters;
+pub(crate) mod per_client;
+pub(crate) mod reading;
+pub mod tally;

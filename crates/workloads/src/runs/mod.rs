@@ -1,0 +1,13 @@
+//! Runs of a workload, whichever it is: [`embedded`], [`simulated`] with models of
+//! [`machines`], and [`connected`] to a cluster under faults; how dense they are ([`tempo`]), who
+//! comes and goes meanwhile, and what each protocol promises of the outcome.
+
+pub mod connected;
+pub mod embedded;
+pub(crate) mod guest;
+pub(crate) mod lingering;
+pub mod machines;
+pub(crate) mod pauses;
+pub(crate) mod promises;
+pub mod simulated;
+pub mod tempo;
