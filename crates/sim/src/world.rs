@@ -4,7 +4,8 @@
 //! such that every run can be repeated exactly. The idea: one thread, one queue of events in
 //! virtual time, and all chance from one seed. Messages go through the [network](crate::network),
 //! inputs through the [processor](crate::hardware::processor) of their node, records through its
-//! [disk](crate::hardware::disk); clients are plain futures that reach their node through the client port of
+//! [disk](crate::hardware::disk); clients are plain futures that reach their node through the
+//! client port of
 //! the core and are polled in the turns of that node. Faults come from a [plan](crate::plan).
 //!
 //! Why a run is a function of its setup and of the clients' code: events are ordered by time and,

@@ -27,6 +27,17 @@ pub struct Admin {
     space: Space,
 }
 
+/// Makes the next row from the present one and what the servers say.
+trait PlacementRule:
+    Fn(&PlacementRow, &Survey) -> Result<PlacementRow, Refused> + Clone + Send + 'static
+{
+}
+
+impl<R> PlacementRule for R where
+    R: Fn(&PlacementRow, &Survey) -> Result<PlacementRow, Refused> + Clone + Send + 'static
+{
+}
+
 impl Admin {
     /// Connects to the cluster that these addresses belong to.
     ///
@@ -211,11 +222,7 @@ impl Admin {
 
     /// Writes the row that a rule makes by what the servers say. As long as members that it needs
     /// do not take part, tries again.
-    fn decide(
-        &self,
-        mut survey: Survey,
-        rule: impl Fn(&PlacementRow, &Survey) -> Result<PlacementRow, Refused> + Clone + Send + 'static,
-    ) -> anyhow::Result<PlacementRow> {
+    fn decide(&self, mut survey: Survey, rule: impl PlacementRule) -> anyhow::Result<PlacementRow> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             // A node that is behind would not count.

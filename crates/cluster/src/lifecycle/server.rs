@@ -105,22 +105,7 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
     if options.secret.is_none() && !options.trusts_network && !address.ip().is_loopback() {
         return Err(StartError::Unprotected { address });
     }
-    let mut servers = options.servers.clone();
-    if servers.is_empty() {
-        servers.push((options.node, address.to_string()));
-    }
-    let ServerOptions { repositories, replicas, spread, loops, .. } = options;
-    let group = options.group.max(1);
-    let deal = Deal { repositories, replicas, spread, group, loops };
-    let map = Map::deal_beside(servers, deal, &options.masters)?;
-    let map = match options.joins {
-        true if group <= 1 => return Err(StartError::Joins),
-        true => map.unplaced(),
-        false => map,
-    };
-    if map.address_of(options.node).is_none() {
-        return Err(StartError::NotListed(options.node.0));
-    }
+    let (map, group) = (map_of(&options, address)?, options.group.max(1));
     let poll = mio::Poll::new().map_err(StartError::Poll)?;
     let mut listener = mio::net::TcpListener::from_std(listener);
     let registry = poll.registry();
@@ -159,6 +144,27 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
         ended
     };
     Ok(Server { address, entry_point, serve: Box::new(serve) })
+}
+
+/// The map of the cluster as the options say it.
+fn map_of(options: &ServerOptions, address: SocketAddr) -> Result<Map, StartError> {
+    let mut servers = options.servers.clone();
+    if servers.is_empty() {
+        servers.push((options.node, address.to_string()));
+    }
+    let ServerOptions { repositories, replicas, spread, loops, .. } = *options;
+    let group = options.group.max(1);
+    let deal = Deal { repositories, replicas, spread, group, loops };
+    let map = Map::deal_beside(servers, deal, &options.masters)?;
+    let map = match options.joins {
+        true if group <= 1 => return Err(StartError::Joins),
+        true => map.unplaced(),
+        false => map,
+    };
+    match map.address_of(options.node) {
+        Some(_) => Ok(map),
+        None => Err(StartError::NotListed(options.node.0)),
+    }
 }
 
 /// Whether the map fits into a frame of this server.

@@ -1,8 +1,8 @@
 //! A host: one node with the machine it runs on.
 //!
 //! The host takes the inputs of a turn to the node; the node's machine performs what follows, and
-//! what the host does for that is in its [`Surroundings`]. Clients that are polled on the host see it
-//! as an [`engine`]; what its transactions did is in its [`journal`].
+//! what the host does for that is in its [`Surroundings`]. Clients that are polled on the host see
+//! it as an [`engine`]; what its transactions did is in its [`journal`].
 
 pub(super) mod background;
 pub(super) mod checkpoint;

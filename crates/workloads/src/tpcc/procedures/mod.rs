@@ -3,7 +3,8 @@
 //!
 //! Warehouses are dealt to repositories by ranges. Whatever a transaction needs of a warehouse
 //! other than those that it changes never changes, and each warehouse has a copy of it
-//! ([`layout`](super::layout)). So a New-Order with lines that others supply, and a Payment by a customer of
+//! ([`layout`](super::layout)). So a New-Order with lines that others supply, and a Payment by a
+//! customer of
 //! another warehouse, run at two or more repositories as *independent* transactions: nothing is
 //! voted on but the time. All others run at one repository. ([`orders`], [`payments`],
 //! [`deliveries`], [`reading`]; [`client`] draws what is asked, as the interactive workload does.)
