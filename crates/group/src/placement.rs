@@ -172,13 +172,13 @@ impl PlacementRow {
         Ok(())
     }
 
-    /// Which replica_roles of others allow a change of this member: those of whoever has come
+    /// Which roles of others allow a change of this member: those of whoever has come
     /// through the last change; or, if that was its own coming, of whoever votes.
     fn through_or_waiting_for(&self, member: RepositoryId) -> fn(ReplicaRole) -> bool {
         if self.is_last_to_come(member) { ReplicaRole::votes } else { ReplicaRole::takes_part }
     }
 
-    /// Whether a majority of these has such replica_roles: then the group has begun, and is able to
+    /// Whether a majority of these has such roles: then the group has begun, and is able to
     /// make another change.
     fn majority(
         &self,

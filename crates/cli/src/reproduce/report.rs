@@ -10,7 +10,7 @@ use super::points::Course;
 use super::spread::Spread;
 use crate::table::{self, grouped};
 
-/// PrintedAs what was seen; whether all is as it should be.
+/// Prints what was seen; whether all is as it should be.
 pub fn tell(
     figure: &Figure,
     (spreads, course): (&[Spread], &Course),

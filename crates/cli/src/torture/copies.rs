@@ -118,7 +118,7 @@ fn until<T>(most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// FolderCopies a folder with all that is in it.
+/// Copies a folder with all that is in it.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {

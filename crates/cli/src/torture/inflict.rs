@@ -105,7 +105,7 @@ impl Victims<'_> {
         Ok(suffered)
     }
 
-    /// The replica_roles of a node's members, if the members of all nodes take part.
+    /// The roles of a node's members, if the members of all nodes take part.
     fn replica_roles(&self, node: usize) -> Option<Vec<ReplicaRole>> {
         let replica_roles = |node: usize| {
             let address = &self.cluster.addresses()[node];

@@ -27,7 +27,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// The members of a node with their replica_roles; none if it does not answer.
+/// The members of a node with their roles; none if it does not answer.
 fn replica_roles(cluster: &Cluster, node: usize) -> Vec<(RepositoryId, ReplicaRole)> {
     let asked = Visit::begin(&cluster.addresses()[node], Duration::from_secs(5))
         .and_then(|mut visit| visit.ask(&Control::AskMembers));

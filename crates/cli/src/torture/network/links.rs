@@ -20,7 +20,7 @@ pub struct ProxyLinks {
 }
 
 impl ProxyLinks {
-    /// ProxyLinks between the nodes at these addresses, and from clients to them.
+    /// Links between the nodes at these addresses, and from clients to them.
     ///
     /// # Errors
     /// There are no ports left.
