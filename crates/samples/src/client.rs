@@ -295,7 +295,7 @@ impl<P: AsksOne> Coordinator<P> for AskingClient<P> {
             Operation::GetMany(txn, space, keys) => self.get(txn, space, (keys, false), cx),
             Operation::Put(txn, Put { space, key, value, .. }) => {
                 let open = self.open.get(txn);
-                open.and_then(|open| open.write(space, key, value, &cx.settings.limits))
+                open.and_then(|open| open.write((space, key, value), &cx.settings.limits))
                     .map(|()| Step::Done(Ok(Answer::Written)))
             }
             Operation::Delay(_, delay, _) => {

@@ -139,7 +139,7 @@ struct Stage<V: Tested> {
     rules: V::Rules,
 }
 
-fn node<V: Tested>(rules: &V::Rules) -> Node<V> {
+fn node<V: Tested>(rules: &V::Rules, settings: Arc<Settings>) -> Node<V> {
     let both = [HERE, ELSEWHERE];
     let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
     // All keys live here.
@@ -148,14 +148,13 @@ fn node<V: Tested>(rules: &V::Rules) -> Node<V> {
         ..SpaceOptions::default()
     };
     let catalog = catalog.with_space("keys", options).expect("a space");
-    let settings = Settings { logging: true, ..Settings::default() };
-    Node::new(HERE, 1, Arc::new(catalog), Arc::new(settings), rules)
+    Node::new(HERE, 1, Arc::new(catalog), settings, rules)
 }
 
 impl<V: Tested> Stage<V> {
     fn new(rules: V::Rules) -> Stage<V> {
         Stage {
-            node: node(&rules),
+            node: node(&rules, Arc::new(Settings { logging: true, ..Settings::default() })),
             effects: Effects::default(),
             log: Vec::new(),
             prepared: BTreeMap::new(),

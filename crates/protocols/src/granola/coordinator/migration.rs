@@ -160,15 +160,11 @@ impl Coordinator {
             _ => (Agreement::Independent, false),
         };
         Request {
-            txn,
             settled_below,
             floor,
             agreement,
             read_only,
-            nearby: false,
-            master: None,
-            participants,
-            parts,
+            ..Request::new(txn, participants, parts)
         }
     }
 

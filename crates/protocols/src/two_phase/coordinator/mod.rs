@@ -18,7 +18,7 @@ use muesli_core::{
     TxnOptions, View, timers,
 };
 
-use crate::two_phase::message::{Message, RepositoryVote};
+use crate::two_phase::message::{Message, RepositoryVote, requests};
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, TwoPhase, Variant};
@@ -230,7 +230,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let limits = &cx.settings.limits;
         match cx.effects.recorder {
-            Some(_) => slot.write_recorded(space, key, value, limits),
+            Some(_) => slot.sets.write_recorded((space, key, value), limits),
             None => slot.sets.write(space, key, value, limits),
         }
     }
@@ -399,16 +399,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             }
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
             Message::Locked { request, refused } => self.on_locked(request, refused, cx),
-            Message::Read(_)
-            | Message::Scan(_)
-            | Message::Lock(_)
-            | Message::Unlock { .. }
-            | Message::Prepare(_)
-            | Message::Decide { .. }
-            | Message::Settled { .. }
-            | Message::AskDoubts { .. }
-            | Message::NoDoubts { .. }
-            | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.
+            requests!() => {} // For participants: whoever sent it here is mistaken.
         }
     }
 
@@ -440,7 +431,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 None => (u64::MAX - place as u64, Status::Running),
             };
             let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
-            recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
+            slot.sets.record(id, (slot.begun, &slot.options), status, (None, None), recorder);
         }
     }
 

@@ -4,7 +4,8 @@
 //! The first read of a transaction fixes its snapshot, so while one is under way elsewhere all
 //! other requests of the transaction are held. Where each repository fixes a part of it
 //! ([`is_side_by_side`](crate::two_phase::policy::ReadPolicy::is_side_by_side)), they go out
-//! together, and an answer that does not fit what others have fixed meanwhile is asked for once more.
+//! together, and an answer that does not fit what others have fixed meanwhile is asked for once
+//! more.
 
 use crate::two_phase::ReaderBounds;
 use muesli_core::parts::transaction::ReadEntry;

@@ -11,7 +11,7 @@ use muesli_core::{
 use crate::doubts::CLIENTS_ASKED_MAX;
 use crate::two_phase::Variant;
 use crate::two_phase::message::{
-    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote,
+    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, requests,
 };
 use crate::two_phase::time::{Snapshot, Time};
 
@@ -22,16 +22,7 @@ pub(in crate::two_phase) fn judge<V: Variant>(
 ) -> Result<(), Rejection> {
     let to_repository = matches!(view.me.role, Role::Repository(_));
     match message {
-        Message::Read(_)
-        | Message::Scan(_)
-        | Message::Lock(_)
-        | Message::Unlock { .. }
-        | Message::Prepare(_)
-        | Message::Decide { .. }
-        | Message::Settled { .. }
-        | Message::AskDoubts { .. }
-        | Message::NoDoubts { .. }
-        | Message::Ask { .. } => {
+        requests!() => {
             ensure(to_repository, Rejection::Role)?;
             judge_request(message, view)
         }

@@ -109,15 +109,7 @@ fn looked_at<P: Protocol>(
 }
 
 fn two_phase<V: Tested>() -> Node<V> {
-    let both = [HERE, ELSEWHERE];
-    let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
-    // All keys live here.
-    let options = SpaceOptions {
-        partitioning: Partitioning::Range(vec!["z".into()]),
-        ..SpaceOptions::default()
-    };
-    let catalog = catalog.with_space("keys", options).expect("a space");
-    Node::new(HERE, 1, Arc::new(catalog), settings(), &V::Rules::default())
+    node(&V::Rules::default(), settings())
 }
 
 /// The pieces of a repository at work under a protocol with two phases.
@@ -193,15 +185,14 @@ fn request(sequence: u64, agreement: calls::Agreement, task: calls::Task) -> Arc
     let parts = [(0, owners, task), (1, None, other)];
     let part = |(partition, owners, task)| calls::Part { partition, owners, task };
     Arc::new(calls::Request {
-        txn: TxnId { node: ELSEWHERE, incarnation: 1, sequence },
         settled_below: 2,
         floor: Timestamp(7),
         agreement,
-        read_only: false,
-        nearby: false,
-        master: None,
-        participants: [REPOSITORY, RepositoryId(1)].into_iter().collect(),
-        parts: parts.into_iter().map(part).collect(),
+        ..calls::Request::new(
+            TxnId { node: ELSEWHERE, incarnation: 1, sequence },
+            [REPOSITORY, RepositoryId(1)].into_iter().collect(),
+            parts.into_iter().map(part).collect(),
+        )
     })
 }
 

@@ -169,19 +169,9 @@ impl<V: Variant> Coordinator<V> {
         let slot = self.slot(txn).expect("an open transaction");
         assert!(slot.held.is_empty(), "{id} commits, and has requests that are held back");
         slot.committing = Some(id.sequence);
-        let whole = Prepare {
-            txn: id,
-            settled_below,
-            participants: Repositories::new(),
-            snapshot,
-            reader: V::Reader::new(node, incarnation, txn),
-            strict: slot.options.strict,
-            reads: Few::new(),
-            writes: Few::new(),
-            scans: vec![],
-            delayed: vec![],
-            extra: None,
-        };
+        let reader = V::Reader::new(node, incarnation, txn);
+        let strict = slot.options.strict;
+        let whole = Prepare { settled_below, strict, ..Prepare::new(id, snapshot, reader) };
         let parts = divide(&slot.sets, &slot.delays, &whole, cx.catalog);
         let asked = parts.iter().map(|(repository, part)| (*repository, part));
         let awaited = Awaited::new(slot.delays.answers, asked);
