@@ -186,7 +186,8 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
                     cx.go_by(Arc::new(newer));
                 }
             }
-            between_members!() | Message::Begun(_) | Message::Stable(_) => {} // For members: whoever sent it here is mistaken.
+            // For members: whoever sent it here is mistaken.
+            between_members!() | Message::Begun(_) | Message::Stable(_) => {}
         }
     }
 

@@ -115,8 +115,8 @@ pub(crate) fn judge_inside<'a, P: Protocol>(
     P::judge(message, view).map(|()| view)
 }
 
-/// Judges what is said to a role that stands under the same number in both catalogs: as a message of
-/// the protocol inside, and by that role. `None`: it is no such message.
+/// Judges what is said to a role that stands under the same number in both catalogs: as a message
+/// of the protocol inside, and by that role. `None`: it is no such message.
 pub(crate) fn judge_by<P: Protocol, M: StateMachine<P>>(
     role: &M,
     inside: &Inside<P>,

@@ -153,8 +153,8 @@ pub enum Message<V: Variant> {
     },
 }
 
-/// The messages that participants are asked by: a pattern, which stands for all of them where others
-/// are matched one by one.
+/// The messages that participants are asked by: a pattern, which stands for all of them where
+/// others are matched one by one.
 macro_rules! requests {
     () => {
         Message::Read(_)

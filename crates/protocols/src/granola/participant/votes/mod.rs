@@ -3,8 +3,8 @@
 //! [`requests`] takes a transaction up, proposes and votes; [`counting`] counts the votes of the
 //! others, and asks for those that do not come. Votes that come before their request are kept for a
 //! while (`early_votes`). What a vote says of the voter's later ones is `implicit`. Under Sinfonia
-//! votes go to a [`master`], which decides. Votes that carry [data] tell the other participants what
-//! the keys here hold, where a procedure decides by it.
+//! votes go to a [`master`], which decides. Votes that carry [data] tell the other participants
+//! what the keys here hold, where a procedure decides by it.
 
 pub mod counting;
 pub mod data;
