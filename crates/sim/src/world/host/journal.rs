@@ -210,3 +210,133 @@ impl Matching {
         Some(Promise { place })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::recorder::RecordedOperations;
+    use muesli_core::{Committed, NodeId};
+
+    use super::*;
+    use crate::hardware::clock::Drift;
+
+    /// What became of a transaction before its node crashed, or after it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Case {
+        /// It committed, and its client was told at once.
+        CommittedAtOnce,
+        /// It committed, and its client was told when the log was stable.
+        CommittedLater,
+        /// It committed, and its client was never told.
+        Untold,
+        /// It committed, and its client was gone.
+        Unheard,
+        Aborted,
+        /// Its client was told that nobody knows.
+        Unknown,
+        Running,
+    }
+
+    const CASES: [Case; 7] = [
+        Case::CommittedAtOnce,
+        Case::CommittedLater,
+        Case::Untold,
+        Case::Unheard,
+        Case::Aborted,
+        Case::Unknown,
+        Case::Running,
+    ];
+
+    fn recorder_of(case: Case, sequence: u64) -> Recorder {
+        let status = match case {
+            Case::CommittedAtOnce | Case::CommittedLater | Case::Untold | Case::Unheard => {
+                Status::Committed
+            }
+            Case::Aborted => Status::Aborted,
+            Case::Unknown => Status::Unknown,
+            Case::Running => Status::Running,
+        };
+        let id = TxnId { node: NodeId(0), incarnation: 1, sequence };
+        let (end, at) = (Some(muesli_core::Nanos(2)), Some(Timestamp(sequence)));
+        let begin = muesli_core::Nanos(1);
+        let record = TxnRecord { id, session: 0, begin, end, status, read_only: false, at };
+        let mut recorder = Recorder::new();
+        recorder.transaction(&record, &RecordedOperations::default());
+        recorder
+    }
+
+    /// A transaction ends in this way, in a turn of its own.
+    fn end(journal: &mut WorldJournal, case: Case, sequence: u64) {
+        let recorder = Some(Box::new(recorder_of(case, sequence)));
+        let mut environment = Environment { recorder, ..Environment::default() };
+        let mut matching = journal.look(&mut environment);
+        let committed = Committed { at: Timestamp(sequence) };
+        let answer = Ok(Answer::Committed(committed));
+        let now = VirtualTime::from_nanos(5);
+        match case {
+            Case::CommittedLater => {
+                let promise = journal.gate(&mut matching, &answer).unwrap();
+                journal.tell(promise, now);
+            }
+            Case::Untold => assert!(journal.gate(&mut matching, &answer).is_some()),
+            Case::Unheard => {
+                let promise = matching.promise_of(&answer).unwrap();
+                journal.unheard(promise);
+            }
+            Case::CommittedAtOnce | Case::Aborted | Case::Unknown | Case::Running => {}
+        }
+    }
+
+    /// Which of all cases count as crashed, in each of the lives of a node that ended so many times
+    /// by a crash.
+    fn crashed(crashes: u64) -> Vec<Vec<Case>> {
+        let (mut journal, mut sequence) = (WorldJournal::default(), 0);
+        for life in 0..=crashes {
+            for case in CASES.into_iter().filter(|case| *case != Case::Running) {
+                sequence += 1;
+                end(&mut journal, case, sequence);
+            }
+            sequence += 1;
+            let running = recorder_of(Case::Running, sequence);
+            match life < crashes {
+                true => journal.crash(running),
+                false => journal.finish(running),
+            }
+        }
+        let clock = LocalClock::new(Span::ZERO, Drift::new(0));
+        let all: Vec<_> = journal.transactions(&clock).collect();
+        let lives = all.chunks(CASES.len());
+        let crashed = |life: &[Recorded]| {
+            let marked = CASES.into_iter().zip(life).filter(|(_, recorded)| recorded.crashed);
+            marked.map(|(case, _)| case).collect()
+        };
+        lives.map(crashed).collect()
+    }
+
+    /// A commit that its client was told of was stable, and so was what it had read. What others
+    /// have read may be lost with the crash: it counts only as far as it lasts.
+    #[test]
+    fn all_that_ended_before_a_crash_and_was_not_told_to_have_committed_is_marked() {
+        let before = [Case::Untold, Case::Unheard, Case::Aborted, Case::Unknown, Case::Running];
+        let after = [Case::Untold];
+        assert_eq!(crashed(0), [after.to_vec()]);
+        assert_eq!(crashed(1), [before.to_vec(), after.to_vec()]);
+        assert_eq!(crashed(2), [before.to_vec(), before.to_vec(), after.to_vec()]);
+    }
+
+    /// Whose answer waits for the log when the run ends was never told, crash or not.
+    #[test]
+    fn a_client_was_told_when_its_answer_left_and_not_when_its_transaction_ended() {
+        let mut journal = WorldJournal::default();
+        for (sequence, case) in
+            (1..).zip([Case::CommittedAtOnce, Case::CommittedLater, Case::Untold])
+        {
+            end(&mut journal, case, sequence);
+        }
+        let clock = LocalClock::new(Span::ZERO, Drift::new(0));
+        let told = journal.transactions(&clock).map(|it| (it.status, it.end));
+        let at = |nanos| Some(VirtualTime::from_nanos(nanos));
+        let expected =
+            [(Status::Committed, at(2)), (Status::Committed, at(5)), (Status::Unknown, None)];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+    }
+}
