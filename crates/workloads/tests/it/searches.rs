@@ -189,9 +189,9 @@ fn count_reads_of_deletions(history: &str) -> usize {
     absent.filter(|it| it[2] != "own" && !held.contains(&format!("{} {}", it[1], it[2]))).count()
 }
 
-/// What the loader was told is committed need not be known yet where a client begins: with this
-/// seed two nodes are cut off in the middle of loading, for longer than a transaction is tried again.
-/// Their clients wait for the data.
+/// What the loader was told is committed need not be known yet where a client begins. With this
+/// seed two nodes are cut off in the middle of loading, for longer than a transaction is tried
+/// again; their clients wait for the data.
 #[test]
 fn clients_wait_for_the_data_where_loading_was_cut_off() {
     let cut = "horizon 884ms; 477us+571771us partition-in n1,n3";
