@@ -6,9 +6,9 @@
 
 mod append;
 mod fate;
+mod history_walk;
 mod lists;
 mod marks;
-mod placement;
 mod reads;
 mod replicas;
 mod scans;

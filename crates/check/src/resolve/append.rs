@@ -6,8 +6,8 @@
 //! links and with them a cycle of write dependencies, which is what it deserves. Committed
 //! appends that nobody read come after the chain.
 
+use super::history_walk::HistoryWalk;
 use super::lists::{Appends, Orders};
-use super::placement::Placement;
 use super::{ChainTail, Chains, Label, Link, Resolved, fate};
 use crate::finding::{Anomaly, Findings};
 use crate::history::{History, KeyId, Op, Status, TxnIndex};
@@ -20,10 +20,10 @@ pub(super) fn resolve(history: &History) -> Resolved<'_> {
     let orders = Orders::new(history, &appends, &committed, &mut findings);
     let (chains, links) = chain(history, &appends, &orders, &committed, &mut findings);
     let tails = tails(history, &appends, &orders, &committed);
-    let walk = Placement::new(history, &committed, findings);
+    let walk = HistoryWalk::new(history, &committed, findings);
     let mut placer = ListPlacer { appends: &appends, orders: &orders, links: &links, walk };
     history.indices().for_each(|txn| placer.transaction(txn));
-    let Placement { reads, findings, .. } = placer.walk;
+    let HistoryWalk { reads, findings, .. } = placer.walk;
     Resolved { tails, ..Resolved::of(history, committed, chains, (reads, findings)) }
 }
 
@@ -126,7 +126,7 @@ struct ListPlacer<'a> {
     /// The place of every ordered element in the chain of its key.
     links: &'a [u32],
     /// Its numbers are how many elements the transaction has appended so far per key.
-    walk: Placement<'a>,
+    walk: HistoryWalk<'a>,
 }
 
 impl ListPlacer<'_> {

@@ -3,7 +3,7 @@
 //! The operations of a transaction are walked in program order, so that reads of its own writes
 //! can be told from reads of other transactions' versions.
 
-use super::placement::Placement;
+use super::history_walk::HistoryWalk;
 use super::scans::{RangeKeys, covers};
 use super::versions::{ChainEntry, VersionTable, find_missing, written};
 use super::{ChainPosition, Chains, RangeRead, Resolved, fate, replicas};
@@ -27,12 +27,12 @@ pub(super) fn resolve(history: &History) -> Resolved<'_> {
         chains: &chains,
         range_keys: &range_keys,
         range_reads: Vec::new(),
-        walk: Placement::new(history, &committed, findings),
+        walk: HistoryWalk::new(history, &committed, findings),
     };
     for txn in history.indices() {
         placer.transaction(txn);
     }
-    let ReadPlacer { range_reads, walk: Placement { reads, findings, .. }, .. } = placer;
+    let ReadPlacer { range_reads, walk: HistoryWalk { reads, findings, .. }, .. } = placer;
     let found = (reads, findings);
     let range_keys = range_keys.sorted;
     Resolved { range_keys, range_reads, ..Resolved::of(history, committed, chains, found) }
@@ -45,7 +45,7 @@ struct ReadPlacer<'a> {
     range_keys: &'a RangeKeys,
     range_reads: Vec<RangeRead>,
     /// Its numbers are the transaction's latest write so far per key, as an operation index.
-    walk: Placement<'a>,
+    walk: HistoryWalk<'a>,
 }
 
 impl ReadPlacer<'_> {

@@ -9,7 +9,7 @@ use crate::finding::{Anomaly, Findings};
 use crate::history::{History, KeyId, TxnIndex};
 
 /// The places of reads among the versions of their keys, as they are collected.
-pub(super) struct Placement<'a> {
+pub(super) struct HistoryWalk<'a> {
     pub history: &'a History,
     pub committed: &'a [bool],
     /// A number for each key that the transaction has written so far: which, the walk says.
@@ -20,11 +20,11 @@ pub(super) struct Placement<'a> {
     pub findings: Findings,
 }
 
-impl<'a> Placement<'a> {
+impl<'a> HistoryWalk<'a> {
     pub(super) fn new(history: &'a History, committed: &'a [bool], findings: Findings) -> Self {
         let (own, first) =
             (VersionMarks::new(history.keys.len()), VersionMarks::new(history.keys.len()));
-        Placement { history, committed, own, first, reads: PlacedReads::default(), findings }
+        HistoryWalk { history, committed, own, first, reads: PlacedReads::default(), findings }
     }
 
     /// The next transaction begins: its operations are these.
