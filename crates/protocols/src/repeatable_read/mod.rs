@@ -24,7 +24,7 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{LockPolicy, Policies, ReadPolicy, RulesWith, Validation};
+use crate::two_phase::policy::{LockPolicy, Policies, ReadPolicy, UserChoice, Validation};
 use crate::two_phase::{self, Reader, Scalar, TwoPhase, Variant};
 
 /// The protocol.
@@ -41,7 +41,7 @@ pub enum LockTime {
 }
 
 /// What its users choose: when keys are locked.
-pub type Rules = RulesWith<LockTime>;
+pub type Rules = UserChoice<LockTime>;
 
 impl Rules {
     /// Locks are taken at the commit.

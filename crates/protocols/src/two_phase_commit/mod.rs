@@ -37,7 +37,7 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{ApplyOrder, Policies, RulesWith, Validation};
+use crate::two_phase::policy::{ApplyOrder, Policies, UserChoice, Validation};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 /// The protocol.
@@ -54,7 +54,7 @@ pub enum WriteLocks {
 }
 
 /// What its users choose: what a prepare does where what it writes is locked.
-pub type Rules = RulesWith<WriteLocks>;
+pub type Rules = UserChoice<WriteLocks>;
 
 impl Rules {
     /// Prepares wait for locks.

@@ -22,7 +22,7 @@ pub use locking::LockPolicy;
 pub use order::ApplyOrder;
 pub use participation::ParticipationPolicy;
 pub use reading::ReadPolicy;
-pub use rules::{FamilySwitch, LockWaits, Rules, RulesWith};
+pub use rules::{FamilySwitch, LockWaits, Rules, UserChoice};
 pub use validation::Validation;
 
 /// What a protocol does at each of the points at which the family differs.

@@ -116,14 +116,14 @@ impl Sabotage<FamilySwitch> for Rules {
 
 /// What a user chooses of a protocol: within the family, and one thing of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RulesWith<C> {
+pub struct UserChoice<C> {
     /// The family's choices.
     pub family: Rules,
     /// The protocol's own.
     pub choice: C,
 }
 
-impl<C> AsRef<Rules> for RulesWith<C> {
+impl<C> AsRef<Rules> for UserChoice<C> {
     #[inline]
     fn as_ref(&self) -> &Rules {
         &self.family
@@ -131,7 +131,7 @@ impl<C> AsRef<Rules> for RulesWith<C> {
 }
 
 #[cfg(feature = "sabotage")]
-impl<C> Sabotage<FamilySwitch> for RulesWith<C> {
+impl<C> Sabotage<FamilySwitch> for UserChoice<C> {
     fn set(&mut self, rule: FamilySwitch, holds: bool) {
         self.family.set(rule, holds);
     }
