@@ -221,11 +221,11 @@ mod tests {
 
     /// What became of a transaction before its node crashed, or after it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum Case {
+    enum JournalCase {
         /// It committed, and its client was told at once.
         CommittedAtOnce,
         /// It committed, and its client was told when the log was stable.
-        CommittedLater,
+        CommittedDelayed,
         /// It committed, and its client was never told.
         Untold,
         /// It committed, and its client was gone.
@@ -236,24 +236,25 @@ mod tests {
         Running,
     }
 
-    const CASES: [Case; 7] = [
-        Case::CommittedAtOnce,
-        Case::CommittedLater,
-        Case::Untold,
-        Case::Unheard,
-        Case::Aborted,
-        Case::Unknown,
-        Case::Running,
+    const CASES: [JournalCase; 7] = [
+        JournalCase::CommittedAtOnce,
+        JournalCase::CommittedDelayed,
+        JournalCase::Untold,
+        JournalCase::Unheard,
+        JournalCase::Aborted,
+        JournalCase::Unknown,
+        JournalCase::Running,
     ];
 
-    fn recorder_of(case: Case, sequence: u64) -> Recorder {
+    fn recorder_of(case: JournalCase, sequence: u64) -> Recorder {
         let status = match case {
-            Case::CommittedAtOnce | Case::CommittedLater | Case::Untold | Case::Unheard => {
-                Status::Committed
-            }
-            Case::Aborted => Status::Aborted,
-            Case::Unknown => Status::Unknown,
-            Case::Running => Status::Running,
+            JournalCase::CommittedAtOnce
+            | JournalCase::CommittedDelayed
+            | JournalCase::Untold
+            | JournalCase::Unheard => Status::Committed,
+            JournalCase::Aborted => Status::Aborted,
+            JournalCase::Unknown => Status::Unknown,
+            JournalCase::Running => Status::Running,
         };
         let id = TxnId { node: NodeId(0), incarnation: 1, sequence };
         let (end, at) = (Some(muesli_core::Nanos(2)), Some(Timestamp(sequence)));
@@ -265,7 +266,7 @@ mod tests {
     }
 
     /// A transaction ends in this way, in a turn of its own.
-    fn end(journal: &mut WorldJournal, case: Case, sequence: u64) {
+    fn end(journal: &mut WorldJournal, case: JournalCase, sequence: u64) {
         let recorder = Some(Box::new(recorder_of(case, sequence)));
         let mut environment = Environment { recorder, ..Environment::default() };
         let mut matching = journal.look(&mut environment);
@@ -273,30 +274,33 @@ mod tests {
         let answer = Ok(Answer::Committed(committed));
         let now = VirtualTime::from_nanos(5);
         match case {
-            Case::CommittedLater => {
+            JournalCase::CommittedDelayed => {
                 let promise = journal.gate(&mut matching, &answer).unwrap();
                 journal.tell(promise, now);
             }
-            Case::Untold => assert!(journal.gate(&mut matching, &answer).is_some()),
-            Case::Unheard => {
+            JournalCase::Untold => assert!(journal.gate(&mut matching, &answer).is_some()),
+            JournalCase::Unheard => {
                 let promise = matching.promise_of(&answer).unwrap();
                 journal.unheard(promise);
             }
-            Case::CommittedAtOnce | Case::Aborted | Case::Unknown | Case::Running => {}
+            JournalCase::CommittedAtOnce
+            | JournalCase::Aborted
+            | JournalCase::Unknown
+            | JournalCase::Running => {}
         }
     }
 
     /// Which of all cases count as crashed, in each of the lives of a node that ended so many times
     /// by a crash.
-    fn crashed(crashes: u64) -> Vec<Vec<Case>> {
+    fn crashed(crashes: u64) -> Vec<Vec<JournalCase>> {
         let (mut journal, mut sequence) = (WorldJournal::default(), 0);
         for life in 0..=crashes {
-            for case in CASES.into_iter().filter(|case| *case != Case::Running) {
+            for case in CASES.into_iter().filter(|case| *case != JournalCase::Running) {
                 sequence += 1;
                 end(&mut journal, case, sequence);
             }
             sequence += 1;
-            let running = recorder_of(Case::Running, sequence);
+            let running = recorder_of(JournalCase::Running, sequence);
             match life < crashes {
                 true => journal.crash(running),
                 false => journal.finish(running),
@@ -315,9 +319,15 @@ mod tests {
     /// A commit that its client was told of was stable, and so was what it had read. What others
     /// have read may be lost with the crash: it counts only as far as it lasts.
     #[test]
-    fn all_that_ended_before_a_crash_and_was_not_told_to_have_committed_is_marked() {
-        let before = [Case::Untold, Case::Unheard, Case::Aborted, Case::Unknown, Case::Running];
-        let after = [Case::Untold];
+    fn a_crash_marks_what_ended_before_it_but_for_commits_that_clients_know_of() {
+        let before = [
+            JournalCase::Untold,
+            JournalCase::Unheard,
+            JournalCase::Aborted,
+            JournalCase::Unknown,
+            JournalCase::Running,
+        ];
+        let after = [JournalCase::Untold];
         assert_eq!(crashed(0), [after.to_vec()]);
         assert_eq!(crashed(1), [before.to_vec(), after.to_vec()]);
         assert_eq!(crashed(2), [before.to_vec(), before.to_vec(), after.to_vec()]);
@@ -325,11 +335,13 @@ mod tests {
 
     /// Whose answer waits for the log when the run ends was never told, crash or not.
     #[test]
-    fn a_client_was_told_when_its_answer_left_and_not_when_its_transaction_ended() {
+    fn a_transaction_ends_for_its_client_when_its_answer_leaves() {
         let mut journal = WorldJournal::default();
-        for (sequence, case) in
-            (1..).zip([Case::CommittedAtOnce, Case::CommittedLater, Case::Untold])
-        {
+        for (sequence, case) in (1..).zip([
+            JournalCase::CommittedAtOnce,
+            JournalCase::CommittedDelayed,
+            JournalCase::Untold,
+        ]) {
             end(&mut journal, case, sequence);
         }
         let clock = LocalClock::new(Span::ZERO, Drift::new(0));
