@@ -129,7 +129,7 @@ fn judge_whole(request: &Request, view: View<'_>) -> Result<(), Rejection> {
         let mut holders = part.holders(view.catalog);
         holders.sort_unstable();
         holders.dedup();
-        let count = view.catalog.replicas_of(part.partition).count();
+        let count = usize::from(view.catalog.replicas);
         ensure(holders.len() == count, Rejection::Catalog)?;
         let whole = request.read_only || holders.iter().all(takes_part);
         ensure(whole, Rejection::Catalog)?;

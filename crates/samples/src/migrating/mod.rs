@@ -32,7 +32,7 @@ mod message;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::judgement::ensure;
-use muesli_core::parts::locator::{Hints, Holding, Holdings, Locator, Owners};
+use muesli_core::parts::locator::{Hints, Holding, Holdings, Locator, Movable, Owners};
 use muesli_core::{
     Abort, Address, Catalog, Context, Decision, Isolation, LoggedRole, Nanos, NodeId, Participant,
     Protocol, Rejection, RepositoryId, Role, ServiceId, ServiceKind, Settings, SmallBytes, SpaceId,
@@ -199,7 +199,7 @@ fn needed(ask: &Question) -> BTreeSet<Key> {
 impl ObjectOwner {
     fn owns(&self, key: &Key, catalog: &Catalog) -> bool {
         // Copies of a key at several repositories are not used: the first holder has it.
-        let first = || catalog.replicas_of(catalog.partition(key.0, &key.1)).next();
+        let first = || key.first_holders(catalog).first().copied();
         let held = self.holdings.of(key);
         let owns = held.map_or_else(|| first() == Some(self.id), |held| held.holds);
         owns || self.rules.keeps_what_it_gave && held.is_some()
