@@ -2,8 +2,8 @@
 //!
 //! What never moved is where static placement puts it ([`Static`], which alone knows that). What
 //! moved has [`Owners`]: who holds it since its latest move, whose number is their *epoch*. Whoever
-//! moves things keeps an [`OwnerDirectory`]; who only asks keeps [`Hints`], which may be stale and are
-//! bounded. Each request says by which epoch it was sent, and a repository that came to hold a
+//! moves things keeps an [`OwnerDirectory`]; who only asks keeps [`Hints`], which may be stale and
+//! are bounded. Each request says by which epoch it was sent, and a repository that came to hold a
 //! thing or gave it away knows since which epoch ([`Holdings`]): it refuses a request that was sent
 //! by an earlier one, and says where to look. So a stale hint costs a round, and never a wrong
 //! answer.
