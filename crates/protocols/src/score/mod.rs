@@ -45,7 +45,7 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
+use crate::two_phase::policy::Policies;
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 pub use two_phase::{FamilySwitch, Rules};
@@ -77,22 +77,13 @@ pub enum Snapshots {}
 
 impl Variant for Snapshots {
     const NAME: &'static str = "score";
+    const POLICIES: Policies = Policies::SCORE;
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
+    type ProtocolState = ();
     type Reader = ();
-    type Reading = reading::AtTimestamp;
-    type Participation = participation::Genuine;
-    type Locking = locking::AtPrepare;
-    type Validation = validation::Updates;
-    type Order = order::ByTimestamp;
-    type Installing = installing::AtCommitTimestamp;
 
-    two_phase::keeps_nothing!();
     two_phase::goes_by_timestamps!();
-
-    fn rules(rules: &Rules) -> Rules {
-        *rules
-    }
 }
 
 impl Scalar for Snapshots {}

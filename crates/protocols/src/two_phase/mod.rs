@@ -32,7 +32,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::two_phase::policy::validation::Validation;
 use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Catalog, Nanos, NodeId, Rejection, View};
 
@@ -55,9 +54,9 @@ pub use participant::Participant;
 pub use policy::{Breakable, FamilySwitch, LockWaits, Rules, Sabotage};
 pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
-pub(crate) use variant::keeps_nothing;
+pub use variant::state::VariantState;
 pub use variant::time::{self, NotServed, Reading, Snapshot, Time};
-pub use variant::{DelayedTimeWarp, Key, ReaderBounds, ValidationResult, Variant};
+pub use variant::{DelayedTimeWarp, Key, Reader, ReaderBounds, ValidationResult, Variant};
 
 /// What the machines of the family are given with each input.
 type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
@@ -101,7 +100,7 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     /// What is validated at the commit is current then, by whatever the protocol validates updates
     /// with: reads of strict readers are, except under a protocol that validates no reads at all.
     fn offers_strict(_: &V::Rules) -> bool {
-        V::Validation::READS
+        V::POLICIES.validation.has_reads()
     }
 
     fn has_masters(_: &V::Rules) -> bool {

@@ -3,7 +3,6 @@
 
 mod golden;
 
-use muesli_protocols::two_phase::policy::installing::InstallPolicy as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -250,7 +249,7 @@ impl<V: Tested> Stage<V> {
             let of = |it: &Versions| it.find(&key(number)).map(|handle| it.lock(handle));
             versions.and_then(of).is_some_and(|lock| lock.is_exclusive())
         };
-        let late = V::Installing::MAY_TIME_WARP && self.sequence.is_multiple_of(2);
+        let late = V::POLICIES.installing.may_time_warp() && self.sequence.is_multiple_of(2);
         reads.retain(|&number| late || !locked(number));
         writes.sort_unstable();
         writes.dedup_by_key(|write| write.0);

@@ -1,5 +1,6 @@
 //! What is asked of messages from other processes before they touch any state.
 
+use muesli_protocols::two_phase::{Reader, ReaderBounds};
 use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
@@ -180,7 +181,7 @@ fn prepare<V: Variant>(of: TxnId, keys: &[SmallBytes]) -> Prepare<V> {
         settled_below: of.sequence,
         participants: [HERE, RepositoryId(1)].into_iter().collect(),
         snapshot: V::Snapshot::default(),
-        reader: V::reader(of.node, 1, muesli_core::Txn { slot: 1, generation: 1 }),
+        reader: V::Reader::new(of.node, 1, muesli_core::Txn { slot: 1, generation: 1 }),
         strict: false,
         reads: Vec::new().into(),
         writes: keys.iter().map(|key| (SPACE, key.clone(), value.clone())).collect(),
@@ -496,7 +497,7 @@ fn at_the_limit_of_memory_a_delete_has_its_lock_and_commits() {
     let memory = Memory::new(0, u64::MAX >> 1);
     memory.report(Held::default(), Held { all: 1, old: 0 });
     let mut server = Server::<NewestVersions>::with(Settings { memory, ..Settings::default() });
-    let reader = NewestVersions::reader(CLIENT, 1, muesli_core::Txn { slot: 1, generation: 1 });
+    let reader = Reader::new(CLIENT, 1, muesli_core::Txn { slot: 1, generation: 1 });
     for (number, value, is_refused) in [(0, None, false), (1, Some("new".into()), true)] {
         let key = server.key(number);
         let (request, space) = (u64::from(number), SPACE);
@@ -524,7 +525,7 @@ fn at_the_limit_of_memory_a_delete_has_its_lock_and_commits() {
 fn locks_of_a_running_transaction_have_an_end() {
     let limits = Limits { transaction_bytes: 400, ..Limits::default() };
     let mut server = Server::<NewestVersions>::with(Settings { limits, ..Settings::default() });
-    let reader = NewestVersions::reader(CLIENT, 1, muesli_core::Txn { slot: 1, generation: 1 });
+    let reader = Reader::new(CLIENT, 1, muesli_core::Txn { slot: 1, generation: 1 });
     for number in 0..100 {
         let (request, key) = (u64::from(number), server.key(number));
         let asked = LockRequest { request, reader, space: SPACE, key };
@@ -549,7 +550,7 @@ fn requests_that_wait_for_a_lock_have_an_end() {
     let key = server.key(0);
     for number in 0..100 {
         let slot = muesli_core::Txn { slot: number, generation: 1 };
-        let (request, reader) = (u64::from(number), NewestVersions::reader(CLIENT, 1, slot));
+        let (request, reader) = (u64::from(number), Reader::new(CLIENT, 1, slot));
         let asked = LockRequest { request, reader, space: SPACE, key: key.clone() };
         server.client(Message::Lock(asked)).unwrap();
     }

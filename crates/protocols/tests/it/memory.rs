@@ -1,5 +1,6 @@
 //! Limits of memory: what open snapshots hold, and what all versions take.
 
+use muesli_protocols::two_phase::ReaderBounds;
 use std::sync::Arc;
 
 use muesli_core::limits::Limits;
@@ -321,7 +322,7 @@ impl<V: Variant> Voter<V> {
     fn vote(&mut self, number: usize, reads: usize, value: Option<SmallBytes>) -> Vote<V> {
         let (key, read) = (self.key(number), self.long_key(reads));
         let snapshot = self.node.participants()[0].1.committed();
-        let reader = V::reader(OTHER, 1, Txn { slot: number as u32, generation: 1 });
+        let reader = V::Reader::new(OTHER, 1, Txn { slot: number as u32, generation: 1 });
         self.hear(Message::Prepare(Arc::new(Prepare {
             txn: txn(number),
             settled_below: 0,

@@ -7,8 +7,6 @@
 //! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
 //! use; [`failed`] remembers why transactions failed before their commit.
 
-use crate::two_phase::policy::locking::LockPolicy as _;
-use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::parts::watermark::Watermark;
@@ -194,7 +192,7 @@ impl<V: Variant> Coordinator<V> {
         let mut base = V::Snapshot::from_floor(options.floor);
         base.join(&self.bound);
         base.join(&self.fresh);
-        if V::Reading::NODES_REMEMBER {
+        if V::POLICIES.reading.nodes_remember() {
             base.join(&self.seen);
         }
         let slot = &mut self.slots[place as usize];
@@ -207,7 +205,8 @@ impl<V: Variant> Coordinator<V> {
     /// Buffers a write, and asks for the key's lock where these are taken as keys are written.
     #[inline(always)]
     fn on_put(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Step<()> {
-        let locks = V::Locking::MAY_LOCK_AT_WRITES && self.locks_at_writes && write.may_wait;
+        let locks =
+            V::POLICIES.locking.may_lock_at_writes() && self.locks_at_writes && write.may_wait;
         let lock = locks.then(|| (write.space, write.key.clone()));
         if let Err(failure) = self.buffer(txn, write, cx) {
             return Step::Done(Err(failure));
@@ -453,7 +452,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn past(&self) -> Option<SmallBytes> {
-        if !V::Reading::NODES_REMEMBER {
+        if !V::POLICIES.reading.nodes_remember() {
             return None;
         }
         let mut bytes = Vec::new();
@@ -462,7 +461,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn adopt(&mut self, past: &SmallBytes) {
-        if V::Reading::NODES_REMEMBER
+        if V::POLICIES.reading.nodes_remember()
             && V::rules(&self.rules).keeps(FamilySwitch::SessionsBringPasts)
             && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
         {

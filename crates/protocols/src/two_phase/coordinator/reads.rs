@@ -1,8 +1,7 @@
 //! The coordinator's reads as clients ask for them: directly where a replica lives on the same
 //! node, else by [`remote_requests`](super::remote_requests).
 
-use crate::two_phase::policy::installing::InstallPolicy as _;
-use crate::two_phase::policy::reading::ReadPolicy as _;
+use crate::two_phase::ReaderBounds;
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
 use muesli_core::parts::locator::Static;
@@ -19,7 +18,6 @@ use super::asked::{AskedKeys, OperationKind};
 use super::slot::Slot;
 use crate::two_phase::message::Found;
 use crate::two_phase::participant::Participant;
-use crate::two_phase::policy::validation::Validation;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, NotServed, Reading, TwoPhase, Variant};
 
@@ -27,8 +25,10 @@ impl<V: Variant> Slot<V> {
     /// Whether what is read is kept, to be validated at the commit.
     #[inline]
     pub fn keeps_reads(&self) -> bool {
-        V::Validation::READS
-            && (!self.options.read_only || self.options.strict || V::Validation::READERS)
+        V::POLICIES.validation.has_reads()
+            && (!self.options.read_only
+                || self.options.strict
+                || V::POLICIES.validation.has_readers())
     }
 
     /// Takes a version into the read set. An update that reads a stale one cannot commit, unless
@@ -49,7 +49,7 @@ impl<V: Variant> Slot<V> {
     /// that is what was read of it before.
     #[inline]
     pub fn repeated(&mut self, space: SpaceId, key: &SmallBytes, found: Found) -> Found {
-        if V::Reading::SNAPSHOTS {
+        if V::POLICIES.reading.has_snapshots() {
             return found;
         }
         self.seen.entry((space, key.clone())).or_insert(found).clone()
@@ -65,7 +65,9 @@ impl<V: Variant> Slot<V> {
     /// Whether a read at `repository` need not wait for another one to be answered.
     #[inline]
     pub fn may_read_at(&self, repository: RepositoryId) -> bool {
-        V::Reading::SIDE_BY_SIDE || self.fixing.is_none() || self.is_fixed_at(repository)
+        V::POLICIES.reading.is_side_by_side()
+            || self.fixing.is_none()
+            || self.is_fixed_at(repository)
     }
 
     /// Whether a read at `repository` leaves the snapshot as it is.
@@ -77,7 +79,7 @@ impl<V: Variant> Slot<V> {
     /// A repository has answered at `snapshot`.
     #[inline]
     pub fn learn(&mut self, snapshot: V::Snapshot) {
-        if V::Reading::SIDE_BY_SIDE {
+        if V::POLICIES.reading.is_side_by_side() {
             self.answers = self.answers.wrapping_add(1);
         }
         match &mut self.snapshot {
@@ -130,11 +132,11 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
         out: &mut [Option<SmallBytes>],
     ) -> bool {
-        let reader = V::reader(self.id, self.incarnation, txn);
+        let reader = V::Reader::new(self.id, self.incarnation, txn);
         let may_delay = V::delays_actions(&self.rules);
         let Ok(slot) = self.open(txn) else { return false };
         let delays = may_delay && !slot.delays.is_empty();
-        let plain = V::Reading::SNAPSHOTS && slot.sets.writes.is_empty() && !delays;
+        let plain = V::POLICIES.reading.has_snapshots() && slot.sets.writes.is_empty() && !delays;
         let recording = cx.effects.recorder.is_some();
         let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
         if !plain || !one_repository || keys.len() > cx.settings.limits.page_rows {
@@ -201,7 +203,7 @@ impl<V: Variant> Coordinator<V> {
             }
             return Ok(Some(Local::Value(own)));
         }
-        if !V::Reading::SNAPSHOTS
+        if !V::POLICIES.reading.has_snapshots()
             && let Some(found) = slot.seen.get(&(space, key.clone()))
         {
             let found = found.clone();
@@ -226,8 +228,8 @@ impl<V: Variant> Coordinator<V> {
         if let Some(known) = self.read_known(txn, space, key, cx)? {
             return Ok(known);
         }
-        let suffered = V::Installing::MAY_TIME_WARP && self.tolerates_stale_reads;
-        let reader = V::reader(self.id, self.incarnation, txn);
+        let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
+        let reader = V::Reader::new(self.id, self.incarnation, txn);
         let slot = self.open(txn)?;
         let Some((replica, participant)) = replica_here(here, space, key, cx.catalog) else {
             return Ok(Local::Ask);
@@ -243,7 +245,7 @@ impl<V: Variant> Coordinator<V> {
                 slot.learn(read.snapshot);
                 slot.undisturbed_since = None; // So much is kept for the simplest way only.
                 let (version, value) = (read.version, read.version.value.cloned());
-                if !V::Reading::SNAPSHOTS {
+                if !V::POLICIES.reading.has_snapshots() {
                     let found = Found { collected, ..Found::from(version) };
                     slot.seen.insert((space, key.clone()), found);
                 }

@@ -1,7 +1,5 @@
 //! The place of a transaction at its coordinator.
 
-use crate::two_phase::policy::locking::LockPolicy as _;
-use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::exceeded::Limit;
@@ -99,10 +97,10 @@ impl<V: Variant> Slot<V> {
         self.generation = self.generation.wrapping_add(1);
         self.sets.clear();
         self.delays.clear();
-        if !V::Reading::SNAPSHOTS {
+        if !V::POLICIES.reading.has_snapshots() {
             self.seen.clear();
         }
-        if V::Locking::MAY_LOCK_AT_WRITES {
+        if V::POLICIES.locking.may_lock_at_writes() {
             self.locked.clear();
             self.locked_at.clear();
         }
@@ -126,7 +124,7 @@ impl<V: Variant> Slot<V> {
         let holds = self.committing.is_some() && !self.held.is_empty();
         assert!(!holds, "{:?} are held back as their transaction commits", self.held);
         assert!(
-            !V::Reading::SNAPSHOTS || self.seen.is_empty(),
+            !V::POLICIES.reading.has_snapshots() || self.seen.is_empty(),
             "reads at a snapshot are not kept to repeat"
         );
     }

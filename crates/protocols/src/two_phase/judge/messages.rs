@@ -1,5 +1,6 @@
 //! What is asked of messages from other processes.
 
+use crate::two_phase::ReaderBounds;
 use std::sync::Arc;
 
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
@@ -122,7 +123,7 @@ fn judge_key(space: SpaceId, key: &SmallBytes, view: View<'_>) -> Result<(), Rej
 /// A coordinator speaks for a transaction of its own.
 fn judge_reader<V: Variant>(reader: V::Reader, view: View<'_>) -> Result<(), Rejection> {
     view.coordinator()?;
-    ensure(V::is_reader_of(reader, view.from.node), Rejection::Sender)
+    ensure(reader.is_of(view.from.node), Rejection::Sender)
 }
 
 /// A coordinator reads keys that are here, at a snapshot that it can have.
@@ -147,7 +148,7 @@ fn judge_scan<V: Variant>(request: &ScanRequest<V>, view: View<'_>) -> Result<()
 /// A coordinator asks about a transaction of its own, of keys that are here, each written once.
 fn judge_prepare<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(), Rejection> {
     view.owner(prepare.txn)?;
-    ensure(V::is_reader_of(prepare.reader, view.from.node), Rejection::Sender)?;
+    ensure(prepare.reader.is_of(view.from.node), Rejection::Sender)?;
     ensure(prepare.settled_below <= prepare.txn.sequence, Rejection::Range)?;
     judge_participants(&prepare.participants, view)?;
     judge_snapshot(&prepare.snapshot, view)?;
@@ -273,7 +274,7 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
     message: &Message<V>,
     node: NodeId,
 ) -> Option<Message<V>> {
-    let reader = V::reader(node, 1, Txn { slot: 1, generation: 1 });
+    let reader = V::Reader::new(node, 1, Txn { slot: 1, generation: 1 });
     let own = |txn: &TxnId| {
         let incarnation = if txn.node == node { txn.incarnation } else { 1 };
         TxnId { node, incarnation, ..*txn }

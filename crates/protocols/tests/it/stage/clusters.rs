@@ -101,7 +101,7 @@ fn switch(rules: &mut two_phase::Rules, name: &str, on: bool) -> Result<(), Stri
 
 fn locking_switch(rules: &mut two_phase_commit::Rules, name: &str, on: bool) -> Result<(), String> {
     match name {
-        "waits" => rules.write_locks = if on { WriteLocks::WaitedFor } else { WriteLocks::Tried },
+        "waits" => rules.choice = if on { WriteLocks::WaitedFor } else { WriteLocks::Tried },
         other => return switch(&mut rules.family, other, on),
     }
     Ok(())
@@ -109,7 +109,7 @@ fn locking_switch(rules: &mut two_phase_commit::Rules, name: &str, on: bool) -> 
 
 fn rr_switch(rules: &mut repeatable_read::Rules, name: &str, on: bool) -> Result<(), String> {
     match name {
-        "locks_at_writes" => rules.lock_time = if on { LockTime::Write } else { LockTime::Commit },
+        "locks_at_writes" => rules.choice = if on { LockTime::Write } else { LockTime::Commit },
         other => return switch(&mut rules.family, other, on),
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! Which repository is asked for what of a transaction.
 
-use crate::two_phase::policy::participation::ParticipationPolicy as _;
 use muesli_core::parts::locator::Static;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Catalog, RepositoryId};
@@ -22,7 +21,7 @@ pub(super) fn divide<V: Variant>(
     catalog: &Catalog,
 ) -> Parts<Prepare<V>> {
     let mut parts = Parts::new();
-    if V::Participation::ALL {
+    if V::POLICIES.participation.is_all() {
         let all = (0..catalog.repositories() as u16).map(RepositoryId);
         parts.extend(all.map(|repository| (repository, empty.clone())));
     }
@@ -51,7 +50,11 @@ pub(super) fn divide<V: Variant>(
         }
     }
     let all = catalog.repositories();
-    assert!(!V::Participation::ALL || parts.len() == all, "{} of {all} take part", parts.len());
+    assert!(
+        !V::POLICIES.participation.is_all() || parts.len() == all,
+        "{} of {all} take part",
+        parts.len()
+    );
     assert!(parts.windows(2).all(|pair| pair[0].0 < pair[1].0), "a part for each repository");
     parts
 }

@@ -29,7 +29,7 @@
 pub(in crate::two_phase) mod prepares;
 pub(in crate::two_phase) mod reads;
 
-use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::VariantState;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
@@ -92,7 +92,7 @@ impl<V: Variant> Participant<V> {
     /// Whether a prepare waits in one direction only.
     #[inline]
     pub(in crate::two_phase) fn orders_waits(&self) -> bool {
-        V::Installing::MAY_TIME_WARP && V::orders_waits(&self.protocol_rules)
+        V::POLICIES.installing.may_time_warp() && V::orders_waits(&self.protocol_rules)
     }
 
     /// That of a prepare which has met nobody.
@@ -177,7 +177,7 @@ impl<V: Variant> Participant<V> {
             let place = decided.ok_or(Conflict::Blocked((space, handle)))?;
             let at = V::Time::version_of(place);
             if at > seen || !self.rules.keeps(FamilySwitch::SeenIsNotMissed) {
-                V::note_missed(&self.protocol_state, (space, key), at, validation)?;
+                self.protocol_state.note_missed((space, key), at, validation)?;
             }
         }
         Ok(())
