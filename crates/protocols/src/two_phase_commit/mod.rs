@@ -37,7 +37,7 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{ApplyOrder, Policies, RulesWith, Validation};
+use crate::two_phase::policy::{ApplyOrder, Policies, RulesWith, Validation, WaitPolicy};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 /// The protocol.
@@ -70,6 +70,7 @@ pub enum TryLocks {}
 impl Variant for TryLocks {
     const NAME: &'static str = "two-phase-commit";
     const POLICIES: Policies = Policies {
+        waiting: WaitPolicy::ForWritesOrNone,
         validation: Validation::EveryTransaction,
         order: ApplyOrder::AsDecided,
         ..Policies::SCORE
