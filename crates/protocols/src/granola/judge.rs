@@ -12,11 +12,11 @@ use muesli_core::{
     NodeId, Rejection, RepositoryId, Role, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
+use super::locator::name_service;
 use super::message::{
     Agreement, Fetched, Followed, Install, Load, Message, News, Owners, Part, PartAnswer,
     ReplyOutcome, Request, Task, TimestampVote, VoteOrder, Write,
 };
-use super::naming::name_service;
 use crate::doubts::CLIENTS_ASKED_MAX;
 
 /// Counts of pieces, changes and votes are below this.

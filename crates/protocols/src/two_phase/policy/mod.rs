@@ -1,12 +1,12 @@
 //! Policies: what a protocol of the family, or its user, chooses.
 //!
 //! A protocol names its [`Policies`] as a constant: what [reads](reading) see, which repositories
-//! [take part](participation), when keys are [locked](locking), for which locks
-//! prepares [wait](waiting), how reads are [validated](validation), in which [order](order) decided transactions are applied, and where
-//! their versions are [installed](installing). It names those in which it departs from SCORe. They
-//! are known when the code is compiled, so what a protocol does not do is not in its code. What a
-//! user may choose is in the [`Rules`]. What can be broken, and by tests alone, is a
-//! [`FamilySwitch`].
+//! [take part](participation), when keys are [locked](locking), for which locks prepares
+//! [wait](waiting), how reads are [validated](validation), in which [order](order) decided
+//! transactions are applied, and where their versions are [installed](installing). It names those
+//! in which it departs from SCORe. They are known when the code is compiled, so what a protocol
+//! does not do is not in its code. What a user may choose is in the [`Rules`]. What can be broken,
+//! and by tests alone, is a [`FamilySwitch`].
 
 pub mod installing;
 pub mod locking;
