@@ -7,7 +7,7 @@ use muesli_core::{
 };
 use muesli_samples::migrating::{Key, Migrating, ObjectOwner, Rules};
 
-use super::searches::{breaks, register, search, trial};
+use super::searches::{breaks, in_groups, register, search, trial};
 
 #[test]
 fn histories_under_faults_are_serializable() {
@@ -25,6 +25,13 @@ fn an_object_that_was_given_away_and_kept_is_noticed() {
     // What is lost shows in what clients read, before any history is judged.
     let problems = search(&trial("migrating-keeping", "append"), 1..21);
     assert!(problems.iter().any(|it| !it.contains("not scanned")), "{problems:?}");
+}
+
+#[test]
+fn histories_of_groups_under_faults_are_serializable() {
+    register::<Migrating>("migrating-grouped", Rules::default());
+    let problems = search(&in_groups(trial("migrating-grouped", "append")), 1..21);
+    assert_eq!(problems, Vec::<String>::new());
 }
 
 #[test]

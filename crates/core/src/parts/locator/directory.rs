@@ -103,6 +103,11 @@ impl<K: Movable> Hints<K> {
         self.directory.learn([(thing, owners)]);
     }
 
+    /// Everything, the longest known first.
+    pub fn all(&self) -> impl Iterator<Item = (&K, &Owners)> {
+        self.order.iter().map(|thing| (thing, &*self.directory.moved[thing]))
+    }
+
     /// Panics where an invariant does not hold.
     pub fn assert_invariants(&self) {
         self.directory.assert_invariants();

@@ -45,6 +45,8 @@ fn hints_are_bounded_and_the_longest_known_goes_first() {
     hints.assert_invariants();
     let epochs = [0, 1, 2].map(|thing| hints.locate(&thing, &catalog).epoch);
     assert_eq!(epochs, [0, 1, 4]);
+    let all: Vec<_> = hints.all().map(|(thing, owners)| (*thing, owners.epoch)).collect();
+    assert_eq!(all, [(1, 1), (2, 4)]);
 }
 
 #[test]

@@ -89,3 +89,11 @@ fn who_goes_by_static_placement_is_listed() {
     none(&offences);
     assert_eq!(seen.len(), ASK_STATIC_PLACEMENT.len(), "an entry is for nobody: {seen:?}");
 }
+
+#[test]
+fn the_protocol_to_start_from_is_one_file_of_200_lines() {
+    let all = files(&["rs"]);
+    let central = &all["samples/src/central.rs"];
+    assert!(central.lines().count() <= 200, "{} lines", central.lines().count());
+    assert!(!central.contains("crate::"), "it uses nothing but the public contract");
+}
