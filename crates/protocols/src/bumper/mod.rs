@@ -55,7 +55,7 @@
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Decision, Isolation, RepositoryId, Timestamp};
 
-use crate::two_phase::policy::{InstallPolicy, Policies};
+use crate::two_phase::policy::{InstallPolicy, Policies, WaitPolicy};
 use crate::two_phase::{
     DelayedTimeWarp, Reader, Scalar, ScalarTime, TwoPhase, ValidationResult, Variant,
 };
@@ -78,8 +78,11 @@ pub enum TimeWarp {}
 
 impl Variant for TimeWarp {
     const NAME: &'static str = "bumper";
-    const POLICIES: Policies =
-        Policies { installing: InstallPolicy::AtSerializationTimestamp, ..Policies::SCORE };
+    const POLICIES: Policies = Policies {
+        waiting: WaitPolicy::ForOlder,
+        installing: InstallPolicy::AtSerializationTimestamp,
+        ..Policies::SCORE
+    };
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type ProtocolState = ProtocolState;

@@ -50,13 +50,13 @@ use crate::two_phase::policy::{Policies, ReadPolicy, Validation};
 use crate::two_phase::{TwoPhase, Variant};
 
 mod place;
-mod reads;
 mod rules;
+mod snapshot;
 mod time;
 
 pub use place::{CommitVector, VectorVote};
-pub use reads::Reads;
 pub use rules::{GmuSwitch, Rules};
+pub use snapshot::Reads;
 pub use time::VectorTime;
 
 /// The protocol.

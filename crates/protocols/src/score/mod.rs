@@ -48,6 +48,8 @@ use muesli_core::Isolation;
 use crate::two_phase::policy::Policies;
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
+pub mod message;
+
 pub use two_phase::{FamilySwitch, Rules};
 
 /// The protocol.
@@ -56,20 +58,6 @@ pub type Score = TwoPhase<Snapshots>;
 pub type Message = two_phase::Message<Snapshots>;
 /// What is kept.
 pub type Record = two_phase::Record<Snapshots>;
-
-/// What is said, in detail.
-pub mod message {
-    use super::Snapshots;
-    use crate::two_phase::message;
-
-    pub use message::Found;
-    /// See [`message::Prepare`].
-    pub type Prepare = message::Prepare<Snapshots>;
-    /// See [`message::Vote`].
-    pub type Vote = message::Vote<Snapshots>;
-    /// See [`message::RepositoryVote`].
-    pub type RepositoryVote = message::RepositoryVote<Snapshots>;
-}
 
 /// SCORe's way: everything is read at a snapshot and lies at the largest timestamp proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

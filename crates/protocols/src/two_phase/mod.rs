@@ -43,10 +43,8 @@ pub mod participant;
 pub mod policy;
 pub mod scalar;
 mod shown_votes;
-mod sizes;
 mod table;
 mod variant;
-mod wire;
 
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
@@ -94,7 +92,7 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     }
 
     fn is_about(message: &Message<V>, catalog: &Catalog) -> bool {
-        wire::is_about(message, catalog)
+        message::wire::is_about(message, catalog)
     }
 
     /// What is validated at the commit is current then, by whatever the protocol validates updates

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use muesli_core::issuance::Issuer;
 use muesli_core::limits::Limits;
 use muesli_core::memory::{Held, Memory};
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::vector_clock::{Number, VectorClock};
 use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId, Protocol,
@@ -80,7 +81,7 @@ impl<V: Variant> Server<V> {
     fn key(&self, number: u32) -> SmallBytes {
         let key = |number: u32| SmallBytes::new(&number.to_be_bytes());
         let catalog = self.node.catalog();
-        let here = |key: &SmallBytes| catalog.holds(HERE, catalog.partition(SPACE, key));
+        let here = |key: &SmallBytes| Static.holds(HERE, catalog.partition(SPACE, key), catalog);
         (0..).map(key).filter(here).nth(number as usize).unwrap()
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use muesli_core::limits::Limits;
 use muesli_core::memory::Memory;
+use muesli_core::parts::locator::Static;
 use muesli_core::procedure::{
     Call, Class, Fragment, Place, Procedure, ProcedureId, Procedures, Stop, Store,
 };
@@ -305,7 +306,8 @@ impl<V: Variant> Voter<V> {
     fn key(&self, number: usize) -> SmallBytes {
         let catalog = self.node.catalog();
         let keys = (0u32..).map(|number| SmallBytes::new(&number.to_be_bytes()));
-        let mut here = keys.filter(|key| catalog.holds(HERE, catalog.partition(SPACE, key)));
+        let mut here =
+            keys.filter(|key| Static.holds(HERE, catalog.partition(SPACE, key), catalog));
         here.nth(number).unwrap()
     }
 
@@ -348,7 +350,7 @@ impl<V: Variant> Voter<V> {
     fn long_key(&self, bytes: usize) -> Option<SmallBytes> {
         let catalog = self.node.catalog();
         let key = |fill| SmallBytes::from(vec![fill; bytes]);
-        let here = |key: &SmallBytes| catalog.holds(HERE, catalog.partition(SPACE, key));
+        let here = |key: &SmallBytes| Static.holds(HERE, catalog.partition(SPACE, key), catalog);
         (bytes > 0).then(|| (0..=u8::MAX).map(key).find(here).unwrap())
     }
 

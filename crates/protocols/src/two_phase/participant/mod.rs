@@ -86,8 +86,6 @@ pub struct Participant<V: Variant> {
     pub(in crate::two_phase) delayers: BTreeMap<(SpaceId, Handle), Vec<Owner>>,
     /// Locks of transactions that have not prepared.
     pub(in crate::two_phase) encounters: EncounterLocks<V>,
-    /// Whether a prepare may wait for locks.
-    pub(in crate::two_phase) waits_for_locks: bool,
     pub(in crate::two_phase) waiting_prepares: WaitingPrepares<V>,
     pub(in crate::two_phase) lock_timer_set: bool,
     pub(in crate::two_phase) finishing: BTreeMap<TxnId, Finishing<V>>,
@@ -418,7 +416,6 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             vouched_bytes: Vec::new(),
             delayers: BTreeMap::new(),
             encounters: EncounterLocks::default(),
-            waits_for_locks: V::waits_for_locks(rules),
             waiting_prepares: WaitingPrepares::default(),
             lock_timer_set: false,
             finishing: BTreeMap::new(),

@@ -275,7 +275,7 @@ impl<V: Variant> Participant<V> {
 
     /// What comes of a lock for writing on something that was read.
     pub(in crate::two_phase) fn writer_at(&self, key: (SpaceId, Handle)) -> Conflict {
-        match self.waits_for_locks && self.rules.lock_waits == LockWaits::ForAll {
+        match self.waits_for_locks() && self.rules.lock_waits == LockWaits::ForAll {
             true => Conflict::Blocked(key),
             false => Conflict::Refused(Abort::Locked),
         }

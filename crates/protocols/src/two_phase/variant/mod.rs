@@ -91,7 +91,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         false
     }
 
-    /// Whether a prepare may wait for locks.
+    /// Whether a prepare waits for locks, where its policy leaves that to the user.
     #[inline]
     fn waits_for_locks(_rules: &Self::Rules) -> bool {
         true
@@ -127,7 +127,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         false
     }
 
-    /// Whether a vote waits in one direction of an order only, so that no circle of waits can form.
+    /// Whether a vote waits for older transactions only, where its policy leaves that to the user.
     #[inline]
     fn orders_waits(_rules: &Self::Rules) -> bool {
         false

@@ -19,8 +19,8 @@ use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
 use crate::granola::coordinator::calls::participants_of;
 use crate::granola::coordinator::{Context, Coordinator, GranolaCoordinatorTimer, Purpose};
+use crate::granola::locator::holders;
 use crate::granola::message::{Few, FoundVersion, Part, Repositories, Request, Task};
-use crate::granola::naming::holders;
 use crate::sizes::grow_answer;
 
 /// So many partitions are asked at once: what a request takes has an end.

@@ -7,6 +7,7 @@
 use crate::two_phase::ReaderBounds;
 use std::sync::Arc;
 
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
@@ -118,7 +119,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let written = |at: usize| {
             let partition = catalog.partition(sets.writes[at].space, &sets.writes[at].key);
-            catalog.replicas_of(partition).next()
+            Static.replicas_of(partition, catalog).next()
         };
         let first = match sets.writes.first() {
             Some(_) => written(0)?,

@@ -92,13 +92,19 @@ impl<V: Variant> Participant<V> {
     /// Whether a prepare waits in one direction only.
     #[inline]
     pub(in crate::two_phase) fn orders_waits(&self) -> bool {
-        V::POLICIES.installing.may_time_warp() && V::orders_waits(&self.protocol_rules)
+        V::POLICIES.waiting.may_order() && V::orders_waits(&self.protocol_rules)
+    }
+
+    /// Whether a prepare may wait for locks.
+    #[inline]
+    pub(in crate::two_phase) fn waits_for_locks(&self) -> bool {
+        !V::POLICIES.waiting.may_refuse_all() || V::waits_for_locks(&self.protocol_rules)
     }
 
     /// That of a prepare which has met nobody.
     pub(in crate::two_phase) fn no_wait(&self) -> WaitState {
         let in_any_order = self.rules.lock_waits == LockWaits::ForAll || !self.orders_waits();
-        WaitState { blocked: false, may_wait: self.waits_for_locks && in_any_order }
+        WaitState { blocked: false, may_wait: self.waits_for_locks() && in_any_order }
     }
 
     /// A key that a prepare needs is locked.
