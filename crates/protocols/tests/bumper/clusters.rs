@@ -15,27 +15,27 @@ use crate::two_phase::switches::switch;
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match canonical_name(args.take_key("protocol").unwrap_or("score")) {
-        "bumper" => stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::default(), bumper_switch),
+        "bumper" => stage::<TwoPhase<TimeWarp>>(args, bumper::Switches::default(), bumper_switch),
         "bumper-delaying" => {
-            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::delaying(), bumper_switch)
+            stage::<TwoPhase<TimeWarp>>(args, bumper::Switches::delaying(), bumper_switch)
         }
         "bumper-time-warping" => {
-            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::time_warping(), bumper_switch)
+            stage::<TwoPhase<TimeWarp>>(args, bumper::Switches::time_warping(), bumper_switch)
         }
         "bumper-reconciled" => {
-            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::reconciled(), bumper_switch)
+            stage::<TwoPhase<TimeWarp>>(args, bumper::Switches::reconciled(), bumper_switch)
         }
         "bumper-printed" => {
-            stage::<TwoPhase<TimeWarp>>(args, bumper::Rules::printed(), bumper_switch)
+            stage::<TwoPhase<TimeWarp>>(args, bumper::Switches::printed(), bumper_switch)
         }
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }
 
-fn bumper_switch(rules: &mut bumper::Rules, name: &str, on: bool) -> Result<(), String> {
+fn bumper_switch(switches: &mut bumper::Switches, name: &str, on: bool) -> Result<(), String> {
     match bumper::BumperSwitch::named(name) {
-        Some(rule) => rules.set(rule, on),
-        None => return switch(&mut rules.family, name, on),
+        Some(rule) => switches.set(rule, on),
+        None => return switch(&mut switches.family, name, on),
     }
     Ok(())
 }

@@ -15,16 +15,16 @@ use crate::two_phase::switches::switch;
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match canonical_name(args.take_key("protocol").unwrap_or("score")) {
-        "gmu" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::default(), gmu_switch),
-        "gmu-printed" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::printed(), gmu_switch),
+        "gmu" => stage::<TwoPhase<Vectors>>(args, gmu::Switches::default(), gmu_switch),
+        "gmu-printed" => stage::<TwoPhase<Vectors>>(args, gmu::Switches::printed(), gmu_switch),
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }
 
-fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String> {
+fn gmu_switch(switches: &mut gmu::Switches, name: &str, on: bool) -> Result<(), String> {
     match gmu::GmuSwitch::named(name) {
-        Some(rule) => rules.set(rule, on),
-        None => return switch(&mut rules.family, name, on),
+        Some(rule) => switches.set(rule, on),
+        None => return switch(&mut switches.family, name, on),
     }
     Ok(())
 }

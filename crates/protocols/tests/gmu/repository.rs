@@ -1,7 +1,7 @@
 //! Checkpoints, records that a lying member made up, and limits of what is prepared.
 
 use muesli_protocols::gmu::Vectors;
-use muesli_protocols::two_phase::{FamilySwitch, Rules, Sabotage};
+use muesli_protocols::two_phase::{FamilySwitch, Sabotage, Switches};
 use proptest::prelude::*;
 
 use crate::two_phase::checkpoint::{
@@ -53,7 +53,7 @@ fn contradictions_are_left_out_in_each_protocol() {
 
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
-    let rules = Rules::broken(FamilySwitch::CheckpointPrepared);
-    let rules = muesli_protocols::gmu::Rules::default().with_family(rules);
-    prepared_transactions_are_missed::<Vectors>(rules);
+    let switches = Switches::broken(FamilySwitch::CheckpointPrepared);
+    let switches = muesli_protocols::gmu::Switches::default().with_family(switches);
+    prepared_transactions_are_missed::<Vectors>(switches);
 }

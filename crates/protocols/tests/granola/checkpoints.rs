@@ -11,7 +11,7 @@ use muesli_protocols::granola::message::{
     Agreement, Install, Message, Record, Request, Task, TimestampVote,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{Ordering, Rules};
+use muesli_protocols::granola::{Ordering, Switches};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -78,8 +78,8 @@ struct Working {
 }
 
 impl Working {
-    fn new(rules: Rules) -> Working {
-        let stage = Stage::new(rules);
+    fn new(switches: Switches) -> Working {
+        let stage = Stage::new(switches);
         let space = stage.catalog.space_named(SPACE).unwrap();
         let here = |number: &u8| stage.catalog.partition(space, &key(*number)) == 0;
         let mut here = (0..=255).filter(here);
@@ -147,7 +147,7 @@ impl Working {
         let at = |above| Timestamp::new(1_000 + 64 * sequence + above, RepositoryId(1));
         let ballot =
             above.map_or(TimestampVote::Conflict, |above| TimestampVote::Commit(at(above)));
-        let message = match self.stage.rules.ordering == Ordering::Master {
+        let message = match self.stage.switches.ordering == Ordering::Master {
             true => Message::Decide { txn: txn(sequence), ballot, shown: Vec::new() },
             false => vote(sequence, ballot),
         };
@@ -188,7 +188,7 @@ impl Working {
     }
 
     fn anew(&self) -> Working {
-        let mut anew = Working::new(self.stage.rules);
+        let mut anew = Working::new(self.stage.switches);
         anew.requests = self.requests.clone();
         anew.stage.now = self.stage.now;
         anew
@@ -221,28 +221,28 @@ impl Working {
     }
 
     /// What it says from its start on, to whoever asks again and to the votes that come.
-    fn said_from_now_on(&mut self) -> Vec<Message> {
-        let mut said = self.stage.step(|participant, cx| participant.start(cx));
+    fn sent_from_now_on(&mut self) -> Vec<Message> {
+        let mut sent = self.stage.step(|participant, cx| participant.start(cx));
         let first = self.requests.len().saturating_sub(SETTLED as usize);
         for request in self.requests[first..].iter().cloned() {
-            said.extend(self.stage.receive(Message::Request(request)));
+            sent.extend(self.stage.receive(Message::Request(request)));
         }
         for sequence in first as u64 + 1..self.next() {
-            said.extend(self.decide(sequence, Some(7)));
+            sent.extend(self.decide(sequence, Some(7)));
         }
-        said
+        sent
     }
 }
 
 /// What was restored from a checkpoint taken in the middle of a script, and from the log after it,
 /// is what is there, and goes on as what was replayed from the whole log.
-fn restored_is_the_same(rules: Rules, script: Vec<Happening>) -> Result<(), TestCaseError> {
-    let mut live = Working::new(rules);
+fn restored_is_the_same(switches: Switches, script: Vec<Happening>) -> Result<(), TestCaseError> {
+    let mut live = Working::new(switches);
     script.into_iter().for_each(|happening| live.happen(happening));
     let (mut restored, mut replayed) = (live.restored(None), live.replayed());
     prop_assert_eq!(live.values(), restored.values());
     prop_assert_eq!(live.values(), replayed.values());
-    let (one, other) = (restored.said_from_now_on(), replayed.said_from_now_on());
+    let (one, other) = (restored.sent_from_now_on(), replayed.sent_from_now_on());
     prop_assert_eq!(one, other);
     prop_assert_eq!(restored.values(), replayed.values());
     Ok(())
@@ -253,18 +253,18 @@ proptest! {
 
     #[test]
     fn restore_and_replay_give_the_state(script in happenings()) {
-        restored_is_the_same(Rules::default(), script)?;
+        restored_is_the_same(Switches::default(), script)?;
     }
 
     #[test]
     fn restore_and_replay_give_the_state_where_some_pass(script in happenings()) {
-        restored_is_the_same(Rules::out_of_order(), script)?;
+        restored_is_the_same(Switches::out_of_order(), script)?;
     }
 
     #[test]
     fn restore_and_replay_give_the_state_of_locks(script in happenings()) {
-        restored_is_the_same(Rules::locking(), script.clone())?;
-        restored_is_the_same(Rules::sinfonia(), script)?;
+        restored_is_the_same(Switches::locking(), script.clone())?;
+        restored_is_the_same(Switches::sinfonia(), script)?;
     }
 }
 
@@ -276,13 +276,13 @@ fn a_checkpoint_that_leaves_something_out_is_noticed() {
         Happening::Vote(0, Some(3)),
         Happening::Bump(vec![2], false),
     ];
-    for rules in [Rules::default(), Rules::sinfonia()] {
+    for switches in [Switches::default(), Switches::sinfonia()] {
         let after = |left_out| {
-            let mut live = Working::new(rules);
+            let mut live = Working::new(switches);
             script.iter().for_each(|happening| live.happen(happening.clone()));
             let mut restored = live.restored(left_out);
-            let said = restored.said_from_now_on();
-            (said, restored.values())
+            let sent = restored.sent_from_now_on();
+            (sent, restored.values())
         };
         let whole = after(None);
         for kind in KINDS {

@@ -7,7 +7,7 @@ use muesli_protocols::granola::message::{
     Agreement, Followed, Message, News, Record, ReplyOutcome, Request, TimestampVote,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{GranolaSwitch, Rules};
+use muesli_protocols::granola::{GranolaSwitch, Switches};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -18,25 +18,25 @@ use super::worlds::Shape;
 
 /// A repository that has replayed what another one has logged, and leads nothing.
 fn copy_of(stage: &Stage) -> Stage {
-    let mut copy = Stage::new(stage.rules);
+    let mut copy = Stage::new(stage.switches);
     for record in stage.log.clone() {
         copy.step(|participant, cx| participant.replay(record, cx));
     }
     copy
 }
 
-fn reader(stage: &Stage, sequence: u64, floor: Timestamp) -> Request {
+fn reader(stage: &Stage, sequence: u64, lower_bound: Timestamp) -> Request {
     let Message::Request(request) = stage.call(sequence, "look", &[], true) else { unreachable!() };
-    Request { read_only: true, nearby: true, floor, ..(*request).clone() }
+    Request { read_only: true, follower_read: true, lower_bound, ..(*request).clone() }
 }
 
 /// Where the copy says that a reader lies; nothing, if it leaves it to others.
 fn asked(copy: &mut Stage, request: Request) -> Option<Timestamp> {
     let mut answered = false;
     let message = Message::Request(Arc::new(request));
-    let said = copy.step(|participant, cx| answered = participant.answer_behind(&message, cx));
-    assert_eq!(answered, !said.is_empty());
-    done_at(&said)
+    let sent = copy.step(|participant, cx| answered = participant.answer_behind(&message, cx));
+    assert_eq!(answered, !sent.is_empty());
+    done_at(&sent)
 }
 
 fn alone(stage: &mut Stage, sequence: u64) -> Timestamp {
@@ -46,20 +46,20 @@ fn alone(stage: &mut Stage, sequence: u64) -> Timestamp {
 
 #[test]
 fn a_copy_answers_right_behind_what_it_knows_and_nobody_who_has_seen_more() {
-    let mut stage = Stage::new(Rules::default());
+    let mut stage = Stage::new(Switches::default());
     let empty = reader(&stage, 1, Timestamp::ZERO);
     assert_eq!(asked(&mut copy_of(&stage), empty), None, "it knows nothing");
     let at = alone(&mut stage, 2);
     let mut copy = copy_of(&stage);
     let after = Timestamp(at.0 + 1);
-    let of = |floor| reader(&stage, 3, floor);
+    let of = |lower_bound| reader(&stage, 3, lower_bound);
     let (seen, less, more) = (of(at), of(Timestamp::ZERO), of(after));
     assert_eq!(asked(&mut copy, seen), Some(at));
     assert_eq!(asked(&mut copy, less), Some(at));
     assert_eq!(asked(&mut copy, more.clone()), None);
     let update = Request { read_only: false, ..reader(&stage, 4, at) };
     assert_eq!(asked(&mut copy, update), None, "it only reads");
-    copy.rules.set(GranolaSwitch::CopiesCheck, false);
+    copy.switches.set(GranolaSwitch::CopiesCheck, false);
     let mut careless = copy_of(&copy);
     for record in stage.log.clone() {
         careless.step(|participant, cx| participant.replay(record, cx));
@@ -69,15 +69,15 @@ fn a_copy_answers_right_behind_what_it_knows_and_nobody_who_has_seen_more() {
 
 #[test]
 fn a_copy_of_what_is_quiet_learns_how_far_it_has_come() {
-    let mut stage = Stage::new(Rules::default());
+    let mut stage = Stage::new(Switches::default());
     let at = alone(&mut stage, 1);
-    let floor = Timestamp(at.0 << 4);
-    let request = reader(&stage, 2, floor);
-    let told = done_at(&stage.receive(Message::Request(Arc::new(request)))).unwrap();
-    assert!(told > floor);
-    assert!(matches!(stage.log.last(), Some(Record::Reached { at }) if *at == told));
-    let again = reader(&stage, 3, told);
-    assert_eq!(asked(&mut copy_of(&stage), again), Some(told));
+    let lower_bound = Timestamp(at.0 << 4);
+    let request = reader(&stage, 2, lower_bound);
+    let data = done_at(&stage.receive(Message::Request(Arc::new(request)))).unwrap();
+    assert!(data > lower_bound);
+    assert!(matches!(stage.log.last(), Some(Record::Reached { at }) if *at == data));
+    let again = reader(&stage, 3, data);
+    assert_eq!(asked(&mut copy_of(&stage), again), Some(data));
 }
 
 /// The numbers of keys that live in the repository.
@@ -88,12 +88,12 @@ fn keys_here(stage: &Stage) -> Vec<u8> {
 }
 
 /// Something prepared lies below what was done beside it.
-fn done_beside_what_is_prepared(rules: Rules) -> (Stage, Timestamp) {
-    let mut stage = Stage::new(rules);
+fn done_beside_what_is_prepared(switches: Switches) -> (Stage, Timestamp) {
+    let mut stage = Stage::new(switches);
     alone(&mut stage, 1);
     let coordinated = stage.request(2, Agreement::Coordinated, &[0, 1]);
-    let said = stage.receive(Message::Request(Arc::new(coordinated)));
-    let proposed = said.iter().find_map(|message| match message {
+    let sent = stage.receive(Message::Request(Arc::new(coordinated)));
+    let proposed = sent.iter().find_map(|message| match message {
         Message::Vote { ballot: TimestampVote::Commit(at), .. } => Some(*at),
         _ => None,
     });
@@ -107,15 +107,15 @@ fn done_beside_what_is_prepared(rules: Rules) -> (Stage, Timestamp) {
 
 #[test]
 fn a_copy_waits_for_what_may_lie_below() {
-    let (mut stage, beside) = done_beside_what_is_prepared(Rules::default());
+    let (mut stage, beside) = done_beside_what_is_prepared(Switches::default());
     let request = |stage: &Stage| reader(stage, 4, Timestamp::ZERO);
     let early = request(&stage);
     assert_eq!(asked(&mut copy_of(&stage), early), None);
     stage.receive(vote(2, TimestampVote::Commit(Timestamp(1))));
     let late = request(&stage);
     assert_eq!(asked(&mut copy_of(&stage), late), Some(beside));
-    let rules = Rules::broken(GranolaSwitch::CopiesWait);
-    let (stage, beside) = done_beside_what_is_prepared(rules);
+    let switches = Switches::broken(GranolaSwitch::CopiesWait);
+    let (stage, beside) = done_beside_what_is_prepared(switches);
     let early = request(&stage);
     assert_eq!(asked(&mut copy_of(&stage), early), Some(beside), "the mistake");
 }
@@ -129,8 +129,8 @@ fn follow(stage: &mut Stage, pieces: u32, upto: Timestamp) -> Vec<Message> {
 
 /// What the repository tells its follower from time to time.
 fn changes(stage: &mut Stage) -> Option<(Timestamp, Vec<Timestamp>)> {
-    let said = stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Feed, cx));
-    said.into_iter().find_map(|message| match message {
+    let sent = stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Feed, cx));
+    sent.into_iter().find_map(|message| match message {
         Message::News { news: News::Changes { upto, changes, .. }, .. } => {
             Some((upto, changes.into_iter().map(|(at, _)| at).collect()))
         }
@@ -140,17 +140,17 @@ fn changes(stage: &mut Stage) -> Option<(Timestamp, Vec<Timestamp>)> {
 
 #[test]
 fn who_follows_is_told_all_keys_and_then_changes_up_to_where_nothing_is_open() {
-    let (mut stage, beside) = done_beside_what_is_prepared(Rules::default());
-    let piece = |said: &[Message]| {
-        let [Message::News { news: News::Piece { number, .. }, .. }] = said else { panic!() };
+    let (mut stage, beside) = done_beside_what_is_prepared(Switches::default());
+    let piece = |sent: &[Message]| {
+        let [Message::News { news: News::Piece { number, .. }, .. }] = sent else { panic!() };
         *number
     };
     assert_eq!(piece(&follow(&mut stage, 0, Timestamp::ZERO)), 1);
     assert_eq!(piece(&follow(&mut stage, 0, Timestamp::ZERO)), 1, "it was lost");
     assert_eq!(follow(&mut stage, 1, Timestamp::ZERO), [], "that was all");
     assert_eq!(changes(&mut stage), None, "something open may lie below");
-    let said = stage.receive(vote(2, TimestampVote::Commit(Timestamp(1))));
-    let at = done_at(&said).expect("its votes are there");
+    let sent = stage.receive(vote(2, TimestampVote::Commit(Timestamp(1))));
+    let at = done_at(&sent).expect("its votes are there");
     assert_eq!(changes(&mut stage), Some((beside, vec![at])));
     assert_eq!(changes(&mut stage), None, "nobody asks");
     follow(&mut stage, 1, beside);
@@ -161,14 +161,14 @@ fn who_follows_is_told_all_keys_and_then_changes_up_to_where_nothing_is_open() {
 
 #[test]
 fn who_follows_a_repository_that_started_again_is_told_so() {
-    let mut stage = Stage::new(Rules::default());
-    let said = follow(&mut stage, 3, Timestamp(9));
-    assert!(matches!(said[..], [Message::News { news: News::Unknown, .. }]), "{said:?}");
+    let mut stage = Stage::new(Switches::default());
+    let sent = follow(&mut stage, 3, Timestamp(9));
+    assert!(matches!(sent[..], [Message::News { news: News::Unknown, .. }]), "{sent:?}");
 }
 
 #[test]
 fn a_reader_that_is_refused_is_told_so_by_a_copy_too() {
-    let mut stage = Stage::new(Rules::default());
+    let mut stage = Stage::new(Switches::default());
     let here = keys_here(&stage);
     for sequence in [1, 2] {
         let bump = stage.call(sequence, "bump", &here[..1], true);
@@ -179,10 +179,10 @@ fn a_reader_that_is_refused_is_told_so_by_a_copy_too() {
     let message = Request { parts, ..reader(&stage, 3, Timestamp::ZERO) };
     let message = Message::Request(Arc::new(message));
     let mut copy = copy_of(&stage);
-    let said = copy.step(|participant, cx| assert!(participant.answer_behind(&message, cx)));
+    let sent = copy.step(|participant, cx| assert!(participant.answer_behind(&message, cx)));
     assert!(
-        matches!(said[..], [Message::Reply { end: ReplyOutcome::Refused { .. }, .. }]),
-        "{said:?}"
+        matches!(sent[..], [Message::Reply { end: ReplyOutcome::Refused { .. }, .. }]),
+        "{sent:?}"
     );
 }
 
@@ -193,32 +193,32 @@ fn caches_under_every_kind_of_fault() {
     let shape = Shape { caches: true, clients: 9, ..Shape::new(READERS) };
     try_seeds(&shape, 0..4);
     try_seeds(&Shape { faults: "all", ..shape.clone() }, 0..10);
-    try_seeds(&Shape { faults: "all", rules: Rules::locking(), ..shape }, 0..6);
+    try_seeds(&Shape { faults: "all", switches: Switches::locking(), ..shape }, 0..6);
 }
 
 /// Without a rule of caches, the checker notices, and with it all is well on the same seeds.
-fn assert_noticed(mix: Mix, faults: &'static str, rules: Rules, seeds: u64) {
+fn assert_noticed(mix: Mix, faults: &'static str, switches: Switches, seeds: u64) {
     let whole = Shape { caches: true, clients: 9, faults, ..Shape::new(mix) };
-    let broken = Shape { rules, ..whole.clone() };
+    let broken = Shape { switches, ..whole.clone() };
     let found = (0..seeds).find(|&seed| broken.run(seed).problem.is_some());
-    let found = found.unwrap_or_else(|| panic!("{rules:?}: {seeds} seeds are still fine"));
+    let found = found.unwrap_or_else(|| panic!("{switches:?}: {seeds} seeds are still fine"));
     assert_eq!(whole.run(found).problem, None);
 }
 
 #[test]
 fn caches_look_at_what_a_session_has_seen() {
     let mix = Mix { look: 9, keys: 4, ..TIMESTAMPS };
-    assert_noticed(mix, "skew", Rules::broken(GranolaSwitch::CopiesCheck), 20);
+    assert_noticed(mix, "skew", Switches::broken(GranolaSwitch::CopiesCheck), 20);
 }
 
 #[test]
 fn caches_wait_for_what_may_lie_below() {
-    assert_noticed(READERS, "none", Rules::broken(GranolaSwitch::CopiesWait), 20);
+    assert_noticed(READERS, "none", Switches::broken(GranolaSwitch::CopiesWait), 20);
 }
 
 #[test]
 fn caches_tell_what_a_session_has_seen() {
     let mix = Mix { look: 60, independent: 9, single: 0, keys: 4, ..TIMESTAMPS };
-    let rules = Rules::broken(GranolaSwitch::CopiesTell);
-    assert_noticed(mix, "link,pause", rules, 40);
+    let switches = Switches::broken(GranolaSwitch::CopiesTell);
+    assert_noticed(mix, "link,pause", switches, 40);
 }

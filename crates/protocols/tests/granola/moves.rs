@@ -13,7 +13,7 @@ use muesli_protocols::granola::message::{
 use muesli_protocols::granola::message::{Fetched, Load};
 use muesli_protocols::granola::message::{Move, Owners};
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{GranolaSwitch, Participant, Rules};
+use muesli_protocols::granola::{GranolaSwitch, Participant, Switches};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::steps::{Stage, done_at, txn, vote};
@@ -24,8 +24,8 @@ const STREAM: Timestamp = Timestamp(77);
 
 /// Asks for partition 0, which is here.
 fn fetch(stage: &mut Stage, has: Fetched) -> (Timestamp, Load) {
-    let said = stage.receive(Message::Fetch { repository: THERE, partition: 0, has });
-    match &said[..] {
+    let sent = stage.receive(Message::Fetch { repository: THERE, partition: 0, has });
+    match &sent[..] {
         [Message::Load { source, load, .. }] => (*source, load.clone()),
         other => panic!("a load and nothing else, not {other:?}"),
     }
@@ -74,20 +74,20 @@ fn keys_in(stage: &Stage) -> usize {
     stage.participant.spaces().iter().map(|(_, it)| it.len()).sum()
 }
 
-fn moved(said: &[Message]) -> Option<Timestamp> {
-    said.iter().find_map(|message| match message {
+fn moved(sent: &[Message]) -> Option<Timestamp> {
+    sent.iter().find_map(|message| match message {
         Message::Reply { end: ReplyOutcome::Moved { at }, .. } => Some(*at),
         _ => None,
     })
 }
 
-fn votes_for(said: &[Message]) -> bool {
-    said.iter().any(|it| matches!(it, Message::Vote { ballot: TimestampVote::Commit(_), .. }))
+fn votes_for(sent: &[Message]) -> bool {
+    sent.iter().any(|it| matches!(it, Message::Vote { ballot: TimestampVote::Commit(_), .. }))
 }
 
 /// Partition 0 has gone to the other repository, at the place that is given too.
 fn gone() -> (Stage, Timestamp) {
-    let mut stage = Stage::new(Rules::default());
+    let mut stage = Stage::new(Switches::default());
     let first = write(&stage, 1, 0, None);
     assert!(done_at(&stage.receive(first)).is_some());
     let has = load(&mut stage);
@@ -100,7 +100,7 @@ fn gone() -> (Stage, Timestamp) {
 
 #[test]
 fn a_source_gives_away_what_was_loaded_and_nothing_else() {
-    let mut stage = Stage::new(Rules::default());
+    let mut stage = Stage::new(Switches::default());
     let first = write(&stage, 1, 0, None);
     assert!(done_at(&stage.receive(first)).is_some());
     let has = load(&mut stage);
@@ -108,8 +108,8 @@ fn a_source_gives_away_what_was_loaded_and_nothing_else() {
     let second = write(&stage, 2, 0, None);
     assert!(done_at(&stage.receive(second)).is_some());
     let order = moving(&stage, 3, HERE, has);
-    let said = stage.receive(order);
-    assert!(!votes_for(&said) && moved(&said).is_some(), "{said:?}");
+    let sent = stage.receive(order);
+    assert!(!votes_for(&sent) && moved(&sent).is_some(), "{sent:?}");
     assert!(matches!(
         stage.log.last(),
         Some(Record::Against { ballot: TimestampVote::Moved(_), .. })
@@ -136,7 +136,7 @@ fn a_source_gives_away_what_was_loaded_and_nothing_else() {
 
 #[test]
 fn what_is_held_still_is_let_go_after_a_while() {
-    let mut stage = Stage::new(Rules::default());
+    let mut stage = Stage::new(Switches::default());
     let has = load(&mut stage);
     let first = write(&stage, 1, 0, None);
     assert!(done_at(&stage.receive(first)).is_some());
@@ -151,7 +151,7 @@ fn what_is_held_still_is_let_go_after_a_while() {
 
 #[test]
 fn a_move_waits_for_what_is_under_way() {
-    let mut stage = Stage::new(Rules::default());
+    let mut stage = Stage::new(Switches::default());
     let has = load(&mut stage);
     let both = stage.request(1, Agreement::Independent, &[0, 1]);
     assert!(votes_for(&stage.receive(Message::Request(Arc::new(both)))));
@@ -179,7 +179,7 @@ fn who_has_given_it_away_remembers_and_refuses_through_crashes_and_checkpoints()
         }
         pieces.push(piece);
     }
-    stage.participant = Participant::new(HERE, &stage.settings, &stage.rules);
+    stage.participant = Participant::new(HERE, &stage.settings, &stage.switches);
     for piece in pieces {
         stage.step(|participant, cx| participant.restore(&piece, cx).expect("a piece"));
     }
@@ -189,14 +189,14 @@ fn who_has_given_it_away_remembers_and_refuses_through_crashes_and_checkpoints()
     let mut names = special(&stage, 9, 0, Task::Names);
     (names.agreement, names.read_only) = (Agreement::Alone, true);
     names.participants = Repositories::from_iter([HERE]);
-    let said = stage.receive(Message::Request(Arc::new(names)));
+    let sent = stage.receive(Message::Request(Arc::new(names)));
     let owners = Owners { epoch: 1, holders: Repositories::from_iter([THERE]) };
     let answer = PartAnswer::Names(vec![(0, owners)]);
-    let told = |it: &Message| match it {
+    let is_tell = |it: &Message| match it {
         Message::Reply { end: ReplyOutcome::Done { answers, .. }, .. } => answers[0].1 == answer,
         _ => false,
     };
-    assert!(said.iter().any(told), "{said:?}");
+    assert!(sent.iter().any(is_tell), "{sent:?}");
     assert_eq!(keys_in(&stage), 0);
 }
 
@@ -215,7 +215,7 @@ fn a_source_that_starts_again_is_still_bound_by_its_vote() {
 
 #[test]
 fn who_is_asked_twice_to_begin_gives_two_names() {
-    let mut stage = Stage::new(Rules::default());
+    let mut stage = Stage::new(Switches::default());
     let has = load(&mut stage);
     let first = write(&stage, 1, 0, None);
     assert!(done_at(&stage.receive(first)).is_some());
@@ -230,27 +230,27 @@ fn who_is_asked_twice_to_begin_gives_two_names() {
 }
 
 /// A key of partition 1 was loaded here, and its move was voted on, or not.
-fn loaded(rules: Rules, votes: bool) -> (Stage, Fetched) {
-    let mut stage = Stage::new(rules);
+fn loaded(switches: Switches, votes: bool) -> (Stage, Fetched) {
+    let mut stage = Stage::new(switches);
     let mut take = special(&stage, 1, 1, Task::Take { from: THERE });
     (take.agreement, take.read_only) = (Agreement::Alone, true);
     take.participants = Repositories::from_iter([HERE]);
-    let said = stage.receive(Message::Request(Arc::new(take)));
-    let [Message::Fetch { has, .. }] = said[..] else { panic!("{said:?}") };
+    let sent = stage.receive(Message::Request(Arc::new(take)));
+    let [Message::Fetch { has, .. }] = sent[..] else { panic!("{sent:?}") };
     let key = (SpaceId(0), stage.key_in(1), Timestamp::new(5, THERE), Some(SmallBytes::from("v")));
     let source = Timestamp(8);
     let give = |stage: &mut Stage, load| {
         let (repository, stream) = (THERE, has.stream);
         stage.receive(Message::Load { repository, partition: 1, stream, source, load })
     };
-    let said = give(&mut stage, Load::Piece { number: 1, keys: vec![key] });
+    let sent = give(&mut stage, Load::Piece { number: 1, keys: vec![key] });
     let has = Fetched { pieces: 1, source, ..has };
     let taken = PartAnswer::Taken { has, whole: false };
-    let told = |it: &Message| match it {
+    let is_tell = |it: &Message| match it {
         Message::Reply { end: ReplyOutcome::Done { answers, .. }, .. } => answers[0].1 == taken,
         _ => false,
     };
-    assert!(said.iter().any(told), "{said:?}");
+    assert!(sent.iter().any(is_tell), "{sent:?}");
     // An earlier attempt of the source is no part of this one.
     let (repository, stream, keys) = (THERE, has.stream, Vec::new());
     let load = Load::Piece { number: 2, keys };
@@ -270,8 +270,8 @@ fn owned_here() -> Option<Owners> {
 }
 
 /// How a write lies to the move of its partition, at the destination.
-fn after_the_move(rules: Rules) -> std::cmp::Ordering {
-    let (mut stage, _) = loaded(rules, true);
+fn after_the_move(switches: Switches) -> std::cmp::Ordering {
+    let (mut stage, _) = loaded(switches, true);
     let early = write(&stage, 4, 1, owned_here());
     assert!(moved(&stage.receive(early)).is_some(), "it has not come yet");
     let place = Timestamp::new(1_000, THERE);
@@ -284,20 +284,20 @@ fn after_the_move(rules: Rules) -> std::cmp::Ordering {
 
 #[test]
 fn at_its_destination_everything_lies_above_the_move() {
-    assert!(after_the_move(Rules::default()).is_gt());
-    let rules = Rules::broken(GranolaSwitch::MovesRaise);
-    assert!(after_the_move(rules).is_lt(), "below what was done at the source");
+    assert!(after_the_move(Switches::default()).is_gt());
+    let switches = Switches::broken(GranolaSwitch::MovesRaise);
+    assert!(after_the_move(switches).is_lt(), "below what was done at the source");
 }
 
 #[test]
 fn a_destination_has_all_keys_when_it_has_voted_and_none_if_it_did_not() {
-    let (mut stage, _) = loaded(Rules::default(), true);
+    let (mut stage, _) = loaded(Switches::default(), true);
     stage.crash(stage.log.len());
     let place = Timestamp::new(1_000, THERE);
     assert_eq!(done_at(&stage.receive(vote(3, TimestampVote::Commit(place)))), Some(place));
     assert_eq!(keys_in(&stage), 1);
     assert_eq!(stage.participant.chains(&stage.catalog).len(), 1);
-    let (mut stage, has) = loaded(Rules::default(), false);
+    let (mut stage, has) = loaded(Switches::default(), false);
     assert_eq!(stage.participant.chains(&stage.catalog).len(), 0, "it does not live here yet");
     stage.crash(stage.log.len());
     assert_eq!(keys_in(&stage), 0);
@@ -307,7 +307,7 @@ fn a_destination_has_all_keys_when_it_has_voted_and_none_if_it_did_not() {
 
 #[test]
 fn a_move_that_is_off_leaves_nothing_at_its_destination() {
-    let (mut stage, _) = loaded(Rules::default(), true);
+    let (mut stage, _) = loaded(Switches::default(), true);
     stage.receive(vote(3, TimestampVote::Moved(Timestamp::ZERO)));
     stage.now = stage.settings.snapshot_lease;
     stage.step(|participant, cx| participant.timer(GranolaParticipantTimer::Staged, cx));

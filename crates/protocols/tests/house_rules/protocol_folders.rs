@@ -62,7 +62,7 @@ fn each_name_is_that_of_a_part_of_some_protocol() {
 
 #[test]
 fn rules_stand_in_the_file_of_that_name() {
-    let defines = ["pub struct Rules", "pub type Rules", "pub enum Rules", "breakable! {"];
+    let defines = ["pub struct Switches", "pub type Switches", "pub enum Switches", "breakable! {"];
     let mut offences = Vec::new();
     for (path, text) in files(&["rs"]) {
         let is_protocol = path.starts_with("protocols/src/") && path.matches('/').count() == 3;

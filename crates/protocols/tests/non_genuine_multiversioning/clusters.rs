@@ -16,7 +16,7 @@ pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match canonical_name(args.take_key("protocol").unwrap_or("score")) {
         "non-genuine-multiversioning" => {
-            stage::<TwoPhase<Everybody>>(args, two_phase::Rules::default(), switch)
+            stage::<TwoPhase<Everybody>>(args, two_phase::Switches::default(), switch)
         }
         other => Err(format!("no protocol `{other}` here").into()),
     }

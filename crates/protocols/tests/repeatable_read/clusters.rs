@@ -20,10 +20,10 @@ pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     }
 }
 
-fn rr_switch(rules: &mut repeatable_read::Rules, name: &str, on: bool) -> Result<(), String> {
+fn rr_switch(switches: &mut repeatable_read::Switches, name: &str, on: bool) -> Result<(), String> {
     match name {
-        "locks_at_writes" => rules.choice = if on { LockTime::Write } else { LockTime::Commit },
-        other => return switch(&mut rules.family, other, on),
+        "locks_at_writes" => switches.choice = if on { LockTime::Write } else { LockTime::Commit },
+        other => return switch(&mut switches.family, other, on),
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::two_phase::switches::switch;
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match canonical_name(args.take_key("protocol").unwrap_or("score")) {
-        "score" => stage::<TwoPhase<Snapshots>>(args, two_phase::Rules::default(), switch),
+        "score" => stage::<TwoPhase<Snapshots>>(args, two_phase::Switches::default(), switch),
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }

@@ -31,8 +31,8 @@ impl<V: Variant> Voter<V> {
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let memory = Memory::new(8 * MIB as u64, u64::MAX >> 1);
         let settings = Settings { memory: memory.clone(), limits, ..Settings::default() };
-        let (settings, rules) = (Arc::new(settings), V::Rules::default());
-        let mut node = Node::new(NodeId(0), 1, catalog, settings, &rules);
+        let (settings, switches) = (Arc::new(settings), V::Switches::default());
+        let mut node = Node::new(NodeId(0), 1, catalog, settings, &switches);
         let mut effects = Effects::default();
         node.start(&mut effects);
         Voter { node, effects, memory }
@@ -47,7 +47,7 @@ impl<V: Variant> Voter<V> {
         here.nth(number).unwrap()
     }
 
-    pub fn hear(&mut self, message: Message<V>) {
+    pub fn receive(&mut self, message: Message<V>) {
         let (from, to) = (Address::coordinator(OTHER), Address::repository(NodeId(0), HERE));
         let envelope = Envelope { from, to, message };
         self.effects.list.clear();
@@ -59,7 +59,7 @@ impl<V: Variant> Voter<V> {
         let (key, read) = (self.key(number), self.long_key(reads));
         let snapshot = self.node.participants()[0].1.committed();
         let reader = V::Reader::new(OTHER, 1, Txn { slot: number as u32, generation: 1 });
-        self.hear(Message::Prepare(Arc::new(Prepare {
+        self.receive(Message::Prepare(Arc::new(Prepare {
             txn: txn(number),
             settled_below: 0,
             participants: [HERE, RepositoryId(1)].into_iter().collect(),
@@ -92,7 +92,7 @@ impl<V: Variant> Voter<V> {
 
     pub fn abort(&mut self, number: usize) {
         let (txn, decision) = (txn(number), Decision::Abort(Abort::Abandoned));
-        self.hear(Message::Decide { txn, decision, ballots: Mostly::new() });
+        self.receive(Message::Decide { txn, decision, ballots: Mostly::new() });
     }
 
     pub fn get(&mut self, number: usize) -> Option<SmallBytes> {

@@ -16,16 +16,20 @@ pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match canonical_name(args.take_key("protocol").unwrap_or("score")) {
         "two-phase-commit" => {
-            stage::<TwoPhase<TryLocks>>(args, two_phase_commit::Rules::default(), locking_switch)
+            stage::<TwoPhase<TryLocks>>(args, two_phase_commit::Switches::default(), locking_switch)
         }
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }
 
-fn locking_switch(rules: &mut two_phase_commit::Rules, name: &str, on: bool) -> Result<(), String> {
+fn locking_switch(
+    switches: &mut two_phase_commit::Switches,
+    name: &str,
+    on: bool,
+) -> Result<(), String> {
     match name {
-        "waits" => rules.choice = if on { WriteLocks::WaitedFor } else { WriteLocks::Tried },
-        other => return switch(&mut rules.family, other, on),
+        "waits" => switches.choice = if on { WriteLocks::WaitedFor } else { WriteLocks::Tried },
+        other => return switch(&mut switches.family, other, on),
     }
     Ok(())
 }

@@ -172,8 +172,11 @@ fn judge_delayed<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(),
         call.keys.iter().try_for_each(|(space, key)| {
             judge_key(*space, key, view)?;
             // All who hold the partition run it, so they must hold all of its keys.
-            let lives = view.catalog.partition(*space, key);
-            ensure(Static.are_colocated(lives, call.partition, view.catalog), Rejection::Catalog)
+            let partition = view.catalog.partition(*space, key);
+            ensure(
+                Static.are_colocated(partition, call.partition, view.catalog),
+                Rejection::Catalog,
+            )
         })?;
     }
     let all = prepare.delayed.len() + prepare.calls().len();

@@ -85,7 +85,7 @@ pub enum Message<V: Variant> {
         /// What they gave, by the numbers that the coordinator gave them.
         answers: Answers,
         /// Why they cannot be left to their turn.
-        strayed: Option<SmallBytes>,
+        violation: Option<SmallBytes>,
     },
     /// Participant to participant: how did you vote? Whoever has not voted votes no.
     Ask {
@@ -432,7 +432,7 @@ pub enum Record<V: Variant> {
         answers: Answers,
     },
     /// No snapshot above this was served before the next such record.
-    Ceiling {
+    UpperBound {
         /// The bound.
         at: Timestamp,
     },

@@ -31,7 +31,7 @@ impl<P: Protocol> Alone<P> {
         let catalog = Catalog::new(&[HERE], 1, &[HERE, ELSEWHERE]).unwrap();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let settings = Arc::new(Settings::default());
-        let mut node = Node::new(HERE, 1, catalog, settings, &P::Rules::default());
+        let mut node = Node::new(HERE, 1, catalog, settings, &P::Switches::default());
         let mut effects = Effects::default();
         node.start(&mut effects);
         let mut alone = Alone { node, effects, left_over: Vec::new(), answers: Vec::new() };

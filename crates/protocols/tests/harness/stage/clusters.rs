@@ -19,8 +19,8 @@ pub type Switch<R> = fn(&mut R, &str, bool) -> Result<(), String>;
 /// A stage of one protocol, with what a command sets beside that.
 pub fn stage<P: Subject>(
     mut args: ArgumentConsumer<'_>,
-    mut rules: P::Rules,
-    turn: Switch<P::Rules>,
+    mut switches: P::Switches,
+    apply: Switch<P::Switches>,
 ) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut settings = Settings {
         gossip_every: Nanos::from_millis(3_600_000),
@@ -30,16 +30,16 @@ pub fn stage<P: Subject>(
         ..Settings::default()
     };
     let (mut nodes, mut masters, mut manual) = (3, 0, false);
-    let (mut replicas, mut spread) = (1, 1);
+    let (mut replicas, mut partitions_per_repository) = (1, 1);
     while let Some((key, value)) = args.next_key() {
         match key {
             "nodes" => nodes = value.parse()?,
             "masters" => masters = value.parse()?,
             "replicas" => replicas = value.parse()?,
-            "spread" => spread = value.parse()?,
+            "spread" => partitions_per_repository = value.parse()?,
             "log" => (settings.logging, manual) = (true, value == "manual"),
-            "off" => value.split(',').try_for_each(|name| turn(&mut rules, name, false))?,
-            "on" => value.split(',').try_for_each(|name| turn(&mut rules, name, true))?,
+            "off" => value.split(',').try_for_each(|name| apply(&mut switches, name, false))?,
+            "on" => value.split(',').try_for_each(|name| apply(&mut switches, name, true))?,
             "gossip" => settings.gossip_every = duration(value)?,
             "lease" => settings.snapshot_lease = duration(value)?,
             "lock_wait" => settings.lock_wait = duration(value)?,
@@ -49,5 +49,11 @@ pub fn stage<P: Subject>(
         }
     }
     args.reject_next()?;
-    Ok(Box::new(Stage::<P>::new((nodes, masters), (replicas, spread), settings, rules, manual)))
+    Ok(Box::new(Stage::<P>::new(
+        (nodes, masters),
+        (replicas, partitions_per_repository),
+        settings,
+        switches,
+        manual,
+    )))
 }

@@ -37,7 +37,7 @@ struct Host<P: Subject> {
 pub struct Stage<P: Subject> {
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
-    rules: P::Rules,
+    switches: P::Switches,
     /// Whether logs become stable only when the script says so.
     manual_sync: bool,
     now: Nanos,
@@ -56,26 +56,29 @@ pub struct Stage<P: Subject> {
 impl<P: Subject> Stage<P> {
     fn new(
         (nodes, masters): (u32, u32),
-        (replicas, spread): (usize, usize),
+        (replicas, partitions_per_repository): (usize, usize),
         settings: Settings,
-        rules: P::Rules,
+        switches: P::Switches,
         manual: bool,
     ) -> Stage<P> {
         let homes: Vec<_> = (0..nodes).map(NodeId).collect();
         // Keys go by their first letter: a… to r0, b… to r1, and so on, and round again.
-        let splits =
-            (1..(nodes as usize * spread) as u8).map(|n| [b'a' + n].as_slice().into()).collect();
+        let splits = (1..(nodes as usize * partitions_per_repository) as u8)
+            .map(|n| [b'a' + n].as_slice().into())
+            .collect();
         let options =
             SpaceOptions { partitioning: Partitioning::Range(splits), ..SpaceOptions::default() };
         let masters: Vec<_> = (nodes..nodes + masters).map(NodeId).collect();
         let catalog = Catalog::new(&homes, replicas, &homes).expect("possible numbers");
-        let catalog = catalog.with_spread(spread).expect("possible numbers");
+        let catalog = catalog
+            .with_partitions_per_repository(partitions_per_repository)
+            .expect("possible numbers");
         let catalog = catalog.with_masters(&masters);
         let catalog = catalog.with_space(procedures::SPACE, options).expect("ascending splits");
         let mut stage = Stage {
             catalog: Arc::new(catalog),
             settings: Arc::new(settings),
-            rules,
+            switches,
             manual_sync: manual,
             now: Nanos(0),
             hosts: BTreeMap::new(),
@@ -99,7 +102,7 @@ impl<P: Subject> Stage<P> {
         disk.incarnation += 1;
         let mut effects = Effects::new(Environment { now: self.now, ..Environment::default() });
         let (catalog, settings) = (self.catalog.clone(), self.settings.clone());
-        let mut node = Node::new(NodeId(id), disk.incarnation, catalog, settings, &self.rules);
+        let mut node = Node::new(NodeId(id), disk.incarnation, catalog, settings, &self.switches);
         for (repository, record) in &disk.stable {
             node.replay(*repository, record.clone(), &mut effects);
         }
@@ -126,10 +129,10 @@ impl<P: Subject> Stage<P> {
         let disk = self.disks.get_mut(&id).expect("a booted node");
         for (repository, record) in std::mem::take(&mut disk.unstable) {
             let line = P::show_record(&record, &self.page.names);
-            self.page.say(format_args!("r{} loses {line}", repository.0));
+            self.page.write(format_args!("r{} loses {line}", repository.0));
         }
         for what in host.waiting.values() {
-            self.page.say(format_args!("{what}: never answered"));
+            self.page.write(format_args!("{what}: never answered"));
             forget_untold(&mut self.evidence, |begin| self.begun.get(&begin) == Some(what));
         }
     }
@@ -203,7 +206,7 @@ impl<P: Subject> Stage<P> {
             }
             Err(_) => {
                 let line = lines::envelope::<P>(&envelope, &self.page.names);
-                self.page.say(format_args!("lost: {line}"));
+                self.page.write(format_args!("lost: {line}"));
             }
         }
         true

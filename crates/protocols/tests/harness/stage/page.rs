@@ -21,7 +21,7 @@ pub(super) struct Page {
 
 impl Page {
     /// Prints a line.
-    pub fn say(&mut self, line: Arguments<'_>) {
+    pub fn write(&mut self, line: Arguments<'_>) {
         writeln!(self.text, "{line}").expect("into a string");
     }
 
@@ -47,6 +47,6 @@ impl Page {
         if let (Some(at), Some(name)) = (at, what.split(' ').next()) {
             self.committed_at.insert(name.to_owned(), at);
         }
-        self.say(format_args!("{what}: {}", lines::result(result)));
+        self.write(format_args!("{what}: {}", lines::result(result)));
     }
 }

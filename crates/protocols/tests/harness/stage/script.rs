@@ -2,16 +2,16 @@
 //!
 //! | command | meaning |
 //! | --- | --- |
-//! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=rule] […]` | a stage |
+//! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=switch] […]` | a stage |
 //! | `cluster […] masters=1` | further nodes, without repositories, decide for the others |
-//! | `begin t1 n0 [read_only] [strict] [floor=t0] [session=1]` | a transaction at a node |
-//! | `begin t1 n0 […] floor=t0 ahead=9` | in a session that may have seen nine steps more |
+//! | `begin t1 n0 [read_only] [strict] [lower_bound=t0] [session=1]` | a transaction at a node |
+//! | `begin t1 n0 […] lower_bound=t0 ahead=9` | in a session that may have seen nine steps more |
 //! | `begin t1 n0 […] after=n1` | the same, in a session that n1 has run |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
-//! | `later t1 a1=5 [asked]` | a delayed action: appends to the value |
+//! | `newer t1 a1=5 [asked]` | a delayed action: appends to the value |
 //! | `delay t1 mark "a1 a2 x" [asked]` | a delayed procedure of `delayable` |
 //! | `commit t1`, `rollback t1` | its end |
-//! | `call t1 n0 bump a1 b1 [class=coordinated] [floor=t0] [session=1]` | a one-round transaction |
+//! | `call t1 n0 bump a1 b1 [class=coordinated] [lower_bound=t0] [session=1]` | a one-round transaction |
 //! | `call m1 n0 move b 2` | the partition of a key moves to a repository |
 //! | `call i1 n0 issue 2` | a repository is to issue a timestamp |
 //! | `deliver`, `deliver n0 n1 [2\|all]` | everything; or the next messages of a link |
@@ -119,7 +119,7 @@ impl<P: Subject> Stage<P> {
             "pending" => {
                 for envelope in self.links.values().flatten() {
                     let line = lines::envelope::<P>(envelope, &self.page.names);
-                    self.page.say(format_args!("{line}"));
+                    self.page.write(format_args!("{line}"));
                 }
                 Ok(())
             }
@@ -140,31 +140,33 @@ impl<P: Subject> Stage<P> {
         if let Some(session) = args.take_key("session") {
             options.session = session.parse()?;
         }
-        if let Some(floor) = args.take_key("floor") {
+        if let Some(lower_bound) = args.take_key("floor") {
             let ahead = args.take_key("ahead").map_or(Ok(0), str::parse)?;
-            options.floor = self.floor(floor, ahead)?;
+            options.lower_bound = self.lower_bound(lower_bound, ahead)?;
         }
         Ok((name, at, options))
     }
 
     /// What a session has seen: up to a committed transaction, or so many steps further, as of one
     /// that begins at the end of a lease. A member has to have issued that much.
-    fn floor(&self, name: &str, ahead: u64) -> Result<Timestamp, Box<dyn Error>> {
+    fn lower_bound(&self, name: &str, ahead: u64) -> Result<Timestamp, Box<dyn Error>> {
         let at = *self.page.committed_at.get(name).ok_or("no such committed transaction")?;
-        let floor = at.after(ahead, at.repository());
-        let issued = |host: &Host<P>| host.machine.node.issued() >= floor;
+        let lower_bound = at.after(ahead, at.repository());
+        let issued = |host: &Host<P>| host.machine.node.issued() >= lower_bound;
         match self.hosts.values().any(issued) {
-            true => Ok(floor),
-            false => Err(format!("no member has issued {floor} yet").into()),
+            true => Ok(lower_bound),
+            false => Err(format!("no member has issued {lower_bound} yet").into()),
         }
     }
 
     fn begin(&mut self, command: &Command) -> Outcome {
         let mut args = command.consume_args();
         let (name, at, mut options) = self.beginning(&mut args)?;
-        let past = args.take_key("after").map(|from| node(Some(from))).transpose()?;
-        if let Some((_, seen)) =
-            past.map(|from| self.host(from)).transpose()?.and_then(|it| it.machine.node.past())
+        let session_token = args.take_key("after").map(|from| node(Some(from))).transpose()?;
+        if let Some((_, seen)) = session_token
+            .map(|from| self.host(from))
+            .transpose()?
+            .and_then(|it| it.machine.node.session_token())
         {
             self.host(at)?.machine.node.adopt(&seen);
         }
@@ -300,7 +302,7 @@ impl<P: Subject> Stage<P> {
         let machine = &mut self.host(at)?.machine;
         match machine.node.delay(txn, delay.clone(), asked, &mut machine.effects) {
             Ok(Deferral::Deferred(_)) => {}
-            Ok(_) => self.page.say(format_args!("{what}: at once, please")),
+            Ok(_) => self.page.write(format_args!("{what}: at once, please")),
             Err(failure) => self.page.answer(what, &Err(failure)),
         }
         Ok(())
@@ -327,7 +329,7 @@ impl<P: Subject> Stage<P> {
         let machine = &mut self.host(at)?.machine;
         machine.node.rollback(txn, &mut machine.effects);
         self.perform(at);
-        self.page.say(format_args!("{name}: rolled back"));
+        self.page.write(format_args!("{name}: rolled back"));
         Ok(())
     }
 
@@ -373,14 +375,14 @@ impl<P: Subject> Stage<P> {
 
     fn show(&mut self, id: u32) -> Outcome {
         let node = &self.hosts.get(&id).ok_or_else(|| format!("n{id} is down"))?.machine.node;
-        self.page.say(format_args!("n{id}: {} unfinished", node.unfinished().0));
+        self.page.write(format_args!("n{id}: {} unfinished", node.unfinished().0));
         for (repository, participant) in node.participants() {
             let number = repository.0;
-            self.page.say(format_args!("r{number}: {}", P::show_participant(participant)));
+            self.page.write(format_args!("r{number}: {}", P::show_participant(participant)));
             for (_, key, versions) in participant.chains(node.catalog()) {
                 let versions: Vec<_> = versions.iter().map(Timestamp::to_string).collect();
                 let (key, versions) = (lines::text(&key), versions.join(" "));
-                self.page.say(format_args!("r{number}: {key} {versions}"));
+                self.page.write(format_args!("r{number}: {key} {versions}"));
             }
         }
         Ok(())
@@ -391,7 +393,7 @@ impl<P: Subject> Stage<P> {
         let found = self.page.names.iter().find(|(_, known)| **known == name);
         let (&txn, _) = found.ok_or_else(|| format!("`{name}` was not sent"))?;
         let host = self.hosts.get(&txn.node.0).ok_or("its node is down")?;
-        self.page.say(format_args!("{name}: {:?}", host.machine.node.outcome(txn)));
+        self.page.write(format_args!("{name}: {:?}", host.machine.node.outcome(txn)));
         Ok(())
     }
 
@@ -400,10 +402,10 @@ impl<P: Subject> Stage<P> {
         let level: Level = level.parse()?;
         let verdict = self.running_evidence().judge::<P>(level);
         if verdict.holds() {
-            self.page.say(format_args!("{level}"));
+            self.page.write(format_args!("{level}"));
         } else {
             let why = self.explain(&verdict);
-            self.page.say(format_args!("not {level}: {why}"));
+            self.page.write(format_args!("not {level}: {why}"));
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ impl<P: Subject> Outside<P> for Surroundings<'_, P> {
         crate::harness::samples::note::<P, _>("message", &envelope.message);
         self.page.name::<P>(&envelope.message);
         let line = lines::envelope::<P>(&envelope, &self.page.names);
-        self.page.say(format_args!("{line}"));
+        self.page.write(format_args!("{line}"));
         self.links.entry((self.id, envelope.to.node.0)).or_default().push_back(envelope);
     }
 
@@ -65,7 +65,7 @@ impl<P: Subject> Outside<P> for Surroundings<'_, P> {
         crate::harness::samples::note::<P, _>("record", &record);
         let line = P::show_record(&record, &self.page.names);
         let Role::Repository(repository) = role else { panic!("{role} logs nothing") };
-        self.page.say(format_args!("r{} logs {line}", repository.0));
+        self.page.write(format_args!("r{} logs {line}", repository.0));
         if self.syncs {
             self.disk.stable.push((repository, record));
             self.stable.0 += 1;

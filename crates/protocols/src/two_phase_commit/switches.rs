@@ -13,11 +13,11 @@ pub enum WriteLocks {
 }
 
 /// What its users choose: what a prepare does where what it writes is locked.
-pub type Rules = UserChoice<WriteLocks>;
+pub type Switches = UserChoice<WriteLocks>;
 
-impl Rules {
+impl Switches {
     /// Prepares wait for locks.
-    pub fn waiting() -> Rules {
-        Rules { choice: WriteLocks::WaitedFor, ..Rules::default() }
+    pub fn waiting() -> Switches {
+        Switches { choice: WriteLocks::WaitedFor, ..Switches::default() }
     }
 }

@@ -5,11 +5,11 @@ use muesli_cluster::spaces::parts::{MapParts, SpaceParts};
 use muesli_cluster::wire::challenge::Challenge;
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::FrameKind;
-use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::hello::{Hello, ProcessKind, Welcome};
 use muesli_cluster::wire::progress::{Alive, Reached};
 use muesli_cluster::wire::proof::SecretProof;
 use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
-use muesli_cluster::{ClusterId, Life};
+use muesli_cluster::{ClusterId, DataId};
 use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, SmallBytes, Tag, Wire};
 
 /// Kinds of messages between drivers, in the order in which they are said.
@@ -44,16 +44,16 @@ pub fn kind_of(control: &Control) -> usize {
 const SPACES_MOST: usize = 40;
 
 /// Somebody who says anything.
-pub struct Says(fastrand::Rng);
+pub struct Drawing(fastrand::Rng);
 
-impl Says {
-    pub fn new(seed: u64) -> Says {
-        Says(fastrand::Rng::with_seed(seed))
+impl Drawing {
+    pub fn new(seed: u64) -> Drawing {
+        Drawing(fastrand::Rng::with_seed(seed))
     }
 
     /// A message of the kind whose turn it is, to a server that has this map.
-    pub fn control(&mut self, turn: usize, map: &MapParts, is_member: bool) -> Control {
-        match KINDS[turn % KINDS.len()] {
+    pub fn control(&mut self, round: usize, map: &MapParts, is_member: bool) -> Control {
+        match KINDS[round % KINDS.len()] {
             "create-space" => {
                 Control::CreateSpace { request: self.number(1), space: self.space(map) }
             }
@@ -76,10 +76,10 @@ impl Says {
                     ReplicaRole::Joins,
                     ReplicaRole::Lost,
                 ];
-                let post = self.0.choice(replica_roles).expect("there are some");
+                let role = self.0.choice(replica_roles).expect("there are some");
                 let placement = self.number(map.placement);
                 let lags = vec![(member, Lag::default())];
-                Control::Members { placement, members: vec![(member, post)], lags }
+                Control::Members { placement, members: vec![(member, role)], lags }
             }
             "place" => Control::Place(self.map(map, false)),
             "spaces-made" => Control::SpacesMade(self.number(map.epoch)),
@@ -108,7 +108,7 @@ impl Says {
 
     fn space(&mut self, map: &MapParts) -> SpaceParts {
         let known = map.spaces.get(self.0.usize(..map.spaces.len().max(1))).cloned();
-        let split = |says: &mut Says| SmallBytes::from(says.text().into_bytes());
+        let split = |drawing: &mut Drawing| SmallBytes::from(drawing.text().into_bytes());
         let few = map.spaces.len() < SPACES_MOST;
         match self.0.u8(..6) {
             0 => known.unwrap_or_default(),
@@ -167,7 +167,7 @@ impl Says {
             0 => &mut map.group,
             1 => &mut map.loops,
             2 => &mut map.replicas,
-            3 => &mut map.spread,
+            3 => &mut map.partitions_per_repository,
             _ => return map.masters.push(NodeId(number.into())),
         };
         *field = if *field == number { number.wrapping_add(1) } else { number };
@@ -206,30 +206,32 @@ impl Says {
     }
 
     /// What somebody says who comes, of each station in turn, without the secret.
-    pub fn hello(&mut self, turn: usize) -> Hello {
-        let stations = [Station::Visitor, Station::Client, Station::Server, Station::Admin];
+    pub fn hello(&mut self, round: usize) -> Hello {
+        let stations =
+            [ProcessKind::Probe, ProcessKind::Client, ProcessKind::Server, ProcessKind::Admin];
         let node = match self.0.u8(..5) {
             0 => self.0.u32(..5),
             1 => u32::MAX - self.0.u32(..2),
             2 => self.0.u32(..),
             _ => (1 << 31) + self.0.u32(..1 << 20),
         };
-        let lives = |says: &mut Says| (NodeId(says.0.u32(..5)), Life(says.number(1)));
-        let heights = |says: &mut Says| Reached {
-            node: NodeId(says.0.u32(..5)),
-            life: Life(says.number(1)),
-            begun: says.number(1 << 40),
-            process: says.0.u64(..),
-            record: says.number(1 << 20),
+        let data_ids =
+            |drawing: &mut Drawing| (NodeId(drawing.0.u32(..5)), DataId(drawing.number(1)));
+        let heights = |drawing: &mut Drawing| Reached {
+            node: NodeId(drawing.0.u32(..5)),
+            data_id: DataId(drawing.number(1)),
+            begun: drawing.number(1 << 40),
+            process: drawing.0.u64(..),
+            record: drawing.number(1 << 20),
         };
         let cluster = ClusterId(if self.0.u8(..4) == 0 { self.number(1) } else { 1 });
         Hello {
             cluster,
             protocol: if self.0.u8(..4) == 0 { self.text() } else { "score".to_owned() },
-            station: stations[turn % stations.len()],
+            process_kind: stations[round % stations.len()],
             node: NodeId(node),
-            life: Life(self.number(1)),
-            lives: (0..self.0.usize(..4)).map(|_| lives(self)).collect(),
+            data_id: DataId(self.number(1)),
+            data_ids: (0..self.0.usize(..4)).map(|_| data_ids(self)).collect(),
             heights: (0..self.0.usize(..4)).map(|_| heights(self)).collect(),
             proves: self.0.bool(),
             challenge: Challenge([self.0.u8(..); 16]),
@@ -237,7 +239,7 @@ impl Says {
     }
 
     /// A frame of a handshake, whether it belongs there or not.
-    pub fn odd_frame(&mut self, turn: usize) -> (FrameKind, Vec<u8>) {
+    pub fn odd_frame(&mut self, round: usize) -> (FrameKind, Vec<u8>) {
         let mut body = Vec::new();
         let tag = Tag([self.0.u8(..); 16]);
         let kinds = [
@@ -247,13 +249,13 @@ impl Says {
             FrameKind::Refusal,
             FrameKind::Hello,
         ];
-        let kind = kinds[turn % kinds.len()];
+        let kind = kinds[round % kinds.len()];
         match kind {
             FrameKind::Proof => SecretProof { tag }.encode(&mut body),
             FrameKind::Challenge => Challenge([self.0.u8(..); 16]).encode(&mut body),
             FrameKind::Welcome => {
-                let life = Life(self.number(1));
-                let welcome = Welcome { cluster: ClusterId(1), life, ..Welcome::default() };
+                let data_id = DataId(self.number(1));
+                let welcome = Welcome { cluster: ClusterId(1), data_id, ..Welcome::default() };
                 welcome.encode(&mut body);
             }
             FrameKind::Refusal => {
@@ -265,7 +267,7 @@ impl Says {
                 };
                 refusal.encode(&mut body);
             }
-            _ => self.hello(turn).encode(&mut body),
+            _ => self.hello(round).encode(&mut body),
         }
         (kind, body)
     }

@@ -14,8 +14,8 @@ pub(super) struct Host<P: Subject> {
     pub machine: Machine<P>,
     id: NodeId,
     settings: Arc<Settings>,
-    rules: P::Rules,
-    life: u32,
+    switches: P::Switches,
+    lifetime: u32,
     log: Vec<(Role, P::Record)>,
     /// How much of the log was there when this life began.
     inherited: usize,
@@ -25,7 +25,7 @@ pub(super) struct Host<P: Subject> {
 impl<P: Subject> fmt::Debug for Host<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let log = (&self.log, self.inherited);
-        f.debug_tuple("Host").field(&self.machine).field(&self.life).field(&log).finish()
+        f.debug_tuple("Host").field(&self.machine).field(&self.lifetime).field(&log).finish()
     }
 }
 
@@ -34,11 +34,11 @@ impl<P: Subject> Host<P> {
         id: NodeId,
         catalog: Arc<Catalog>,
         settings: Arc<Settings>,
-        rules: P::Rules,
+        switches: P::Switches,
     ) -> Host<P> {
-        let node = Node::new(id, 1, catalog, settings.clone(), &rules);
+        let node = Node::new(id, 1, catalog, settings.clone(), &switches);
         let machine = Machine::new(node, recording(Nanos(0)));
-        Host { machine, id, settings, rules, life: 1, log: Vec::new(), inherited: 0 }
+        Host { machine, id, settings, switches, lifetime: 1, log: Vec::new(), inherited: 0 }
     }
 
     pub fn node(&self) -> &Node<P> {
@@ -54,11 +54,11 @@ impl<P: Subject> Host<P> {
         if lossy {
             self.log.truncate(self.inherited + self.machine.stable().0 as usize);
         }
-        self.life += 1;
+        self.lifetime += 1;
         self.inherited = self.log.len();
         let catalog = self.node().catalog().clone();
         let settings = self.settings.clone();
-        let mut node = Node::new(self.id, self.life, catalog, settings, &self.rules);
+        let mut node = Node::new(self.id, self.lifetime, catalog, settings, &self.switches);
         let mut effects = recording(now);
         for (role, record) in &self.log {
             node.replay(*role, record.clone(), &mut effects);

@@ -4,7 +4,7 @@ use super::point::{Point, Quantity};
 
 /// The runs of a point, one for each seed.
 #[derive(Clone, Debug)]
-pub struct Spread {
+pub struct SeedPoints {
     /// The median of each number.
     pub median: Point,
     /// The least of each number, and the most.
@@ -12,9 +12,9 @@ pub struct Spread {
     pub most: Point,
 }
 
-impl Spread {
+impl SeedPoints {
     /// The spread of runs of the same point, of which there is one at least.
-    fn of(runs: &[&Point]) -> Spread {
+    fn of(runs: &[&Point]) -> SeedPoints {
         let mut broken: Vec<_> = runs.iter().flat_map(|run| run.broken.iter().cloned()).collect();
         broken.dedup();
         let of = |pick: fn(&[f64]) -> f64| {
@@ -27,7 +27,11 @@ impl Spread {
             }
             point
         };
-        Spread { median: of(median), least: of(|all| all[0]), most: of(|all| all[all.len() - 1]) }
+        SeedPoints {
+            median: of(median),
+            least: of(|all| all[0]),
+            most: of(|all| all[all.len() - 1]),
+        }
     }
 
     /// From where to where a quantity lies.
@@ -43,10 +47,10 @@ pub fn median(all: &[f64]) -> f64 {
 }
 
 /// The spread of each point: `by_seed` has the same points for each seed, in the same order.
-pub fn spreads(by_seed: &[Vec<Point>]) -> Vec<Spread> {
+pub fn all_points(by_seed: &[Vec<Point>]) -> Vec<SeedPoints> {
     let points = by_seed.first().map_or(0, Vec::len);
     let of = |place: usize| by_seed.iter().map(|points| &points[place]).collect::<Vec<_>>();
-    (0..points).map(|place| Spread::of(&of(place))).collect()
+    (0..points).map(|place| SeedPoints::of(&of(place))).collect()
 }
 
 #[cfg(test)]
@@ -62,12 +66,12 @@ mod tests {
             ..Point::default()
         };
         let by_seed = [(30.0, 0.1), (10.0, 0.3), (20.0, 0.2)].map(|(a, b)| vec![run(a, b)]);
-        let spreads = spreads(&by_seed);
-        let [spread] = &spreads[..] else { panic!("one point: {spreads:?}") };
-        assert_eq!((spread.median.throughput, spread.median.aborts), (20.0, 0.2));
-        assert_eq!(spread.range(Quantity::Throughput), (10.0, 30.0));
-        assert_eq!((spread.least.aborts, spread.most.aborts), (0.1, 0.3));
-        assert_eq!(spread.median.broken, ["money"]);
+        let all_points = all_points(&by_seed);
+        let [seed_points] = &all_points[..] else { panic!("one point: {all_points:?}") };
+        assert_eq!((seed_points.median.throughput, seed_points.median.aborts), (20.0, 0.2));
+        assert_eq!(seed_points.range(Quantity::Throughput), (10.0, 30.0));
+        assert_eq!((seed_points.least.aborts, seed_points.most.aborts), (0.1, 0.3));
+        assert_eq!(seed_points.median.broken, ["money"]);
         assert_eq!(median(&[1.0, 2.0]), 1.5);
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct MemberProgress {
 
 impl<P: Protocol> Replica<P> {
     /// Says to the others now and then how far it has come.
-    pub(super) fn say_reached(&mut self, cx: &mut Context<'_, P>) {
+    pub(super) fn send_reached(&mut self, cx: &mut Context<'_, P>) {
         if !self.ticks.is_multiple_of(ANNOUNCE_TICKS) || !self.has_state() {
             return;
         }
@@ -68,9 +68,11 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn forget_who_left(&mut self, cx: &Context<'_, P>) {
         let others = self.others(cx);
         let mut reached = std::mem::take(&mut self.reached);
-        reached.retain(|it, said| others.contains(it) && said.since == self.since_of(*it, cx));
+        reached.retain(|it, reached_of| {
+            others.contains(it) && reached_of.since == self.since_of(*it, cx)
+        });
         self.reached = reached;
-        self.last_heard.retain(|it, _| others.contains(it));
+        self.last_seen.retain(|it, _| others.contains(it));
     }
 
     fn since_of(&self, member: u16, cx: &Context<'_, P>) -> u64 {
@@ -83,11 +85,11 @@ impl<P: Protocol> Replica<P> {
         let knows = remembers || self.fetching.is_some();
         let (configuration, ticks) = (self.configuration(), self.ticks);
         let is_fresh = |tick: &u64| tick + SILENT_TICKS >= ticks;
-        let hears = hears_majority(&configuration, self.place, |other| match self.leading {
-            Some(_) => self.last_heard.get(&other).is_some_and(is_fresh),
+        let reaches = reaches_majority(&configuration, self.place, |other| match self.leading {
+            Some(_) => self.last_seen.get(&other).is_some_and(is_fresh),
             None => self.reached.get(&other).is_some_and(|it| is_fresh(&it.tick)),
         });
-        !self.away && knows && hears
+        !self.moved && knows && reaches
     }
 
     /// By how much this member is behind the one that has come furthest, as far as it knows.
@@ -112,13 +114,13 @@ impl<P: Protocol> Replica<P> {
 
 /// Whether those who are heard are a majority of those who vote, together with this member if it
 /// does.
-fn hears_majority(
+fn reaches_majority(
     configuration: &Configuration,
     place: u16,
-    is_heard: impl Fn(u16) -> bool,
+    is_reached: impl Fn(u16) -> bool,
 ) -> bool {
-    let heard = configuration.others(place).filter(|other| is_heard(*other)).count();
-    heard + usize::from(configuration.has(place)) >= configuration.majority()
+    let reached_members = configuration.others(place).filter(|other| is_reached(*other)).count();
+    reached_members + usize::from(configuration.has(place)) >= configuration.majority()
 }
 
 #[cfg(test)]
@@ -128,11 +130,11 @@ mod tests {
     #[test]
     fn a_majority_is_of_those_who_vote() {
         let five = Configuration::first(vec![0, 1, 2, 3, 4]);
-        let hears = |place: u16, heard: &[u16]| {
-            hears_majority(&five, place, |other| heard.contains(&other))
+        let reaches = |place: u16, reached_members: &[u16]| {
+            reaches_majority(&five, place, |other| reached_members.contains(&other))
         };
-        assert!(!hears(0, &[]) && !hears(0, &[1]) && hears(0, &[1, 4]));
-        assert!(!hears(0, &[1, 7, 8]), "others than those who vote do not count");
-        assert!(!hears(5, &[0, 1]) && hears(5, &[0, 1, 2]), "nor does one that does not vote");
+        assert!(!reaches(0, &[]) && !reaches(0, &[1]) && reaches(0, &[1, 4]));
+        assert!(!reaches(0, &[1, 7, 8]), "others than those who vote do not count");
+        assert!(!reaches(5, &[0, 1]) && reaches(5, &[0, 1, 2]), "nor does one that does not vote");
     }
 }

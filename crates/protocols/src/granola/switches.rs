@@ -17,7 +17,7 @@ breakable! {
         /// The final timestamp is the highest proposal of all.
         HighestIsFinal = "highest_is_final",
         /// A session's highest timestamp is carried by its requests.
-        CarriesFloor = "carries_floor",
+        CarriesLowerBound = "carries_floor",
         /// Whatever is done raises the timestamp of the last one done, and nothing lowers it.
         RaisesLast = "raises_last",
         /// Reads raise it too.
@@ -39,7 +39,7 @@ breakable! {
         /// A copy at a coordinator tells a reader's session at which timestamp it was answered.
         CopiesTell = "copies_tell",
         /// A repository that starts again proposes above all that it can have done before.
-        Ceiling = "ceiling",
+        UpperBound = "ceiling",
         /// Votes against a transaction are stable before they are sent.
         StableConflicts = "stable_conflicts",
         /// A master decides once it has all votes.
@@ -94,7 +94,7 @@ pub enum SharedData {
     #[default]
     Coordinated,
     /// They tell each other, and decide alike.
-    Told,
+    WithVotes,
 }
 
 /// How a repository leaves locking mode while independent transactions hold locks (appendix B).
@@ -111,7 +111,7 @@ pub enum LockingExit {
 
 /// What a user chooses. All of it is right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct Switches {
     /// How transactions are kept apart.
     pub ordering: Ordering,
     /// How participants decide by data that only one of them has.
@@ -121,11 +121,11 @@ pub struct Rules {
     broken: Broken<GranolaSwitch>,
 }
 
-impl Rules {
+impl Switches {
     /// Whether a rule holds: it does, unless a test broke it.
     #[inline]
-    pub(super) fn keeps(&self, rule: GranolaSwitch) -> bool {
-        self.broken.keeps(rule)
+    pub(super) fn keeps(&self, switch: GranolaSwitch) -> bool {
+        self.broken.keeps(switch)
     }
 
     /// Whether a repository is held in locking mode.
@@ -155,58 +155,58 @@ impl Rules {
     }
 
     /// Granola held in locking mode.
-    pub fn locking() -> Rules {
-        Rules { ordering: Ordering::Locks, ..Rules::default() }
+    pub fn locking() -> Switches {
+        Switches { ordering: Ordering::Locks, ..Switches::default() }
     }
 
     /// Who conflicts with nobody before it need not wait for its turn; and so those may wait for
     /// each other's data who would have to vote else.
-    pub fn out_of_order() -> Rules {
-        let (ordering, shared_data) = (Ordering::OutOfOrder, SharedData::Told);
-        Rules { ordering, shared_data, ..Rules::default() }
+    pub fn out_of_order() -> Switches {
+        let (ordering, shared_data) = (Ordering::OutOfOrder, SharedData::WithVotes);
+        Switches { ordering, shared_data, ..Switches::default() }
     }
 
     /// Participants tell each other of data that they decide by.
-    pub fn telling() -> Rules {
-        Rules::default().with_shared_data(SharedData::Told)
+    pub fn sharing() -> Switches {
+        Switches::default().with_shared_data(SharedData::WithVotes)
     }
 
     /// The same, where participants decide so by data that only one of them has.
     #[must_use]
-    pub fn with_shared_data(self, shared_data: SharedData) -> Rules {
-        Rules { shared_data, ..self }
+    pub fn with_shared_data(self, shared_data: SharedData) -> Switches {
+        Switches { shared_data, ..self }
     }
 
     /// The same, where locking mode is left so.
     #[must_use]
-    pub fn with_locking_exit(self, locking_exit: LockingExit) -> Rules {
-        Rules { locking_exit, ..self }
+    pub fn with_locking_exit(self, locking_exit: LockingExit) -> Switches {
+        Switches { locking_exit, ..self }
     }
 
     /// Locking mode is left at once, and locks are given back to whoever needs them.
-    pub fn locks_undone_on_demand() -> Rules {
-        Rules { locking_exit: LockingExit::UndoOnDemand, ..Rules::default() }
+    pub fn locks_undone_on_demand() -> Switches {
+        Switches { locking_exit: LockingExit::UndoOnDemand, ..Switches::default() }
     }
 
     /// Locking mode is left when nothing holds locks.
-    pub fn locking_until_idle() -> Rules {
-        Rules { locking_exit: LockingExit::Stay, ..Rules::default() }
+    pub fn locking_until_idle() -> Switches {
+        Switches { locking_exit: LockingExit::Stay, ..Switches::default() }
     }
 
     /// Transactions are done as soon as their votes are there, in no order: **not serializable**.
     /// What the order costs shows beside it (section 6.4).
-    pub fn unordered() -> Rules {
-        Rules::broken(GranolaSwitch::InOrder)
+    pub fn unordered() -> Switches {
+        Switches::broken(GranolaSwitch::InOrder)
     }
 
     /// Sinfonia's minitransactions, with procedures.
-    pub fn sinfonia() -> Rules {
-        Rules { ordering: Ordering::Master, ..Rules::default() }
+    pub fn sinfonia() -> Switches {
+        Switches { ordering: Ordering::Master, ..Switches::default() }
     }
 }
 
-impl Sabotage<GranolaSwitch> for Rules {
-    fn set(&mut self, rule: GranolaSwitch, holds: bool) {
-        self.broken.set(rule, holds);
+impl Sabotage<GranolaSwitch> for Switches {
+    fn set(&mut self, switch: GranolaSwitch, holds: bool) {
+        self.broken.set(switch, holds);
     }
 }

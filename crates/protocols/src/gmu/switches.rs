@@ -43,49 +43,49 @@ const PRINTED: [GmuSwitch; 5] = [
 ];
 
 /// What a user chooses. The default is the protocol as it should be; what the paper prints is
-/// [`Rules::printed`].
+/// [`Switches::printed`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct Switches {
     /// The family's choices.
-    pub family: two_phase::Rules,
+    pub family: two_phase::Switches,
     broken: Broken<GmuSwitch>,
 }
 
-impl Rules {
+impl Switches {
     /// The algorithm as the paper prints it.
-    pub fn printed() -> Rules {
-        PRINTED.into_iter().fold(Rules::default(), Sabotage::without)
+    pub fn printed() -> Switches {
+        PRINTED.into_iter().fold(Switches::default(), Sabotage::without)
     }
 
     /// The same with other choices of the family.
     #[must_use]
-    pub fn with_family(self, family: two_phase::Rules) -> Rules {
-        Rules { family, ..self }
+    pub fn with_family(self, family: two_phase::Switches) -> Switches {
+        Switches { family, ..self }
     }
 
     /// Whether a rule holds.
     #[inline]
-    pub(super) fn keeps(&self, rule: GmuSwitch) -> bool {
-        self.broken.keeps(rule)
+    pub(super) fn keeps(&self, switch: GmuSwitch) -> bool {
+        self.broken.keeps(switch)
     }
 }
 
-impl Sabotage<GmuSwitch> for Rules {
-    fn set(&mut self, rule: GmuSwitch, holds: bool) {
-        self.broken.set(rule, holds);
+impl Sabotage<GmuSwitch> for Switches {
+    fn set(&mut self, switch: GmuSwitch, holds: bool) {
+        self.broken.set(switch, holds);
     }
 }
 
-impl AsRef<two_phase::Rules> for Rules {
+impl AsRef<two_phase::Switches> for Switches {
     #[inline]
-    fn as_ref(&self) -> &two_phase::Rules {
+    fn as_ref(&self) -> &two_phase::Switches {
         &self.family
     }
 }
 
 #[cfg(feature = "sabotage")]
-impl Sabotage<two_phase::FamilySwitch> for Rules {
-    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
-        self.family.set(rule, holds);
+impl Sabotage<two_phase::FamilySwitch> for Switches {
+    fn set(&mut self, switch: two_phase::FamilySwitch, holds: bool) {
+        self.family.set(switch, holds);
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_check::check;
-use muesli_group::{Grouped, Rules as GroupRules};
-use muesli_protocols::granola::{Granola, GranolaSwitch, Rules};
+use muesli_group::{GroupSettings, Grouped};
+use muesli_protocols::granola::{Granola, GranolaSwitch, Switches};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
@@ -18,14 +18,14 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::history::by_lists;
-use muesli_workloads::simulated::{Simulated, Upkeep, promise, run_protocol};
+use muesli_workloads::simulated::{Simulated, Upkeep, guarantee, run_protocol};
 use muesli_workloads::tally::Tallies;
 use serde_json::Map;
 
 const CLIENTS: u32 = 8;
 const NODES: u32 = 4;
 
-type Groups = GroupRules<Rules>;
+type Groups = GroupSettings<Switches>;
 
 fn plan(kinds: &str, seed: u64) -> Plan {
     let kinds: FaultKinds = kinds.parse().unwrap();
@@ -49,18 +49,18 @@ fn simulated(seed: u64, plan: Plan, caches: bool) -> Simulated {
 }
 
 /// What is wrong with a run of the list workload, if anything is.
-fn problem(seed: u64, (kinds, caches): (&str, bool), rules: &Groups) -> Option<String> {
+fn problem(seed: u64, (kinds, caches): (&str, bool), switches: &Groups) -> Option<String> {
     let simulated = simulated(seed, plan(kinds, seed), caches);
-    let told = simulated.plan.to_string();
+    let context = simulated.plan.to_string();
     let parameters = ["keys=6", "operations=2", "appends=40", "nearby=80"].map(str::to_owned);
     let lists = available::find("append-procedures").unwrap();
     let (workload, tallies) =
         (lists.build(&parameters, CLIENTS).unwrap(), Arc::new(Tallies::new(CLIENTS)));
     let run = catch_unwind(AssertUnwindSafe(|| {
-        run_protocol::<Grouped<Granola>>(&workload, &simulated, rules.clone(), &tallies).unwrap()
+        run_protocol::<Grouped<Granola>>(&workload, &simulated, switches.clone(), &tallies).unwrap()
     }));
-    let Ok(run) = run else { return Some(format!("seed {seed}, {told}: a panic")) };
-    let (level, options) = promise("granola").unwrap();
+    let Ok(run) = run else { return Some(format!("seed {seed}, {context}: a panic")) };
+    let (level, options) = guarantee("granola").unwrap();
     let mut problems: Vec<String> = Vec::new();
     problems.extend(run.checks.iter().filter(|it| !it.ok).map(|it| it.details.clone()));
     let lists = by_lists(&workload.history().unwrap(), Map::new());
@@ -68,7 +68,7 @@ fn problem(seed: u64, (kinds, caches): (&str, bool), rules: &Groups) -> Option<S
         let verdict = check(&history.unwrap(), level, &options);
         problems.extend((!verdict.holds()).then(|| verdict.to_string()));
     }
-    (!problems.is_empty()).then(|| format!("seed {seed}, {told}: {}", problems.join("\n")))
+    (!problems.is_empty()).then(|| format!("seed {seed}, {context}: {}", problems.join("\n")))
 }
 
 fn first_problem(
@@ -76,9 +76,9 @@ fn first_problem(
     seeds: Range<u64>,
     change: impl Fn(&mut Groups),
 ) -> Option<String> {
-    let mut rules = Groups { limits: muesli_group::Limits::tight(), ..Groups::default() };
-    change(&mut rules);
-    seeds.into_iter().find_map(|seed| problem(seed, world, &rules))
+    let mut switches = Groups { limits: muesli_group::Limits::tight(), ..Groups::default() };
+    change(&mut switches);
+    seeds.into_iter().find_map(|seed| problem(seed, world, &switches))
 }
 
 #[test]
@@ -94,18 +94,18 @@ fn caches_of_groups_answer_readers_under_every_kind_of_fault() {
 
 #[test]
 fn a_follower_that_does_not_look_at_what_the_session_has_seen_is_noticed() {
-    let change = |rules: &mut Groups| rules.inner.set(GranolaSwitch::CopiesCheck, false);
+    let change = |switches: &mut Groups| switches.inner.set(GranolaSwitch::CopiesCheck, false);
     assert!(first_problem(("none", false), 0..20, change).is_some());
 }
 
 #[test]
 fn a_follower_that_does_not_wait_for_what_may_lie_below_is_noticed() {
-    let change = |rules: &mut Groups| rules.inner.set(GranolaSwitch::CopiesWait, false);
+    let change = |switches: &mut Groups| switches.inner.set(GranolaSwitch::CopiesWait, false);
     assert!(first_problem(("none", false), 0..60, change).is_some());
 }
 
 #[test]
 fn a_follower_that_answers_by_what_is_not_decided_is_noticed() {
-    let change = |rules: &mut Groups| rules.answers_decided = false;
+    let change = |switches: &mut Groups| switches.answers_decided = false;
     assert!(first_problem(("partition,crash", false), 0..60, change).is_some());
 }

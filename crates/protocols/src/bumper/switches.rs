@@ -12,9 +12,9 @@ breakable! {
         /// The second one: it lies below what it proposed where it has them.
         BelowProposals = "below_proposals",
         /// Reads leave stamps.
-        ReadStamps = "read_stamps",
+        ReadTimestampsKept = "read_stamps",
         /// An update that must lie in the past aborts where somebody has read there what it writes.
-        TriadRule = "triad_rule",
+        Triads = "triad_rule",
         /// It lies before the *earliest* of the versions that it missed.
         BeforeTheEarliest = "before_the_earliest",
         /// A read waits for a lock whose holder may yet lie in the past. Broken, it waits for
@@ -25,9 +25,9 @@ breakable! {
         DistinctReaders = "distinct_readers",
         /// Correction 2: a stamp is at least the reader's snapshot. Broken, it is the repository's
         /// clock.
-        StampsReachTheSnapshot = "stamps_reach_the_snapshot",
+        ReadTimestampsReachSnapshot = "stamps_reach_the_snapshot",
         /// Correction 3: updates that commit stamp what they read with where they lie.
-        UpdatesStamp = "updates_stamp",
+        UpdatesSetReadTimestamps = "updates_stamp",
         /// Nobody writes at or below the watermark, where deletions and stamps may be forgotten.
         /// Alone it matters only for keys that an update writes at a repository where it read
         /// nothing: where it read, a snapshot below the watermark is refused, and what it missed
@@ -39,8 +39,8 @@ breakable! {
 /// The corrections of this implementation, which the paper does not have.
 const CORRECTIONS: [BumperSwitch; 3] = [
     BumperSwitch::DistinctReaders,
-    BumperSwitch::StampsReachTheSnapshot,
-    BumperSwitch::UpdatesStamp,
+    BumperSwitch::ReadTimestampsReachSnapshot,
+    BumperSwitch::UpdatesSetReadTimestamps,
 ];
 
 /// Which updates may be time-warped.
@@ -70,40 +70,40 @@ pub(super) enum Delaying {
 }
 
 /// What a user chooses. The default is both mechanisms, corrected; what the paper prints is
-/// [`Rules::printed`].
+/// [`Switches::printed`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct Switches {
     /// The family's choices.
-    pub family: two_phase::Rules,
+    pub family: two_phase::Switches,
     pub(super) time_warping: TimeWarping,
     pub(super) delaying: Delaying,
     broken: Broken<BumperSwitch>,
 }
 
-impl Rules {
+impl Switches {
     /// Time-warping alone.
-    pub fn time_warping() -> Rules {
-        Rules { delaying: Delaying::Off, ..Rules::default() }
+    pub fn time_warping() -> Switches {
+        Switches { delaying: Delaying::Off, ..Switches::default() }
     }
 
     /// Delayed actions alone.
-    pub fn delaying() -> Rules {
-        Rules { time_warping: TimeWarping::Off, ..Rules::default() }
+    pub fn delaying() -> Switches {
+        Switches { time_warping: TimeWarping::Off, ..Switches::default() }
     }
 
     /// Both, for one transaction too.
-    pub fn reconciled() -> Rules {
-        Rules { delaying: Delaying::TimeWarped, ..Rules::default() }
+    pub fn reconciled() -> Switches {
+        Switches { delaying: Delaying::TimeWarped, ..Switches::default() }
     }
 
     /// Both, and prepares wait for whatever lock they meet.
-    pub fn waiting() -> Rules {
-        Rules { family: two_phase::Rules::waiting(), ..Rules::default() }
+    pub fn waiting() -> Switches {
+        Switches { family: two_phase::Switches::waiting(), ..Switches::default() }
     }
 
     /// As the paper prints it. It is not serializable.
-    pub fn printed() -> Rules {
-        let printed = Rules { time_warping: TimeWarping::ByFlags, ..Rules::default() };
+    pub fn printed() -> Switches {
+        let printed = Switches { time_warping: TimeWarping::ByFlags, ..Switches::default() };
         CORRECTIONS.into_iter().fold(printed, Sabotage::without)
     }
 
@@ -121,33 +121,33 @@ impl Rules {
 
     /// The same with other choices of the family.
     #[must_use]
-    pub fn with_family(self, family: two_phase::Rules) -> Rules {
-        Rules { family, ..self }
+    pub fn with_family(self, family: two_phase::Switches) -> Switches {
+        Switches { family, ..self }
     }
 
     /// Whether a rule holds.
     #[inline]
-    pub(super) fn keeps(&self, rule: BumperSwitch) -> bool {
-        self.broken.keeps(rule)
+    pub(super) fn keeps(&self, switch: BumperSwitch) -> bool {
+        self.broken.keeps(switch)
     }
 }
 
-impl Sabotage<BumperSwitch> for Rules {
-    fn set(&mut self, rule: BumperSwitch, holds: bool) {
-        self.broken.set(rule, holds);
+impl Sabotage<BumperSwitch> for Switches {
+    fn set(&mut self, switch: BumperSwitch, holds: bool) {
+        self.broken.set(switch, holds);
     }
 }
 
-impl AsRef<two_phase::Rules> for Rules {
+impl AsRef<two_phase::Switches> for Switches {
     #[inline]
-    fn as_ref(&self) -> &two_phase::Rules {
+    fn as_ref(&self) -> &two_phase::Switches {
         &self.family
     }
 }
 
 #[cfg(feature = "sabotage")]
-impl Sabotage<two_phase::FamilySwitch> for Rules {
-    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
-        self.family.set(rule, holds);
+impl Sabotage<two_phase::FamilySwitch> for Switches {
+    fn set(&mut self, switch: two_phase::FamilySwitch, holds: bool) {
+        self.family.set(switch, holds);
     }
 }

@@ -78,7 +78,7 @@ fn disk(options: &ServerOptions, broken: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::rules::broken;
+    use crate::lifecycle::validation::broken;
     use muesli_core::NodeId;
 
     /// The rules broken by a server of a group where one thing is changed.
@@ -104,8 +104,8 @@ mod tests {
     fn small_frames_go_with_a_small_window() {
         let refused = after(small);
         assert_eq!(refused.len(), 1, "{refused:?}");
-        let rule = "`frame_bytes_max` is 2097152 and must be at least 16842752 where `group`";
-        assert!(refused[0].contains(rule), "{refused:?}");
+        let expected = "`frame_bytes_max` is 2097152 and must be at least 16842752 where `group`";
+        assert!(refused[0].contains(expected), "{refused:?}");
         for key in ["`group_window_bytes`", "`group_undecided_bytes`", "`transaction_bytes_max`"] {
             assert!(refused[0].contains(key), "{refused:?}");
         }

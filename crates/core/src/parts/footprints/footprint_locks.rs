@@ -35,7 +35,7 @@ pub struct Claim {
 /// Invariants: `keys` counts for each key how often it is read and written in what is held, and
 /// `wide` has each owner of a claim that is, once.
 #[derive(Clone, Debug)]
-pub struct Claims<K> {
+pub struct FootprintLocks<K> {
     held: BTreeMap<K, Claim>,
     /// How many read and how many write a key.
     keys: BTreeMap<(SpaceId, SmallBytes), (u32, u32)>,
@@ -43,9 +43,9 @@ pub struct Claims<K> {
     wide: Vec<K>,
 }
 
-impl<K> Default for Claims<K> {
-    fn default() -> Claims<K> {
-        Claims { held: BTreeMap::new(), keys: BTreeMap::new(), wide: Vec::new() }
+impl<K> Default for FootprintLocks<K> {
+    fn default() -> FootprintLocks<K> {
+        FootprintLocks { held: BTreeMap::new(), keys: BTreeMap::new(), wide: Vec::new() }
     }
 }
 
@@ -231,7 +231,7 @@ fn overlap(one: &KeyRange, other: &KeyRange) -> bool {
         && before(&other.lo, &one.hi)
 }
 
-impl<K: Copy + Ord> Claims<K> {
+impl<K: Copy + Ord> FootprintLocks<K> {
     /// Whether nobody claims anything.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -378,27 +378,27 @@ pub(super) mod tests {
         fn claims_conflict_where_a_key_is_written_by_one_and_touched_by_another(
             steps in prop::collection::vec((claim(), 0u8..5, any::<bool>()), 1..20),
         ) {
-            let (mut claims, mut model) = (Claims::default(), BTreeMap::new());
+            let (mut footprint_locks, mut model) = (FootprintLocks::default(), BTreeMap::new());
             for (claim, owner, regardless) in steps {
                 let wanted: Vec<u8> = model
                     .iter()
                     .filter(|(_, held)| conflict_by_keys(held, &claim))
                     .map(|(owner, _)| *owner)
                     .collect();
-                prop_assert_eq!(claims.conflicting(&claim), wanted.clone());
-                prop_assert_eq!(claims.conflict(&claim), !wanted.is_empty());
+                prop_assert_eq!(footprint_locks.conflicting(&claim), wanted.clone());
+                prop_assert_eq!(footprint_locks.conflict(&claim), !wanted.is_empty());
                 if model.remove(&owner).is_some() {
-                    claims.release(owner);
+                    footprint_locks.release(owner);
                 } else if regardless || wanted.is_empty() {
-                    claims.hold(owner, claim.clone());
+                    footprint_locks.hold(owner, claim.clone());
                     model.insert(owner, claim);
                 }
-                prop_assert_eq!(claims.is_empty(), model.is_empty());
+                prop_assert_eq!(footprint_locks.is_empty(), model.is_empty());
             }
             for owner in 0..5 {
-                claims.release(owner);
+                footprint_locks.release(owner);
             }
-            prop_assert!(claims.keys.is_empty() && claims.wide.is_empty());
+            prop_assert!(footprint_locks.keys.is_empty() && footprint_locks.wide.is_empty());
         }
     }
 
@@ -443,11 +443,14 @@ pub(super) mod tests {
             ..Claim::default()
         };
         assert!(!one.conflicts(&other) && !other.conflicts(&one));
-        let mut claims = Claims::default();
-        claims.hold(1, one);
-        assert!(!claims.conflict(&other));
+        let mut footprint_locks = FootprintLocks::default();
+        footprint_locks.hold(1, one);
+        assert!(!footprint_locks.conflict(&other));
         other.writes.push(key(4 * (most / 2) + 1));
-        assert_eq!((claims.conflict(&other), claims.conflicting(&other)), (true, vec![1]));
+        assert_eq!(
+            (footprint_locks.conflict(&other), footprint_locks.conflicting(&other)),
+            (true, vec![1])
+        );
     }
 
     #[test]

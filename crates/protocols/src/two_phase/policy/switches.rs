@@ -81,36 +81,36 @@ pub enum LockWaits {
 
 /// What a user chooses within the family. Both are right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct Switches {
     /// For which locks a prepare waits.
     pub lock_waits: LockWaits,
     broken: Unbroken<FamilySwitch>,
 }
 
-impl Rules {
+impl Switches {
     /// Prepares wait for whatever lock they meet.
-    pub fn waiting() -> Rules {
-        Rules { lock_waits: LockWaits::ForAll, ..Rules::default() }
+    pub fn waiting() -> Switches {
+        Switches { lock_waits: LockWaits::ForAll, ..Switches::default() }
     }
 
     /// Whether a rule holds: it does, unless a test broke it.
     #[inline]
-    pub(crate) fn keeps(&self, rule: FamilySwitch) -> bool {
-        self.broken.keeps(rule)
+    pub(crate) fn keeps(&self, switch: FamilySwitch) -> bool {
+        self.broken.keeps(switch)
     }
 }
 
-impl AsRef<Rules> for Rules {
+impl AsRef<Switches> for Switches {
     #[inline]
-    fn as_ref(&self) -> &Rules {
+    fn as_ref(&self) -> &Switches {
         self
     }
 }
 
 #[cfg(feature = "sabotage")]
-impl Sabotage<FamilySwitch> for Rules {
-    fn set(&mut self, rule: FamilySwitch, holds: bool) {
-        self.broken.set(rule, holds);
+impl Sabotage<FamilySwitch> for Switches {
+    fn set(&mut self, switch: FamilySwitch, holds: bool) {
+        self.broken.set(switch, holds);
     }
 }
 
@@ -118,21 +118,21 @@ impl Sabotage<FamilySwitch> for Rules {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UserChoice<C> {
     /// The family's choices.
-    pub family: Rules,
+    pub family: Switches,
     /// The protocol's own.
     pub choice: C,
 }
 
-impl<C> AsRef<Rules> for UserChoice<C> {
+impl<C> AsRef<Switches> for UserChoice<C> {
     #[inline]
-    fn as_ref(&self) -> &Rules {
+    fn as_ref(&self) -> &Switches {
         &self.family
     }
 }
 
 #[cfg(feature = "sabotage")]
 impl<C> Sabotage<FamilySwitch> for UserChoice<C> {
-    fn set(&mut self, rule: FamilySwitch, holds: bool) {
-        self.family.set(rule, holds);
+    fn set(&mut self, switch: FamilySwitch, holds: bool) {
+        self.family.set(switch, holds);
     }
 }

@@ -12,11 +12,11 @@ use super::host::input::HostInput;
 use super::host::message::SentMessage;
 use super::tasks::{Polled, TaskId};
 use super::{Event, World};
-use crate::hardware::processor::Turn;
+use crate::hardware::processor::Tick;
 use crate::time::VirtualTime;
 
 /// The most polls of one turn; what is still ready then waits for the next.
-const POLLS_A_TURN: usize = 1_024;
+const POLLS_PER_TICK: usize = 1_024;
 /// One timer of so many is early, where any are.
 const EARLY_ONCE_IN: u64 = 64;
 
@@ -29,37 +29,37 @@ impl World {
         }
         let start = host.outside.processor.offer(self.now, input);
         drop(host);
-        self.schedule_turn(place, start);
+        self.schedule_tick(place, start);
     }
 
     /// Asks for a turn of a host that has work of its own.
     pub(super) fn wake(&mut self, place: usize) {
         let start = self.stations[place].host.borrow_mut().outside.processor.wake(self.now);
-        self.schedule_turn(place, start);
+        self.schedule_tick(place, start);
     }
 
-    fn schedule_turn(&mut self, place: usize, start: Option<VirtualTime>) {
+    fn schedule_tick(&mut self, place: usize, start: Option<VirtualTime>) {
         match start {
-            Some(start) if start <= self.now => self.due_turns.push_back(place),
-            Some(start) => self.queue.push(start, Event::Turn(place)),
+            Some(start) if start <= self.now => self.due_ticks.push_back(place),
+            Some(start) => self.queue.push(start, Event::Tick(place)),
             None => {}
         }
     }
 
     /// Begins a turn that was asked for, if it still can begin.
-    pub(super) fn turn(&mut self, place: usize) {
-        let station = Rc::clone(&self.stations[place]);
-        let mut host = station.host.borrow_mut();
+    pub(super) fn tick(&mut self, place: usize) {
+        let engine_of = Rc::clone(&self.stations[place]);
+        let mut host = engine_of.host.borrow_mut();
         match host.outside.processor.begin(self.now) {
-            Turn::Void => return,
-            Turn::Later(start) => return self.queue.push(start, Event::Turn(place)),
-            Turn::Begins => host.take_inputs(self.now),
+            Tick::Void => return,
+            Tick::At(start) => return self.queue.push(start, Event::Tick(place)),
+            Tick::Begins => host.take_inputs(self.now),
         }
         drop(host);
-        self.poll_tasks(place, &station);
-        let mut host = station.host.borrow_mut();
+        self.poll_tasks(place, &engine_of);
+        let mut host = engine_of.host.borrow_mut();
         let pieces_left = host.go_on_with_checkpoint();
-        let leave = host.end_turn();
+        let leave = host.end_tick();
         self.flush(place, &mut host, leave);
         if host.environment().restart {
             drop(host);
@@ -73,39 +73,39 @@ impl World {
         }
     }
 
-    fn poll_tasks(&mut self, place: usize, station: &Rc<HostEngine>) {
-        self.spread_woken(place);
-        self.tasks[place].begin_turn();
+    fn poll_tasks(&mut self, place: usize, engine_of: &Rc<HostEngine>) {
+        self.distribute_woken(place);
+        self.tasks[place].begin_tick();
         if !self.tasks[place].has_ready() {
             return;
         }
-        let _here = client::enter(Rc::clone(station) as Rc<dyn Engine>);
-        for _ in 0..POLLS_A_TURN {
-            station.host.borrow_mut().polled_operations = 0;
+        let _here = client::enter(Rc::clone(engine_of) as Rc<dyn Engine>);
+        for _ in 0..POLLS_PER_TICK {
+            engine_of.host.borrow_mut().polled_operations = 0;
             match self.tasks[place].poll_next() {
                 Polled::Nothing => break,
                 Polled::Goes(_) => {}
                 Polled::Ended(task) => self.client_ended(task),
             }
-            let mut host = station.host.borrow_mut();
+            let mut host = engine_of.host.borrow_mut();
             host.perform();
             for task in host.outside.outgoing.spawned.drain(..) {
                 self.tasks[place].spawn(task);
             }
             drop(host);
-            self.spread_woken(place);
+            self.distribute_woken(place);
         }
     }
 
     /// Tells every host which of its tasks were woken, and asks for turns of hosts other than the
     /// one whose turn it is.
-    pub(super) fn spread_woken(&mut self, turn_of: usize) {
+    pub(super) fn distribute_woken(&mut self, tick_of: usize) {
         let mut names: Vec<TaskId> = std::mem::take(&mut self.woken_names);
         self.woken.drain_into(&mut names);
         for task in names.drain(..) {
             let place = task.place as usize;
             self.tasks[place].make_ready(task);
-            if place != turn_of {
+            if place != tick_of {
                 self.wake(place);
             }
         }
@@ -148,7 +148,7 @@ impl World {
     fn send(&mut self, sent: SentMessage, leave: VirtualTime) {
         let (from, to) = (sent.envelope.from.node, sent.envelope.to.node);
         let bytes = sent.envelope.message.bytes;
-        let joined = self.visitors.is_empty() || self.are_joined(from, to);
+        let joined = self.unregistered.is_empty() || self.are_joined(from, to);
         let departure = joined.then(|| self.network.send(leave, from, to, bytes));
         match departure.flatten() {
             Some(departure) => {

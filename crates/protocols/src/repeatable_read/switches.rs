@@ -13,11 +13,11 @@ pub enum LockTime {
 }
 
 /// What its users choose: when keys are locked.
-pub type Rules = UserChoice<LockTime>;
+pub type Switches = UserChoice<LockTime>;
 
-impl Rules {
+impl Switches {
     /// Locks are taken at the commit.
-    pub fn at_commit() -> Rules {
-        Rules { choice: LockTime::Commit, ..Rules::default() }
+    pub fn at_commit() -> Switches {
+        Switches { choice: LockTime::Commit, ..Switches::default() }
     }
 }

@@ -8,12 +8,12 @@ use muesli_registry::offers_strict;
 pub(crate) const ENDS: &str = "everything that was begun ends";
 
 /// What a protocol promises, as the checker judges it; `None` for one that there is not.
-pub fn promise(protocol: &str) -> Option<(Level, muesli_check::Options)> {
-    promise_of(protocol, false)
+pub fn guarantee(protocol: &str) -> Option<(Level, muesli_check::Options)> {
+    guarantee_of(protocol, false)
 }
 
 /// The same, where all transactions are strict if `strict` says so and the protocol has such.
-pub fn promise_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check::Options)> {
+pub fn guarantee_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check::Options)> {
     let isolation = muesli_registry::protocol(protocol, None).ok()?.isolation();
     let level = match isolation {
         _ if strict && offers_strict(protocol) => Level::StrictSerializable,
@@ -29,7 +29,7 @@ pub fn promise_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check::
 /// Whether the protocol promises that a check of this name holds. One that promises less than
 /// workloads count on may lose updates: then totals change, lists lose elements, rows that belong
 /// together do not fit, and that is no fault of it.
-pub fn is_promised(protocol: &str, check: &str) -> bool {
-    let little = promise(protocol).is_some_and(|(level, _)| level == Level::Rr);
+pub fn is_guaranteed(protocol: &str, check: &str) -> bool {
+    let little = guarantee(protocol).is_some_and(|(level, _)| level == Level::Rr);
     !little || check == ENDS
 }

@@ -26,7 +26,7 @@ use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::world::{Background, Heard, Longest, Routes, Strangers};
+use muesli_sim::world::{Background, Longest, Routes, StrangerCount, Strangers};
 use serde_json::{Map, Value as Json};
 use thiserror::Error;
 
@@ -38,7 +38,8 @@ use crate::history::by_lists;
 use crate::marks;
 use crate::parameters::ParameterError;
 use crate::simulated::{
-    self, Simulated, SimulatedOutcome, SimulationError, Upkeep, is_promised, promise, promise_of,
+    self, Simulated, SimulatedOutcome, SimulationError, Upkeep, guarantee, guarantee_of,
+    is_guaranteed,
 };
 use crate::tally::Tallies;
 use crate::tempo::Tempo;
@@ -46,7 +47,7 @@ use crate::workload::AnyWorkload;
 
 /// What is tried with every seed.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct SeededRun {
     /// The workload.
     pub workload: &'static Description,
     /// Its parameters.
@@ -69,7 +70,7 @@ pub struct Trial {
     /// How many repositories hold each key; drawn from 1 to 3 where it is not given.
     pub replicas: Option<usize>,
     /// How many partitions there are for each repository.
-    pub spread: usize,
+    pub partitions_per_repository: usize,
     /// How many clients there are.
     pub clients: u32,
     /// At least so many transactions are run.
@@ -114,7 +115,7 @@ pub struct Trialled {
     /// The trace of the workload's run, if it was asked for.
     pub trace: Option<String>,
     /// What became of strangers' messages, by kind.
-    pub strangers: BTreeMap<&'static str, Heard>,
+    pub strangers: BTreeMap<&'static str, StrangerCount>,
     /// Records of groups' logs that members left out, since liars had written them.
     pub left_out: u64,
     /// The longest of what was said and kept.
@@ -127,7 +128,7 @@ pub struct Trialled {
 
 /// A trial that cannot be made.
 #[derive(Debug, Error)]
-pub enum TrialError {
+pub enum SeededRunError {
     /// Parameters that the workload does not take.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
@@ -159,7 +160,7 @@ const CHECKPOINTS: (u64, u64) = (6, 40);
 /// No run has more of them: each holds all that there is, which grows with the run.
 const CHECKPOINTS_MOST: f64 = 400.0;
 /// About so many transactions fit into a client's run for each that it has to run.
-const ROOM: f64 = 1.6;
+const MARGIN: f64 = 1.6;
 /// The share of transactions that use marks, where the workload has any, and of changes of these
 /// that look at nothing first.
 const MARKS: [&str; 2] = ["marks=30", "blind-marks=30"];
@@ -170,10 +171,10 @@ const STRICT_ONCE_IN: u64 = 4;
 /// Of so many seeds one has timers that fire early.
 const EARLY_ONCE_IN: u64 = 4;
 
-impl Trial {
+impl SeededRun {
     /// A workload under SCORe on four nodes, with everything drawn and any fault that can be.
-    pub fn of(workload: &'static Description) -> Trial {
-        Trial {
+    pub fn of(workload: &'static Description) -> SeededRun {
+        SeededRun {
             workload,
             parameters: vec!["keys=30".to_owned()],
             protocol: "score".to_owned(),
@@ -183,7 +184,7 @@ impl Trial {
             visiting: None,
             masters: 0,
             replicas: None,
-            spread: 1,
+            partitions_per_repository: 1,
             clients: 8,
             transactions_least: 300,
             group: 1,
@@ -203,7 +204,7 @@ impl Trial {
     ///
     /// # Errors
     /// The trial cannot be made. That something does not hold is no error.
-    pub fn run(&self, seed: u64, trace: bool) -> Result<Trialled, TrialError> {
+    pub fn run(&self, seed: u64, trace: bool) -> Result<Trialled, SeededRunError> {
         let mut simulated = self.simulated(seed);
         simulated.trace = trace;
         let mut trialled = Trialled {
@@ -245,7 +246,7 @@ impl Trial {
         workload: Arc<dyn AnyWorkload>,
         simulated: &Simulated,
         trialled: &mut Trialled,
-    ) -> Result<Option<String>, TrialError> {
+    ) -> Result<Option<String>, SeededRunError> {
         let tallies = Arc::new(Tallies::new(self.clients));
         let outcome = simulated::run(&workload, simulated, &tallies)?;
         let is_small = description.name != self.workload.name && simulated.tempo.is_some();
@@ -257,8 +258,8 @@ impl Trial {
         trialled.routes.join(&outcome.run.routes);
         trialled.background.push(outcome.run.background);
         trialled.transactions += outcome.tally.ended();
-        for (name, heard) in &outcome.run.strangers {
-            *trialled.strangers.entry(name).or_default() += *heard;
+        for (name, counted) in &outcome.run.strangers {
+            *trialled.strangers.entry(name).or_default() += *counted;
         }
         trialled.left_out += outcome.run.records_left_out();
         if self.strangers.is_some_and(|how| how.as_members) {
@@ -268,7 +269,7 @@ impl Trial {
             let problem = "members left out records of their group's log, which contradict it";
             trialled.problems.push(format!("{}: {problem}", description.name));
         }
-        let counts = |check: &&Check| !check.ok && is_promised(&self.protocol, check.name);
+        let counts = |check: &&Check| !check.ok && is_guaranteed(&self.protocol, check.name);
         for check in outcome.checks.iter().filter(counts) {
             let problem = format!("{}: {}: {}", description.name, check.name, check.details);
             trialled.problems.push(problem);
@@ -293,10 +294,10 @@ impl Trial {
         workload: &dyn AnyWorkload,
         simulated: &Simulated,
         outcome: &SimulatedOutcome,
-    ) -> Result<Vec<Result<Verdict, String>>, TrialError> {
+    ) -> Result<Vec<Result<Verdict, String>>, SeededRunError> {
         let meta = || self.meta(description, simulated);
         let versions = outcome.run.history(meta());
-        let lists = workload.history().filter(|_| !self.promises_little());
+        let lists = workload.history().filter(|_| !self.guarantees_little());
         let lists = lists.map(|lists| ("-lists", by_lists(&lists, meta())));
         let mut verdicts = Vec::new();
         for (kind, history) in std::iter::once(("", versions)).chain(lists) {
@@ -304,9 +305,9 @@ impl Trial {
                 Err(error) => Err(format!("no history: {error}")),
                 Ok(history) => {
                     self.write(&history, description, simulated.seed, kind)?;
-                    let promise = promise_of(&self.protocol, simulated.strict);
-                    let promise = promise.ok_or_else(|| "no such protocol".to_owned());
-                    promise.map(|(level, options)| muesli_check::check(&history, level, &options))
+                    let guarantee = guarantee_of(&self.protocol, simulated.strict);
+                    let guarantee = guarantee.ok_or_else(|| "no such protocol".to_owned());
+                    guarantee.map(|(level, options)| muesli_check::check(&history, level, &options))
                 }
             });
         }
@@ -331,17 +332,17 @@ impl Trial {
         description: &Description,
         seed: u64,
         kind: &str,
-    ) -> Result<(), TrialError> {
+    ) -> Result<(), SeededRunError> {
         let Some(folder) = &self.histories else { return Ok(()) };
         let path = folder.join(format!("seed-{seed}-{}{kind}.jsonl", description.name));
         let written = File::create(&path).and_then(|file| history.write(BufWriter::new(file)));
-        written.map_err(|error| TrialError::History { path, error })
+        written.map_err(|error| SeededRunError::History { path, error })
     }
 
     /// Whether the protocol promises less than what workloads count on: then updates can be lost,
     /// totals change and lists lose elements, and only the version order tells right from wrong.
-    fn promises_little(&self) -> bool {
-        promise(&self.protocol).is_some_and(|(level, _)| level == Level::Rr)
+    fn guarantees_little(&self) -> bool {
+        guarantee(&self.protocol).is_some_and(|(level, _)| level == Level::Rr)
     }
 
     fn simulated(&self, seed: u64) -> Simulated {
@@ -367,7 +368,7 @@ impl Trial {
         let repositories = self.nodes * chance.between(1, 3) as usize;
         let usual = if self.group > 1 { self.nodes } else { repositories };
         let repositories = self.repositories.unwrap_or(usual);
-        let strict = chance.below(STRICT_ONCE_IN) == 0 && !self.reads_nearby();
+        let strict = chance.below(STRICT_ONCE_IN) == 0 && !self.reads_at_followers();
         let share = (self.transactions_least as f64 / f64::from(self.clients)).max(1.0);
         let tempo = (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run)));
         // As on servers, whose clients are processes of applications.
@@ -378,10 +379,10 @@ impl Trial {
             masters: self.masters,
             repositories,
             replicas: self.replicas.unwrap_or(drawn.min(repositories)),
-            spread: self.spread,
+            partitions_per_repository: self.partitions_per_repository,
             plan,
             transactions_least: self.transactions_least,
-            pause_most: Span::from_nanos((run as f64 / (share * ROOM)) as u64),
+            pause_most: Span::from_nanos((run as f64 / (share * MARGIN)) as u64),
             logging: true,
             upkeep: Upkeep {
                 group: self.group,
@@ -404,7 +405,7 @@ impl Trial {
     }
 
     /// Whether readers take the nearest copy: they see the database as it once was.
-    fn reads_nearby(&self) -> bool {
+    fn reads_at_followers(&self) -> bool {
         self.caches || self.parameters.iter().any(|given| given.starts_with("nearby="))
     }
 
@@ -430,13 +431,14 @@ impl Trial {
     ///
     /// # Errors
     /// The trial cannot be made.
-    pub fn shrink(&self, seed: u64, plan: &Plan) -> Result<Plan, TrialError> {
+    pub fn shrink(&self, seed: u64, plan: &Plan) -> Result<Plan, SeededRunError> {
         let mut plan = plan.clone();
         let mut at = 0;
         while at < plan.faults().len() {
             let fewer = plan.without(at);
-            let trial = Trial { plan: Some(fewer.clone()), histories: None, ..self.clone() };
-            if trial.run(seed, false)?.problems.is_empty() {
+            let seeded_run =
+                SeededRun { plan: Some(fewer.clone()), histories: None, ..self.clone() };
+            if seeded_run.run(seed, false)?.problems.is_empty() {
                 at += 1;
             } else {
                 plan = fewer;

@@ -14,11 +14,11 @@ use muesli_core::client::{self, Engine};
 use muesli_core::operations::SLICE;
 use muesli_core::{Nanos, Recorder};
 
-use crate::connections::connection::Stage;
+use crate::connections::connection::ConnectionState;
 use crate::dispatch::event_loop::{LISTENER, Loop, WAKER};
 use crate::dispatch::failure::LoopFailure;
 use crate::storage::log::LogFailure;
-use crate::wire::hello::Station as Kind;
+use crate::wire::hello::ProcessKind as Kind;
 use crate::wire::proof;
 use crate::wire::refusal::left;
 
@@ -37,12 +37,12 @@ impl Loop {
     /// # Errors
     /// It cannot go on.
     pub fn run(mut self) -> Result<Recorder, LoopFailure> {
-        let engine: Rc<dyn Engine> = self.station.clone();
+        let engine: Rc<dyn Engine> = self.loop_engine.clone();
         let entered = client::enter(engine);
         self.begin();
         let mut events = Events::with_capacity(1024);
         let ended = loop {
-            if let Err(failed) = self.turn(&mut events) {
+            if let Err(failed) = self.tick(&mut events) {
                 break Err(failed);
             }
             if self.has_stopped() {
@@ -54,7 +54,7 @@ impl Loop {
         self.end_tasks();
         drop(entered);
         ended?;
-        self.station.inner.borrow_mut().close_files()?;
+        self.loop_engine.inner.borrow_mut().close_files()?;
         if self.has_left() {
             return Err(LoopFailure::Refused(left(self.peers.me.node)));
         }
@@ -62,27 +62,27 @@ impl Loop {
     }
 
     fn begin(&mut self) {
-        let inner = &mut *self.station.inner.borrow_mut();
-        inner.machine.environment_mut().now = self.station.clock.now();
-        let is_server = self.peers.me.station == Kind::Server;
+        let inner = &mut *self.loop_engine.inner.borrow_mut();
+        inner.machine.environment_mut().now = self.loop_engine.clock.now();
+        let is_server = self.peers.me.process_kind == Kind::Server;
         let me = &self.peers.me;
         inner.outside.issuer = is_server.then(|| proof::issuer(me.cluster, me.secret.as_ref()));
         inner.start();
     }
 
     fn take_recorder(&mut self) -> Recorder {
-        let inner = &mut *self.station.inner.borrow_mut();
+        let inner = &mut *self.loop_engine.inner.borrow_mut();
         let mut recorder =
             inner.machine.environment_mut().recorder.take().map_or_else(Recorder::new, |it| *it);
         inner.machine.record_running(&mut recorder);
         recorder
     }
 
-    fn turn(&mut self, events: &mut Events) -> Result<(), LoopFailure> {
+    fn tick(&mut self, events: &mut Events) -> Result<(), LoopFailure> {
         self.wait(events)?;
-        let now = self.station.clock.now();
-        self.station.inner.borrow_mut().machine.environment_mut().now = now;
-        self.station.begins.set(0);
+        let now = self.loop_engine.clock.now();
+        self.loop_engine.inner.borrow_mut().machine.environment_mut().now = now;
+        self.loop_engine.begins.set(0);
         if !events.is_empty() {
             self.watches_until = now + nanos(self.network.watch_for);
         }
@@ -90,24 +90,25 @@ impl Loop {
             self.on_event(event, now);
         }
         self.read_all(now);
-        self.station.inner.borrow_mut().ring_alarms();
+        self.loop_engine.inner.borrow_mut().ring_alarms();
         if now >= self.housekeeping_due {
             self.housekeeping_due = now + HOUSEKEEPING_EVERY;
             self.handle_timeouts(now);
-            self.station.inner.borrow_mut().settle_all()?;
+            self.loop_engine.inner.borrow_mut().settle_all()?;
             self.tell_losses();
         }
         self.run_tasks();
-        self.station.inner.borrow_mut().settle_log()?;
-        self.station.inner.borrow_mut().go_on_with_checkpoint()?;
+        self.loop_engine.inner.borrow_mut().settle_log()?;
+        self.loop_engine.inner.borrow_mut().go_on_with_checkpoint()?;
         self.keep_placement();
         if self.failed.is_none() {
             self.flush(now);
             self.go_on()?;
         }
-        if self.peers.folder.is_some() && self.station.inner.borrow().machine.environment().restart
+        if self.peers.folder.is_some()
+            && self.loop_engine.inner.borrow().machine.environment().restart
         {
-            self.station.inner.borrow_mut().close_log()?;
+            self.loop_engine.inner.borrow_mut().close_log()?;
             return Err(LoopFailure::Restart);
         }
         self.failed.take().map_or(Ok(()), Err)
@@ -115,12 +116,12 @@ impl Loop {
 
     /// Does what is left over, now that what was said has left.
     fn go_on(&mut self) -> Result<(), LogFailure> {
-        let inner = &mut *self.station.inner.borrow_mut();
+        let inner = &mut *self.loop_engine.inner.borrow_mut();
         if !inner.go_on() {
             return Ok(());
         }
-        let until = self.station.clock.now() + SLICE;
-        while self.station.clock.now() < until && inner.go_on() {}
+        let until = self.loop_engine.clock.now() + SLICE;
+        while self.loop_engine.clock.now() < until && inner.go_on() {}
         inner.settle_log()
     }
 
@@ -140,9 +141,9 @@ impl Loop {
     /// Looks for something to do without sleeping, for as long as more is likely to come soon;
     /// true if connections have something.
     fn watch(&mut self, events: &mut Events, at_most: Duration) -> Result<bool, LoopFailure> {
-        let now = self.station.clock.now();
+        let now = self.loop_engine.clock.now();
         let until = self.watches_until.min(now + nanos(at_most));
-        while self.station.clock.now() < until && !self.entry_point.signal.is_raised() {
+        while self.loop_engine.clock.now() < until && !self.entry_point.signal.is_raised() {
             self.look(events, Duration::ZERO)?;
             if !events.is_empty() {
                 return Ok(true);
@@ -153,7 +154,7 @@ impl Loop {
     }
 
     fn look(&mut self, events: &mut Events, at_most: Duration) -> Result<(), LoopFailure> {
-        self.station.inner.borrow_mut().outside.counts.traffic.polls += 1;
+        self.loop_engine.inner.borrow_mut().outside.counts.traffic.polls += 1;
         match self.poll.poll(events, Some(at_most)) {
             Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
                 Err(LoopFailure::Poll(error.to_string()))
@@ -163,7 +164,7 @@ impl Loop {
     }
 
     fn sleep_at_most(&self) -> Duration {
-        let inner = self.station.inner.borrow();
+        let inner = self.loop_engine.inner.borrow();
         let readable = self.peers.any_readable(|connection, place| {
             !self.is_held_back(connection, inner.outside.outbox.waiting_at(place))
         });
@@ -174,7 +175,7 @@ impl Loop {
             return CHECKPOINT_PAUSE;
         }
         let next = inner.next().map_or(self.housekeeping_due, |at| at.min(self.housekeeping_due));
-        Duration::from_nanos((next - self.station.clock.now()).0)
+        Duration::from_nanos((next - self.loop_engine.clock.now()).0)
     }
 
     fn on_event(&mut self, event: &mio::event::Event, now: Nanos) {
@@ -197,11 +198,11 @@ impl Loop {
 
     fn on_writable(&mut self, place: usize, now: Nanos) {
         let Some(connection) = self.peers.at_mut(place) else { return };
-        if connection.stage == Stage::Dialling {
+        if connection.state == ConnectionState::Dialling {
             self.on_dialled(place, now);
         } else if connection.blocked {
             connection.blocked = false;
-            self.station.inner.borrow_mut().outside.outbox.to(place);
+            self.loop_engine.inner.borrow_mut().outside.outbox.to(place);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every rule is looked at when a server starts, and all that are broken are told at once, each
 //! with the keys that it is about and what is allowed. Those of connections hold for clients, too;
-//! those of groups are in `group_rules`.
+//! those of groups are in `group_validation`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use muesli_core::Limits;
 use muesli_core::options::GIVE_UP_MOST;
 use muesli_log::format::frame::PAYLOAD_MAX;
 
-use crate::lifecycle::group_rules;
+use crate::lifecycle::group_validation;
 use crate::lifecycle::options::ServerOptions;
 use crate::network::Network;
 
@@ -41,7 +41,7 @@ pub fn broken(options: &ServerOptions) -> Vec<String> {
     let too_long = options.settings.limits.check_fits("the longest record of a log", PAYLOAD_MAX);
     broken.extend(too_long.err());
     servers(options, &mut broken);
-    group_rules::judge(options, &mut broken);
+    group_validation::judge(options, &mut broken);
     broken
 }
 
