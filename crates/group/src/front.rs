@@ -16,9 +16,9 @@ use muesli_core::{
 
 use crate::agreement::ballot::Ballot;
 use crate::inside::{Context, InnerContext, Inside, send_now};
-use crate::judge::judge_inside;
+use crate::judge::judge_by;
 use crate::layout;
-use crate::protocol::{Grouped, Message, Rules};
+use crate::protocol::{Grouped, Message, Rules, between_members};
 use crate::timers;
 
 /// The coordinator. Repositories of its own node it reaches by messages too, for their leaders
@@ -97,11 +97,7 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
     type Timer = <P::Coordinator as StateMachine<P>>::Timer;
 
     fn judge(&self, message: &Message<P::Message>, view: View<'_>) -> Result<(), Rejection> {
-        let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
-        let inner = self.inside.known_catalog(view.catalog);
-        let (said, issued) = ((*first, message), self.inner.issued());
-        let view = judge_inside::<P>(said, (view.me, &inner), issued, view)?;
-        self.inner.judge(message, view)
+        judge_by(&self.inner, &self.inside, message, view).unwrap_or(Ok(()))
     }
 
     fn issued(&self) -> Timestamp {
@@ -190,23 +186,8 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
                     cx.go_by(Arc::new(newer));
                 }
             }
-            Message::Consensus(..)
-            | Message::At(_)
-            | Message::Confirm { .. }
-            | Message::Confirmed { .. }
-            | Message::Ask
-            | Message::Begun(_)
-            | Message::Knows(_)
-            | Message::Behind(_)
-            | Message::Reached { .. }
-            | Message::Fetch(_)
-            | Message::Entries(_)
-            | Message::FetchState(_)
-            | Message::State(_)
-            | Message::NoState
-            | Message::Long(_)
-            | Message::Stable(_)
-            | Message::Resync(_) => {} // For members: whoever sent it here is mistaken.
+            // For members: whoever sent it here is mistaken.
+            between_members!() | Message::Begun(_) | Message::Stable(_) => {}
         }
     }
 

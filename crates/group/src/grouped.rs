@@ -7,7 +7,7 @@ use muesli_core::{
 use crate::front::Front;
 use crate::judge;
 use crate::layout;
-use crate::protocol::{Grouped, Message, Record, Rules};
+use crate::protocol::{Grouped, Message, Record, Rules, between_members};
 use crate::replica::Replica;
 use crate::service::NodeService;
 
@@ -122,25 +122,11 @@ impl<P: Protocol> Protocol for Grouped<P> {
             // The catalog of the protocol inside is smaller: replicas and fronts ask again.
             Message::Inside { message, .. } => P::is_about(message, catalog),
             Message::Leads { group, .. } => *group < layout::groups(catalog),
-            Message::Consensus(..)
-            | Message::At(_)
-            | Message::Confirm { .. }
-            | Message::Confirmed { .. }
-            | Message::Ask
+            between_members!()
             | Message::AskBegun(_)
             | Message::Begun(_)
             | Message::AskPlacement
-            | Message::Stable(_)
-            | Message::Knows(_)
-            | Message::Behind(_)
-            | Message::Reached { .. }
-            | Message::Fetch(_)
-            | Message::Entries(_)
-            | Message::FetchState(_)
-            | Message::State(_)
-            | Message::NoState
-            | Message::Long(_)
-            | Message::Resync(_) => true,
+            | Message::Stable(_) => true,
             Message::Placement { homes, leaving, .. } => {
                 let all = catalog.repositories();
                 homes.len() == all && leaving.iter().all(|it| usize::from(it.0) < all)

@@ -10,12 +10,14 @@
 
 use muesli_core::judgement::ensure;
 use muesli_core::{
-    Address, Catalog, NodeId, Protocol, Rejection, RepositoryId, Role, Sender, Timestamp, View,
+    Address, Catalog, NodeId, Protocol, Rejection, RepositoryId, Role, Sender, StateMachine,
+    Timestamp, View,
 };
 
+use crate::inside::Inside;
 use crate::layout;
 use crate::placement::EPOCHS_AHEAD_MAX;
-use crate::protocol::Message;
+use crate::protocol::{Message, between_members};
 
 /// Whether this sender may say this, and whether its numbers can be.
 pub(crate) fn judge<P: Protocol>(
@@ -44,21 +46,7 @@ pub(crate) fn judge<P: Protocol>(
                 view.from.role == Role::Coordinator && !view.catalog.is_client(view.from.node);
             ensure(is_asked || !to_member, Rejection::Sender)
         }
-        Message::Consensus(..)
-        | Message::Confirm { .. }
-        | Message::Confirmed { .. }
-        | Message::At(_)
-        | Message::Ask
-        | Message::Knows(_)
-        | Message::Behind(_)
-        | Message::Reached { .. }
-        | Message::Fetch(_)
-        | Message::Entries(_)
-        | Message::FetchState(_)
-        | Message::State(_)
-        | Message::NoState
-        | Message::Long(_)
-        | Message::Resync(_) => judge_fellow(view),
+        between_members!() => judge_fellow(view),
         // It is behind a member's own log, and never leaves its node.
         Message::Stable(_) => Err(Rejection::Sender),
     }
@@ -125,6 +113,20 @@ pub(crate) fn judge_inside<'a, P: Protocol>(
     let sender = first_sender(first, view.sender, catalog).knowing(issued);
     let view = View { me, from: first, sender, catalog, settings: view.settings };
     P::judge(message, view).map(|()| view)
+}
+
+/// Judges what is said to a role that stands under the same number in both catalogs: as a message
+/// of the protocol inside, and by that role. `None`: it is no such message.
+pub(crate) fn judge_by<P: Protocol, M: StateMachine<P>>(
+    role: &M,
+    inside: &Inside<P>,
+    message: &Message<P::Message>,
+    view: View<'_>,
+) -> Option<Result<(), Rejection>> {
+    let Message::Inside { from: first, message, .. } = message else { return None };
+    let catalog = inside.known_catalog(view.catalog);
+    let judged = judge_inside::<P>((*first, message), (view.me, &catalog), role.issued(), view);
+    Some(judged.and_then(|inner| role.judge(message, inner)))
 }
 
 /// Who said it first, where a member may have passed it on. The proof that a client showed to that

@@ -222,6 +222,30 @@ pub enum Message<M> {
     Long(u64),
 }
 
+/// The messages of one member of a group to another: a pattern, which stands for all of them where
+/// others are matched one by one.
+macro_rules! between_members {
+    () => {
+        Message::Consensus(..)
+            | Message::At(_)
+            | Message::Confirm { .. }
+            | Message::Confirmed { .. }
+            | Message::Ask
+            | Message::Knows(_)
+            | Message::Behind(_)
+            | Message::Reached { .. }
+            | Message::Fetch(_)
+            | Message::Entries(_)
+            | Message::FetchState(_)
+            | Message::State(_)
+            | Message::NoState
+            | Message::Long(_)
+            | Message::Resync(_)
+    };
+}
+
+pub(crate) use between_members;
+
 /// What a node's log holds: changes of what a member knows, made together or not at all, or what a
 /// service says.
 #[derive(Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use muesli_core::{
 };
 
 use crate::inside::{Context, InnerContext, Inside};
-use crate::judge::judge_inside;
+use crate::judge::judge_by;
 use crate::layout;
 use crate::protocol::{Grouped, Message, Record, Rules};
 use crate::timers;
@@ -53,13 +53,7 @@ impl<P: Protocol> StateMachine<Grouped<P>> for NodeService<P> {
     type Timer = <P::Service as StateMachine<P>>::Timer;
 
     fn judge(&self, message: &Message<P::Message>, view: View<'_>) -> Result<(), Rejection> {
-        let Message::Inside { from: first, message, .. } = message else {
-            return Err(Rejection::Role);
-        };
-        let inner = self.inside.known_catalog(view.catalog);
-        let (said, issued) = ((*first, message), self.inner.issued());
-        let view = judge_inside::<P>(said, (view.me, &inner), issued, view)?;
-        self.inner.judge(message, view)
+        judge_by(&self.inner, &self.inside, message, view).unwrap_or(Err(Rejection::Role))
     }
 
     fn issued(&self) -> Timestamp {

@@ -16,9 +16,9 @@ use muesli_cluster::wire::hello::{Hello, Station, Welcome};
 use muesli_cluster::wire::ids::{ClusterId, Life};
 use muesli_core::issuance::Proof;
 use muesli_core::wire::{Reader, Wire};
-use muesli_core::{NodeId, ProcedureId, RepositoryId, Role, SmallBytes, Timestamp, TxnId};
+use muesli_core::{NodeId, ProcedureId, RepositoryId, Role, SmallBytes, TxnId};
 use muesli_protocols::granola::message::{
-    Agreement, Few, Message, Part, PartAnswer, ReplyOutcome, Repositories, Request, Task,
+    Few, Message, Part, PartAnswer, ReplyOutcome, Repositories, Request, Task,
 };
 
 use crate::load::Dialect;
@@ -79,17 +79,11 @@ impl Calls {
     fn of(node: NodeId) -> Calls {
         let procedure = ProcedureId { name: "counter-add".into(), version: 1 };
         let task = Task::Call { procedure, arguments: SmallBytes::EMPTY, tells: false, spaces: 1 };
-        let request = Request {
-            txn: TxnId { node, incarnation: 1, sequence: 0 },
-            settled_below: 1,
-            floor: Timestamp::ZERO,
-            agreement: Agreement::Alone,
-            read_only: false,
-            nearby: false,
-            master: None,
-            participants: Repositories::from_iter([RepositoryId(0)]),
-            parts: Few::from_iter([Part { partition: PARTITION, owners: None, task }]),
-        };
+        let request = Request::new(
+            TxnId { node, incarnation: 1, sequence: 0 },
+            Repositories::from_iter([RepositoryId(0)]),
+            Few::from_iter([Part { partition: PARTITION, owners: None, task }]),
+        );
         let (proof, arguments) = (Proof::default(), Vec::new());
         Calls { request: Arc::new(request), open: None, answered: 0, proof, arguments }
     }

@@ -8,6 +8,7 @@
 //! What makes runs checkable: amounts are positive and booked, so each counter must show what was
 //! added to it; and what a session sees of the hot counters never shrinks.
 
+use muesli_core::parts::locator::Static;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -262,7 +263,7 @@ impl Counters {
         let (space, catalog) = (db.space(SPACE)?, db.catalog_of_keys());
         let home = |key: &SmallBytes| {
             let lives = catalog.partition(space.id(), key);
-            (0..lives).find(|it| catalog.are_colocated(*it, lives)).unwrap_or(lives)
+            (0..lives).find(|it| Static.are_colocated(*it, lives, &catalog)).unwrap_or(lives)
         };
         let (mut shown, mut asked) = (Vec::new(), Asked::default());
         for (group, phase) in phases.iter().enumerate() {

@@ -138,7 +138,7 @@ impl Loop {
             proves,
             challenge,
         };
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(FrameKind::Hello, &hello);
+        self.frame(place, FrameKind::Hello, &hello);
         if let Some(connection) = self.peers.at_mut(place) {
             connection.claim =
                 Some(Box::new(HandshakeClaim { hello, challenge: Challenge::default() }));
@@ -256,13 +256,7 @@ impl Loop {
         let Some(connection) = self.peers.at_mut(place) else { return };
         connection.stage = Stage::Closing;
         connection.opened = now;
-        self.station
-            .inner
-            .borrow_mut()
-            .outside
-            .outbox
-            .to(place)
-            .frame(FrameKind::Refusal, &refusal);
+        self.frame(place, FrameKind::Refusal, &refusal);
         self.write(place, now);
         if let Some(connection) = self.peers.at(place) {
             // The other end sees the end of the stream after the refusal, and closes.

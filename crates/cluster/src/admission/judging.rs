@@ -43,13 +43,7 @@ impl Loop {
         if let Some(claim) = &mut connection.claim {
             claim.challenge = challenge;
         }
-        self.station
-            .inner
-            .borrow_mut()
-            .outside
-            .outbox
-            .to(place)
-            .frame(FrameKind::Challenge, &challenge);
+        self.frame(place, FrameKind::Challenge, &challenge);
     }
 
     /// Whether whoever says this has to prove the cluster's secret, or why it cannot come in.
@@ -102,7 +96,7 @@ impl Loop {
         let claim = self.peers.at(place).and_then(|connection| connection.claim.as_ref());
         let (Some(secret), Some(claim)) = (&self.peers.me.secret, claim) else { return };
         let proof = SecretProof { tag: proof::of_dialler(secret, &claim.hello, challenge) };
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(FrameKind::Proof, &proof);
+        self.frame(place, FrameKind::Proof, &proof);
     }
 
     /// Whether the server at `place` has proven what this process wants proven.
@@ -181,13 +175,7 @@ impl Loop {
             Some(secret) if proves => proof::signed(secret, challenge, welcome),
             _ => welcome,
         };
-        self.station
-            .inner
-            .borrow_mut()
-            .outside
-            .outbox
-            .to(place)
-            .frame(FrameKind::Welcome, &welcome);
+        self.frame(place, FrameKind::Welcome, &welcome);
         self.come_up(place, Stage::Up { node, station, life, own });
         self.close_expendable_for_welcome(place, now);
     }

@@ -226,7 +226,7 @@ impl Loop {
     }
 
     fn say(&mut self, place: usize, control: &Control) {
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(FrameKind::Control, control);
+        self.frame(place, FrameKind::Control, control);
     }
 
     /// Another thread wants a space.

@@ -1,9 +1,11 @@
 //! What leaves: one write for each connection that something is for.
 
 use muesli_core::Nanos;
+use muesli_core::wire::Wire;
 
 use crate::connections::connection::{Connection, Stage};
 use crate::dispatch::event_loop::Loop;
+use crate::wire::frame::FrameKind;
 
 /// How often a server that writes to a connection says how much it has taken over it.
 const TELL_EVERY: Nanos = Nanos::from_millis(5);
@@ -25,6 +27,11 @@ impl Loop {
         }
         let traffic = self.station.inner.borrow().outside.counts.traffic;
         *self.entry_point.traffic.lock().unwrap_or_else(|broken| broken.into_inner()) = traffic;
+    }
+
+    /// Puts a frame of the driver's own behind what waits for a connection.
+    pub(crate) fn frame(&mut self, place: usize, kind: FrameKind, body: &impl Wire) {
+        self.station.inner.borrow_mut().outside.outbox.to(place).frame(kind, body);
     }
 
     /// Says how much was taken over a connection, behind what is said there anyway.

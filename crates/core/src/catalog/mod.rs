@@ -1,9 +1,8 @@
 //! Spaces, and where their keys live.
 //!
 //! A space is cut into *partitions*, as many as there are repositories if nothing else is said, by
-//! a hash of the key or by ranges; partition `p` is held by the `replicas` repositories from `p`
-//! on, round the ring. A protocol may move partitions elsewhere; it alone knows then where they
-//! are.
+//! a hash of the key or by ranges. How many repositories hold each, is said here; which ones, a
+//! [locator](crate::parts::locator) says, for a protocol may move partitions, or single objects.
 //! Repositories have a home node each. Nodes may be at [sites](Sites), and repositories the leaves
 //! of a [tree](Hierarchy), for protocols that go by these. All of it is one immutable value, shared
 //! by the nodes that agree on it. Spaces and homes are decided in different places: each has an
@@ -377,32 +376,6 @@ impl Catalog {
             }
             Partitioning::Range(splits) => splits.partition_point(|split| split <= key) as u16,
         }
-    }
-
-    /// The repositories that hold a partition that was not moved, its first one first.
-    #[inline]
-    pub fn replicas_of(&self, partition: u16) -> impl Iterator<Item = RepositoryId> + use<> {
-        let (count, total) = (self.replicas, self.repositories() as u16);
-        (0..count).map(move |step| {
-            let at = u32::from(partition) + u32::from(step);
-            RepositoryId((at % u32::from(total)) as u16)
-        })
-    }
-
-    /// Whether `repository` holds `partition`, if that was not moved.
-    #[inline]
-    pub fn holds(&self, repository: RepositoryId, partition: u16) -> bool {
-        let total = self.repositories() as u32;
-        let first = u32::from(partition) % total;
-        (u32::from(repository.0) + total - first) % total < u32::from(self.replicas)
-    }
-
-    /// Whether two partitions that were not moved are held by the same repositories.
-    #[inline]
-    pub fn are_colocated(&self, one: u16, other: u16) -> bool {
-        let total = self.repositories();
-        usize::from(one) % total == usize::from(other) % total
-            || usize::from(self.replicas) == total
     }
 
     /// The partitions that can hold keys of `[lo, hi)`; `hi` `None` is open.

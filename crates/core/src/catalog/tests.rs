@@ -100,29 +100,6 @@ fn a_space_can_be_asked_for_twice_but_not_changed() {
 
 proptest! {
     #[test]
-    fn every_partition_is_on_as_many_repositories_as_asked(
-        n in 1usize..9, r in 1usize..9, spread in 1usize..4,
-    ) {
-        prop_assume!(r <= n);
-        let catalog = catalog(n, r).with_spread(spread).unwrap();
-        prop_assert_eq!(catalog.partitions(), n * spread);
-        for partition in 0..catalog.partitions() as u16 {
-            let listed: Vec<_> = catalog.replicas_of(partition).collect();
-            let all = (0..n as u16).map(RepositoryId);
-            let held: Vec<_> = all.filter(|&id| catalog.holds(id, partition)).collect();
-            prop_assert_eq!(listed.len(), r);
-            let mut sorted = listed.clone();
-            sorted.sort();
-            prop_assert_eq!(&sorted, &held);
-            for other in 0..catalog.partitions() as u16 {
-                let mut others: Vec<_> = catalog.replicas_of(other).collect();
-                others.sort();
-                prop_assert_eq!(catalog.are_colocated(partition, other), others == sorted);
-            }
-        }
-    }
-
-    #[test]
     fn a_range_touches_the_partition_of_each_of_its_keys(
         key in "[a-f]{0,3}", lo in "[a-f]{0,3}", hi in "[a-f]{0,3}", by_hash: bool,
     ) {

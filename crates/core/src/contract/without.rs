@@ -74,6 +74,39 @@ macro_rules! role_without_checkpoints {
     };
 }
 
+/// Inside an `impl LoggedRole<$protocol>` of a role that is
+/// [`CopiedAtOnce`](crate::checkpoint::CopiedAtOnce): its checkpoints.
+#[macro_export]
+macro_rules! role_copied_at_once {
+    ($protocol:ty) => {
+        fn begin_checkpoint(&self) -> Option<$crate::Cursor> {
+            Some($crate::checkpoint::copy_of(self))
+        }
+
+        fn checkpoint_piece(
+            &self,
+            cursor: &mut $crate::Cursor,
+            _: usize,
+            out: &mut Vec<u8>,
+        ) -> bool {
+            let next = cursor.first.pop_front();
+            next.map(|mut piece| out.append(&mut piece)).is_some()
+        }
+
+        fn checkpoint_readiness(&self, _: &$crate::Cursor) -> $crate::Readiness {
+            $crate::Readiness::Ready
+        }
+
+        fn restore(
+            &mut self,
+            piece: &[u8],
+            _: &mut $crate::Context<'_, $protocol>,
+        ) -> Result<(), $crate::WireError> {
+            $crate::checkpoint::take_copy(self, piece)
+        }
+    };
+}
+
 /// Inside an `impl LoggedRole<$protocol>`: how its checkpoints begin and end; they have no pieces.
 #[doc(hidden)]
 #[macro_export]

@@ -16,6 +16,7 @@
 //! * [`read_timestamps`]: when keys were last read, and by whom.
 //! * [`transaction`]: read set, write set and scans of a running transaction.
 //! * [`open`]: transactions that take operations, at a coordinator that buffers writes.
+//! * [`single_repository`]: a coordinator that asks one repository for all, and what that says.
 //! * [`window`]: values by numbers that are given out in order.
 //! * [`watermark`]: the oldest snapshot that may still be read.
 
@@ -27,6 +28,7 @@ pub mod listed;
 pub mod locator;
 pub mod locks;
 pub mod migration;
+pub mod single_repository;
 pub mod spaces;
 mod transactions;
 pub mod versions;

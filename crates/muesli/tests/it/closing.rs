@@ -11,6 +11,7 @@ use std::time::Duration;
 use muesli::blocking::block_on;
 use muesli::{Db, Error, Options, Report, SmallBytes, Space, SpaceOptions, Timestamp, Tx};
 use muesli_core::RepositoryId;
+use muesli_core::parts::locator::Static;
 use muesli_core::recorder::{RecordedOperation, Status};
 
 /// Clients on threads of their own, and as many on each loop.
@@ -74,7 +75,7 @@ fn told_is_applied(db: &Db, space: Space, reports: &[Report]) -> Result<usize, S
         let (Status::Committed, Some(at)) = (record.status, record.at) else { continue };
         for operation in operations {
             let RecordedOperation::Write { key, .. } = operation else { continue };
-            for repository in catalog.replicas_of(catalog.partition(space.id(), &key)) {
+            for repository in Static.replicas_of(catalog.partition(space.id(), &key), &catalog) {
                 let chain = chains.get(&(repository, key.clone()));
                 let chain = chain.ok_or_else(|| format!("{repository:?} lacks {key:?}"))?;
                 if at >= chain[0] && !chain.contains(&at) {

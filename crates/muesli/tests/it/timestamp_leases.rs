@@ -190,9 +190,13 @@ fn what_no_lease_can_cover_is_told_to_nobody() {
     };
     let db = Db::connect_with(connect.clone()).unwrap();
     let x = add(&db, 0).unwrap();
+    // From here on no lease can be written, and the other repository is an hour ahead. Until here
+    // any message may have led to a longer one, also while this is asked for.
+    let in_the_way = dir.path().join("lease.new");
+    while let Err(error) = std::fs::create_dir(&in_the_way) {
+        assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{error}");
+    }
     let before = std::fs::read(&lease).unwrap();
-    // The next lease cannot be written, and the other repository is an hour ahead.
-    std::fs::create_dir(dir.path().join("lease.new")).unwrap();
     for what in ["the answer that is not told", "whatever comes after"] {
         let told = add(&db, 1);
         let Err(Error::Lease(why)) = &told else { panic!("{what}: {told:?}") };
@@ -201,7 +205,7 @@ fn what_no_lease_can_cover_is_told_to_nobody() {
     }
     assert_eq!(std::fs::read(&lease).unwrap(), before);
     drop(db);
-    std::fs::remove_dir(dir.path().join("lease.new")).unwrap();
+    std::fs::remove_dir(in_the_way).unwrap();
     let again = Db::connect_with(connect).unwrap();
     assert!(add(&again, 1).unwrap() > x);
     drop(again);

@@ -53,12 +53,11 @@
 //!   for every lock.
 
 use muesli_core::parts::votes::Votes;
-use muesli_core::ranges::KeyRange;
-use muesli_core::{Abort, Decision, Isolation, NodeId, RepositoryId, Timestamp, Txn};
+use muesli_core::{Decision, Isolation, RepositoryId, Timestamp};
 
-use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
+use crate::two_phase::policy::{InstallPolicy, Policies, WaitPolicy};
 use crate::two_phase::{
-    self, DelayedTimeWarp, Key, Scalar, ScalarTime, TwoPhase, ValidationResult, Variant,
+    DelayedTimeWarp, Reader, Scalar, ScalarTime, TwoPhase, ValidationResult, Variant,
 };
 
 mod place;
@@ -77,11 +76,13 @@ pub type Bumper = TwoPhase<TimeWarp>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeWarp {}
 
-/// A transaction before it has an id: node and life, slot and generation.
-pub type Reader = (u64, u64);
-
 impl Variant for TimeWarp {
     const NAME: &'static str = "bumper";
+    const POLICIES: Policies = Policies {
+        waiting: WaitPolicy::ForOlder,
+        installing: InstallPolicy::AtSerializationTimestamp,
+        ..Policies::SCORE
+    };
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
     type ProtocolState = ProtocolState;
@@ -90,24 +91,6 @@ impl Variant for TimeWarp {
     type Yes = TimeWarpVote;
     type Place = BumperPlace;
     type Time = ScalarTime;
-    type Reading = reading::AtTimestamp;
-    type Participation = participation::Genuine;
-    type Locking = locking::AtPrepare;
-    type Validation = validation::Updates;
-    type Order = order::ByTimestamp;
-    type Installing = installing::AtSerializationTimestamp;
-
-    fn rules(rules: &Rules) -> two_phase::Rules {
-        rules.family
-    }
-
-    fn protocol_state(rules: &Rules, hash_seed: u64) -> ProtocolState {
-        ProtocolState::new(*rules, hash_seed)
-    }
-
-    fn assert_protocol_state(protocol_state: &ProtocolState) {
-        protocol_state.assert_invariants();
-    }
 
     fn tolerates_stale_reads(rules: &Rules) -> bool {
         rules.time_warps()
@@ -136,78 +119,6 @@ impl Variant for TimeWarp {
 
     fn is_time_warped(place: &BumperPlace) -> bool {
         place.version != place.turn
-    }
-
-    fn reader(node: NodeId, incarnation: u32, txn: Txn) -> Reader {
-        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
-        (pair(node.0, incarnation), pair(txn.slot, txn.generation))
-    }
-
-    fn is_reader_of((high, _): Reader, node: NodeId) -> bool {
-        high >> 32 == u64::from(node.0)
-    }
-
-    fn note_read(
-        protocol_state: &mut ProtocolState,
-        key: Key<'_>,
-        snapshot: &Timestamp,
-        committed: &Timestamp,
-        reader: Reader,
-    ) {
-        protocol_state.note_read(key, *snapshot, *committed, reader);
-    }
-
-    fn note_scan(
-        protocol_state: &mut ProtocolState,
-        range: &KeyRange,
-        snapshot: &Timestamp,
-        committed: &Timestamp,
-        reader: Reader,
-    ) {
-        protocol_state.note_scan(range, *snapshot, *committed, reader);
-    }
-
-    fn suffers_stale_reads(protocol_state: &ProtocolState) -> bool {
-        protocol_state.rules().time_warps()
-    }
-
-    fn note_missed(
-        protocol_state: &ProtocolState,
-        key: Key<'_>,
-        at: Timestamp,
-        validation: &mut ValidationResult,
-    ) -> Result<(), Abort> {
-        protocol_state.note_missed(key, at, validation)
-    }
-
-    fn note_write(
-        protocol_state: &ProtocolState,
-        key: Key<'_>,
-        head: Timestamp,
-        reader: Reader,
-        validation: &mut ValidationResult,
-    ) {
-        protocol_state.note_write(key, head, reader, validation);
-    }
-
-    fn note_written(protocol_state: &mut ProtocolState, key: Key<'_>, place: &BumperPlace) {
-        protocol_state.note_written(key, *place);
-    }
-
-    fn note_read_by(protocol_state: &mut ProtocolState, key: Key<'_>, place: &BumperPlace) {
-        protocol_state.note_read_by(key, *place);
-    }
-
-    fn note_scanned_by(protocol_state: &mut ProtocolState, range: &KeyRange, place: &BumperPlace) {
-        protocol_state.note_scanned_by(range, *place);
-    }
-
-    fn restarted(protocol_state: &mut ProtocolState, ceiling: &Timestamp) {
-        protocol_state.restarted(*ceiling);
-    }
-
-    fn collect(protocol_state: &mut ProtocolState, low: &Timestamp) {
-        protocol_state.collect(*low);
     }
 }
 

@@ -8,8 +8,8 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
 
 use super::place::BARRED;
-use super::{BumperPlace, BumperSwitch, Reader, Rules, TimeWarpVote};
-use crate::two_phase::{Key, ValidationResult};
+use super::{BumperPlace, BumperSwitch, Rules, TimeWarp, TimeWarpVote};
+use crate::two_phase::{Key, Reader, ValidationResult, VariantState};
 
 /// The reader of a read timestamp that belongs to nobody who could still ask.
 const NOBODY: Reader = (u64::MAX, u64::MAX);
@@ -31,30 +31,6 @@ pub struct ProtocolState {
 }
 
 impl ProtocolState {
-    pub(super) fn new(rules: Rules, hash_seed: u64) -> ProtocolState {
-        ProtocolState {
-            rules,
-            stamps: ReadTimestamps::new(hash_seed),
-            warped: BTreeSet::new(),
-            warped_below: Timestamp::ZERO,
-            low: Timestamp::ZERO,
-        }
-    }
-
-    /// Checks the invariants.
-    ///
-    /// # Panics
-    /// One of them does not hold.
-    pub(super) fn assert_invariants(&self) {
-        self.stamps.assert_invariants();
-        assert!(self.keeps_stamps() || self.stamps.is_empty(), "stamps that nobody looks at");
-        assert!(self.rules.by_flags() || self.warped.is_empty(), "flags that nobody looks at");
-    }
-
-    pub(super) fn rules(&self) -> &Rules {
-        &self.rules
-    }
-
     fn keeps_stamps(&self) -> bool {
         self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadStamps)
     }
@@ -68,17 +44,48 @@ impl ProtocolState {
         }
     }
 
-    pub(super) fn note_read(
+    /// Whether a reader at `snapshot` must wait for an update that read at `held` and voted
+    /// `claim`: it ends above its proposal, or in the past, above what it read and above its floor.
+    pub(super) fn blocks(&self, held: Timestamp, claim: TimeWarpVote, snapshot: Timestamp) -> bool {
+        let may_warp =
+            self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadsWaitForTimeWarped);
+        claim.turn <= snapshot || may_warp && snapshot > held.max(claim.floor)
+    }
+
+    /// Where an update is to be found by those who would overwrite what it read.
+    fn of_update(&self, place: BumperPlace) -> Timestamp {
+        if self.rules.by_flags() { place.turn } else { place.version }
+    }
+}
+
+impl VariantState<TimeWarp> for ProtocolState {
+    fn new(rules: &Rules, hash_seed: u64) -> ProtocolState {
+        ProtocolState {
+            rules: *rules,
+            stamps: ReadTimestamps::new(hash_seed),
+            warped: BTreeSet::new(),
+            warped_below: Timestamp::ZERO,
+            low: Timestamp::ZERO,
+        }
+    }
+
+    fn assert_invariants(&self) {
+        self.stamps.assert_invariants();
+        assert!(self.keeps_stamps() || self.stamps.is_empty(), "stamps that nobody looks at");
+        assert!(self.rules.by_flags() || self.warped.is_empty(), "flags that nobody looks at");
+    }
+
+    fn note_read(
         &mut self,
         (space, key): Key<'_>,
-        snapshot: Timestamp,
-        committed: Timestamp,
+        snapshot: &Timestamp,
+        committed: &Timestamp,
         reader: Reader,
     ) {
         if !self.keeps_stamps() {
             return;
         }
-        let at = self.stamp(snapshot, committed);
+        let at = self.stamp(*snapshot, *committed);
         if self.rules.keeps(BumperSwitch::DistinctReaders) {
             self.stamps.note(space, key, at, Some(reader));
             return;
@@ -91,28 +98,24 @@ impl ProtocolState {
         }
     }
 
-    pub(super) fn note_scan(
+    fn note_scan(
         &mut self,
         range: &KeyRange,
-        snapshot: Timestamp,
-        committed: Timestamp,
+        snapshot: &Timestamp,
+        committed: &Timestamp,
         reader: Reader,
     ) {
         if self.keeps_stamps() {
-            let at = self.stamp(snapshot, committed);
+            let at = self.stamp(*snapshot, *committed);
             self.stamps.note_page(range, at, reader);
         }
     }
 
-    /// Whether a reader at `snapshot` must wait for an update that read at `held` and voted
-    /// `claim`: it ends above its proposal, or in the past, above what it read and above its floor.
-    pub(super) fn blocks(&self, held: Timestamp, claim: TimeWarpVote, snapshot: Timestamp) -> bool {
-        let may_warp =
-            self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadsWaitForTimeWarped);
-        claim.turn <= snapshot || may_warp && snapshot > held.max(claim.floor)
+    fn suffers_stale_reads(&self) -> bool {
+        self.rules.time_warps()
     }
 
-    pub(super) fn note_missed(
+    fn note_missed(
         &self,
         (space, key): Key<'_>,
         at: Timestamp,
@@ -128,7 +131,7 @@ impl ProtocolState {
         Ok(())
     }
 
-    pub(super) fn note_write(
+    fn note_write(
         &self,
         (space, key): Key<'_>,
         head: Timestamp,
@@ -165,7 +168,7 @@ impl ProtocolState {
         assert!(is_above, "an update may lie below the version {head} that it replaces");
     }
 
-    pub(super) fn note_written(&mut self, (space, key): Key<'_>, place: BumperPlace) {
+    fn note_written(&mut self, (space, key): Key<'_>, place: &BumperPlace) {
         if !self.rules.by_flags() {
             // Readers of the version before lie below this one, which is a floor by itself.
             self.stamps.forget(space, key);
@@ -174,29 +177,25 @@ impl ProtocolState {
         }
     }
 
-    /// Where an update is to be found by those who would overwrite what it read.
-    fn of_update(&self, place: BumperPlace) -> Timestamp {
-        if self.rules.by_flags() { place.turn } else { place.version }
-    }
-
-    pub(super) fn note_read_by(&mut self, (space, key): Key<'_>, place: BumperPlace) {
+    fn note_read_by(&mut self, (space, key): Key<'_>, place: &BumperPlace) {
         if self.keeps_stamps() && self.rules.keeps(BumperSwitch::UpdatesStamp) {
-            self.stamps.note(space, key, self.of_update(place), None);
+            self.stamps.note(space, key, self.of_update(*place), None);
         }
     }
 
-    pub(super) fn note_scanned_by(&mut self, range: &KeyRange, place: BumperPlace) {
+    fn note_scanned_by(&mut self, range: &KeyRange, place: &BumperPlace) {
         if self.keeps_stamps() && self.rules.keeps(BumperSwitch::UpdatesStamp) {
-            self.stamps.note_range(range, self.of_update(place), NOBODY);
+            self.stamps.note_range(range, self.of_update(*place), NOBODY);
         }
     }
 
-    pub(super) fn restarted(&mut self, ceiling: Timestamp) {
-        self.stamps.raise_all(ceiling);
-        self.warped_below = ceiling;
+    fn restarted(&mut self, ceiling: &Timestamp) {
+        self.stamps.raise_all(*ceiling);
+        self.warped_below = *ceiling;
     }
 
-    pub(super) fn collect(&mut self, low: Timestamp) {
+    fn collect(&mut self, low: &Timestamp) {
+        let low = *low;
         self.low = self.low.max(low);
         self.stamps.raise_low(low);
         while self.warped.first().is_some_and(|(at, ..)| *at <= low) {

@@ -46,17 +46,17 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
-use crate::two_phase::{self, TwoPhase, Variant};
+use crate::two_phase::policy::{Policies, ReadPolicy, Validation};
+use crate::two_phase::{TwoPhase, Variant};
 
 mod place;
-mod reads;
 mod rules;
+mod snapshot;
 mod time;
 
 pub use place::{CommitVector, VectorVote};
-pub use reads::Reads;
 pub use rules::{GmuSwitch, Rules};
+pub use snapshot::Reads;
 pub use time::VectorTime;
 
 /// The protocol.
@@ -68,25 +68,19 @@ pub enum Vectors {}
 
 impl Variant for Vectors {
     const NAME: &'static str = "gmu";
+    const POLICIES: Policies = Policies {
+        reading: ReadPolicy::AtVector,
+        validation: Validation::UpdatesAndRows,
+        ..Policies::SCORE
+    };
     const ISOLATION: Isolation = Isolation::ExtendedUpdateSerializable;
     type Rules = Rules;
+    type ProtocolState = ();
     type Reader = ();
     type Snapshot = Reads;
     type Yes = VectorVote;
     type Place = CommitVector;
     type Time = VectorTime;
-    type Reading = reading::AtVector;
-    type Participation = participation::Genuine;
-    type Locking = locking::AtPrepare;
-    type Validation = validation::UpdatesAndRows;
-    type Order = order::ByTimestamp;
-    type Installing = installing::AtCommitTimestamp;
-
-    two_phase::keeps_nothing!();
-
-    fn rules(rules: &Rules) -> two_phase::Rules {
-        rules.family
-    }
 
     fn fits(rules: &Rules, known: &Reads, at: &Reads) -> bool {
         !rules.keeps(GmuSwitch::FitsSideBySide) || known.fits(at)

@@ -76,6 +76,13 @@ impl Sabotage<GmuSwitch> for Rules {
     }
 }
 
+impl AsRef<two_phase::Rules> for Rules {
+    #[inline]
+    fn as_ref(&self) -> &two_phase::Rules {
+        &self.family
+    }
+}
+
 #[cfg(feature = "sabotage")]
 impl Sabotage<two_phase::FamilySwitch> for Rules {
     fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {

@@ -13,7 +13,7 @@ use muesli_core::parts::watermark::Bound;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::reads::{judge_vector, reach_of};
+use super::snapshot::{judge_vector, reach_of};
 use super::{CommitVector, GmuSwitch, Reads, Rules, VectorVote, Vectors};
 use crate::two_phase::{self, Key, NotServed, Reading, Time, TwoPhase, ValidationResult};
 

@@ -12,11 +12,11 @@ use muesli_core::{
     NodeId, Rejection, RepositoryId, Role, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
+use super::locator::name_service;
 use super::message::{
     Agreement, Fetched, Followed, Install, Load, Message, News, Owners, Part, PartAnswer,
     ReplyOutcome, Request, Task, TimestampVote, VoteOrder, Write,
 };
-use super::naming::name_service;
 use crate::doubts::CLIENTS_ASKED_MAX;
 
 /// Counts of pieces, changes and votes are below this.
@@ -129,7 +129,7 @@ fn judge_whole(request: &Request, view: View<'_>) -> Result<(), Rejection> {
         let mut holders = part.holders(view.catalog);
         holders.sort_unstable();
         holders.dedup();
-        let count = view.catalog.replicas_of(part.partition).count();
+        let count = usize::from(view.catalog.replicas);
         ensure(holders.len() == count, Rejection::Catalog)?;
         let whole = request.read_only || holders.iter().all(takes_part);
         ensure(whole, Rejection::Catalog)?;

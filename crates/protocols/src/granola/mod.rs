@@ -39,8 +39,8 @@ use muesli_core::{Catalog, Nanos, NodeId, Rejection, View};
 
 pub mod coordinator;
 mod judge;
+pub mod locator;
 pub mod message;
-pub mod naming;
 pub mod participant;
 mod rules;
 

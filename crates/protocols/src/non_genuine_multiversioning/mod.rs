@@ -16,7 +16,7 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
+use crate::two_phase::policy::{ParticipationPolicy, Policies};
 use crate::two_phase::{self, Rules, Scalar, TwoPhase, Variant};
 
 /// The protocol.
@@ -28,22 +28,14 @@ pub enum Everybody {}
 
 impl Variant for Everybody {
     const NAME: &'static str = "non-genuine-multiversioning";
+    const POLICIES: Policies =
+        Policies { participation: ParticipationPolicy::NonGenuine, ..Policies::SCORE };
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
+    type ProtocolState = ();
     type Reader = ();
-    type Reading = reading::AtTimestamp;
-    type Participation = participation::NonGenuine;
-    type Locking = locking::AtPrepare;
-    type Validation = validation::Updates;
-    type Order = order::ByTimestamp;
-    type Installing = installing::AtCommitTimestamp;
 
-    two_phase::keeps_nothing!();
     two_phase::goes_by_timestamps!();
-
-    fn rules(rules: &Rules) -> Rules {
-        *rules
-    }
 }
 
 impl Scalar for Everybody {}

@@ -22,47 +22,17 @@
 //! `--protocol repeatable-read-at-commit` takes locks when the commit prepares, as this protocol
 //! did before: then a client is not held up by its writes, and locks are held for a shorter time.
 
-use muesli_core::{Isolation, NodeId, Txn};
+use muesli_core::Isolation;
 
-use crate::bumper::Reader;
-use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
-use crate::two_phase::{self, Scalar, TwoPhase, Variant};
+use crate::two_phase::policy::{LockPolicy, Policies, ReadPolicy, Validation};
+use crate::two_phase::{self, Reader, Scalar, TwoPhase, Variant};
+
+mod rules;
+
+pub use rules::{LockTime, Rules};
 
 /// The protocol.
 pub type RepeatableRead = TwoPhase<NewestVersions>;
-
-/// When keys are locked that a transaction writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LockTime {
-    /// With each write, while the transaction runs (encounter time).
-    #[default]
-    Write,
-    /// When the commit prepares.
-    Commit,
-}
-
-/// What its users choose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// The family's choices.
-    pub family: two_phase::Rules,
-    /// When keys are locked.
-    pub lock_time: LockTime,
-}
-
-#[cfg(feature = "sabotage")]
-impl two_phase::Sabotage<two_phase::FamilySwitch> for Rules {
-    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
-        self.family.set(rule, holds);
-    }
-}
-
-impl Rules {
-    /// Locks are taken at the commit.
-    pub fn at_commit() -> Rules {
-        Rules { lock_time: LockTime::Commit, ..Rules::default() }
-    }
-}
 
 /// Its way: the newest versions are read, and never looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,30 +40,21 @@ pub enum NewestVersions {}
 
 impl Variant for NewestVersions {
     const NAME: &'static str = "repeatable-read";
+    const POLICIES: Policies = Policies {
+        reading: ReadPolicy::NewestOnce,
+        locking: LockPolicy::AtWriteOrPrepare,
+        validation: Validation::NoTransaction,
+        ..Policies::SCORE
+    };
     const ISOLATION: Isolation = Isolation::RepeatableRead;
     type Rules = Rules;
+    type ProtocolState = ();
     type Reader = Reader;
-    type Reading = reading::NewestOnce;
-    type Participation = participation::Genuine;
-    type Locking = locking::AtWriteOrPrepare;
-    type Validation = validation::NoTransaction;
-    type Order = order::ByTimestamp;
-    type Installing = installing::AtCommitTimestamp;
 
-    two_phase::keeps_nothing!();
     two_phase::goes_by_timestamps!();
 
-    fn rules(rules: &Rules) -> two_phase::Rules {
-        rules.family
-    }
-
     fn locks_at_writes(rules: &Rules) -> bool {
-        rules.lock_time == LockTime::Write
-    }
-
-    fn reader(node: NodeId, incarnation: u32, txn: Txn) -> Reader {
-        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
-        (pair(node.0, incarnation), pair(txn.slot, txn.generation))
+        rules.choice == LockTime::Write
     }
 }
 

@@ -45,8 +45,10 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
+use crate::two_phase::policy::Policies;
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
+
+pub mod message;
 
 pub use two_phase::{FamilySwitch, Rules};
 
@@ -57,42 +59,19 @@ pub type Message = two_phase::Message<Snapshots>;
 /// What is kept.
 pub type Record = two_phase::Record<Snapshots>;
 
-/// What is said, in detail.
-pub mod message {
-    use super::Snapshots;
-    use crate::two_phase::message;
-
-    pub use message::Found;
-    /// See [`message::Prepare`].
-    pub type Prepare = message::Prepare<Snapshots>;
-    /// See [`message::Vote`].
-    pub type Vote = message::Vote<Snapshots>;
-    /// See [`message::RepositoryVote`].
-    pub type RepositoryVote = message::RepositoryVote<Snapshots>;
-}
-
 /// SCORe's way: everything is read at a snapshot and lies at the largest timestamp proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Snapshots {}
 
 impl Variant for Snapshots {
     const NAME: &'static str = "score";
+    const POLICIES: Policies = Policies::SCORE;
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
+    type ProtocolState = ();
     type Reader = ();
-    type Reading = reading::AtTimestamp;
-    type Participation = participation::Genuine;
-    type Locking = locking::AtPrepare;
-    type Validation = validation::Updates;
-    type Order = order::ByTimestamp;
-    type Installing = installing::AtCommitTimestamp;
 
-    two_phase::keeps_nothing!();
     two_phase::goes_by_timestamps!();
-
-    fn rules(rules: &Rules) -> Rules {
-        *rules
-    }
 }
 
 impl Scalar for Snapshots {}

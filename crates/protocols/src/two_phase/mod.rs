@@ -32,7 +32,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::two_phase::policy::validation::Validation;
 use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Catalog, Nanos, NodeId, Rejection, View};
 
@@ -44,10 +43,8 @@ pub mod participant;
 pub mod policy;
 pub mod scalar;
 mod shown_votes;
-mod sizes;
 mod table;
 mod variant;
-mod wire;
 
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
@@ -55,9 +52,9 @@ pub use participant::Participant;
 pub use policy::{Breakable, FamilySwitch, LockWaits, Rules, Sabotage};
 pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
-pub(crate) use variant::keeps_nothing;
+pub use variant::state::VariantState;
 pub use variant::time::{self, NotServed, Reading, Snapshot, Time};
-pub use variant::{DelayedTimeWarp, Key, ReaderBounds, ValidationResult, Variant};
+pub use variant::{DelayedTimeWarp, Key, Reader, ReaderBounds, ValidationResult, Variant};
 
 /// What the machines of the family are given with each input.
 type Context<'a, V> = muesli_core::Context<'a, TwoPhase<V>>;
@@ -95,13 +92,13 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     }
 
     fn is_about(message: &Message<V>, catalog: &Catalog) -> bool {
-        wire::is_about(message, catalog)
+        message::wire::is_about(message, catalog)
     }
 
     /// What is validated at the commit is current then, by whatever the protocol validates updates
     /// with: reads of strict readers are, except under a protocol that validates no reads at all.
     fn offers_strict(_: &V::Rules) -> bool {
-        V::Validation::READS
+        V::POLICIES.validation.has_reads()
     }
 
     fn has_masters(_: &V::Rules) -> bool {

@@ -1,7 +1,5 @@
 //! Time as one timestamp: SCORe's way, and that of all who build upon it.
 
-use crate::two_phase::policy::installing::InstallPolicy as _;
-use crate::two_phase::policy::reading::ReadPolicy as _;
 use muesli_core::judgement::{ensure, has_room, in_range};
 use muesli_core::parts::clock::ScalarClock;
 use muesli_core::parts::commit_queue::CommitQueue;
@@ -13,7 +11,6 @@ use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timest
 
 use super::message::Record;
 use super::policy::FamilySwitch;
-use super::policy::order::ApplyOrder;
 use super::time::{NotServed, Reading, Time};
 use super::{Context, Key, Rules, ValidationResult, Variant};
 
@@ -96,7 +93,7 @@ impl ScalarTime {
     ) -> Result<Timestamp, NotServed> {
         // A first read is free to begin at the watermark, so it is never too old.
         let at = if first { snapshot.max(self.clock.committed()).max(self.low) } else { snapshot };
-        if !V::Reading::SNAPSHOTS {
+        if !V::POLICIES.reading.has_snapshots() {
             return Ok(at);
         }
         if at < self.low && self.rules.keeps(FamilySwitch::RefusesOldReads) {
@@ -132,7 +129,7 @@ impl ScalarTime {
     #[inline(always)]
     fn assert_missed_above_snapshot<V: Scalar>(&self, validation: &ValidationResult) {
         let rules = &self.rules;
-        if V::Installing::MAY_TIME_WARP
+        if V::POLICIES.installing.may_time_warp()
             && rules.keeps(FamilySwitch::JudgedBySnapshot)
             && rules.keeps(FamilySwitch::SeenIsNotMissed)
         {
@@ -145,7 +142,7 @@ impl ScalarTime {
 /// Where versions are looked for in a read at `snapshot`.
 #[inline]
 fn seen_at<V: Variant>(snapshot: Timestamp) -> Timestamp {
-    if V::Reading::SNAPSHOTS { snapshot } else { Timestamp::MAX }
+    if V::POLICIES.reading.has_snapshots() { snapshot } else { Timestamp::MAX }
 }
 
 impl<V: Scalar> Time<V> for ScalarTime {
@@ -200,7 +197,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         } else {
             self.clock.committed() < *snapshot
         };
-        V::Reading::SNAPSHOTS && self.rules.keeps(FamilySwitch::ReadsWait) && inside
+        V::POLICIES.reading.has_snapshots() && self.rules.keeps(FamilySwitch::ReadsWait) && inside
     }
 
     #[inline(always)]
@@ -301,7 +298,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
-        let next = if V::Order::QUEUES && self.rules.keeps(FamilySwitch::OrderedQueue) {
+        let next = if V::POLICIES.order.queues() && self.rules.keeps(FamilySwitch::OrderedQueue) {
             self.queue.pop_ready()
         } else {
             self.queue.pop_any_ready()

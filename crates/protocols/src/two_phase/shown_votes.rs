@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 
 use muesli_core::issuance::Issuer;
 use muesli_core::judgement::ensure;
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{Catalog, Decision, Rejection, RepositoryId, TxnId, View, Wire};
 
@@ -101,8 +102,9 @@ pub(super) fn are_about_one<'a>(
         let found = all.iter().find(|(voter, _)| *voter == holder).and_then(|(_, about)| *about);
         found.is_some_and(|about| about.changes.contains(change))
     };
-    let is_whole =
-        |change: &(u16, u64)| catalog.replicas_of(change.0).all(|holder| has(holder, change));
+    let is_whole = |change: &(u16, u64)| {
+        Static.replicas_of(change.0, catalog).all(|holder| has(holder, change))
+    };
     all.iter().all(|(_, about)| same_participants(*first, *about))
         && all.iter().filter_map(|(_, about)| *about).all(|it| it.changes.iter().all(is_whole))
 }

@@ -37,44 +37,15 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{installing, locking, order, participation, reading, validation};
+use crate::two_phase::policy::{ApplyOrder, Policies, Validation, WaitPolicy};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
+
+mod rules;
+
+pub use rules::{Rules, WriteLocks};
 
 /// The protocol.
 pub type TwoPhaseCommit = TwoPhase<TryLocks>;
-
-/// What a prepare does where what it writes is locked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WriteLocks {
-    /// It is refused, as in the thesis.
-    #[default]
-    Tried,
-    /// It waits, for `lock_wait` at most.
-    WaitedFor,
-}
-
-/// What its users choose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// The family's choices.
-    pub family: two_phase::Rules,
-    /// What a prepare does where what it writes is locked.
-    pub write_locks: WriteLocks,
-}
-
-#[cfg(feature = "sabotage")]
-impl two_phase::Sabotage<two_phase::FamilySwitch> for Rules {
-    fn set(&mut self, rule: two_phase::FamilySwitch, holds: bool) {
-        self.family.set(rule, holds);
-    }
-}
-
-impl Rules {
-    /// Prepares wait for locks.
-    pub fn waiting() -> Rules {
-        Rules { write_locks: WriteLocks::WaitedFor, ..Rules::default() }
-    }
-}
 
 /// Its way: locks are tried, never waited for; everybody is validated; nobody queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,25 +53,21 @@ pub enum TryLocks {}
 
 impl Variant for TryLocks {
     const NAME: &'static str = "two-phase-commit";
+    const POLICIES: Policies = Policies {
+        waiting: WaitPolicy::ForWritesOrNone,
+        validation: Validation::EveryTransaction,
+        order: ApplyOrder::AsDecided,
+        ..Policies::SCORE
+    };
     const ISOLATION: Isolation = Isolation::Serializable;
     type Rules = Rules;
+    type ProtocolState = ();
     type Reader = ();
-    type Reading = reading::AtTimestamp;
-    type Participation = participation::Genuine;
-    type Locking = locking::AtPrepare;
-    type Validation = validation::EveryTransaction;
-    type Order = order::AsDecided;
-    type Installing = installing::AtCommitTimestamp;
 
-    two_phase::keeps_nothing!();
     two_phase::goes_by_timestamps!();
 
-    fn rules(rules: &Rules) -> two_phase::Rules {
-        rules.family
-    }
-
     fn waits_for_locks(rules: &Rules) -> bool {
-        rules.write_locks == WriteLocks::WaitedFor
+        rules.choice == WriteLocks::WaitedFor
     }
 }
 

@@ -87,19 +87,9 @@ impl Lone {
     /// A transaction that does nothing yet.
     fn empty(&mut self) -> Prepare<TimeWarp> {
         self.sequence += 1;
-        Prepare {
-            txn: txn(self.sequence),
-            settled_below: 0,
-            participants: [HERE].into_iter().collect(),
-            snapshot: self.node.participants()[0].1.committed(),
-            reader: (0, 0),
-            strict: false,
-            reads: Few::new(),
-            writes: Few::new(),
-            scans: Vec::new(),
-            delayed: Vec::new(),
-            extra: None,
-        }
+        let snapshot = self.node.participants()[0].1.committed();
+        let participants = [HERE].into_iter().collect();
+        Prepare { participants, ..Prepare::new(txn(self.sequence), snapshot, (0, 0)) }
     }
 
     /// One that delays actions on a key and asks what they gave.

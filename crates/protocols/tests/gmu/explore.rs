@@ -1,8 +1,6 @@
 //! GMU in small scopes: every interleaving, with its rules and without them.
 
-use std::io::Write;
-
-use crate::harness::exploration::{Do, Fault, Found, Program, Scope, explore};
+use crate::harness::exploration::{Do, Fault, Program, Scope, explore, hold_as_written};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::gmu::{GmuSwitch, Rules, Vectors};
@@ -37,17 +35,8 @@ fn eus(programs: &[Program]) -> GmuScope {
 }
 
 fn hold(name: &str, scopes: &[GmuScope]) {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
-    let mut golden = goldenfile::Mint::new(folder);
-    let mut file = golden.new_goldenfile(format!("gmu_{name}.txt")).expect("a writable folder");
-    for scope in scopes {
-        let Found { states, outcomes, violation } = explore(scope, LIMIT);
-        assert_eq!(violation, None);
-        assert!(outcomes.len() > 1, "more than one end: {outcomes:?}");
-        writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
-        for (outcome, ends) in outcomes {
-            writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
-        }
+    for found in hold_as_written(&format!("gmu_{name}"), scopes, LIMIT) {
+        assert!(found.outcomes.len() > 1, "more than one end: {:?}", found.outcomes);
     }
 }
 

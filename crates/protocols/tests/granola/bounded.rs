@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use muesli_core::{
     Address, Catalog, Effect, Effects, Envelope, Limits, Node, NodeId, Procedure, ProcedureId,
-    Procedures, RepositoryId, Settings, SmallBytes, SpaceOptions, Stop, Store, Timestamp, TxnId,
+    Procedures, RepositoryId, Settings, SmallBytes, SpaceOptions, Stop, Store, TxnId,
 };
-use muesli_protocols::granola::message::{Agreement, Part, Refusal, ReplyOutcome, Request, Task};
+use muesli_protocols::granola::message::{Part, Refusal, ReplyOutcome, Request, Task};
 use muesli_protocols::granola::{Granola, Message, Record};
 
 const HERE: RepositoryId = RepositoryId(0);
@@ -55,15 +55,12 @@ impl Lone {
             Part { partition, owners: None, task }
         };
         let request = Request {
-            txn: TxnId { node: ELSEWHERE, incarnation: 1, sequence },
             settled_below: 0,
-            floor: Timestamp::ZERO,
-            agreement: Agreement::Alone,
-            read_only: false,
-            nearby: false,
-            master: None,
-            participants: [HERE].into_iter().collect(),
-            parts: (0..).zip(sizes).map(part).collect(),
+            ..Request::new(
+                TxnId { node: ELSEWHERE, incarnation: 1, sequence },
+                [HERE].into_iter().collect(),
+                (0..).zip(sizes).map(part).collect(),
+            )
         };
         let (from, to) = (Address::coordinator(ELSEWHERE), Address::repository(NODE, HERE));
         let message = Message::Request(Arc::new(request));

@@ -48,15 +48,14 @@ fn request(sequence: u64, agreement: calls::Agreement, task: calls::Task) -> Arc
     let parts = [(0, owners, task), (1, None, other)];
     let part = |(partition, owners, task)| calls::Part { partition, owners, task };
     Arc::new(calls::Request {
-        txn: TxnId { node: ELSEWHERE, incarnation: 1, sequence },
         settled_below: 2,
         floor: Timestamp(7),
         agreement,
-        read_only: false,
-        nearby: false,
-        master: None,
-        participants: [REPOSITORY, RepositoryId(1)].into_iter().collect(),
-        parts: parts.into_iter().map(part).collect(),
+        ..calls::Request::new(
+            TxnId { node: ELSEWHERE, incarnation: 1, sequence },
+            [REPOSITORY, RepositoryId(1)].into_iter().collect(),
+            parts.into_iter().map(part).collect(),
+        )
     })
 }
 

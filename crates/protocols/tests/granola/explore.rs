@@ -1,13 +1,11 @@
 //! Granola and Sinfonia in small scopes: every interleaving of one-round transactions on two or
 //! three repositories, with a crash, a lost or a repeated message at any point.
 
-use std::io::Write;
-
 use muesli_check::Level;
 use muesli_protocols::granola::{Granola, GranolaSwitch, LockingExit, Ordering, Rules};
 use muesli_protocols::two_phase::Sabotage;
 
-use crate::harness::exploration::{Do, Fault, Found, Program, Scope, explore};
+use crate::harness::exploration::{Do, Fault, Program, Scope, explore, hold_as_written};
 use Do::Call;
 
 type OneRound = Scope<Granola>;
@@ -38,17 +36,7 @@ const CHASE_A_A1_AT_1: Program = (1, &[Call("chase", &["a", "a1"])]);
 const LIMIT: usize = 60_000;
 
 fn hold(name: &str, scopes: &[OneRound]) {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
-    let mut golden = goldenfile::Mint::new(folder);
-    let mut file = golden.new_goldenfile(format!("{name}.txt")).expect("a writable folder");
-    for scope in scopes {
-        let Found { states, outcomes, violation } = explore(scope, LIMIT);
-        assert_eq!(violation, None);
-        writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
-        for (outcome, ends) in outcomes {
-            writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
-        }
-    }
+    hold_as_written(name, scopes, LIMIT);
 }
 
 /// Explores a scope in which the checker must notice that a rule is missing, and nothing else.

@@ -8,12 +8,10 @@ use std::sync::Arc;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Abort, Answer, Catalog, Effect, Effects, Envelope, Failure, Limits, Nanos, Node, NodeId, OpId,
-    RepositoryId, Role, Scan, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,
-    Txn, TxnId, TxnOptions,
+    RepositoryId, Role, Scan, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Txn,
+    TxnId, TxnOptions,
 };
-use muesli_protocols::granola::message::{
-    Agreement, Message, Part, PartAnswer, ReplyOutcome, Request, Task,
-};
+use muesli_protocols::granola::message::{Message, Part, PartAnswer, ReplyOutcome, Request, Task};
 use muesli_protocols::granola::{Granola, Rules};
 
 pub const SPACE: SpaceId = SpaceId(0);
@@ -300,15 +298,13 @@ fn a_page_counts_what_lies_between_the_keys_that_are_wanted() {
         let range = KeyRange { space: SPACE, lo: lo.clone(), hi: None };
         let task = Task::Scan { range, reverse: false, limit: u64::MAX };
         let request = Request {
-            txn: TxnId { node: CLIENT, incarnation: 1, sequence: requests },
             settled_below: requests,
-            floor: Timestamp::ZERO,
-            agreement: Agreement::Alone,
             read_only: true,
-            nearby: false,
-            master: None,
-            participants: [RepositoryId(0)].into_iter().collect(),
-            parts: [Part { partition: 5, owners: None, task }].into_iter().collect(),
+            ..Request::new(
+                TxnId { node: CLIENT, incarnation: 1, sequence: requests },
+                [RepositoryId(0)].into_iter().collect(),
+                [Part { partition: 5, owners: None, task }].into_iter().collect(),
+            )
         };
         let from = muesli_core::Address::coordinator(CLIENT);
         let to = muesli_core::Address::repository(SERVER, RepositoryId(0));

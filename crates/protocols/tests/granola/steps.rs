@@ -162,15 +162,12 @@ impl Stage {
             Part { partition, owners: None, task: Task::Install(Box::new(install)) }
         };
         Request {
-            txn: txn(sequence),
-            settled_below: 1,
-            floor: Timestamp::ZERO,
             agreement,
-            read_only: false,
-            nearby: false,
-            master: None,
-            participants: partitions.iter().map(|it| RepositoryId(*it)).collect(),
-            parts: partitions.iter().map(part).collect(),
+            ..Request::new(
+                txn(sequence),
+                partitions.iter().map(|it| RepositoryId(*it)).collect(),
+                partitions.iter().map(part).collect(),
+            )
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
 
 fn rr_switch(rules: &mut repeatable_read::Rules, name: &str, on: bool) -> Result<(), String> {
     match name {
-        "locks_at_writes" => rules.lock_time = if on { LockTime::Write } else { LockTime::Commit },
+        "locks_at_writes" => rules.choice = if on { LockTime::Write } else { LockTime::Commit },
         other => return switch(&mut rules.family, other, on),
     }
     Ok(())

@@ -6,9 +6,7 @@
 //! test`, and is read. A scope in which a conflict never aborts, or a reader never waits, proves
 //! nothing.
 
-use std::io::Write;
-
-use crate::harness::exploration::{self, Do, Fault, Found, Program, explore};
+use crate::harness::exploration::{self, Do, Fault, Program, explore, hold_as_written};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::score::{FamilySwitch, Rules, Score};
@@ -50,17 +48,8 @@ const LIMIT: usize = 300_000;
 /// Explores scopes in which nothing may go wrong, and compares what was found with the file of
 /// this name.
 fn hold(name: &str, scopes: &[Scope]) {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
-    let mut golden = goldenfile::Mint::new(folder);
-    let mut file = golden.new_goldenfile(format!("{name}.txt")).expect("a writable folder");
-    for scope in scopes {
-        let Found { states, outcomes, violation } = explore(scope, LIMIT);
-        assert_eq!(violation, None);
-        assert!(outcomes.len() > 1, "more than one end: {outcomes:?}");
-        writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
-        for (outcome, ends) in outcomes {
-            writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
-        }
+    for found in hold_as_written(name, scopes, LIMIT) {
+        assert!(found.outcomes.len() > 1, "more than one end: {:?}", found.outcomes);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
 use muesli_core::limits::Limits;
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId,
     RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId,
@@ -60,7 +61,7 @@ impl Server {
     fn key(&self) -> SmallBytes {
         let catalog = self.node.catalog();
         let mut keys = (0u32..).map(|number| SmallBytes::new(&number.to_be_bytes()));
-        keys.find(|key| catalog.holds(HERE, catalog.partition(SPACE, key))).unwrap()
+        keys.find(|key| Static.holds(HERE, catalog.partition(SPACE, key), catalog)).unwrap()
     }
 }
 
@@ -135,7 +136,7 @@ fn reads_that_wait_take_no_more_bytes_than_they_may() {
     let snapshot = proposal(&server.hear(prepare(1, &key, 3)));
     let long = |fill: u8| SmallBytes::from(vec![fill; 1_000]);
     let catalog = server.node.catalog().clone();
-    let here = |key: &SmallBytes| catalog.holds(HERE, catalog.partition(SPACE, key));
+    let here = |key: &SmallBytes| Static.holds(HERE, catalog.partition(SPACE, key), &catalog);
     let other = (0..=u8::MAX).map(long).find(here).unwrap();
     let read = |request| {
         let others = std::iter::repeat_n((SPACE, other.clone()), 5_000);

@@ -1,7 +1,6 @@
 //! A checkpoint taken piece by piece while a repository works, restored, and the log replayed on
 //! top, against the replay of the whole log and against the repository that went on.
 
-use muesli_protocols::two_phase::policy::installing::InstallPolicy as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -141,7 +140,7 @@ pub struct Stage<V: Tested> {
     pub rules: V::Rules,
 }
 
-pub fn node<V: Tested>(rules: &V::Rules) -> Node<V> {
+pub fn node<V: Tested>(rules: &V::Rules, settings: Arc<Settings>) -> Node<V> {
     let both = [HERE, ELSEWHERE];
     let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
     // All keys live here.
@@ -150,14 +149,13 @@ pub fn node<V: Tested>(rules: &V::Rules) -> Node<V> {
         ..SpaceOptions::default()
     };
     let catalog = catalog.with_space("keys", options).expect("a space");
-    let settings = Settings { logging: true, ..Settings::default() };
-    Node::new(HERE, 1, Arc::new(catalog), Arc::new(settings), rules)
+    Node::new(HERE, 1, Arc::new(catalog), settings, rules)
 }
 
 impl<V: Tested> Stage<V> {
     pub fn new(rules: V::Rules) -> Stage<V> {
         Stage {
-            node: node(&rules),
+            node: node(&rules, Arc::new(Settings { logging: true, ..Settings::default() })),
             effects: Effects::default(),
             log: Vec::new(),
             prepared: BTreeMap::new(),
@@ -251,7 +249,7 @@ impl<V: Tested> Stage<V> {
             let of = |it: &Versions| it.find(&key(number)).map(|handle| it.lock(handle));
             versions.and_then(of).is_some_and(|lock| lock.is_exclusive())
         };
-        let late = V::Installing::MAY_TIME_WARP && self.sequence.is_multiple_of(2);
+        let late = V::POLICIES.installing.may_time_warp() && self.sequence.is_multiple_of(2);
         reads.retain(|&number| late || !locked(number));
         writes.sort_unstable();
         writes.dedup_by_key(|write| write.0);

@@ -1,24 +1,14 @@
 //! The checkpoint of a repository at work, in one fixed state.
 
-use std::sync::Arc;
-
 use muesli_core::checkpoint::piece;
-use muesli_core::{Catalog, Gave, NodeId, Partitioning, SpaceOptions, TxnId};
+use muesli_core::{Gave, NodeId, TxnId};
 use muesli_protocols::two_phase::message::Answers;
 
-use super::checkpoint::{ELSEWHERE, HERE, Happening, Node, Stage, Tested};
+use super::checkpoint::{Happening, Node, Stage, Tested, node};
 use crate::harness::checkpoint_samples::{looked_at, settings};
 
 pub fn two_phase<V: Tested>() -> Node<V> {
-    let both = [HERE, ELSEWHERE];
-    let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
-    // All keys live here.
-    let options = SpaceOptions {
-        partitioning: Partitioning::Range(vec!["z".into()]),
-        ..SpaceOptions::default()
-    };
-    let catalog = catalog.with_space("keys", options).expect("a space");
-    Node::new(HERE, 1, Arc::new(catalog), settings(), &V::Rules::default())
+    node(&V::Rules::default(), settings())
 }
 
 /// The pieces of a repository at work under a protocol with two phases.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, Rejection,
     RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnId,
     TxnOptions, Wire,
 };
 use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, RepositoryVote, Vote};
-use muesli_protocols::two_phase::{TwoPhase, Variant};
+use muesli_protocols::two_phase::{ReaderBounds as _, TwoPhase, Variant};
 
 pub const SPACE: SpaceId = SpaceId(0);
 pub const CLIENT: NodeId = NodeId(77);
@@ -70,7 +71,7 @@ impl<V: Variant> Server<V> {
     pub fn key(&self, number: u32) -> SmallBytes {
         let key = |number: u32| SmallBytes::new(&number.to_be_bytes());
         let catalog = self.node.catalog();
-        let here = |key: &SmallBytes| catalog.holds(HERE, catalog.partition(SPACE, key));
+        let here = |key: &SmallBytes| Static.holds(HERE, catalog.partition(SPACE, key), catalog);
         (0..).map(key).filter(here).nth(number as usize).unwrap()
     }
 
@@ -170,7 +171,7 @@ pub fn prepare<V: Variant>(of: TxnId, keys: &[SmallBytes]) -> Prepare<V> {
         settled_below: of.sequence,
         participants: [HERE, RepositoryId(1)].into_iter().collect(),
         snapshot: V::Snapshot::default(),
-        reader: V::reader(of.node, 1, muesli_core::Txn { slot: 1, generation: 1 }),
+        reader: V::Reader::new(of.node, 1, muesli_core::Txn { slot: 1, generation: 1 }),
         strict: false,
         reads: Vec::new().into(),
         writes: keys.iter().map(|key| (SPACE, key.clone(), value.clone())).collect(),

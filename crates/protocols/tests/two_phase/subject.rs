@@ -1,6 +1,5 @@
 //! SCORe's family: two phases with a coordinator.
 
-use muesli_protocols::two_phase::policy::installing::InstallPolicy as _;
 use std::fmt::Display;
 
 use muesli_core::contract::StateMachine as _;
@@ -8,7 +7,6 @@ use muesli_core::parts::versions::Versions;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Decision, NodeId, Role, SpaceId, TxnId};
 use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
-use muesli_protocols::two_phase::policy::validation::Validation;
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
 use crate::harness::subject::lines::{given, joined, name, text, value, writes};
@@ -20,7 +18,8 @@ const LOCK_TIMER: u32 = 1;
 const GOSSIP_TIMER: u32 = 0;
 
 impl<V: Variant> Subject for TwoPhase<V> {
-    const STRICT_UPDATES: bool = V::Validation::READS && !V::Installing::MAY_TIME_WARP;
+    const STRICT_UPDATES: bool =
+        V::POLICIES.validation.has_reads() && !V::POLICIES.installing.may_time_warp();
     const TRIES_AGAIN: bool = false;
 
     fn show_message(shown: &Message<V>, names: &Names) -> String {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use muesli_core::limits::Limits;
 use muesli_core::memory::Memory;
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, RepositoryId,
     Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, Vote};
-use muesli_protocols::two_phase::{TwoPhase, Variant};
+use muesli_protocols::two_phase::{ReaderBounds as _, TwoPhase, Variant};
 
 const SPACE: SpaceId = SpaceId(0);
 pub const MIB: usize = 1 << 20;
@@ -41,7 +42,8 @@ impl<V: Variant> Voter<V> {
     pub fn key(&self, number: usize) -> SmallBytes {
         let catalog = self.node.catalog();
         let keys = (0u32..).map(|number| SmallBytes::new(&number.to_be_bytes()));
-        let mut here = keys.filter(|key| catalog.holds(HERE, catalog.partition(SPACE, key)));
+        let mut here =
+            keys.filter(|key| Static.holds(HERE, catalog.partition(SPACE, key), catalog));
         here.nth(number).unwrap()
     }
 
@@ -56,7 +58,7 @@ impl<V: Variant> Voter<V> {
     pub fn vote(&mut self, number: usize, reads: usize, value: Option<SmallBytes>) -> Vote<V> {
         let (key, read) = (self.key(number), self.long_key(reads));
         let snapshot = self.node.participants()[0].1.committed();
-        let reader = V::reader(OTHER, 1, Txn { slot: number as u32, generation: 1 });
+        let reader = V::Reader::new(OTHER, 1, Txn { slot: number as u32, generation: 1 });
         self.hear(Message::Prepare(Arc::new(Prepare {
             txn: txn(number),
             settled_below: 0,
@@ -84,7 +86,7 @@ impl<V: Variant> Voter<V> {
     pub fn long_key(&self, bytes: usize) -> Option<SmallBytes> {
         let catalog = self.node.catalog();
         let key = |fill| SmallBytes::from(vec![fill; bytes]);
-        let here = |key: &SmallBytes| catalog.holds(HERE, catalog.partition(SPACE, key));
+        let here = |key: &SmallBytes| Static.holds(HERE, catalog.partition(SPACE, key), catalog);
         (bytes > 0).then(|| (0..=u8::MAX).map(key).find(here).unwrap())
     }
 

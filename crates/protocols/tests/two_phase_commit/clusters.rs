@@ -24,7 +24,7 @@ pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
 
 fn locking_switch(rules: &mut two_phase_commit::Rules, name: &str, on: bool) -> Result<(), String> {
     match name {
-        "waits" => rules.write_locks = if on { WriteLocks::WaitedFor } else { WriteLocks::Tried },
+        "waits" => rules.choice = if on { WriteLocks::WaitedFor } else { WriteLocks::Tried },
         other => return switch(&mut rules.family, other, on),
     }
     Ok(())

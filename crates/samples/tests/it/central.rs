@@ -3,12 +3,19 @@
 use muesli::{Db, Options, SpaceOptions, Tx};
 use muesli_samples::central::{Central, Rules};
 
-use super::searches::{breaks, register, search, trial};
+use super::searches::{breaks, in_groups, register, search, trial};
 
 #[test]
 fn histories_under_faults_are_serializable() {
     register::<Central>("central", Rules::default());
     let problems = search(&trial("central", "append"), 1..41);
+    assert_eq!(problems, Vec::<String>::new());
+}
+
+#[test]
+fn histories_of_groups_under_faults_are_serializable() {
+    register::<Central>("central-grouped", Rules::default());
+    let problems = search(&in_groups(trial("central-grouped", "append")), 1..21);
     assert_eq!(problems, Vec::<String>::new());
 }
 

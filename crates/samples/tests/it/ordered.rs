@@ -1,7 +1,6 @@
 //! Broadcast and certification as layers.
 
 use muesli_registry::{Grouping, NoProtocol, protocol};
-use muesli_samples::central::{Central, Rules};
 use muesli_samples::ordered::Ordered;
 use muesli_samples::ordered::broadcast::Sequencer;
 use muesli_samples::ordered::certify::{Nothing, ReadsAreNewest};
@@ -22,11 +21,8 @@ fn without_certification_the_checker_notices() {
 }
 
 #[test]
-fn groups_refuse_what_replicates_itself_or_has_no_checkpoints() {
+fn groups_refuse_what_replicates_itself() {
     register::<Ordered<Sequencer, ReadsAreNewest>>("ordered-alone", ());
-    register::<Central>("central-alone", Rules::default());
-    let refused = |name| protocol(name, Some(Grouping::default())).err();
-    assert_eq!(refused("ordered-alone"), Some(NoProtocol::InGroups { name: "ordered-alone" }));
-    let name = "central-alone";
-    assert_eq!(refused(name), Some(NoProtocol::WithoutCheckpoints { name }));
+    let refused = protocol("ordered-alone", Some(Grouping::default())).err();
+    assert_eq!(refused, Some(NoProtocol::InGroups { name: "ordered-alone" }));
 }

@@ -12,6 +12,11 @@ pub fn trial(protocol: &str, workload: &str) -> Trial {
     Trial { protocol: protocol.to_owned(), parameters, ..Trial::of(workload) }
 }
 
+/// The same trials with each repository kept by three nodes.
+pub fn in_groups(trial: Trial) -> Trial {
+    Trial { group: 3, ..trial }
+}
+
 /// Runs seeds, each with its faults, and gives what was wrong, each with its seed.
 pub fn search(trial: &Trial, seeds: std::ops::Range<u64>) -> Vec<String> {
     let mut problems = Vec::new();

@@ -1,5 +1,6 @@
 //! What a client does next, and with which accounts.
 
+use muesli_core::parts::locator::Static;
 use std::sync::Arc;
 
 use muesli::{SmallBytes, Space};
@@ -88,7 +89,9 @@ impl Mix {
             let catalog = seat.db.catalog_of_keys();
             let held = |account: &u32| {
                 let partition = catalog.partition(space.id(), &keys[*account as usize]);
-                catalog.replicas_of(partition).any(|replica| catalog.home(replica) == seat.node)
+                Static
+                    .replicas_of(partition, &catalog)
+                    .any(|replica| catalog.home(replica) == seat.node)
             };
             let own: Arc<[u32]> = all.filter(held).collect();
             ((own.len() >= 2 * self.pairs).then_some(own), self.locality)

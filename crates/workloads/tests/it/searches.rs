@@ -188,3 +188,20 @@ fn count_reads_of_deletions(history: &str) -> usize {
     let absent = operations.filter(|it| it[0] == "r" && it[3].is_null() && it[2] != 0);
     absent.filter(|it| it[2] != "own" && !held.contains(&format!("{} {}", it[1], it[2]))).count()
 }
+
+/// What the loader was told is committed need not be known yet where a client begins. With this
+/// seed two nodes are cut off in the middle of loading, for longer than a transaction is tried
+/// again; their clients wait for the data.
+#[test]
+fn clients_wait_for_the_data_where_loading_was_cut_off() {
+    let cut = "horizon 884ms; 477us+571771us partition-in n1,n3";
+    for protocol in ["bumper", "score", "2pc", "gmu"] {
+        let trial = Trial {
+            protocol: protocol.to_owned(),
+            plan: Some(cut.parse().unwrap()),
+            ..Trial::of(available::find("bank").unwrap())
+        };
+        let trialled = trial.run(811_030_108, false).unwrap();
+        assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol}");
+    }
+}

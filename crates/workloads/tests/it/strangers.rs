@@ -320,7 +320,11 @@ fn search() -> Vec<Searched> {
         };
     }
     vec![
-        Searched::new("Two-phase commit", source!("protocols/src/two_phase/sizes.rs"), &two_phase),
+        Searched::new(
+            "Two-phase commit",
+            source!("protocols/src/two_phase/message/sizes.rs"),
+            &two_phase,
+        ),
         Searched::new(
             "Granola and Sinfonia",
             source!("protocols/src/granola/message/mod.rs"),

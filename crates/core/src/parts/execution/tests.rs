@@ -1,3 +1,4 @@
+use crate::parts::locator::Static;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -177,8 +178,9 @@ fn a_delayed_procedure_touches_the_partitions_of_its_repositories() {
         let call =
             DelayedCall { procedure: id.clone(), arguments, partition: 0, keys, ranges, steady };
         let mut sets = TransactionSets::default();
+        let neighbours = |partition| Static.are_colocated(partition, call.partition, &catalog);
         let mut execution = Execution::new(&catalog, &settings, &spaces, &mut sets, true);
-        let delayed = execution.call_delayed(&call);
+        let delayed = execution.call_delayed(&call, &neighbours);
         (delayed, execution.call(&id, 0, &call.arguments))
     };
     let (delayed, alone) = run(&[0, 2]);

@@ -35,13 +35,12 @@ impl Spaces {
         bytes: usize,
         out: &mut Vec<u8>,
     ) -> bool {
-        if let Some(mut rest) = cursor.rest.take() {
+        if let Some(rest) = cursor.rest.take() {
             let end = out.len() + bytes;
             out.push(kinds.rest);
             rest.space.encode(out);
             rest.key.encode(out);
-            encode_some(&mut rest, end, out);
-            cursor.rest = Some(rest).filter(|rest| !rest.versions.is_empty());
+            cursor.rest = encode_some(rest, end, out);
             return true;
         }
         while (cursor.stage as usize) < self.stores.len() {
@@ -111,9 +110,9 @@ impl Spaces {
                     count.encode(out);
                 }
                 key.encode(out);
-                let mut rest = Rest { space, key: key.clone(), versions: chain.into() };
-                encode_some(&mut rest, if kinds.cuts { start + bytes } else { usize::MAX }, out);
-                cursor.rest = Some(rest).filter(|rest| !rest.versions.is_empty());
+                let rest = Rest { space, key: key.clone(), versions: chain.into() };
+                let end = if kinds.cuts { start + bytes } else { usize::MAX };
+                cursor.rest = encode_some(rest, end, out);
                 count += 1;
             }
             cursor.place += 1;
@@ -165,8 +164,8 @@ impl Spaces {
     }
 }
 
-/// Appends versions until `out` is as long as `end`, one at least, and takes them out of the rest.
-fn encode_some(rest: &mut Rest, end: usize, out: &mut Vec<u8>) {
+/// Appends versions until `out` is as long as `end`, one at least; what is left.
+fn encode_some(mut rest: Rest, end: usize, out: &mut Vec<u8>) -> Option<Rest> {
     let (start, mut count) = (out.len(), 0_u32);
     count.encode(out);
     while (count == 0 || out.len() < end)
@@ -176,6 +175,7 @@ fn encode_some(rest: &mut Rest, end: usize, out: &mut Vec<u8>) {
         count += 1;
     }
     out[start..start + 4].copy_from_slice(&count.to_le_bytes());
+    Some(rest).filter(|rest| !rest.versions.is_empty())
 }
 
 fn known_space(input: &mut Reader<'_>, catalog: &Catalog) -> Result<SpaceId, WireError> {

@@ -126,15 +126,12 @@ impl Coordinator {
         let floor = options.floor;
         let nearby = options.follower_reads && read_only && agreement == Agreement::Alone;
         Ok(Request {
-            txn,
             settled_below,
             floor,
             agreement,
             read_only,
             nearby,
-            master: None,
-            participants,
-            parts,
+            ..Request::new(txn, participants, parts)
         })
     }
 

@@ -120,7 +120,7 @@ mod tests {
     use super::super::{Context, RequestVerdict};
     use super::*;
     use crate::granola::Rules;
-    use crate::granola::message::{Agreement, Few, FoundVersion, Part, PartAnswer, Request, Task};
+    use crate::granola::message::{Few, FoundVersion, Part, PartAnswer, Request, Task};
 
     const SPACE: SpaceId = SpaceId(0);
 
@@ -140,15 +140,12 @@ mod tests {
     fn request(sequence: u64) -> Request {
         let task = Task::Read(vec![(SPACE, "key".into())]);
         Request {
-            txn: TxnId { node: NodeId(1), incarnation: 1, sequence },
-            settled_below: 1,
-            floor: Timestamp::ZERO,
-            agreement: Agreement::Alone,
             read_only: true,
-            nearby: false,
-            master: None,
-            participants: [RepositoryId(0)].into_iter().collect(),
-            parts: [Part { partition: 0, owners: None, task }].into_iter().collect(),
+            ..Request::new(
+                TxnId { node: NodeId(1), incarnation: 1, sequence },
+                [RepositoryId(0)].into_iter().collect(),
+                [Part { partition: 0, owners: None, task }].into_iter().collect(),
+            )
         }
     }
 

@@ -21,10 +21,10 @@ use muesli_core::{
 use smallvec::smallvec;
 
 use super::{Context, Coordinator, Purpose, RequestVerdict};
+use crate::granola::locator::{after, holders, name_service};
 use crate::granola::message::{
     Agreement, Fetched, Few, Move, Owners, Part, PartAnswer, Repositories, Request, Task,
 };
-use crate::granola::naming::{after, holders, name_service};
 
 /// A partition on its way, as its mover knows it.
 #[derive(Clone, Debug)]
@@ -160,15 +160,11 @@ impl Coordinator {
             _ => (Agreement::Independent, false),
         };
         Request {
-            txn,
             settled_below,
             floor,
             agreement,
             read_only,
-            nearby: false,
-            master: None,
-            participants,
-            parts,
+            ..Request::new(txn, participants, parts)
         }
     }
 

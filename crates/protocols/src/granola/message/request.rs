@@ -44,6 +44,22 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request with these parts, of a coordinator of which nothing is settled and a session that
+    /// has seen nothing: an update that its one participant agrees to alone.
+    pub fn new(txn: TxnId, participants: Repositories, parts: Few<Part>) -> Request {
+        Request {
+            txn,
+            settled_below: 1,
+            floor: Timestamp::ZERO,
+            agreement: Agreement::Alone,
+            read_only: false,
+            nearby: false,
+            master: None,
+            participants,
+            parts,
+        }
+    }
+
     /// Whether it only reads, at one repository.
     pub(in crate::granola) fn reads_alone(&self) -> bool {
         self.read_only && self.agreement == Agreement::Alone

@@ -34,15 +34,12 @@ fn request(agreement: Agreement) -> Arc<Request> {
     let part = |task| Part { partition: 1, owners: owners.clone(), task };
     let parts = tasks.into_iter().map(part).collect();
     Arc::new(Request {
-        txn: txn(),
         settled_below: 70,
         floor: Timestamp(5),
         agreement,
-        read_only: false,
         nearby: true,
         master: Some(NodeId(9)),
-        participants: [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
-        parts,
+        ..Request::new(txn(), [RepositoryId(0), RepositoryId(1)].into_iter().collect(), parts)
     })
 }
 

@@ -106,15 +106,12 @@ mod tests {
 
     fn request() -> Arc<Request> {
         Arc::new(Request {
-            txn: TXN,
-            settled_below: 1,
-            floor: Timestamp::ZERO,
             agreement: Agreement::Independent,
-            read_only: false,
-            nearby: false,
-            master: None,
-            participants: [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
-            parts: Few::new(),
+            ..Request::new(
+                TXN,
+                [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
+                Few::new(),
+            )
         })
     }
 

@@ -1,6 +1,6 @@
 //! Transactions that end: their slots, their locks, and what waits for them.
 
-use crate::two_phase::policy::locking::LockPolicy as _;
+use crate::two_phase::ReaderBounds;
 use muesli_core::recorder::Status;
 use muesli_core::{Abort, Failure, OpId, Timestamp, Txn, TxnId};
 
@@ -27,9 +27,9 @@ impl<V: Variant> Coordinator<V> {
             });
             let slot = &self.slots[txn.slot as usize];
             let end = (status != Status::Unknown).then_some(environment.now);
-            recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
+            slot.sets.record(id, (slot.begun, &slot.options), status, (end, at), recorder);
         }
-        if V::Locking::MAY_LOCK_AT_WRITES {
+        if V::POLICIES.locking.may_lock_at_writes() {
             self.give_locks_back(txn, status, cx);
         }
         let slot = &mut self.slots[txn.slot as usize];
@@ -46,7 +46,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let may_hold = self.locks_at_writes || slot.locked_at.is_empty();
         assert!(may_hold, "locks of a running transaction, where the commit takes them");
-        let reader = V::reader(self.id, self.incarnation, txn);
+        let reader = V::Reader::new(self.id, self.incarnation, txn);
         for &repository in &slot.locked_at {
             cx.send_to_repository(repository, Message::Unlock { reader });
         }

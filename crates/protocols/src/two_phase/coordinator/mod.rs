@@ -7,8 +7,6 @@
 //! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
 //! use; [`failed`] remembers why transactions failed before their commit.
 
-use crate::two_phase::policy::locking::LockPolicy as _;
-use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::parts::watermark::Watermark;
@@ -20,7 +18,7 @@ use muesli_core::{
     TxnOptions, View, timers,
 };
 
-use crate::two_phase::message::{Message, RepositoryVote};
+use crate::two_phase::message::{Message, RepositoryVote, requests};
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, TwoPhase, Variant};
@@ -194,7 +192,7 @@ impl<V: Variant> Coordinator<V> {
         let mut base = V::Snapshot::from_floor(options.floor);
         base.join(&self.bound);
         base.join(&self.fresh);
-        if V::Reading::NODES_REMEMBER {
+        if V::POLICIES.reading.nodes_remember() {
             base.join(&self.seen);
         }
         let slot = &mut self.slots[place as usize];
@@ -207,7 +205,8 @@ impl<V: Variant> Coordinator<V> {
     /// Buffers a write, and asks for the key's lock where these are taken as keys are written.
     #[inline(always)]
     fn on_put(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Step<()> {
-        let locks = V::Locking::MAY_LOCK_AT_WRITES && self.locks_at_writes && write.may_wait;
+        let locks =
+            V::POLICIES.locking.may_lock_at_writes() && self.locks_at_writes && write.may_wait;
         let lock = locks.then(|| (write.space, write.key.clone()));
         if let Err(failure) = self.buffer(txn, write, cx) {
             return Step::Done(Err(failure));
@@ -231,7 +230,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let limits = &cx.settings.limits;
         match cx.effects.recorder {
-            Some(_) => slot.write_recorded(space, key, value, limits),
+            Some(_) => slot.sets.write_recorded((space, key, value), limits),
             None => slot.sets.write(space, key, value, limits),
         }
     }
@@ -400,16 +399,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             }
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
             Message::Locked { request, refused } => self.on_locked(request, refused, cx),
-            Message::Read(_)
-            | Message::Scan(_)
-            | Message::Lock(_)
-            | Message::Unlock { .. }
-            | Message::Prepare(_)
-            | Message::Decide { .. }
-            | Message::Settled { .. }
-            | Message::AskDoubts { .. }
-            | Message::NoDoubts { .. }
-            | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.
+            requests!() => {} // For participants: whoever sent it here is mistaken.
         }
     }
 
@@ -441,7 +431,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 None => (u64::MAX - place as u64, Status::Running),
             };
             let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
-            recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
+            slot.sets.record(id, (slot.begun, &slot.options), status, (None, None), recorder);
         }
     }
 
@@ -453,7 +443,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn past(&self) -> Option<SmallBytes> {
-        if !V::Reading::NODES_REMEMBER {
+        if !V::POLICIES.reading.nodes_remember() {
             return None;
         }
         let mut bytes = Vec::new();
@@ -462,7 +452,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn adopt(&mut self, past: &SmallBytes) {
-        if V::Reading::NODES_REMEMBER
+        if V::POLICIES.reading.nodes_remember()
             && V::rules(&self.rules).keeps(FamilySwitch::SessionsBringPasts)
             && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
         {

@@ -1,13 +1,15 @@
 //! The coordinator's reads as clients ask for them: directly where a replica lives on the same
 //! node, else by [`remote_requests`](super::remote_requests).
 
-use crate::two_phase::policy::installing::InstallPolicy as _;
-use crate::two_phase::policy::reading::ReadPolicy as _;
+use crate::two_phase::ReaderBounds;
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::parts::watermark::Bound;
-use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn};
+use muesli_core::{
+    Abort, Catalog, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn,
+};
 
 use smallvec::smallvec;
 
@@ -15,7 +17,7 @@ use super::Coordinator;
 use super::asked::{AskedKeys, OperationKind};
 use super::slot::Slot;
 use crate::two_phase::message::Found;
-use crate::two_phase::policy::validation::Validation;
+use crate::two_phase::participant::Participant;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, NotServed, Reading, TwoPhase, Variant};
 
@@ -23,8 +25,10 @@ impl<V: Variant> Slot<V> {
     /// Whether what is read is kept, to be validated at the commit.
     #[inline]
     pub fn keeps_reads(&self) -> bool {
-        V::Validation::READS
-            && (!self.options.read_only || self.options.strict || V::Validation::READERS)
+        V::POLICIES.validation.has_reads()
+            && (!self.options.read_only
+                || self.options.strict
+                || V::POLICIES.validation.has_readers())
     }
 
     /// Takes a version into the read set. An update that reads a stale one cannot commit, unless
@@ -45,7 +49,7 @@ impl<V: Variant> Slot<V> {
     /// that is what was read of it before.
     #[inline]
     pub fn repeated(&mut self, space: SpaceId, key: &SmallBytes, found: Found) -> Found {
-        if V::Reading::SNAPSHOTS {
+        if V::POLICIES.reading.has_snapshots() {
             return found;
         }
         self.seen.entry((space, key.clone())).or_insert(found).clone()
@@ -61,7 +65,9 @@ impl<V: Variant> Slot<V> {
     /// Whether a read at `repository` need not wait for another one to be answered.
     #[inline]
     pub fn may_read_at(&self, repository: RepositoryId) -> bool {
-        V::Reading::SIDE_BY_SIDE || self.fixing.is_none() || self.is_fixed_at(repository)
+        V::POLICIES.reading.is_side_by_side()
+            || self.fixing.is_none()
+            || self.is_fixed_at(repository)
     }
 
     /// Whether a read at `repository` leaves the snapshot as it is.
@@ -73,7 +79,7 @@ impl<V: Variant> Slot<V> {
     /// A repository has answered at `snapshot`.
     #[inline]
     pub fn learn(&mut self, snapshot: V::Snapshot) {
-        if V::Reading::SIDE_BY_SIDE {
+        if V::POLICIES.reading.is_side_by_side() {
             self.answers = self.answers.wrapping_add(1);
         }
         match &mut self.snapshot {
@@ -126,18 +132,18 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
         out: &mut [Option<SmallBytes>],
     ) -> bool {
-        let reader = V::reader(self.id, self.incarnation, txn);
+        let reader = V::Reader::new(self.id, self.incarnation, txn);
         let may_delay = V::delays_actions(&self.rules);
         let Ok(slot) = self.open(txn) else { return false };
         let delays = may_delay && !slot.delays.is_empty();
-        let plain = V::Reading::SNAPSHOTS && slot.sets.writes.is_empty() && !delays;
+        let plain = V::POLICIES.reading.has_snapshots() && slot.sets.writes.is_empty() && !delays;
         let recording = cx.effects.recorder.is_some();
         let one_repository = cx.catalog.repositories() == 1 || keys.len() == 1;
         if !plain || !one_repository || keys.len() > cx.settings.limits.page_rows {
             return false;
         }
         let Some(key) = keys.first() else { return true };
-        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
+        let Some((replica, participant)) = replica_here(&mut here, space, key, cx.catalog) else {
             return false;
         };
         if !slot.may_read_at(replica) {
@@ -197,7 +203,7 @@ impl<V: Variant> Coordinator<V> {
             }
             return Ok(Some(Local::Value(own)));
         }
-        if !V::Reading::SNAPSHOTS
+        if !V::POLICIES.reading.has_snapshots()
             && let Some(found) = slot.seen.get(&(space, key.clone()))
         {
             let found = found.clone();
@@ -222,10 +228,10 @@ impl<V: Variant> Coordinator<V> {
         if let Some(known) = self.read_known(txn, space, key, cx)? {
             return Ok(known);
         }
-        let suffered = V::Installing::MAY_TIME_WARP && self.tolerates_stale_reads;
-        let reader = V::reader(self.id, self.incarnation, txn);
+        let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
+        let reader = V::Reader::new(self.id, self.incarnation, txn);
         let slot = self.open(txn)?;
-        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
+        let Some((replica, participant)) = replica_here(here, space, key, cx.catalog) else {
             return Ok(Local::Ask);
         };
         if !slot.may_read_at(replica) {
@@ -239,7 +245,7 @@ impl<V: Variant> Coordinator<V> {
                 slot.learn(read.snapshot);
                 slot.undisturbed_since = None; // So much is kept for the simplest way only.
                 let (version, value) = (read.version, read.version.value.cloned());
-                if !V::Reading::SNAPSHOTS {
+                if !V::POLICIES.reading.has_snapshots() {
                     let found = Found { collected, ..Found::from(version) };
                     slot.seen.insert((space, key.clone()), found);
                 }
@@ -299,4 +305,18 @@ impl<V: Variant> Coordinator<V> {
         }
         Step::Wait(self.ask_keys(txn, OperationKind::Many(values), asked, &here, cx))
     }
+}
+
+/// The repository here at which a key is read: the first of those that hold it.
+#[inline]
+fn replica_here<'h, V: Variant>(
+    here: &'h mut Here<'_, TwoPhase<V>>,
+    space: SpaceId,
+    key: &SmallBytes,
+    catalog: &Catalog,
+) -> Option<(RepositoryId, &'h mut Participant<V>)> {
+    if catalog.repositories() == 1 {
+        return here.first_of(std::iter::once(RepositoryId(0))); // No hash is needed.
+    }
+    here.first_of(Static.replicas_of(catalog.partition(space, key), catalog))
 }

@@ -3,11 +3,12 @@
 //! An operation is what the client waits for; it has one request per repository that is asked.
 //! The first read of a transaction fixes its snapshot, so while one is under way elsewhere all
 //! other requests of the transaction are held. Where each repository fixes a part of it
-//! ([`Variant::READS_SIDE_BY_SIDE`]), they go out together, and an answer that does not fit what
-//! others have fixed meanwhile is asked for once more.
+//! ([`is_side_by_side`](crate::two_phase::policy::ReadPolicy::is_side_by_side)), they go out
+//! together, and an answer that does not fit what others have fixed meanwhile is asked for once
+//! more.
 
-use crate::two_phase::policy::installing::InstallPolicy as _;
-use crate::two_phase::policy::reading::ReadPolicy as _;
+use crate::two_phase::ReaderBounds;
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::ranges::KeyRange;
@@ -41,8 +42,8 @@ impl<V: Variant> Coordinator<V> {
         here: &Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
-        let alone =
-            !V::Reading::SIDE_BY_SIDE && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
+        let alone = !V::POLICIES.reading.is_side_by_side()
+            && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
         let mut groups = Groups::new();
         for key in keys {
             let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
@@ -104,7 +105,7 @@ impl<V: Variant> Coordinator<V> {
         if is_lock {
             self.send_request(id, cx);
         } else if slot.may_read_at(to) {
-            let fixes = !V::Reading::SIDE_BY_SIDE && !slot.is_fixed_at(to);
+            let fixes = !V::POLICIES.reading.is_side_by_side() && !slot.is_fixed_at(to);
             slot.fixing = slot.fixing.or(fixes.then_some(id));
             self.send_request(id, cx);
         } else {
@@ -143,8 +144,8 @@ impl<V: Variant> Coordinator<V> {
         cx: &Context<'_, V>,
     ) -> RepositoryId {
         let nth = (self.next_request % u64::from(cx.catalog.replicas)) as usize;
-        let local = cx.catalog.replicas_of(partition).find(|&replica| here.holds(replica));
-        let chosen = local.or_else(|| cx.catalog.replicas_of(partition).nth(nth));
+        let local = Static.replicas_of(partition, cx.catalog).find(|&replica| here.holds(replica));
+        let chosen = local.or_else(|| Static.replicas_of(partition, cx.catalog).nth(nth));
         chosen.expect("every partition has its replicas")
     }
 
@@ -160,7 +161,7 @@ impl<V: Variant> Coordinator<V> {
         let (snapshot, first) = (slot.reads_at().clone(), slot.snapshot.is_none());
         let answers = slot.answers;
         self.requests.get_mut(id).expect("found above").answers = answers;
-        let reader = V::reader(self.id, self.incarnation, txn);
+        let reader = V::Reader::new(self.id, self.incarnation, txn);
         let asked = &self.requests.get(id).expect("found above").asked;
         let kind = &self.operations.get(op).expect("found above").kind;
         let message = match (asked, kind) {
@@ -208,7 +209,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Option<PendingRequest> {
         self.heard.join(&snapshot);
-        if V::Reading::SIDE_BY_SIDE {
+        if V::POLICIES.reading.is_side_by_side() {
             let known = self.slot(txn)?.snapshot.clone();
             if known.is_some_and(|known| !V::fits(&self.rules, &known, &snapshot)) {
                 self.issue(txn, request, asked, cx);
@@ -239,7 +240,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         let learnt = |slot: &mut Slot<V>| slot.answers != request.answers;
-        if V::Reading::SIDE_BY_SIDE && self.slot(txn).is_some_and(learnt) {
+        if V::POLICIES.reading.is_side_by_side() && self.slot(txn).is_some_and(learnt) {
             self.issue(txn, id, request, cx);
         } else {
             self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
@@ -257,7 +258,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let answer = (reply.request, reply.snapshot, &reply.committed);
         let Some((txn, request)) = self.take_answer(answer, cx) else { return };
-        let suffered = V::Installing::MAY_TIME_WARP && self.tolerates_stale_reads;
+        let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
         let Asked::Keys(mut keys) = request.asked else { return };
         let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));
         if !self.count_bytes(request.op, answered, cx) {
@@ -304,7 +305,7 @@ impl<V: Variant> Coordinator<V> {
         if !slot.locked.insert((space, key.clone())) {
             return None;
         }
-        let replicas = cx.catalog.replicas_of(cx.catalog.partition(space, &key));
+        let replicas = Static.replicas_of(cx.catalog.partition(space, &key), cx.catalog);
         let replicas: Vec<_> = replicas.collect();
         assert!(!replicas.is_empty(), "a key that lives nowhere");
         slot.locked_at.extend(&replicas);

@@ -1,7 +1,5 @@
 //! Ranges, put together from what the repositories that hold parts of them answer.
 
-use crate::two_phase::policy::installing::InstallPolicy as _;
-use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::collections::BTreeMap;
 
 use muesli_core::parts::transaction::{ReadEntry, check_scan};
@@ -14,7 +12,6 @@ use super::Coordinator;
 use super::asked::{Asked, AskedPage, OperationKind, Queued, ScannedRows};
 use super::slot::Slot;
 use crate::two_phase::message::{Found, ScanReply};
-use crate::two_phase::policy::validation::Validation;
 use crate::two_phase::{Context, TwoPhase, Variant};
 
 impl<V: Variant> Coordinator<V> {
@@ -59,7 +56,7 @@ impl<V: Variant> Coordinator<V> {
     ) {
         let answer = (reply.request, reply.snapshot, &reply.committed);
         let Some((txn, request)) = self.take_answer(answer, cx) else { return };
-        let suffered = V::Installing::MAY_TIME_WARP && self.tolerates_stale_reads;
+        let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
         let updates = !suffered && self.slot(txn).is_some_and(|slot| !slot.sets.writes.is_empty());
         if updates && reply.rows.iter().any(|(_, found)| !found.newest) {
             self.abort(txn, &Failure::Aborted(Abort::StaleRead), cx);
@@ -105,7 +102,7 @@ impl<V: Variant> Coordinator<V> {
         rows.retain(|(key, _)| seen.contains(scan.space, key));
         rows.sort_by(|(a, _), (b, _)| a.cmp(b)); // Pages are sorted already, one way or the other.
         rows.dedup_by(|again, row| again.0 == row.0); // Each key lives in one place.
-        if !V::Reading::SNAPSHOTS {
+        if !V::POLICIES.reading.has_snapshots() {
             rows = slot.repeat_rows(&seen, rows);
         }
         let live = rows.iter().filter_map(|(key, found)| Some((key.clone(), found.value.clone()?)));
@@ -121,10 +118,11 @@ impl<V: Variant> Coordinator<V> {
                 seen.hi = Some(last.successor());
             }
         }
-        let row_reads: Vec<_> = if V::Validation::ROWS { reads_of(&rows, &seen) } else { vec![] };
+        let row_reads: Vec<_> =
+            if V::POLICIES.validation.has_rows() { reads_of(&rows, &seen) } else { vec![] };
         if cx.effects.recorder.is_some() {
             // Where reads are made at no snapshot, rows may come and go between two reads.
-            let collected = collected.into_iter().filter(|_| V::Reading::SNAPSHOTS);
+            let collected = collected.into_iter().filter(|_| V::POLICIES.reading.has_snapshots());
             let mut noted: BTreeMap<_, _> = collected.map(|(k, at)| (k, (at, None))).collect();
             let hash = |found: &Found| found.value.as_ref().map(value_hash);
             noted.extend(rows.into_iter().map(|(key, row)| (key, (row.recorded(), hash(&row)))));
@@ -135,7 +133,7 @@ impl<V: Variant> Coordinator<V> {
             slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());
         }
         if slot.keeps_reads() {
-            if V::Validation::ROWS {
+            if V::POLICIES.validation.has_rows() {
                 slot.sets.reads.extend(row_reads);
             }
             slot.sets.scans.push(seen);

@@ -1,16 +1,12 @@
 //! The place of a transaction at its coordinator.
 
-use crate::two_phase::policy::locking::LockPolicy as _;
-use crate::two_phase::policy::reading::ReadPolicy as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
 use muesli_core::parts::transaction::TransactionSets;
-use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
-    Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
-    TxnOptions,
+    Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, TxnOptions,
 };
 
 use super::delays::Delays;
@@ -99,10 +95,10 @@ impl<V: Variant> Slot<V> {
         self.generation = self.generation.wrapping_add(1);
         self.sets.clear();
         self.delays.clear();
-        if !V::Reading::SNAPSHOTS {
+        if !V::POLICIES.reading.has_snapshots() {
             self.seen.clear();
         }
-        if V::Locking::MAY_LOCK_AT_WRITES {
+        if V::POLICIES.locking.may_lock_at_writes() {
             self.locked.clear();
             self.locked_at.clear();
         }
@@ -126,7 +122,7 @@ impl<V: Variant> Slot<V> {
         let holds = self.committing.is_some() && !self.held.is_empty();
         assert!(!holds, "{:?} are held back as their transaction commits", self.held);
         assert!(
-            !V::Reading::SNAPSHOTS || self.seen.is_empty(),
+            !V::POLICIES.reading.has_snapshots() || self.seen.is_empty(),
             "reads at a snapshot are not kept to repeat"
         );
     }
@@ -135,36 +131,6 @@ impl<V: Variant> Slot<V> {
     #[inline]
     pub fn reads_at(&self) -> &V::Snapshot {
         self.snapshot.as_ref().unwrap_or(&self.base)
-    }
-
-    /// What the history says of it.
-    pub fn record(
-        &self,
-        id: TxnId,
-        end: Option<Nanos>,
-        status: Status,
-        at: Option<Timestamp>,
-    ) -> TxnRecord {
-        let TxnOptions { session, read_only, .. } = self.options;
-        TxnRecord { id, session, begin: self.begun, end, status, read_only, at }
-    }
-
-    /// A write that is also for the history.
-    pub fn write_recorded(
-        &mut self,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-        limits: &Limits,
-    ) -> Result<(), Failure> {
-        check_size(Limit::Key, key.len(), limits.key_bytes)?;
-        let mark = self.sets.operations.mark();
-        self.sets.operations.write(space, &key, value.as_ref());
-        let written = self.sets.write(space, key, value, limits);
-        if written.is_err() {
-            self.sets.operations.rewind(mark);
-        }
-        written
     }
 }
 

@@ -11,7 +11,6 @@
 //! gatherer hears of, and answers, as many a second as with so many. What comes later is garbage
 //! collection alone: an old bound is merely careful, and a watermark that is told late is too.
 
-use crate::two_phase::policy::reading::ReadPolicy as _;
 use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings, TxnId};
 
 use super::slot::Slot;
@@ -35,7 +34,7 @@ impl<V: Variant> Coordinator<V> {
     /// The greatest of what the repositories here say; without any, what was heard of. A node that
     /// remembers knows of other repositories what it has heard.
     fn greatest(&self, all: impl Iterator<Item = V::Snapshot>) -> V::Snapshot {
-        let also = V::Reading::NODES_REMEMBER.then(|| self.heard.clone());
+        let also = V::POLICIES.reading.nodes_remember().then(|| self.heard.clone());
         let joined = all.chain(also).reduce(|mut greatest, other| {
             greatest.join(&other);
             greatest

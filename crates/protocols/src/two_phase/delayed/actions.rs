@@ -5,6 +5,7 @@
 //! says so to whoever asked what it gave; users' own are tried when their transaction votes, which
 //! it cannot do where they panic.
 
+use crate::two_phase::VariantState;
 use std::collections::BTreeSet;
 
 use muesli_core::actions::run_limited;
@@ -76,7 +77,7 @@ impl<V: Variant> Participant<V> {
                     validation.below_proposal = true;
                 }
             }
-            V::note_write(&self.protocol_state, (*space, key), head, prepare.reader, validation);
+            self.protocol_state.note_write((*space, key), head, prepare.reader, validation);
         }
         self.check_calls(prepare, validation, way, cx)
     }

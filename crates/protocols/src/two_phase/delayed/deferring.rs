@@ -6,6 +6,7 @@ use muesli_core::contract::{at_once, known_procedure};
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::{ENTRY_BYTES, check_size};
 use muesli_core::parts::execution::footprint;
+use muesli_core::parts::locator::Static;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Abort, Catalog, Deferral, Delay, DelayedCall, Failure, Footprint, Index, Place, Refuses,
@@ -140,7 +141,7 @@ fn lockable(all: Footprint, partition: u16, catalog: &Catalog) -> Option<Lockabl
     for touched in all.writes.iter().chain(&all.reads) {
         let range = match touched {
             Touched::Key(space, key) => {
-                if catalog.are_colocated(catalog.partition(*space, key), partition) {
+                if Static.are_colocated(catalog.partition(*space, key), partition, catalog) {
                     keys.insert((*space, key.clone()));
                 }
                 continue;

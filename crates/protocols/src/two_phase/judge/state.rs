@@ -6,7 +6,7 @@ use muesli_core::{Decision, Rejection, Role, Sender, Timestamp, TxnId, View};
 
 use crate::client_quota::ClientQuota;
 use crate::two_phase::coordinator::asked::PendingRequest;
-use crate::two_phase::message::{Message, Prepare, RepositoryVote, Vote};
+use crate::two_phase::message::{Message, Prepare, RepositoryVote, Vote, requests};
 use crate::two_phase::participant::Participant;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Coordinator, Variant, shown_votes};
@@ -156,16 +156,7 @@ impl<V: Variant> Coordinator<V> {
             | Message::Ran { .. }
             | Message::Bound { .. }
             | Message::Watermark { .. } => Ok(()),
-            Message::Read(_)
-            | Message::Scan(_)
-            | Message::Lock(_)
-            | Message::Unlock { .. }
-            | Message::Prepare(_)
-            | Message::Decide { .. }
-            | Message::Settled { .. }
-            | Message::AskDoubts { .. }
-            | Message::NoDoubts { .. }
-            | Message::Ask { .. } => Err(Rejection::Role),
+            requests!() => Err(Rejection::Role),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Applying decided transactions in commit order: versions, clock, locks.
 
+use crate::two_phase::VariantState;
 use muesli_core::parts::locks::Owner;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Decision, SpaceId, TxnId};
@@ -123,10 +124,10 @@ impl<V: Variant> Participant<V> {
     #[inline]
     fn note_applied(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.writes {
-            V::note_written(&mut self.protocol_state, (*space, key), place);
+            self.protocol_state.note_written((*space, key), place);
         }
         for (space, key, _) in &prepare.delayed {
-            V::note_written(&mut self.protocol_state, (*space, key), place);
+            self.protocol_state.note_written((*space, key), place);
         }
         if !self.orders_waits() {
             self.note_reads(prepare, place);
@@ -136,13 +137,13 @@ impl<V: Variant> Participant<V> {
     /// What the keeper must know of the reads of a transaction that lies at `place`.
     pub(in crate::two_phase) fn note_reads(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.reads {
-            V::note_read_by(&mut self.protocol_state, (*space, key), place);
+            self.protocol_state.note_read_by((*space, key), place);
         }
         for range in prepare.scans.iter().chain(prepare.calls().iter().flat_map(|it| &it.ranges)) {
-            V::note_scanned_by(&mut self.protocol_state, range, place);
+            self.protocol_state.note_scanned_by(range, place);
         }
         for (space, key) in prepare.calls().iter().flat_map(|call| &call.keys) {
-            V::note_read_by(&mut self.protocol_state, (*space, key), place);
+            self.protocol_state.note_read_by((*space, key), place);
         }
     }
 

@@ -40,11 +40,11 @@ use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId, TxnId};
 
 use super::Participant;
 use super::prepare::Restored;
+use crate::two_phase::message::wire::is_call_about;
 use crate::two_phase::message::{Answers, Prepare};
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::table::{Prepared, Remembered, Settled, judge_settled};
 use crate::two_phase::time::Time;
-use crate::two_phase::wire::is_call_about;
 use crate::two_phase::{Context, Variant};
 
 /// What a piece begins with.

@@ -18,7 +18,6 @@
 //! [`in_doubt_after`](muesli_core::Settings::in_doubt_after) in which nothing was heard of their
 //! transaction: its coordinator is dead, or a message was lost.
 
-use crate::two_phase::policy::locking::LockPolicy as _;
 use std::collections::BTreeMap;
 
 use muesli_core::limits::read_bytes;
@@ -164,7 +163,8 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let again = |it: &WaitingLock<V>| it.from == from && it.asked.request == asked.request;
-        if !V::Locking::MAY_LOCK_AT_WRITES || self.encounters.waiting.values().any(again) {
+        if !V::POLICIES.locking.may_lock_at_writes() || self.encounters.waiting.values().any(again)
+        {
             return;
         }
         let bytes = read_bytes(&asked.key);

@@ -1,5 +1,6 @@
 //! What a participant promises of itself, checked over all that it keeps.
 
+use crate::two_phase::VariantState;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::SpaceId;
@@ -8,7 +9,6 @@ use muesli_core::parts::versions::Handle;
 
 use super::Participant;
 use crate::two_phase::Variant;
-use crate::two_phase::policy::order::ApplyOrder;
 use crate::two_phase::table::Prepared;
 use crate::two_phase::time::{Snapshot, Time};
 
@@ -64,7 +64,7 @@ impl<V: Variant> Participant<V> {
         self.encounters.assert_invariants();
         self.waiting_reads.assert_invariants();
         self.waiting_prepares.assert_invariants();
-        V::assert_protocol_state(&self.protocol_state);
+        self.protocol_state.assert_invariants();
         self.assert_locks();
         self.assert_queue();
         self.assert_waits();
@@ -125,7 +125,7 @@ impl<V: Variant> Participant<V> {
         }
         assert!(queued.is_empty(), "queued and not prepared: {queued:?}");
         let mut in_order = self.time.queued().map(|(_, ready)| ready);
-        let has_turn = match V::Order::QUEUES {
+        let has_turn = match V::POLICIES.order.queues() {
             true => in_order.next() == Some(true),
             false => in_order.any(|ready| ready),
         };

@@ -8,6 +8,7 @@
 //! transaction whose coordinator died. [`checkpoint`] writes and restores the state, [`memory`]
 //! bounds it.
 
+use crate::two_phase::VariantState;
 use std::collections::{BTreeMap, VecDeque};
 
 use muesli_core::parts::locks::{Owner, RangeLocks};
@@ -85,8 +86,6 @@ pub struct Participant<V: Variant> {
     pub(in crate::two_phase) delayers: BTreeMap<(SpaceId, Handle), Vec<Owner>>,
     /// Locks of transactions that have not prepared.
     pub(in crate::two_phase) encounters: EncounterLocks<V>,
-    /// Whether a prepare may wait for locks.
-    pub(in crate::two_phase) waits_for_locks: bool,
     pub(in crate::two_phase) waiting_prepares: WaitingPrepares<V>,
     pub(in crate::two_phase) lock_timer_set: bool,
     pub(in crate::two_phase) finishing: BTreeMap<TxnId, Finishing<V>>,
@@ -169,7 +168,7 @@ impl<V: Variant> Participant<V> {
         let before = self.unneeded;
         self.unneeded = self.time.collect(low);
         assert!(self.unneeded >= before, "{} was not needed any more", before);
-        V::collect(&mut self.protocol_state, low);
+        self.protocol_state.collect(low);
         self.collect(cx);
     }
 
@@ -317,7 +316,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             let catalog = cx.catalog;
             self.table.hear_all(cx.now(), |node| catalog.is_client(node));
         }
-        V::restarted(&mut self.protocol_state, &self.time.newest());
+        self.protocol_state.restarted(&self.time.newest());
         if self.table.in_doubt().next().is_some() {
             self.set_sweep_timer(cx);
         }
@@ -406,7 +405,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             id,
             rules: V::rules(rules),
             protocol_rules: rules.clone(),
-            protocol_state: V::protocol_state(rules, settings.hash_seed),
+            protocol_state: V::ProtocolState::new(rules, settings.hash_seed),
             pace: settings.pace,
             spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             time: V::Time::new(id, rules),
@@ -417,7 +416,6 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             vouched_bytes: Vec::new(),
             delayers: BTreeMap::new(),
             encounters: EncounterLocks::default(),
-            waits_for_locks: V::waits_for_locks(rules),
             waiting_prepares: WaitingPrepares::default(),
             lock_timer_set: false,
             finishing: BTreeMap::new(),

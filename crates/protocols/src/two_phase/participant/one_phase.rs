@@ -1,7 +1,7 @@
 //! Both phases in one step, where one repository on the coordinator's node is all of a
 //! transaction's footprint.
 
-use crate::two_phase::policy::locking::LockPolicy as _;
+use crate::two_phase::VariantState;
 use muesli_core::limits::writes_bytes;
 use muesli_core::parts::transaction::{TransactionSets, WriteEntry};
 use muesli_core::parts::versions::Handle;
@@ -73,7 +73,7 @@ impl<V: Variant> Participant<V> {
             match versions.look(write.handle, &write.key) {
                 Some((handle, _, lock))
                     if !lock.is_free()
-                        && (!V::Locking::MAY_LOCK_AT_WRITES
+                        && (!V::POLICIES.locking.may_lock_at_writes()
                             || !self.encounters.has(reader, (write.space, handle))) =>
                 {
                     return None;
@@ -81,8 +81,7 @@ impl<V: Variant> Participant<V> {
                 Some((handle, head, _)) => (write.handle, newest) = (handle, head),
                 None => write.handle = NO_HANDLE,
             }
-            V::note_write(
-                &self.protocol_state,
+            self.protocol_state.note_write(
                 (write.space, &write.key),
                 newest,
                 reader,
@@ -124,13 +123,13 @@ impl<V: Variant> Participant<V> {
                 Some(value) if alone => versions.overwrite(handle, value, at),
                 value => versions.install(handle, value, at),
             }
-            V::note_written(&mut self.protocol_state, (write.space, &write.key), place);
+            self.protocol_state.note_written((write.space, &write.key), place);
         }
         for read in &sets.reads {
-            V::note_read_by(&mut self.protocol_state, (read.space, &read.key), place);
+            self.protocol_state.note_read_by((read.space, &read.key), place);
         }
         for range in &sets.scans {
-            V::note_scanned_by(&mut self.protocol_state, range, place);
+            self.protocol_state.note_scanned_by(range, place);
         }
         if alone {
             self.time.applied_alone(place);

@@ -1,8 +1,7 @@
 //! The first phase at a participant: locks, validation, proposal; and the one step that does all
 //! of it where a transaction has no other participant.
 
-use crate::two_phase::policy::installing::InstallPolicy as _;
-use crate::two_phase::policy::locking::LockPolicy as _;
+use crate::two_phase::VariantState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 use super::Participant;
 use super::waits::{Check, Conflict, WaitState};
 use crate::two_phase::message::{Few, Message, Prepare, Record, RepositoryVote, Vote};
-use crate::two_phase::policy::{FamilySwitch, LockWaits, validation::Validation};
+use crate::two_phase::policy::{FamilySwitch, LockWaits};
 use crate::two_phase::table::{LockedWrite, Prepared};
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Snapshot, ValidationResult, Variant, shown_votes};
@@ -215,12 +214,13 @@ impl<V: Variant> Participant<V> {
             let locked = found.filter(|&handle| !versions.lock(handle).is_free());
             let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
             let is_own = |handle: &Handle| self.encounters.has(prepare.reader, (*space, *handle));
-            if let Some(handle) = locked.filter(|it| !V::Locking::MAY_LOCK_AT_WRITES || !is_own(it))
+            if let Some(handle) =
+                locked.filter(|it| !V::POLICIES.locking.may_lock_at_writes() || !is_own(it))
             {
                 self.meet(prepare, (*space, handle), way);
             }
             self.meet_ranges(prepare, (*space, key), way);
-            V::note_write(&self.protocol_state, (*space, key), head, prepare.reader, validation);
+            self.protocol_state.note_write((*space, key), head, prepare.reader, validation);
         }
     }
 
@@ -268,14 +268,14 @@ impl<V: Variant> Participant<V> {
     /// Whether stale reads go into the standing of an update.
     #[inline]
     fn tolerates(&self, validation: &ValidationResult<V::Snapshot>) -> bool {
-        V::Installing::MAY_TIME_WARP
+        V::POLICIES.installing.may_time_warp()
             && !validation.strict
-            && V::suffers_stale_reads(&self.protocol_state)
+            && self.protocol_state.suffers_stale_reads()
     }
 
     /// What comes of a lock for writing on something that was read.
     pub(in crate::two_phase) fn writer_at(&self, key: (SpaceId, Handle)) -> Conflict {
-        match self.waits_for_locks && self.rules.lock_waits == LockWaits::ForAll {
+        match self.waits_for_locks() && self.rules.lock_waits == LockWaits::ForAll {
             true => Conflict::Blocked(key),
             false => Conflict::Refused(Abort::Locked),
         }
@@ -291,7 +291,7 @@ impl<V: Variant> Participant<V> {
         let versions = self.versions(space).expect("its key was just found");
         let Some(handle) = versions.find(key) else { return Ok(()) };
         for at in versions.above(handle, seen) {
-            V::note_missed(&self.protocol_state, (space, key), at, validation)?;
+            self.protocol_state.note_missed((space, key), at, validation)?;
         }
         Ok(())
     }
@@ -330,7 +330,7 @@ impl<V: Variant> Participant<V> {
                 (true, true, _) if !is_written(space, key) => {
                     let from = validation.snapshot.at();
                     for at in versions.above(handle, from) {
-                        V::note_missed(&self.protocol_state, (space, key), at, validation)?;
+                        self.protocol_state.note_missed((space, key), at, validation)?;
                     }
                 }
                 (_, true, _) => return Err(Abort::Phantom.into()),
@@ -356,7 +356,7 @@ impl<V: Variant> Participant<V> {
         for (space, key, value) in &prepare.writes {
             let versions = self.space(*space, cx);
             let handle = versions.find_or_create(NO_HANDLE, key);
-            if V::Locking::MAY_LOCK_AT_WRITES {
+            if V::POLICIES.locking.may_lock_at_writes() {
                 self.take_over((*space, handle), cx);
             }
             let versions = self.space(*space, cx);
@@ -432,7 +432,7 @@ impl<V: Variant> Participant<V> {
 
 /// The rows that a transaction scanned, among what it read, where they are validated as reads.
 fn seen_rows<V: Variant>(prepare: &Prepare<V>) -> BTreeMap<(SpaceId, &SmallBytes), Timestamp> {
-    if !V::Validation::ROWS || prepare.scans.is_empty() {
+    if !V::POLICIES.validation.has_rows() || prepare.scans.is_empty() {
         return BTreeMap::new();
     }
     prepare.reads.iter().map(|(space, key, version)| ((*space, key), *version)).collect()

@@ -1,6 +1,6 @@
 //! Reads at a replica: the clock passes the snapshot, then locks are looked at, then versions.
 
-use crate::two_phase::policy::reading::ReadPolicy as _;
+use crate::two_phase::VariantState;
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
@@ -40,7 +40,7 @@ impl<V: Variant> Participant<V> {
     /// to lie inside the snapshot. In SCORe one that was proposed a later timestamp ends up later.
     #[inline]
     fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: &V::Snapshot) -> bool {
-        if !V::Reading::SNAPSHOTS {
+        if !V::POLICIES.reading.has_snapshots() {
             return false; // The newest version there is, whoever is about to replace it.
         }
         let versions = self.versions(space).expect("the space has this handle");
@@ -78,7 +78,7 @@ impl<V: Variant> Participant<V> {
         cx.effects.work.validated += V::stamps(1);
         self.space(space, cx);
         let committed = self.time.committed();
-        V::note_read(&mut self.protocol_state, (space, key), &snapshot, &committed, reader);
+        self.protocol_state.note_read((space, key), &snapshot, &committed, reader);
         let versions = self.versions(space).expect("made above");
         let read = self.time.read(versions, space, key, &snapshot);
         let Some((handle, lock, version)) = read else {
@@ -112,7 +112,7 @@ impl<V: Variant> Participant<V> {
         self.space(space, cx);
         let committed = self.time.committed();
         for key in keys {
-            V::note_read(&mut self.protocol_state, (space, key), &snapshot, &committed, reader);
+            self.protocol_state.note_read((space, key), &snapshot, &committed, reader);
         }
         let versions = self.versions(space).expect("made above");
         for (place, key) in keys.iter().enumerate() {
@@ -256,7 +256,7 @@ impl<V: Variant> Participant<V> {
         let (mut rows, seen_to) = self.rows_at(request, &snapshot, cx)?;
         let committed = self.time.committed();
         let seen = request.range.seen(request.reverse, seen_to.as_ref());
-        V::note_scan(&mut self.protocol_state, &seen, &snapshot, &committed, reader);
+        self.protocol_state.note_scan(&seen, &snapshot, &committed, reader);
         cx.effects.work.reads += rows.len() as u64;
         self.add_collected(request, &seen, &snapshot, &mut rows, cx);
         let (request, snapshot) = (request.request, Some(snapshot));

@@ -1,25 +1,18 @@
 //! In which order a repository applies decided transactions.
 
-use std::fmt::Debug;
-
 /// In which order decided transactions are applied.
-pub trait ApplyOrder: Copy + Debug + 'static {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplyOrder {
+    /// In the order of their timestamps, from a commit queue.
+    ByTimestamp,
+    /// As their decisions arrive.
+    AsDecided,
+}
+
+impl ApplyOrder {
     /// Whether they leave a commit queue in the order of their timestamps.
-    const QUEUES: bool;
-}
-
-/// In the order of their timestamps, from a commit queue.
-#[derive(Clone, Copy, Debug)]
-pub enum ByTimestamp {}
-
-impl ApplyOrder for ByTimestamp {
-    const QUEUES: bool = true;
-}
-
-/// As their decisions arrive.
-#[derive(Clone, Copy, Debug)]
-pub enum AsDecided {}
-
-impl ApplyOrder for AsDecided {
-    const QUEUES: bool = false;
+    #[inline]
+    pub const fn queues(self) -> bool {
+        matches!(self, ApplyOrder::ByTimestamp)
+    }
 }

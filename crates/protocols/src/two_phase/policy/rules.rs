@@ -100,9 +100,39 @@ impl Rules {
     }
 }
 
+impl AsRef<Rules> for Rules {
+    #[inline]
+    fn as_ref(&self) -> &Rules {
+        self
+    }
+}
+
 #[cfg(feature = "sabotage")]
 impl Sabotage<FamilySwitch> for Rules {
     fn set(&mut self, rule: FamilySwitch, holds: bool) {
         self.broken.set(rule, holds);
+    }
+}
+
+/// What a user chooses of a protocol: within the family, and one thing of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UserChoice<C> {
+    /// The family's choices.
+    pub family: Rules,
+    /// The protocol's own.
+    pub choice: C,
+}
+
+impl<C> AsRef<Rules> for UserChoice<C> {
+    #[inline]
+    fn as_ref(&self) -> &Rules {
+        &self.family
+    }
+}
+
+#[cfg(feature = "sabotage")]
+impl<C> Sabotage<FamilySwitch> for UserChoice<C> {
+    fn set(&mut self, rule: FamilySwitch, holds: bool) {
+        self.family.set(rule, holds);
     }
 }

@@ -11,8 +11,8 @@ use muesli_core::{Action, Decision, Nanos, NodeId, Rejection, SmallBytes, SpaceI
 
 use crate::doubts::Steps;
 use crate::two_phase::Variant;
+use crate::two_phase::message::sizes::answers_bytes;
 use crate::two_phase::message::{About, Answers, Few, Prepare, Vote};
-use crate::two_phase::sizes::answers_bytes;
 
 pub(in crate::two_phase) mod sizes;
 

@@ -290,17 +290,9 @@ fn asking_about_many_clients_that_are_gone_takes_steps_by_their_number() {
 /// A transaction that has voted yes, and has locked nothing.
 fn prepared(txn: TxnId) -> Prepared<Snapshots> {
     let prepare = Prepare {
-        txn,
         settled_below: 1,
         participants: [muesli_core::RepositoryId(0)].into_iter().collect(),
-        snapshot: muesli_core::Timestamp(1),
-        reader: (),
-        strict: false,
-        reads: Few::new(),
-        writes: Few::new(),
-        scans: Vec::new(),
-        delayed: Vec::new(),
-        extra: None,
+        ..Prepare::new(txn, muesli_core::Timestamp(1), ())
     };
     Prepared {
         bytes: prepare.held_bytes(),

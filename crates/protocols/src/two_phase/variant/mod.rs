@@ -1,26 +1,49 @@
 //! What one protocol of the family does its own way.
 
+pub mod state;
 pub mod time;
 
 use std::fmt::Debug;
-use std::hash::Hash;
 
-use muesli_core::ranges::KeyRange;
 use muesli_core::wire::Wire;
-use muesli_core::{Abort, Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
+use muesli_core::{Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
 
+use self::state::VariantState;
 use self::time::{Snapshot, StatedBounds, Time};
-use super::policy::Rules;
-use super::policy::installing::InstallPolicy;
-use super::policy::locking::LockPolicy;
-use super::policy::order::ApplyOrder;
-use super::policy::participation::ParticipationPolicy;
-use super::policy::reading::ReadPolicy;
-use super::policy::validation::Validation;
+use super::policy::{Policies, Rules};
 
-/// What tells readers apart.
-pub trait ReaderBounds: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static {}
-impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> ReaderBounds for T {}
+/// Who reads, as far as a protocol tells readers apart.
+pub trait ReaderBounds: Wire + Copy + Debug + Default + Ord + Send + Sync + 'static {
+    /// The reader of a transaction that has no id yet.
+    fn new(node: NodeId, incarnation: u32, txn: Txn) -> Self;
+    /// Whether this is a reader of that node.
+    fn is_of(self, node: NodeId) -> bool;
+}
+
+/// All readers are the same.
+impl ReaderBounds for () {
+    #[inline]
+    fn new(_: NodeId, _: u32, _: Txn) {}
+
+    fn is_of(self, _: NodeId) -> bool {
+        true
+    }
+}
+
+/// A transaction before it has an id: node and incarnation, slot and generation.
+pub type Reader = (u64, u64);
+
+impl ReaderBounds for Reader {
+    #[inline]
+    fn new(node: NodeId, incarnation: u32, txn: Txn) -> Reader {
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        (pair(node.0, incarnation), pair(txn.slot, txn.generation))
+    }
+
+    fn is_of(self, node: NodeId) -> bool {
+        self.0 >> 32 == u64::from(node.0)
+    }
+}
 
 /// A protocol of the family, by where it departs from SCORe. What is not overridden is SCORe's.
 ///
@@ -29,14 +52,16 @@ impl<T: Wire + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static> ReaderBou
 pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// As `--protocol` names it.
     const NAME: &'static str;
+    /// What it does at the points at which the family differs.
+    const POLICIES: Policies;
     /// What it promises.
     const ISOLATION: Isolation;
-    /// What its users choose.
-    type Rules: Clone + Debug + Default + Send + Sync + 'static;
+    /// What its users choose, with the family's choices among it.
+    type Rules: AsRef<Rules> + Clone + Debug + Default + Send + Sync + 'static;
     /// What a repository keeps beside versions, locks and queue.
-    type ProtocolState: Clone + Debug;
+    type ProtocolState: VariantState<Self>;
     /// Who reads, where a protocol must tell readers apart.
-    type Reader: ReaderBounds + Default;
+    type Reader: ReaderBounds;
     /// What a transaction reads at.
     type Snapshot: Snapshot;
     /// What a vote of yes says.
@@ -45,36 +70,19 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     type Place: StatedBounds;
     /// How a repository tells time.
     type Time: Time<Self>;
-    /// What reads see.
-    type Reading: ReadPolicy;
-    /// Which repositories take part in an update.
-    type Participation: ParticipationPolicy;
-    /// When keys that are written may be locked.
-    type Locking: LockPolicy;
-    /// What of a transaction is validated when it commits.
-    type Validation: Validation;
-    /// In which order decided transactions are applied.
-    type Order: ApplyOrder;
-    /// Where their versions are installed.
-    type Installing: InstallPolicy;
 
     /// How many stamps are looked up where so many keys are read or about to be written: work that
     /// simulated nodes are charged for as for validating as many keys.
     #[inline]
     fn stamps(keys: usize) -> u64 {
-        if Self::Installing::MAY_TIME_WARP { keys as u64 } else { 0 }
+        if Self::POLICIES.installing.may_time_warp() { keys as u64 } else { 0 }
     }
 
     /// The family's rules among the protocol's.
-    fn rules(rules: &Self::Rules) -> Rules;
-    /// What an empty repository keeps; `hash_seed` is that of its hashes.
-    fn protocol_state(rules: &Self::Rules, hash_seed: u64) -> Self::ProtocolState;
-
-    /// Checks what is kept beside versions, locks and queue.
-    ///
-    /// # Panics
-    /// It is not what the protocol says of it.
-    fn assert_protocol_state(protocol_state: &Self::ProtocolState);
+    #[inline]
+    fn rules(rules: &Self::Rules) -> Rules {
+        *rules.as_ref()
+    }
 
     /// Whether an update may commit although a version that it read is not the newest, as long as
     /// it does not write that key.
@@ -83,7 +91,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         false
     }
 
-    /// Whether a prepare may wait for locks.
+    /// Whether a prepare waits for locks, where its policy leaves that to the user.
     #[inline]
     fn waits_for_locks(_rules: &Self::Rules) -> bool {
         true
@@ -119,97 +127,11 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         false
     }
 
-    /// Whether a vote waits in one direction of an order only, so that no circle of waits can form.
+    /// Whether a vote waits for older transactions only, where its policy leaves that to the user.
     #[inline]
     fn orders_waits(_rules: &Self::Rules) -> bool {
         false
     }
-
-    /// Who is reading.
-    #[inline]
-    fn reader(_node: NodeId, _incarnation: u32, _txn: Txn) -> Self::Reader {
-        Self::Reader::default()
-    }
-
-    /// Whether this is a reader of that node.
-    fn is_reader_of(_reader: Self::Reader, _node: NodeId) -> bool {
-        true
-    }
-
-    /// A key is about to be read at `snapshot`, in one step with looking at its lock.
-    #[inline]
-    fn note_read(
-        _state: &mut Self::ProtocolState,
-        _key: Key<'_>,
-        _snapshot: &Self::Snapshot,
-        _committed: &Self::Snapshot,
-        _reader: Self::Reader,
-    ) {
-    }
-
-    /// A range is about to be read at `snapshot`.
-    #[inline]
-    fn note_scan(
-        _state: &mut Self::ProtocolState,
-        _range: &KeyRange,
-        _snapshot: &Self::Snapshot,
-        _committed: &Self::Snapshot,
-        _reader: Self::Reader,
-    ) {
-    }
-
-    /// Whether stale reads of keys that are not written go into the standing of an update, instead
-    /// of having it refused.
-    #[inline]
-    fn suffers_stale_reads(_state: &Self::ProtocolState) -> bool {
-        false
-    }
-
-    /// An update that asks to commit did not see the version at `at` of a key that it read.
-    ///
-    /// # Errors
-    /// It cannot commit because of this.
-    #[inline]
-    fn note_missed(
-        _state: &Self::ProtocolState,
-        _key: Key<'_>,
-        at: Timestamp,
-        validation: &mut ValidationResult<Self::Snapshot>,
-    ) -> Result<(), Abort> {
-        validation.missed = Some(validation.missed.map_or(at, |missed| missed.min(at)));
-        Ok(())
-    }
-
-    /// An update that asks to commit would replace the version at `head` of a key.
-    #[inline]
-    fn note_write(
-        _state: &Self::ProtocolState,
-        _key: Key<'_>,
-        _head: Timestamp,
-        _reader: Self::Reader,
-        _validation: &mut ValidationResult<Self::Snapshot>,
-    ) {
-    }
-
-    /// A transaction that wrote a key was applied.
-    #[inline]
-    fn note_written(_state: &mut Self::ProtocolState, _key: Key<'_>, _place: &Self::Place) {}
-
-    /// An update that read a key was applied.
-    #[inline]
-    fn note_read_by(_state: &mut Self::ProtocolState, _key: Key<'_>, _place: &Self::Place) {}
-
-    /// An update that read a range was applied.
-    #[inline]
-    fn note_scanned_by(_state: &mut Self::ProtocolState, _range: &KeyRange, _place: &Self::Place) {}
-
-    /// The repository begins, perhaps from its log: nothing above `ceiling` was served before.
-    #[inline]
-    fn restarted(_state: &mut Self::ProtocolState, _ceiling: &Self::Snapshot) {}
-
-    /// Nobody reads below `low` any more.
-    #[inline]
-    fn collect(_state: &mut Self::ProtocolState, _low: &Self::Snapshot) {}
 }
 
 /// Whether a transaction with delayed actions may lie in the past.
@@ -257,16 +179,3 @@ impl<S> ValidationResult<S> {
         }
     }
 }
-
-/// Inside an `impl Variant`: a repository keeps nothing beside versions, locks and queue.
-macro_rules! keeps_nothing {
-    () => {
-        type ProtocolState = ();
-
-        fn protocol_state(_: &Self::Rules, _: u64) {}
-
-        fn assert_protocol_state((): &()) {}
-    };
-}
-
-pub(crate) use keeps_nothing;

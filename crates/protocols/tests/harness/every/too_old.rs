@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Abort, Catalog, Effects, Failure, Node, NodeId, Protocol, RepositoryId, Settings, SmallBytes,
     SpaceId, SpaceOptions, Step, TxnOptions,
@@ -24,7 +25,7 @@ impl<P: Protocol> Alone<P> {
             let keys = (0..).map(|it: u32| SmallBytes::from(format!("key {it}").as_str()));
             let lives = |key: &SmallBytes| {
                 let partition = catalog.partition(SPACE, key);
-                catalog.replicas_of(partition).next() == Some(RepositoryId(repository))
+                Static.replicas_of(partition, &catalog).next() == Some(RepositoryId(repository))
             };
             keys.into_iter().find(lives).unwrap()
         };

@@ -17,6 +17,7 @@ mod surroundings;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
+use std::io::Write as _;
 use std::sync::Arc;
 
 use muesli_check::Level;
@@ -180,6 +181,25 @@ struct World<P: Subject> {
     /// How many versions were collected since the transactions began.
     collected: u64,
     path: Vec<Choice>,
+}
+
+/// Explores scopes in which nothing may go wrong, and compares what was found with the file of this
+/// name in `explored/`; what was found in each.
+pub fn hold_as_written<P: Subject>(name: &str, scopes: &[Scope<P>], limit: usize) -> Vec<Found> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
+    let mut golden = goldenfile::Mint::new(folder);
+    let mut file = golden.new_goldenfile(format!("{name}.txt")).expect("a writable folder");
+    let mut explored = |scope: &Scope<P>| {
+        let found = explore(scope, limit);
+        assert_eq!(found.violation, None);
+        let states = found.states;
+        writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
+        for (outcome, ends) in &found.outcomes {
+            writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
+        }
+        found
+    };
+    scopes.iter().map(&mut explored).collect()
 }
 
 /// Walks through every state of `scope`, to the first violation.

@@ -210,3 +210,145 @@ impl Matching {
         Some(Promise { place })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::recorder::RecordedOperations;
+    use muesli_core::{Committed, NodeId};
+
+    use super::*;
+    use crate::hardware::clock::Drift;
+
+    /// What became of a transaction before its node crashed, or after it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum JournalCase {
+        /// It committed, and its client was told at once.
+        CommittedAtOnce,
+        /// It committed, and its client was told when the log was stable.
+        CommittedDelayed,
+        /// It committed, and its client was never told.
+        Untold,
+        /// It committed, and its client was gone.
+        Unheard,
+        Aborted,
+        /// Its client was told that nobody knows.
+        Unknown,
+        Running,
+    }
+
+    const CASES: [JournalCase; 7] = [
+        JournalCase::CommittedAtOnce,
+        JournalCase::CommittedDelayed,
+        JournalCase::Untold,
+        JournalCase::Unheard,
+        JournalCase::Aborted,
+        JournalCase::Unknown,
+        JournalCase::Running,
+    ];
+
+    fn recorder_of(case: JournalCase, sequence: u64) -> Recorder {
+        let status = match case {
+            JournalCase::CommittedAtOnce
+            | JournalCase::CommittedDelayed
+            | JournalCase::Untold
+            | JournalCase::Unheard => Status::Committed,
+            JournalCase::Aborted => Status::Aborted,
+            JournalCase::Unknown => Status::Unknown,
+            JournalCase::Running => Status::Running,
+        };
+        let id = TxnId { node: NodeId(0), incarnation: 1, sequence };
+        let (end, at) = (Some(muesli_core::Nanos(2)), Some(Timestamp(sequence)));
+        let begin = muesli_core::Nanos(1);
+        let record = TxnRecord { id, session: 0, begin, end, status, read_only: false, at };
+        let mut recorder = Recorder::new();
+        recorder.transaction(&record, &RecordedOperations::default());
+        recorder
+    }
+
+    /// A transaction ends in this way, in a turn of its own.
+    fn end(journal: &mut WorldJournal, case: JournalCase, sequence: u64) {
+        let recorder = Some(Box::new(recorder_of(case, sequence)));
+        let mut environment = Environment { recorder, ..Environment::default() };
+        let mut matching = journal.look(&mut environment);
+        let committed = Committed { at: Timestamp(sequence) };
+        let answer = Ok(Answer::Committed(committed));
+        let now = VirtualTime::from_nanos(5);
+        match case {
+            JournalCase::CommittedDelayed => {
+                let promise = journal.gate(&mut matching, &answer).unwrap();
+                journal.tell(promise, now);
+            }
+            JournalCase::Untold => assert!(journal.gate(&mut matching, &answer).is_some()),
+            JournalCase::Unheard => {
+                let promise = matching.promise_of(&answer).unwrap();
+                journal.unheard(promise);
+            }
+            JournalCase::CommittedAtOnce
+            | JournalCase::Aborted
+            | JournalCase::Unknown
+            | JournalCase::Running => {}
+        }
+    }
+
+    /// Which of all cases count as crashed, in each of the lives of a node that ended so many times
+    /// by a crash.
+    fn crashed(crashes: u64) -> Vec<Vec<JournalCase>> {
+        let (mut journal, mut sequence) = (WorldJournal::default(), 0);
+        for life in 0..=crashes {
+            for case in CASES.into_iter().filter(|case| *case != JournalCase::Running) {
+                sequence += 1;
+                end(&mut journal, case, sequence);
+            }
+            sequence += 1;
+            let running = recorder_of(JournalCase::Running, sequence);
+            match life < crashes {
+                true => journal.crash(running),
+                false => journal.finish(running),
+            }
+        }
+        let clock = LocalClock::new(Span::ZERO, Drift::new(0));
+        let all: Vec<_> = journal.transactions(&clock).collect();
+        let lives = all.chunks(CASES.len());
+        let crashed = |life: &[Recorded]| {
+            let marked = CASES.into_iter().zip(life).filter(|(_, recorded)| recorded.crashed);
+            marked.map(|(case, _)| case).collect()
+        };
+        lives.map(crashed).collect()
+    }
+
+    /// A commit that its client was told of was stable, and so was what it had read. What others
+    /// have read may be lost with the crash: it counts only as far as it lasts.
+    #[test]
+    fn a_crash_marks_what_ended_before_it_but_for_commits_that_clients_know_of() {
+        let before = [
+            JournalCase::Untold,
+            JournalCase::Unheard,
+            JournalCase::Aborted,
+            JournalCase::Unknown,
+            JournalCase::Running,
+        ];
+        let after = [JournalCase::Untold];
+        assert_eq!(crashed(0), [after.to_vec()]);
+        assert_eq!(crashed(1), [before.to_vec(), after.to_vec()]);
+        assert_eq!(crashed(2), [before.to_vec(), before.to_vec(), after.to_vec()]);
+    }
+
+    /// Whose answer waits for the log when the run ends was never told, crash or not.
+    #[test]
+    fn a_transaction_ends_for_its_client_when_its_answer_leaves() {
+        let mut journal = WorldJournal::default();
+        for (sequence, case) in (1..).zip([
+            JournalCase::CommittedAtOnce,
+            JournalCase::CommittedDelayed,
+            JournalCase::Untold,
+        ]) {
+            end(&mut journal, case, sequence);
+        }
+        let clock = LocalClock::new(Span::ZERO, Drift::new(0));
+        let told = journal.transactions(&clock).map(|it| (it.status, it.end));
+        let at = |nanos| Some(VirtualTime::from_nanos(nanos));
+        let expected =
+            [(Status::Committed, at(2)), (Status::Committed, at(5)), (Status::Unknown, None)];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+    }
+}

@@ -53,15 +53,12 @@ impl Coordinator {
         let op = self.next_op();
         let nearby = nearby && agreement == Agreement::Alone;
         let request = Request {
-            txn: id,
             settled_below,
             floor,
             agreement,
             read_only,
             nearby,
-            master: None,
-            participants,
-            parts,
+            ..Request::new(id, participants, parts)
         };
         self.ask(request, Purpose::Commit(txn, op), cx);
         Step::Wait(op)

@@ -12,15 +12,15 @@
 //! [`page_rows`]: muesli_core::Limits::page_rows
 //! [`page_bytes`]: muesli_core::Limits::page_bytes
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use muesli_core::parts::locator::Locator;
 use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
 use crate::granola::coordinator::calls::participants_of;
 use crate::granola::coordinator::{Context, Coordinator, GranolaCoordinatorTimer, Purpose};
-use crate::granola::message::{Agreement, Few, FoundVersion, Part, Repositories, Request, Task};
-use crate::granola::naming::holders;
+use crate::granola::locator::holders;
+use crate::granola::message::{Few, FoundVersion, Part, Repositories, Request, Task};
 use crate::sizes::grow_answer;
 
 /// So many partitions are asked at once: what a request takes has an end.
@@ -115,15 +115,11 @@ impl Coordinator {
         let participants = participants_of(&parts, self.reader(), cx.catalog);
         let settled_below = self.settled_below();
         let request = Request {
-            txn: self.next_txn_id(),
             settled_below,
             floor,
-            agreement: Agreement::Alone,
             read_only: true,
             nearby,
-            master: None,
-            participants,
-            parts,
+            ..Request::new(self.next_txn_id(), participants, parts)
         };
         self.ask(request, Purpose::Read(op), cx);
     }
@@ -197,59 +193,9 @@ pub(in super::super) fn reads_of(
     pages.into_iter().map(look).collect()
 }
 
-/// Each of these once, where it comes first.
-pub(in super::super) fn each_once<K: Copy + Ord>(
-    all: impl Iterator<Item = K>,
-) -> impl Iterator<Item = K> {
-    let mut met = BTreeSet::new();
-    all.filter(move |one| met.insert(*one))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::cmp::Ordering;
-
     use super::*;
-
-    /// A number, and how many comparisons there were.
-    #[derive(Clone, Copy, Debug)]
-    struct Counted<'a>(u32, &'a Cell<u64>);
-
-    impl Ord for Counted<'_> {
-        fn cmp(&self, other: &Self) -> Ordering {
-            self.1.set(self.1.get() + 1);
-            self.0.cmp(&other.0)
-        }
-    }
-
-    impl PartialOrd for Counted<'_> {
-        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-            Some(self.cmp(other))
-        }
-    }
-
-    impl PartialEq for Counted<'_> {
-        fn eq(&self, other: &Self) -> bool {
-            self.cmp(other) == Ordering::Equal
-        }
-    }
-
-    impl Eq for Counted<'_> {}
-
-    #[test]
-    fn keys_that_are_asked_for_more_than_once_are_found_without_comparing_each_with_each() {
-        let scattered = |it: u32| it.wrapping_mul(0x9e37_79b1) >> 12;
-        let all: Vec<_> = (0..100_000).chain(0..100_000).map(scattered).collect();
-        let comparisons = Cell::new(0);
-        let counted = all.iter().map(|it| Counted(*it, &comparisons));
-        let once: Vec<_> = each_once(counted).map(|it| it.0).collect();
-        let compared = comparisons.get();
-        assert!(compared < 64 * all.len() as u64, "{compared} comparisons");
-        let mut met = BTreeSet::new();
-        let wanted: Vec<_> = all.into_iter().filter(|it| met.insert(*it)).collect();
-        assert_eq!(once, wanted);
-    }
 
     #[test]
     fn pages_hold_all_keys_in_order_and_none_is_too_large() {

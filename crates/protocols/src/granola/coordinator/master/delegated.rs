@@ -165,7 +165,7 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use muesli_core::{RepositoryId, Timestamp};
+    use muesli_core::RepositoryId;
 
     use super::*;
     use crate::granola::message::Few;
@@ -178,15 +178,14 @@ mod tests {
 
     fn request(txn: TxnId, settled_below: u64) -> Request {
         Request {
-            txn,
             settled_below,
-            floor: Timestamp::ZERO,
             agreement: Agreement::Coordinated,
-            read_only: false,
-            nearby: false,
             master: Some(NodeId(9)),
-            participants: [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
-            parts: Few::new(),
+            ..Request::new(
+                txn,
+                [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
+                Few::new(),
+            )
         }
     }
 

@@ -124,7 +124,7 @@ fn partitions_of(request: &Request, repository: RepositoryId, catalog: &Catalog)
 #[cfg(test)]
 mod tests {
     use muesli_core::limits::Limits;
-    use muesli_core::{NodeId, ProcedureId, Settings, Timestamp, TxnId};
+    use muesli_core::{NodeId, ProcedureId, Settings, TxnId};
 
     use super::*;
     use crate::granola::message::Part;
@@ -136,15 +136,12 @@ mod tests {
         let task = Task::Call { procedure, arguments, tells: false, spaces: 1 };
         let part = |it: &u16| Part { partition: *it, owners: None, task: task.clone() };
         Request {
-            txn: TxnId { node: NodeId(1), incarnation: 1, sequence: 1 },
-            settled_below: 1,
-            floor: Timestamp::ZERO,
             agreement,
-            read_only: false,
-            nearby: false,
-            master: None,
-            participants: (0..3).map(RepositoryId).collect(),
-            parts: partitions.iter().map(part).collect(),
+            ..Request::new(
+                TxnId { node: NodeId(1), incarnation: 1, sequence: 1 },
+                (0..3).map(RepositoryId).collect(),
+                partitions.iter().map(part).collect(),
+            )
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! # The idea
 //! A move is a transaction: the source gives the partition away, the destination has it from then
-//! on, and the [name service](crate::granola::naming) notes it, all at one place of the serial
+//! on, and the [name service](crate::granola::locator) notes it, all at one place of the serial
 //! order. It is an independent one, since none of them refuses once it has voted; what they refuse,
 //! they refuse as it comes. Before it the destination [loads](loading) the keys, while the source
 //! serves them, and the move says how much that was. The source votes for it only if that is all
@@ -45,8 +45,8 @@ use muesli_core::parts::locator::{Holdings, OwnerDirectory};
 use muesli_core::parts::migration::MigrationSource;
 use muesli_core::{Catalog, Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
+use crate::granola::locator::{after, name_service};
 use crate::granola::message::{Holding, Move, Owners, Request, Write};
-use crate::granola::naming::{after, name_service};
 use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
 use loading::Staged;
 

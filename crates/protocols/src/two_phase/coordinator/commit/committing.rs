@@ -130,17 +130,9 @@ mod tests {
     fn committing(asked: &[u16], told: &[u16]) -> Committing<Snapshots> {
         let all = |some: &[u16]| some.iter().copied().map(RepositoryId).collect::<Vec<_>>();
         let prepare = Arc::new(Prepare {
-            txn: ID,
             settled_below: 1,
             participants: all(told).into_iter().collect(),
-            snapshot: Timestamp(1),
-            reader: (),
-            strict: false,
-            reads: Few::new(),
-            writes: Few::new(),
-            scans: Vec::new(),
-            delayed: Vec::new(),
-            extra: None,
+            ..Prepare::new(ID, Timestamp(1), ())
         });
         let prepares = all(asked).into_iter().map(|it| (it, prepare.clone())).collect();
         Committing {

@@ -4,10 +4,10 @@
 //! `awaited` collects the answers of deferred actions, and `unanswered` is what is told and
 //! remembered of commits that were not answered in time.
 
-use crate::two_phase::policy::participation::ParticipationPolicy as _;
-use crate::two_phase::policy::reading::ReadPolicy as _;
+use crate::two_phase::ReaderBounds;
 use std::sync::Arc;
 
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
@@ -18,7 +18,7 @@ use muesli_core::{
 use super::Coordinator;
 use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::participant::one_phase::Alone;
-use crate::two_phase::policy::{FamilySwitch, validation::Validation};
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::{Context, TwoPhase, ValidationResult, Variant, shown_votes};
 use awaited::{Awaited, strayed};
@@ -49,14 +49,14 @@ impl<V: Variant> Coordinator<V> {
             Err(failure) => return Step::Done(Err(failure)),
         };
         let snapshot = slot.reads_at().clone();
-        if !V::Validation::READS {
+        if !V::POLICIES.validation.has_reads() {
             slot.sets.reads.clear();
             slot.sets.scans.clear();
         }
         let has_read = !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
         let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
         let delays = may_delay && !slot.delays.is_empty();
-        let counts = V::Validation::READERS
+        let counts = V::POLICIES.validation.has_readers()
             || strict && V::rules(&self.rules).keeps(FamilySwitch::ValidatesStrict);
         if writes_nothing && !delays && !(has_read && counts) {
             self.remember(&snapshot);
@@ -65,7 +65,7 @@ impl<V: Variant> Coordinator<V> {
         let only = if delays { None } else { self.only_repository(txn, &here, cx) };
         if let Some(participant) = only.and_then(|only| here.repository(only)) {
             let role = Role::Repository(only.expect("there is one"));
-            let reader = V::reader(self.id, self.incarnation, txn);
+            let reader = V::Reader::new(self.id, self.incarnation, txn);
             let on_the_node = self.runs_alone(cx);
             let slot = &mut self.slots[txn.slot as usize]; // It is open, as was seen above.
             let validation = ValidationResult::new(snapshot.clone(), slot.options.strict);
@@ -96,7 +96,7 @@ impl<V: Variant> Coordinator<V> {
     /// A transaction of this node has committed that saw this.
     #[inline]
     fn remember(&mut self, seen: &V::Snapshot) {
-        if V::Reading::NODES_REMEMBER {
+        if V::POLICIES.reading.nodes_remember() {
             self.seen.join(seen);
         }
     }
@@ -114,12 +114,12 @@ impl<V: Variant> Coordinator<V> {
             return Some(RepositoryId(0)).filter(|&only| here.holds(only));
         }
         let sets = &self.slot(txn)?.sets;
-        if catalog.replicas > 1 || V::Participation::ALL || !sets.scans.is_empty() {
+        if catalog.replicas > 1 || V::POLICIES.participation.is_all() || !sets.scans.is_empty() {
             return None;
         }
         let written = |at: usize| {
             let partition = catalog.partition(sets.writes[at].space, &sets.writes[at].key);
-            catalog.replicas_of(partition).next()
+            Static.replicas_of(partition, catalog).next()
         };
         let first = match sets.writes.first() {
             Some(_) => written(0)?,
@@ -170,19 +170,9 @@ impl<V: Variant> Coordinator<V> {
         let slot = self.slot(txn).expect("an open transaction");
         assert!(slot.held.is_empty(), "{id} commits, and has requests that are held back");
         slot.committing = Some(id.sequence);
-        let whole = Prepare {
-            txn: id,
-            settled_below,
-            participants: Repositories::new(),
-            snapshot,
-            reader: V::reader(node, incarnation, txn),
-            strict: slot.options.strict,
-            reads: Few::new(),
-            writes: Few::new(),
-            scans: vec![],
-            delayed: vec![],
-            extra: None,
-        };
+        let reader = V::Reader::new(node, incarnation, txn);
+        let strict = slot.options.strict;
+        let whole = Prepare { settled_below, strict, ..Prepare::new(id, snapshot, reader) };
         let parts = divide(&slot.sets, &slot.delays, &whole, cx.catalog);
         let asked = parts.iter().map(|(repository, part)| (*repository, part));
         let awaited = Awaited::new(slot.delays.answers, asked);

@@ -29,7 +29,7 @@
 pub(in crate::two_phase) mod prepares;
 pub(in crate::two_phase) mod reads;
 
-use crate::two_phase::policy::installing::InstallPolicy as _;
+use crate::two_phase::VariantState;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
@@ -92,13 +92,19 @@ impl<V: Variant> Participant<V> {
     /// Whether a prepare waits in one direction only.
     #[inline]
     pub(in crate::two_phase) fn orders_waits(&self) -> bool {
-        V::Installing::MAY_TIME_WARP && V::orders_waits(&self.protocol_rules)
+        V::POLICIES.waiting.may_order() && V::orders_waits(&self.protocol_rules)
+    }
+
+    /// Whether a prepare may wait for locks.
+    #[inline]
+    pub(in crate::two_phase) fn waits_for_locks(&self) -> bool {
+        !V::POLICIES.waiting.may_refuse_all() || V::waits_for_locks(&self.protocol_rules)
     }
 
     /// That of a prepare which has met nobody.
     pub(in crate::two_phase) fn no_wait(&self) -> WaitState {
         let in_any_order = self.rules.lock_waits == LockWaits::ForAll || !self.orders_waits();
-        WaitState { blocked: false, may_wait: self.waits_for_locks && in_any_order }
+        WaitState { blocked: false, may_wait: self.waits_for_locks() && in_any_order }
     }
 
     /// A key that a prepare needs is locked.
@@ -177,7 +183,7 @@ impl<V: Variant> Participant<V> {
             let place = decided.ok_or(Conflict::Blocked((space, handle)))?;
             let at = V::Time::version_of(place);
             if at > seen || !self.rules.keeps(FamilySwitch::SeenIsNotMissed) {
-                V::note_missed(&self.protocol_state, (space, key), at, validation)?;
+                self.protocol_state.note_missed((space, key), at, validation)?;
             }
         }
         Ok(())

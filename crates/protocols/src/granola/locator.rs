@@ -12,14 +12,14 @@
 
 use std::sync::Arc;
 
-use muesli_core::parts::locator::OwnerDirectory;
+use muesli_core::parts::locator::{OwnerDirectory, Static};
 use muesli_core::{Catalog, RepositoryId};
 
 use super::message::{Move, Owners, Part, Repositories, Request, Task};
 
 /// Those who keep names.
 pub(super) fn name_service(catalog: &Catalog) -> impl Iterator<Item = RepositoryId> + use<> {
-    catalog.replicas_of(0)
+    Static.replicas_of(0, catalog)
 }
 
 /// Those who hold a partition; with `owners` where it was moved.
@@ -30,7 +30,7 @@ pub(super) fn holders(
 ) -> Repositories {
     match owners {
         Some(owners) => owners.holders.clone(),
-        None => catalog.replicas_of(partition).collect(),
+        None => Static.replicas_of(partition, catalog).collect(),
     }
 }
 
@@ -49,7 +49,7 @@ impl Part {
     pub(super) fn is_held_by(&self, repository: RepositoryId, catalog: &Catalog) -> bool {
         match &self.owners {
             Some(owners) => owners.holders.contains(&repository),
-            None => catalog.holds(repository, self.partition),
+            None => Static.holds(repository, self.partition, catalog),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use muesli_core::{Action, DelayedCall, SmallBytes, SpaceId};
 
-use super::Variant;
-use super::message::{Answers, Found, Message, Prepare, Record};
+use super::{Answers, Found, Message, Prepare, Record};
 use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
+use crate::two_phase::Variant;
 
 /// What a vote takes that is shown, where it is a number.
 const BALLOT_BYTES: usize = 24;
@@ -28,7 +28,7 @@ fn writes_bytes(writes: &[(SpaceId, SmallBytes, Option<SmallBytes>)]) -> usize {
 }
 
 /// The size of what is told, in bytes.
-pub(super) fn answers_bytes(answers: &Answers) -> usize {
+pub(in crate::two_phase) fn answers_bytes(answers: &Answers) -> usize {
     answers.iter().map(|(_, gave)| 4 + gave.bytes()).sum()
 }
 

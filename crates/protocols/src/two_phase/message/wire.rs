@@ -11,11 +11,11 @@ use muesli_core::{
     Timestamp, TxnId, wire_struct,
 };
 
-use super::Variant;
-use super::message::{
+use super::{
     About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
     Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote,
 };
+use crate::two_phase::Variant;
 
 wire_struct!(ReadRequest<V: Variant> {
     request: u64,
@@ -351,7 +351,7 @@ impl<V: Variant> Wire for Record<V> {
 }
 
 /// Whether the spaces that a delayed procedure may touch are there, and its partition.
-pub(super) fn is_call_about(call: &DelayedCall, catalog: &Catalog) -> bool {
+pub(in crate::two_phase) fn is_call_about(call: &DelayedCall, catalog: &Catalog) -> bool {
     let ordered = |range: &KeyRange| {
         catalog.space(range.space).is_some_and(|it| it.options.index == Index::Ordered)
     };
@@ -361,7 +361,7 @@ pub(super) fn is_call_about(call: &DelayedCall, catalog: &Catalog) -> bool {
 }
 
 /// Whether the repositories, spaces and partitions that `message` names are there.
-pub(super) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> bool {
+pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> bool {
     let space = |space: &SpaceId| catalog.space(*space).is_some();
     let place = |number: &u16| usize::from(*number) < catalog.repositories();
     let part = |number: &u16| usize::from(*number) < catalog.partitions();

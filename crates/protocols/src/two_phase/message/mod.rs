@@ -1,18 +1,11 @@
 //! What the roles say to each other, and what they keep.
 //!
-//! | message | from | to | answered by |
-//! | --- | --- | --- | --- |
-//! | `Read`, `Scan` | coordinator | one replica of the keys | `ReadReply`, `ScanReply` |
-//! | `Prepare` | coordinator | every replica of every key read or written | `Vote` |
-//! | `Decide` | coordinator, or a participant that finishes | the same | `Acknowledge` |
-//! | `Lock` | coordinator, with a write, under RR | every replica of the key | `Locked` |
-//! | `Unlock` | coordinator of a transaction that has such locks and does not prepare | those | |
-//! | `Ran` | participant | coordinator: what delayed actions gave, or why they cannot be | |
-//! | `Ask` | participant in doubt | the other participants | `Vote` |
-//! | `AskDoubts` | participant that keeps commits of the gone | all other ones | `NoDoubts` |
-//! | `Settled` | coordinator of a client | those that took part in its transactions | |
-//! | `Bound` | coordinator | the coordinator beside repository 0 | |
-//! | `Watermark` | that one | all coordinators | |
+//! Which role sends what to which is in `docs/inside/messages.md`, as searches have seen it; what a
+//! message says, and what its sender promises by it, is written on it here. [`wire`] has the bytes,
+//! [`sizes`] how many there are for models of networks and disks.
+
+pub(super) mod sizes;
+pub(super) mod wire;
 
 use std::sync::Arc;
 
@@ -24,8 +17,8 @@ use muesli_core::{
 
 use smallvec::SmallVec;
 
-use super::Variant;
 use crate::doubts::ClientsUntil;
+use crate::two_phase::Variant;
 
 /// Most transactions touch a key or two of a repository; so many need no memory of their own.
 pub type Few<T> = SmallVec<[T; 2]>;
@@ -153,6 +146,25 @@ pub enum Message<V: Variant> {
     },
 }
 
+/// The messages that participants are asked by: a pattern, which stands for all of them where
+/// others are matched one by one.
+macro_rules! requests {
+    () => {
+        Message::Read(_)
+            | Message::Scan(_)
+            | Message::Lock(_)
+            | Message::Unlock { .. }
+            | Message::Prepare(_)
+            | Message::Decide { .. }
+            | Message::Settled { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
+            | Message::Ask { .. }
+    };
+}
+
+pub(in crate::two_phase) use requests;
+
 /// A request to read keys of one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadRequest<V: Variant> {
@@ -279,6 +291,26 @@ pub struct Prepare<V: Variant> {
     pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
     /// What few transactions have.
     pub extra: Option<Box<Extra>>,
+}
+
+impl<V: Variant> Prepare<V> {
+    /// A transaction of this reader, which read at this snapshot: nothing of it yet, and nothing
+    /// before it is settled.
+    pub fn new(txn: TxnId, snapshot: V::Snapshot, reader: V::Reader) -> Prepare<V> {
+        Prepare {
+            txn,
+            settled_below: 0,
+            participants: Repositories::new(),
+            snapshot,
+            reader,
+            strict: false,
+            reads: Few::new(),
+            writes: Few::new(),
+            scans: Vec::new(),
+            delayed: Vec::new(),
+            extra: None,
+        }
+    }
 }
 
 /// What delayed actions gave, by the numbers that the coordinator gave them.

@@ -1,0 +1,104 @@
+//! What a repository keeps for one protocol of the family, beside versions, locks and queue.
+
+use std::fmt::Debug;
+
+use muesli_core::ranges::KeyRange;
+use muesli_core::{Abort, Timestamp};
+
+use super::{Key, ValidationResult, Variant};
+
+/// What a repository keeps beside versions, locks and queue, and what it is told for that. What is
+/// not overridden is SCORe's, which keeps nothing.
+pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
+    /// What an empty repository keeps; `hash_seed` is that of its hashes.
+    fn new(rules: &V::Rules, hash_seed: u64) -> Self;
+
+    /// Checks what is kept.
+    ///
+    /// # Panics
+    /// It is not what the protocol says of it.
+    fn assert_invariants(&self);
+
+    /// A key is about to be read at `snapshot`, in one step with looking at its lock.
+    #[inline]
+    fn note_read(
+        &mut self,
+        _key: Key<'_>,
+        _snapshot: &V::Snapshot,
+        _committed: &V::Snapshot,
+        _reader: V::Reader,
+    ) {
+    }
+
+    /// A range is about to be read at `snapshot`.
+    #[inline]
+    fn note_scan(
+        &mut self,
+        _range: &KeyRange,
+        _snapshot: &V::Snapshot,
+        _committed: &V::Snapshot,
+        _reader: V::Reader,
+    ) {
+    }
+
+    /// Whether stale reads of keys that are not written go into the validation result of an update,
+    /// instead of having it refused.
+    #[inline]
+    fn suffers_stale_reads(&self) -> bool {
+        false
+    }
+
+    /// An update that asks to commit did not see the version at `at` of a key that it read.
+    ///
+    /// # Errors
+    /// It cannot commit because of this.
+    #[inline]
+    fn note_missed(
+        &self,
+        _key: Key<'_>,
+        at: Timestamp,
+        validation: &mut ValidationResult<V::Snapshot>,
+    ) -> Result<(), Abort> {
+        validation.missed = Some(validation.missed.map_or(at, |missed| missed.min(at)));
+        Ok(())
+    }
+
+    /// An update that asks to commit would replace the version at `head` of a key.
+    #[inline]
+    fn note_write(
+        &self,
+        _key: Key<'_>,
+        _head: Timestamp,
+        _reader: V::Reader,
+        _validation: &mut ValidationResult<V::Snapshot>,
+    ) {
+    }
+
+    /// A transaction that wrote a key was applied.
+    #[inline]
+    fn note_written(&mut self, _key: Key<'_>, _place: &V::Place) {}
+
+    /// An update that read a key was applied.
+    #[inline]
+    fn note_read_by(&mut self, _key: Key<'_>, _place: &V::Place) {}
+
+    /// An update that read a range was applied.
+    #[inline]
+    fn note_scanned_by(&mut self, _range: &KeyRange, _place: &V::Place) {}
+
+    /// The repository begins, perhaps from its log: nothing above `ceiling` was served before.
+    #[inline]
+    fn restarted(&mut self, _ceiling: &V::Snapshot) {}
+
+    /// Nobody reads below `low` any more.
+    #[inline]
+    fn collect(&mut self, _low: &V::Snapshot) {}
+}
+
+/// Nothing is kept.
+impl<V: Variant<ProtocolState = ()>> VariantState<V> for () {
+    #[inline]
+    fn new(_: &V::Rules, _: u64) {}
+
+    fn assert_invariants(&self) {}
+}
