@@ -54,7 +54,7 @@ impl Loop {
         }
         let replica_roles = self.loop_engine.inner.borrow().machine.replica_roles();
         let lost =
-            |(member, post): &(_, ReplicaRole)| (*post == ReplicaRole::Lost).then_some(*member);
+            |(member, role): &(_, ReplicaRole)| (*role == ReplicaRole::Lost).then_some(*member);
         let lost: Vec<_> = replica_roles.iter().filter_map(lost).collect();
         for member in lost.iter().filter(|member| !self.reported_lost.contains(member)) {
             (self.notice)(&format!(

@@ -124,7 +124,7 @@ impl Joining {
     }
 
     /// A node has said whether it knows the group to have begun.
-    pub(crate) fn told_begun(&mut self, node: NodeId, begun: bool) {
+    pub(crate) fn note_begun(&mut self, node: NodeId, begun: bool) {
         self.had_begun |= begun;
         self.answered.insert(node);
     }

@@ -140,7 +140,7 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn on_begun(&mut self, node: NodeId, begun: bool, cx: &mut Context<'_, P>) {
         let is_asking = self.consensus.is_none() && self.settled == Settled::No;
         if is_asking && !self.joining.has_answered(node) {
-            self.joining.told_begun(node, begun);
+            self.joining.note_begun(node, begun);
             self.go_on_joining(cx);
         }
     }

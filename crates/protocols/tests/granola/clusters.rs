@@ -7,16 +7,16 @@ use muesli_protocols::canonical_name;
 use muesli_protocols::granola::{self, Granola, LockingExit, Ordering, SharedData};
 use muesli_protocols::two_phase::{Breakable, Sabotage};
 
-use crate::harness::stage::Play;
-use crate::harness::stage::clusters::stage;
+use crate::harness::scripted::Play;
+use crate::harness::scripted::clusters::harness;
 
 /// Sets up what a command asks for.
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match canonical_name(args.take_key("protocol").unwrap_or("score")) {
-        "granola" => stage::<Granola>(args, granola::Switches::default(), granola_switch),
-        "granola-locking" => stage::<Granola>(args, granola::Switches::locking(), granola_switch),
-        "sinfonia" => stage::<Granola>(args, granola::Switches::sinfonia(), granola_switch),
+        "granola" => harness::<Granola>(args, granola::Switches::default(), granola_switch),
+        "granola-locking" => harness::<Granola>(args, granola::Switches::locking(), granola_switch),
+        "sinfonia" => harness::<Granola>(args, granola::Switches::sinfonia(), granola_switch),
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }
@@ -30,9 +30,9 @@ fn granola_switch(switches: &mut granola::Switches, name: &str, on: bool) -> Res
         ("tells", true) => switches.shared_data = SharedData::WithVotes,
         ("tells", false) => switches.shared_data = SharedData::Coordinated,
         (other, _) => {
-            let rule =
+            let named =
                 granola::GranolaSwitch::named(other).ok_or_else(|| format!("no rule `{other}`"))?;
-            switches.set(rule, on);
+            switches.set(named, on);
         }
     }
     Ok(())

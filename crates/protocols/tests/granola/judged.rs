@@ -12,10 +12,10 @@ use muesli_protocols::granola::message::{
     Agreement, Fetched, Followed, FoundVersion, Install, Load, Message, News, Noted, Owners,
     PartAnswer, ReplyOutcome, Request, SeenRange, Task, TimestampVote, VoteOrder,
 };
-use muesli_protocols::granola::{Granola, Rules};
+use muesli_protocols::granola::{Granola, Switches};
 
 use super::procedures::SPACE;
-use super::steps::{Stage, txn};
+use super::steps::{Harness, txn};
 
 const HERE: RepositoryId = RepositoryId(0);
 const THERE: RepositoryId = RepositoryId(1);
@@ -48,9 +48,9 @@ fn judged(
     message: &Message,
     masters: &[NodeId],
 ) -> Result<(), Rejection> {
-    let stage = Stage::new(Rules::default());
-    let catalog = stage.catalog.clone().with_masters(masters);
-    let (me, settings) = (Address { node: NodeId(0), role }, &stage.settings);
+    let harness = Harness::new(Switches::default());
+    let catalog = harness.catalog.clone().with_masters(masters);
+    let (me, settings) = (Address { node: NodeId(0), role }, &harness.settings);
     let view = View { me, from, sender: Sender::Member, catalog: &catalog, settings };
     Granola::judge(message, view)
 }
@@ -60,19 +60,19 @@ fn asks(request: Request) -> Result<(), Rejection> {
 }
 
 fn alone() -> Request {
-    Stage::new(Rules::default()).request(1, Agreement::Alone, &[0])
+    Harness::new(Switches::default()).request(1, Agreement::Alone, &[0])
 }
 
 fn of_both() -> Request {
-    Stage::new(Rules::default()).request(1, Agreement::Independent, &[0, 1])
+    Harness::new(Switches::default()).request(1, Agreement::Independent, &[0, 1])
 }
 
 fn space() -> SpaceId {
-    Stage::new(Rules::default()).catalog.space_named(SPACE).unwrap()
+    Harness::new(Switches::default()).catalog.space_named(SPACE).unwrap()
 }
 
 fn key_in(partition: u16) -> SmallBytes {
-    Stage::new(Rules::default()).key_in(partition)
+    Harness::new(Switches::default()).key_in(partition)
 }
 
 fn doing(task: Task) -> Request {
@@ -100,7 +100,7 @@ fn a_request_is_of_its_owner_to_who_takes_part() {
     assert_eq!(at_repository(repository(), &message(alone())), Err(Rejection::Sender));
     let foreign = Request { txn: TxnId { node: NodeId(77), ..txn(1) }, ..alone() };
     assert_eq!(asks(foreign), Err(Rejection::Sender));
-    let elsewhere = Stage::new(Rules::default()).request(1, Agreement::Alone, &[1]);
+    let elsewhere = Harness::new(Switches::default()).request(1, Agreement::Alone, &[1]);
     assert_eq!(asks(elsewhere), Err(Rejection::Role));
     let no_master = at_coordinator(coordinator(), &message(alone()));
     assert_eq!(no_master, Err(Rejection::Role), "it was not asked to decide");
@@ -112,13 +112,13 @@ fn a_request_is_of_its_owner_to_who_takes_part() {
 #[test]
 fn a_master_passes_on_what_it_was_asked_to_decide() {
     let (master, owner) = (NodeId(1), TxnId { node: NodeId(77), ..txn(1) });
-    let heard = |named, masters: &[NodeId]| {
+    let answered = |named, masters: &[NodeId]| {
         let message = Message::Request(Arc::new(Request { master: named, txn: owner, ..alone() }));
         judged(Role::Repository(HERE), Address::coordinator(master), &message, masters)
     };
-    assert_eq!(heard(Some(master), &[master]), Ok(()));
-    assert_eq!(heard(None, &[master]), Err(Rejection::Sender), "another one decides");
-    assert_eq!(heard(Some(master), &[NodeId(5)]), Err(Rejection::Sender), "it is no master");
+    assert_eq!(answered(Some(master), &[master]), Ok(()));
+    assert_eq!(answered(None, &[master]), Err(Rejection::Sender), "another one decides");
+    assert_eq!(answered(Some(master), &[NodeId(5)]), Err(Rejection::Sender), "it is no master");
     let unknown = Request { master: Some(NodeId(5)), ..alone() };
     assert_eq!(asks(unknown), Err(Rejection::Catalog));
 }
@@ -127,14 +127,18 @@ fn a_master_passes_on_what_it_was_asked_to_decide() {
 fn the_numbers_of_a_request_can_be() {
     assert_eq!(asks(Request { txn: beyond(), ..alone() }), Err(Rejection::Range));
     assert_eq!(asks(Request { settled_below: 2, ..alone() }), Err(Rejection::Range));
-    assert_eq!(asks(Request { floor: FAR, ..alone() }), Err(Rejection::Range));
+    assert_eq!(asks(Request { lower_bound: FAR, ..alone() }), Err(Rejection::Range));
     let two_alone = Request { agreement: Agreement::Alone, ..of_both() };
     assert_eq!(asks(two_alone), Err(Rejection::Range));
     let one_together = Request { agreement: Agreement::Independent, ..alone() };
     assert_eq!(asks(one_together), Err(Rejection::Range));
-    assert_eq!(asks(Request { nearby: true, ..alone() }), Err(Rejection::Range), "it writes");
+    assert_eq!(
+        asks(Request { follower_read: true, ..alone() }),
+        Err(Rejection::Range),
+        "it writes"
+    );
     let reads = Request { read_only: true, ..doing(Task::Read(Vec::new())) };
-    assert_eq!(asks(Request { nearby: true, ..reads }), Ok(()));
+    assert_eq!(asks(Request { follower_read: true, ..reads }), Ok(()));
     assert_eq!(asks(Request { read_only: true, ..alone() }), Err(Rejection::Range));
 }
 
@@ -242,7 +246,7 @@ fn repositories_speak_to_each_other_under_their_own_names() {
     let order = VoteOrder { stream: AT, number: 1 };
     let position = |repository, at, voted| Message::Position { repository, order, at, voted };
     let gone = |count| vec![(NodeId(77), 1); count];
-    let tell = |txn| Message::Tell { txn, told: Vec::new() };
+    let tell = |txn| Message::Tell { txn, shared: Vec::new() };
     let ask_doubts = |count| Message::AskDoubts { asked: 1, clients: gone(count) };
     let no_doubts =
         |repository, count| Message::NoDoubts { repository, asked: 1, clients: gone(count) };

@@ -16,7 +16,7 @@ use super::clients::Mix;
 use super::procedures::{SPACE, all, key, the_keys};
 use super::sabotage::assert_caught;
 use super::seeds::{ALL, TIMESTAMPS};
-use super::steps::Stage;
+use super::steps::Harness;
 use super::worlds::Shape;
 
 /// Many clients, so that several transactions are ready at one time, on keys enough that many of
@@ -181,35 +181,35 @@ const CALLS: [(&str, usize); 11] = [
     ("chase", 9),
 ];
 
-fn stage(switches: Switches) -> Stage {
-    let mut stage = Stage::new(switches);
+fn harness(switches: Switches) -> Harness {
+    let mut harness = Harness::new(switches);
     let declared = |run| Procedure::new(run).touches(the_keys);
-    stage.settings.procedures = all()
+    harness.settings.procedures = all()
         .with("panics", 1, declared(panics))
         .with("never ends", 1, declared(never_ends))
         .with("strays", 1, Procedure::new(leaves_its_footprint).touches(the_first_key))
         .with("refuses", 1, declared(refuses))
         .with("says much", 1, declared(answers_much));
-    stage.settings.limits.procedure_steps = 1_000;
-    stage.settings.limits.value_bytes = 1_000;
-    stage
+    harness.settings.limits.procedure_steps = 1_000;
+    harness.settings.limits.value_bytes = 1_000;
+    harness
 }
 
 /// What came of all calls, step by step; what was logged and what is stored.
-fn after_all_calls(stage: &mut Stage) -> (Vec<Vec<Message>>, Vec<Record>, String) {
-    let space = stage.catalog.space_named(SPACE).expect("the space");
+fn after_all_calls(harness: &mut Harness) -> (Vec<Vec<Message>>, Vec<Record>, String) {
+    let space = harness.catalog.space_named(SPACE).expect("the space");
     let own: Vec<u8> =
-        (0..100).filter(|at| stage.catalog.partition(space, &key(*at)) == 0).collect();
+        (0..100).filter(|at| harness.catalog.partition(space, &key(*at)) == 0).collect();
     let mut sent = Vec::new();
     for (number, (name, at)) in CALLS.into_iter().enumerate() {
-        let call = stage.call(number as u64 + 1, name, &own[at * 2..at * 2 + 2], true);
-        sent.push(stage.receive(call));
+        let call = harness.call(number as u64 + 1, name, &own[at * 2..at * 2 + 2], true);
+        sent.push(harness.receive(call));
     }
-    while stage.has_left_over() {
-        sent.push(stage.go_on());
+    while harness.has_left_over() {
+        sent.push(harness.go_on());
     }
     sent.retain(|sent| !sent.is_empty());
-    (sent, stage.log.clone(), format!("{:?}", stage.participant.chains(&stage.catalog)))
+    (sent, harness.log.clone(), format!("{:?}", harness.participant.chains(&harness.catalog)))
 }
 
 /// In an order that does not depend on who passed whom.
@@ -221,7 +221,7 @@ fn sorted<T: Debug>(all: impl IntoIterator<Item = T>) -> Vec<String> {
 
 #[test]
 fn procedures_of_every_sort_come_out_as_one_after_the_other() {
-    let (sent, log, stored) = after_all_calls(&mut stage(Switches::default()));
+    let (sent, log, stored) = after_all_calls(&mut harness(Switches::default()));
     assert_eq!(sent.len(), CALLS.len(), "each is answered at once");
     let texts = ["panicked", "more than the allowed", "not declared", "as it is to", "a result"];
     let (sent, log) = (sorted(sent.concat()), sorted(log));
@@ -235,9 +235,9 @@ fn procedures_of_every_sort_come_out_as_one_after_the_other() {
         let on_threads = muesli_threads::eager(2).expect("threads");
         let in_a_row = Parallel::new(8, Arc::new(InARow));
         for in_parallel in [in_a_row, Parallel::new(8, Arc::new(Backwards)), on_threads] {
-            let mut stage = stage(switches);
-            (stage.settings.parallel, stage.holds_back) = (in_parallel, true);
-            let (steps, its_log, its_stored) = after_all_calls(&mut stage);
+            let mut harness = harness(switches);
+            (harness.settings.parallel, harness.holds_back) = (in_parallel, true);
+            let (steps, its_log, its_stored) = after_all_calls(&mut harness);
             assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), sizes, "{switches:?}");
             assert_eq!(sorted(steps.concat()), sent, "{switches:?}");
             assert_eq!((sorted(its_log), &its_stored), (log.clone(), &stored), "{switches:?}");

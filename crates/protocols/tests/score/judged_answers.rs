@@ -1,6 +1,7 @@
 //! What is asked of an answer to a coordinator: it is one to what was asked, at a snapshot that its
 //! transaction can have.
 
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Address, Effect, Rejection, Scan, Sender, SmallBytes, Step, Timestamp, Txn, TxnOptions,
 };
@@ -22,7 +23,8 @@ impl Reading {
         let txn = server.node.begin(TxnOptions::default(), &mut server.effects).unwrap();
         let catalog = server.node.catalog();
         let keys = (0_u32..).map(|number| SmallBytes::new(&number.to_be_bytes()));
-        let elsewhere = |key: &SmallBytes| !catalog.holds(HERE, catalog.partition(SPACE, key));
+        let elsewhere =
+            |key: &SmallBytes| !Static.holds(HERE, catalog.partition(SPACE, key), catalog);
         let keys = keys.filter(elsewhere).take(2).collect();
         Reading { server, txn, keys }
     }
@@ -55,7 +57,7 @@ impl Reading {
         requests.next().expect("a request to the other one")
     }
 
-    fn hear(&mut self, message: Message<Snapshots>) -> Result<(), Rejection> {
+    fn receive(&mut self, message: Message<Snapshots>) -> Result<(), Rejection> {
         let (from, to) = (Address::repository(OTHER, THERE), Address::coordinator(ME));
         let envelope = muesli_core::Envelope { from, to, message };
         self.server.node.receive(Sender::Member, envelope, &mut self.server.effects)
@@ -81,21 +83,21 @@ fn scan_reply(request: u64, at: u64) -> Message<Snapshots> {
 fn a_read_is_answered_with_as_many_keys_as_were_asked_for() {
     let mut reading = Reading::new();
     let request = reading.get(0);
-    assert_eq!(reading.hear(read_reply(request, 100, 2)), Err(Rejection::State));
-    assert_eq!(reading.hear(read_reply(request, 100, 1)), Ok(()));
+    assert_eq!(reading.receive(read_reply(request, 100, 2)), Err(Rejection::State));
+    assert_eq!(reading.receive(read_reply(request, 100, 1)), Ok(()));
     // What nobody asked for any more is taken, and leaves nothing.
-    assert_eq!(reading.hear(read_reply(request + 9, 100, 2)), Ok(()));
+    assert_eq!(reading.receive(read_reply(request + 9, 100, 2)), Ok(()));
 }
 
 #[test]
 fn a_read_is_not_answered_with_rows() {
     let mut reading = Reading::new();
     let request = reading.get(0);
-    assert_eq!(reading.hear(scan_reply(request, 100)), Err(Rejection::State));
+    assert_eq!(reading.receive(scan_reply(request, 100)), Err(Rejection::State));
     let mut reading = Reading::new();
     let request = reading.scan();
-    assert_eq!(reading.hear(read_reply(request, 100, 1)), Err(Rejection::State));
-    assert_eq!(reading.hear(scan_reply(request, 100)), Ok(()));
+    assert_eq!(reading.receive(read_reply(request, 100, 1)), Err(Rejection::State));
+    assert_eq!(reading.receive(scan_reply(request, 100)), Ok(()));
 }
 
 /// Others were told that nothing below is read.
@@ -106,7 +108,7 @@ fn an_answer_is_not_below_what_its_transaction_began_with() {
         let committed = reading.server.put(&reading.server.key(0), "x").0;
         reading.txn = {
             let Scored { node, effects } = &mut reading.server;
-            let options = TxnOptions { floor: Timestamp(committed), ..TxnOptions::default() };
+            let options = TxnOptions { lower_bound: Timestamp(committed), ..TxnOptions::default() };
             node.begin(options, effects).unwrap()
         };
         let request = if scans { reading.scan() } else { reading.get(0) };
@@ -114,7 +116,7 @@ fn an_answer_is_not_below_what_its_transaction_began_with() {
             true => scan_reply(request, at),
             false => read_reply(request, at, 1),
         };
-        assert_eq!(reading.hear(reply(committed - 1)), Err(Rejection::State), "scans: {scans}");
-        assert_eq!(reading.hear(reply(committed)), Ok(()));
+        assert_eq!(reading.receive(reply(committed - 1)), Err(Rejection::State), "scans: {scans}");
+        assert_eq!(reading.receive(reply(committed)), Ok(()));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use muesli_core::parts::locator::Static;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Abort, Action, Address, Catalog, Decision, Effects, Envelope, Index, Nanos, Node, NodeId,
@@ -32,7 +33,7 @@ fn repository() -> Address {
 }
 
 /// What the node makes of a member's message to its repository, or to its coordinator.
-fn heard(to_coordinator: bool, from: Address, message: Said) -> Result<(), Rejection> {
+fn answered(to_coordinator: bool, from: Address, message: Said) -> Result<(), Rejection> {
     let mut server = Scored::new();
     let to = match to_coordinator {
         true => Address::coordinator(NodeId(0)),
@@ -42,11 +43,11 @@ fn heard(to_coordinator: bool, from: Address, message: Said) -> Result<(), Rejec
 }
 
 fn at_repository(from: Address, message: Said) -> Result<(), Rejection> {
-    heard(false, from, message)
+    answered(false, from, message)
 }
 
 fn at_coordinator(from: Address, message: Said) -> Result<(), Rejection> {
-    heard(true, from, message)
+    answered(true, from, message)
 }
 
 fn key() -> SmallBytes {
@@ -58,7 +59,7 @@ fn key_elsewhere() -> SmallBytes {
     let server = Scored::new();
     let catalog = server.node.catalog();
     let keys = (0_u32..).map(|number| SmallBytes::new(&number.to_be_bytes()));
-    let elsewhere = |key: &SmallBytes| !catalog.holds(HERE, catalog.partition(SPACE, key));
+    let elsewhere = |key: &SmallBytes| !Static.holds(HERE, catalog.partition(SPACE, key), catalog);
     keys.into_iter().find(elsewhere).unwrap()
 }
 
@@ -86,7 +87,7 @@ fn scan() -> ScanRequest<Snapshots> {
         first: true,
         reader: (),
         range: range(),
-        partitions: partitions.filter(|it| catalog.holds(HERE, *it)).collect(),
+        partitions: partitions.filter(|it| Static.holds(HERE, *it, catalog)).collect(),
         reverse: false,
         limit: 9,
     }
@@ -98,35 +99,35 @@ fn prepared() -> Prepare<Snapshots> {
 
 #[test]
 fn a_read_names_keys_that_are_here_at_a_snapshot_that_can_be() {
-    let heard = |read| at_repository(coordinator(), Message::Read(read));
-    assert_eq!(heard(read()), Ok(()));
+    let answered = |read| at_repository(coordinator(), Message::Read(read));
+    assert_eq!(answered(read()), Ok(()));
     let none = ReadRequest { keys: [].into_iter().collect(), ..read() };
-    assert_eq!(heard(none), Err(Rejection::Range), "no keys");
+    assert_eq!(answered(none), Err(Rejection::Range), "no keys");
     let elsewhere = [(SPACE, key_elsewhere())].into_iter().collect();
-    assert_eq!(heard(ReadRequest { keys: elsewhere, ..read() }), Err(Rejection::Catalog));
+    assert_eq!(answered(ReadRequest { keys: elsewhere, ..read() }), Err(Rejection::Catalog));
     let unknown = [(SpaceId(9), key())].into_iter().collect();
-    assert_eq!(heard(ReadRequest { keys: unknown, ..read() }), Err(Rejection::Catalog));
-    assert_eq!(heard(ReadRequest { snapshot: FAR, ..read() }), Err(Rejection::Range));
+    assert_eq!(answered(ReadRequest { keys: unknown, ..read() }), Err(Rejection::Catalog));
+    assert_eq!(answered(ReadRequest { snapshot: FAR, ..read() }), Err(Rejection::Range));
     let of_repository = at_repository(repository(), Message::Read(read()));
     assert_eq!(of_repository, Err(Rejection::Sender), "repositories read nothing");
 }
 
 #[test]
 fn a_scan_names_partitions_that_are_here_and_a_range_that_can_be() {
-    let heard = |scan| at_repository(coordinator(), Message::Scan(Box::new(scan)));
-    assert_eq!(heard(scan()), Ok(()));
+    let answered = |scan| at_repository(coordinator(), Message::Scan(Box::new(scan)));
+    assert_eq!(answered(scan()), Ok(()));
     let many = vec![scan().partitions[0]; TOO_MANY];
-    assert_eq!(heard(ScanRequest { partitions: many, ..scan() }), Err(Rejection::Range));
+    assert_eq!(answered(ScanRequest { partitions: many, ..scan() }), Err(Rejection::Range));
     let server = Scored::new();
     let catalog = server.node.catalog();
-    let elsewhere = (0..).find(|it| !catalog.holds(HERE, *it)).unwrap();
+    let elsewhere = (0..).find(|it| !Static.holds(HERE, *it, catalog)).unwrap();
     let elsewhere = ScanRequest { partitions: vec![elsewhere], ..scan() };
-    assert_eq!(heard(elsewhere), Err(Rejection::Catalog));
-    assert_eq!(heard(ScanRequest { snapshot: FAR, ..scan() }), Err(Rejection::Range));
+    assert_eq!(answered(elsewhere), Err(Rejection::Catalog));
+    assert_eq!(answered(ScanRequest { snapshot: FAR, ..scan() }), Err(Rejection::Range));
     let long = KeyRange { lo: vec![1; TOO_MANY].into(), ..range() };
-    assert_eq!(heard(ScanRequest { range: long, ..scan() }), Err(Rejection::Range));
+    assert_eq!(answered(ScanRequest { range: long, ..scan() }), Err(Rejection::Range));
     let unknown = KeyRange { space: SpaceId(9), ..range() };
-    assert_eq!(heard(ScanRequest { range: unknown, ..scan() }), Err(Rejection::Catalog));
+    assert_eq!(answered(ScanRequest { range: unknown, ..scan() }), Err(Rejection::Catalog));
     let of_repository = at_repository(repository(), Message::Scan(Box::new(scan())));
     assert_eq!(of_repository, Err(Rejection::Sender));
 }
@@ -134,16 +135,19 @@ fn a_scan_names_partitions_that_are_here_and_a_range_that_can_be() {
 #[test]
 fn a_scan_of_a_space_without_an_order_is_left_out() {
     let homes = [NodeId(0), OTHER];
-    let heard = |index| {
+    let answered = |index| {
         let catalog = Catalog::new(&homes, 1, &homes).unwrap();
         let options = SpaceOptions { index, ..SpaceOptions::default() };
         let catalog = Arc::new(catalog.with_space("s", options).unwrap());
         let settings = Arc::new(Settings::default());
         let node = Node::new(NodeId(0), 1, catalog, settings, &Default::default());
         let mut server = Scored { node, effects: Effects::default() };
-        server.hear(Sender::Member, coordinator(), Message::Scan(Box::new(scan())))
+        server.receive_from(Sender::Member, coordinator(), Message::Scan(Box::new(scan())))
     };
-    assert_eq!((heard(Index::Ordered), heard(Index::Hash)), (Ok(()), Err(Rejection::Catalog)));
+    assert_eq!(
+        (answered(Index::Ordered), answered(Index::Hash)),
+        (Ok(()), Err(Rejection::Catalog))
+    );
 }
 
 #[test]
@@ -163,38 +167,38 @@ fn a_lock_is_asked_for_by_a_coordinator_on_a_key_that_is_here() {
 
 #[test]
 fn a_prepare_is_of_its_owner_and_its_numbers_can_be() {
-    let heard = |prepare| at_repository(coordinator(), asked(prepare));
-    assert_eq!(heard(prepared()), Ok(()));
+    let answered = |prepare| at_repository(coordinator(), asked(prepare));
+    assert_eq!(answered(prepared()), Ok(()));
     assert_eq!(at_repository(repository(), asked(prepared())), Err(Rejection::Sender));
     let foreign = Prepare { txn: txn(CLIENT, 1), ..prepared() };
-    assert_eq!(heard(foreign), Err(Rejection::Sender));
-    assert_eq!(heard(Prepare { txn: beyond(), ..prepared() }), Err(Rejection::Range));
-    assert_eq!(heard(Prepare { settled_below: 2, ..prepared() }), Err(Rejection::Range));
-    assert_eq!(heard(Prepare { snapshot: FAR, ..prepared() }), Err(Rejection::Range));
+    assert_eq!(answered(foreign), Err(Rejection::Sender));
+    assert_eq!(answered(Prepare { txn: beyond(), ..prepared() }), Err(Rejection::Range));
+    assert_eq!(answered(Prepare { settled_below: 2, ..prepared() }), Err(Rejection::Range));
+    assert_eq!(answered(Prepare { snapshot: FAR, ..prepared() }), Err(Rejection::Range));
     for (all, why) in [
         (vec![THERE, HERE], Rejection::Range),
         (vec![HERE, HERE, THERE], Rejection::Range),
         (vec![THERE], Rejection::Role),
     ] {
         let participants = all.iter().copied().collect();
-        assert_eq!(heard(Prepare { participants, ..prepared() }), Err(why), "{all:?}");
+        assert_eq!(answered(Prepare { participants, ..prepared() }), Err(why), "{all:?}");
     }
 }
 
 #[test]
 fn a_prepare_names_keys_that_are_here() {
-    let heard = |prepare| at_repository(coordinator(), asked(prepare));
+    let answered = |prepare| at_repository(coordinator(), asked(prepare));
     let reads = |key, at| [(SPACE, key, at)].into_iter().collect();
     let honest = Prepare { reads: reads(key(), Timestamp(1)), ..prepared() };
-    assert_eq!(heard(honest), Ok(()));
+    assert_eq!(answered(honest), Ok(()));
     let elsewhere = Prepare { reads: reads(key_elsewhere(), Timestamp(1)), ..prepared() };
-    assert_eq!(heard(elsewhere), Err(Rejection::Catalog));
-    assert_eq!(heard(Prepare { reads: reads(key(), FAR), ..prepared() }), Err(Rejection::Range));
+    assert_eq!(answered(elsewhere), Err(Rejection::Catalog));
+    assert_eq!(answered(Prepare { reads: reads(key(), FAR), ..prepared() }), Err(Rejection::Range));
     let writes = [(SPACE, key_elsewhere(), None)].into_iter().collect();
-    assert_eq!(heard(Prepare { writes, ..prepared() }), Err(Rejection::Catalog));
+    assert_eq!(answered(Prepare { writes, ..prepared() }), Err(Rejection::Catalog));
     let unknown = KeyRange { space: SpaceId(9), ..range() };
-    assert_eq!(heard(Prepare { scans: vec![range()], ..prepared() }), Ok(()));
-    assert_eq!(heard(Prepare { scans: vec![unknown], ..prepared() }), Err(Rejection::Catalog));
+    assert_eq!(answered(Prepare { scans: vec![range()], ..prepared() }), Ok(()));
+    assert_eq!(answered(Prepare { scans: vec![unknown], ..prepared() }), Err(Rejection::Catalog));
 }
 
 /// SCORe does all that it is asked for at once.
@@ -217,7 +221,7 @@ fn an_end_is_told_by_the_owner_or_a_participant() {
     assert_eq!(at_repository(repository(), far), Err(Rejection::Range));
     let of_client = |from| {
         let mut server = Scored::new();
-        server.hear(Sender::CLIENT, from, decide(txn(CLIENT, 1), abort()))
+        server.receive_from(Sender::CLIENT, from, decide(txn(CLIENT, 1), abort()))
     };
     let disguised = Address::repository(CLIENT, THERE);
     assert_eq!(of_client(disguised), Err(Rejection::Sender), "a client has no repository");
@@ -230,19 +234,19 @@ fn an_end_is_told_by_the_owner_or_a_participant() {
 fn an_end_is_told_by_none_but_participants() {
     let alone = Prepare { participants: [HERE].into_iter().collect(), ..prepared() };
     let both = prepared();
-    let told = |prepare: Prepare<_>, message: fn(TxnId) -> Said| {
+    let data = |prepare: Prepare<_>, message: fn(TxnId) -> Said| {
         let mut server = Scored::new();
-        server.hear(Sender::Member, coordinator(), asked(prepare)).unwrap();
-        server.hear(Sender::Member, repository(), message(txn(OTHER, 1)))
+        server.receive_from(Sender::Member, coordinator(), asked(prepare)).unwrap();
+        server.receive_from(Sender::Member, repository(), message(txn(OTHER, 1)))
     };
     let abort = |txn| decide(txn, Decision::Abort(Abort::Abandoned));
     let decided = |txn| {
         let vote = Vote::Decided(Decision::Abort(Abort::Abandoned));
         Message::Vote { txn, repository: THERE, vote, committed: Timestamp(1), about: None, tag: 0 }
     };
-    assert_eq!((told(both.clone(), abort), told(both, decided)), (Ok(()), Ok(())));
-    assert_eq!(told(alone.clone(), abort), Err(Rejection::Sender));
-    assert_eq!(told(alone, decided), Err(Rejection::Sender));
+    assert_eq!((data(both.clone(), abort), data(both, decided)), (Ok(()), Ok(())));
+    assert_eq!(data(alone.clone(), abort), Err(Rejection::Sender));
+    assert_eq!(data(alone, decided), Err(Rejection::Sender));
 }
 
 #[test]
@@ -326,7 +330,7 @@ fn a_coordinator_is_told_of_its_own_transactions_alone() {
     assert_eq!(acknowledge(THERE, vec![ours]), Ok(()));
     assert_eq!(acknowledge(HERE, vec![ours]), Err(Rejection::Sender));
     assert_eq!(acknowledge(THERE, vec![ours, txn(OTHER, 1)]), Err(Rejection::Sender));
-    let ran = |txn| Message::Ran { txn, answers: Vec::new(), strayed: None };
+    let ran = |txn| Message::Ran { txn, answers: Vec::new(), violation: None };
     assert_eq!(at_coordinator(repository(), ran(ours)), Ok(()));
     assert_eq!(at_coordinator(coordinator(), ran(ours)), Err(Rejection::Sender));
     assert_eq!(at_coordinator(repository(), ran(txn(OTHER, 1))), Err(Rejection::Sender));
@@ -345,29 +349,29 @@ fn bounds_and_watermarks_are_of_coordinators() {
     let at = Timestamp(1);
     let bound = |bound, newest| Message::Bound { bound, newest };
     let watermark = |low, newest| Message::Watermark { low, newest };
-    for said in [bound, watermark] {
-        assert_eq!(at_coordinator(coordinator(), said(at, at)), Ok(()));
-        assert_eq!(at_coordinator(repository(), said(at, at)), Err(Rejection::Sender));
-        assert_eq!(at_coordinator(coordinator(), said(FAR, at)), Err(Rejection::Range));
-        assert_eq!(at_coordinator(coordinator(), said(at, FAR)), Err(Rejection::Range));
+    for sent in [bound, watermark] {
+        assert_eq!(at_coordinator(coordinator(), sent(at, at)), Ok(()));
+        assert_eq!(at_coordinator(repository(), sent(at, at)), Err(Rejection::Sender));
+        assert_eq!(at_coordinator(coordinator(), sent(FAR, at)), Err(Rejection::Range));
+        assert_eq!(at_coordinator(coordinator(), sent(at, FAR)), Err(Rejection::Range));
     }
 }
 
 /// The coordinator beside repository 0 gathers the bounds, of clients only where they may come.
 #[test]
 fn bounds_are_told_to_who_gathers_them() {
-    let heard = |me: NodeId, visits: bool| {
+    let answered = |me: NodeId, visits: bool| {
         let homes = [NodeId(0), OTHER];
         let catalog = Catalog::new(&homes, 1, &homes).unwrap();
         let catalog = if visits { catalog.with_visiting_coordinators() } else { catalog };
         let settings = Arc::new(Settings::default());
-        let (mut effects, rules) = (Effects::default(), Default::default());
-        let mut node = Node::<Score>::new(me, 1, Arc::new(catalog), settings, &rules);
+        let (mut effects, switches) = (Effects::default(), Default::default());
+        let mut node = Node::<Score>::new(me, 1, Arc::new(catalog), settings, &switches);
         let bound = Message::Bound { bound: Timestamp::ZERO, newest: Timestamp::ZERO };
         let (from, to) = (Address::coordinator(CLIENT), Address::coordinator(me));
         node.receive(Sender::CLIENT, Envelope { from, to, message: bound }, &mut effects)
     };
-    assert_eq!(heard(NodeId(0), true), Ok(()));
-    assert_eq!(heard(OTHER, true), Err(Rejection::Role));
-    assert_eq!(heard(NodeId(0), false), Err(Rejection::Sender));
+    assert_eq!(answered(NodeId(0), true), Ok(()));
+    assert_eq!(answered(OTHER, true), Err(Rejection::Role));
+    assert_eq!(answered(NodeId(0), false), Err(Rejection::Sender));
 }

@@ -1,8 +1,8 @@
 //! Checkpoints, records that a lying member made up, and limits of what is prepared.
 
+use crate::two_phase::checkpoint::Harness;
 use crate::two_phase::checkpoint::REPOSITORY;
 use crate::two_phase::checkpoint::SPACE;
-use crate::two_phase::checkpoint::Stage;
 use crate::two_phase::checkpoint::key;
 use crate::two_phase::false_records::voted;
 use muesli_core::Abort;
@@ -44,10 +44,10 @@ proptest! {
 
     #[test]
     fn any_bytes_are_refused_or_taken(pieces in prop::collection::vec(any::<Vec<u8>>(), 0..6)) {
-        let mut stage = Stage::<Snapshots>::new(Switches::default());
+        let mut harness = Harness::<Snapshots>::new(Switches::default());
         for mut piece in pieces {
             piece.splice(0..0, [0, 0]);
-            if stage.node.restore(&piece, &mut stage.effects).is_err() {
+            if harness.node.restore(&piece, &mut harness.effects).is_err() {
                 break;
             }
         }

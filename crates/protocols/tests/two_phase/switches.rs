@@ -8,7 +8,7 @@ pub fn switch(switches: &mut two_phase::Switches, name: &str, on: bool) -> Resul
         switches.lock_waits = if on { LockWaits::ForAll } else { LockWaits::Ordered };
         return Ok(());
     }
-    let rule = two_phase::FamilySwitch::named(name).ok_or_else(|| format!("no rule `{name}`"))?;
-    switches.set(rule, on);
+    let named = two_phase::FamilySwitch::named(name).ok_or_else(|| format!("no rule `{name}`"))?;
+    switches.set(named, on);
     Ok(())
 }

@@ -146,7 +146,7 @@ impl<V: Variant> Participant<V> {
             out.append(&mut first);
             return true;
         }
-        if cursor.stage == DONE {
+        if cursor.step == DONE {
             return false;
         }
         let kinds =
@@ -154,7 +154,7 @@ impl<V: Variant> Participant<V> {
         if self.spaces.next_chains(kinds, cursor, bytes, out) {
             return true;
         }
-        cursor.stage = DONE;
+        cursor.step = DONE;
         out.push(kind::TAIL);
         self.time.low().encode(out);
         true

@@ -62,16 +62,16 @@ fn members_live(
     let mut live = Working::new(switches);
     script.iter().for_each(|happening| live.happen(happening.clone()));
     let mut member = live.anew();
-    for record in changed(live.stage.log.clone(), changes) {
+    for record in changed(live.harness.log.clone(), changes) {
         if member.judge(&record).is_ok() {
-            member.stage.step(|participant, cx| participant.replay(record, cx));
+            member.harness.step(|participant, cx| participant.replay(record, cx));
         }
     }
     // It leads now.
-    member.stage.step(|participant, cx| participant.start(cx));
+    member.harness.step(|participant, cx| participant.start(cx));
     then.iter().for_each(|happening| member.happen(happening.clone()));
     // Another one begins with its state.
-    let participant = &member.stage.participant;
+    let participant = &member.harness.participant;
     let mut cursor = participant.begin_checkpoint().expect("it has checkpoints");
     let mut pieces = vec![Vec::new()];
     while participant.checkpoint_piece(&mut cursor, 64, pieces.last_mut().expect("there is one")) {
@@ -81,10 +81,10 @@ fn members_live(
     let mut other = member.anew();
     for piece in &pieces {
         let mut restored = Ok(());
-        other.stage.step(|participant, cx| restored = participant.restore(piece, cx));
+        other.harness.step(|participant, cx| restored = participant.restore(piece, cx));
         prop_assert!(restored.is_ok(), "{restored:?}");
     }
-    other.stage.step(|participant, cx| participant.start(cx));
+    other.harness.step(|participant, cx| participant.start(cx));
     Ok(())
 }
 
@@ -114,7 +114,7 @@ fn contradictions_are_left_out() {
     live.happen(Happening::Install(vec![(1, true)]));
     let mut member = live.anew();
     member.replay(&live, 0);
-    let found = live.stage.log.iter().find_map(|record| match record {
+    let found = live.harness.log.iter().find_map(|record| match record {
         Record::Voted { request, at } => Some((request.clone(), *at)),
         _ => None,
     });

@@ -308,13 +308,13 @@ mod tests {
         }
         let clock = LocalClock::new(Span::ZERO, Drift::new(0));
         let all: Vec<_> = journal.transactions(&clock).collect();
-        let lives = all.chunks(CASES.len());
+        let chunks = all.chunks(CASES.len());
         let crashed = |incarnation: &[Recorded]| {
             let marked =
                 CASES.into_iter().zip(incarnation).filter(|(_, recorded)| recorded.crashed);
             marked.map(|(case, _)| case).collect()
         };
-        lives.map(crashed).collect()
+        chunks.map(crashed).collect()
     }
 
     /// A commit that its client was told of was stable, and so was what it had read. What others

@@ -6,7 +6,7 @@ use std::error::Error;
 use goldenscript::{ArgumentConsumer, Command};
 use muesli_core::{Limits, Nanos, Settings};
 
-use super::Stage;
+use super::Harness;
 use super::script::{Play, duration};
 use crate::harness::subject::{Subject, procedures};
 
@@ -17,7 +17,7 @@ pub type Clusters = fn(&Command) -> Result<Box<dyn Play>, Box<dyn Error>>;
 pub type Switch<R> = fn(&mut R, &str, bool) -> Result<(), String>;
 
 /// A stage of one protocol, with what a command sets beside that.
-pub fn stage<P: Subject>(
+pub fn harness<P: Subject>(
     mut args: ArgumentConsumer<'_>,
     mut switches: P::Switches,
     apply: Switch<P::Switches>,
@@ -49,7 +49,7 @@ pub fn stage<P: Subject>(
         }
     }
     args.reject_next()?;
-    Ok(Box::new(Stage::<P>::new(
+    Ok(Box::new(Harness::<P>::new(
         (nodes, masters),
         (replicas, partitions_per_repository),
         settings,

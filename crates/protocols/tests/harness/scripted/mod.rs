@@ -34,7 +34,7 @@ struct Host<P: Subject> {
 }
 
 /// The nodes, the links between them, and the printed page.
-pub struct Stage<P: Subject> {
+pub struct Harness<P: Subject> {
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
     switches: P::Switches,
@@ -53,14 +53,14 @@ pub struct Stage<P: Subject> {
     page: Page,
 }
 
-impl<P: Subject> Stage<P> {
+impl<P: Subject> Harness<P> {
     fn new(
         (nodes, masters): (u32, u32),
         (replicas, partitions_per_repository): (usize, usize),
         settings: Settings,
         switches: P::Switches,
         manual: bool,
-    ) -> Stage<P> {
+    ) -> Harness<P> {
         let homes: Vec<_> = (0..nodes).map(NodeId).collect();
         // Keys go by their first letter: a… to r0, b… to r1, and so on, and round again.
         let splits = (1..(nodes as usize * partitions_per_repository) as u8)
@@ -75,7 +75,7 @@ impl<P: Subject> Stage<P> {
             .expect("possible numbers");
         let catalog = catalog.with_masters(&masters);
         let catalog = catalog.with_space(procedures::SPACE, options).expect("ascending splits");
-        let mut stage = Stage {
+        let mut harness = Harness {
             catalog: Arc::new(catalog),
             settings: Arc::new(settings),
             switches,
@@ -90,10 +90,10 @@ impl<P: Subject> Stage<P> {
             evidence: Evidence::default(),
             page: Page::default(),
         };
-        homes.iter().chain(&masters).for_each(|id| stage.boot(id.0));
-        stage.deliver_all(); // The first bounds, of which no script has more to say.
-        stage.page.take();
-        stage
+        homes.iter().chain(&masters).for_each(|id| harness.boot(id.0));
+        harness.deliver_all(); // The first bounds, of which no script has more to say.
+        harness.page.take();
+        harness
     }
 
     /// Starts a node from what its disk holds.

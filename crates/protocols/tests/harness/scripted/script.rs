@@ -35,7 +35,7 @@ use muesli_core::{
 };
 
 use super::clusters::Clusters;
-use super::{Host, Stage};
+use super::{Harness, Host};
 use crate::harness::delayable::{self, SPACE};
 use crate::harness::subject::{Subject, lines, procedures};
 
@@ -44,13 +44,13 @@ type Outcome = Result<(), Box<dyn Error>>;
 /// Plays a script; its stage is the cluster set up last.
 pub struct Script {
     clusters: Clusters,
-    stage: Option<Box<dyn Play>>,
+    harness: Option<Box<dyn Play>>,
 }
 
 impl Script {
     /// A script of clusters of these protocols.
     pub fn new(clusters: Clusters) -> Script {
-        Script { clusters, stage: None }
+        Script { clusters, harness: None }
     }
 }
 
@@ -60,7 +60,7 @@ pub trait Play {
     fn play(&mut self, command: &Command) -> Result<String, Box<dyn Error>>;
 }
 
-impl<P: Subject> Play for Stage<P> {
+impl<P: Subject> Play for Harness<P> {
     fn play(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
         // Each command happens at a time of its own, so that real time orders the transactions.
         self.now = self.now + Nanos(1);
@@ -74,10 +74,10 @@ impl goldenscript::Runner for Script {
 
     fn run(&mut self, command: &Command, _: &Context) -> Result<String, Box<dyn Error>> {
         if command.name == "cluster" {
-            self.stage = Some((self.clusters)(command)?);
+            self.harness = Some((self.clusters)(command)?);
         }
-        let stage = self.stage.as_mut().ok_or("a script begins with `cluster`")?;
-        stage.play(command)
+        let harness = self.harness.as_mut().ok_or("a script begins with `cluster`")?;
+        harness.play(command)
     }
 }
 
@@ -95,7 +95,7 @@ fn node(text: Option<&str>) -> Result<u32, Box<dyn Error>> {
     Ok(number.parse()?)
 }
 
-impl<P: Subject> Stage<P> {
+impl<P: Subject> Harness<P> {
     fn run(&mut self, command: &Command) -> Outcome {
         match command.name.as_str() {
             "cluster" => Ok(()),
