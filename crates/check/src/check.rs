@@ -1,4 +1,4 @@
-//! The door: a history and a level in, a verdict out.
+//! The entry point: a history and a level in, a verdict out.
 
 use crate::explain::explain;
 use crate::finding::Findings;

@@ -1,10 +1,10 @@
 //! The coordinator of a grouped protocol: that of the protocol inside, with a guess of who leads.
 //!
-//! Leaders say that they lead to the coordinators that the catalog names. Others are *visitors*:
-//! clients that run their transactions themselves, come and go. Coordinators of the catalog know
-//! them by their links, and repeat to them what is news: who leads a group from now on, and that
-//! members have moved. A visitor whose link begins is told everything, so nothing that was lost
-//! with a link before is missed.
+//! Leaders say that they lead to the coordinators that the catalog names. Others are
+//! *unregistered*: clients that run their transactions themselves, come and go. Coordinators of the
+//! catalog know them by their links, and repeat to them what is news: who leads a group from now
+//! on, and that members have moved. An unregistered client whose link begins is told everything, so
+//! nothing that was lost with a link before is missed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Front<P: Protocol> {
     inner: P::Coordinator,
     inside: Inside<P>,
     unregistered: BTreeSet<NodeId>,
-    /// The epoch of the placement that visitors were told.
+    /// The epoch of the placement that unregistered clients were told.
     announced: u64,
 }
 
@@ -68,7 +68,7 @@ impl<P: Protocol> Front<P> {
         }
     }
 
-    /// Repeats to visitors that a member leads its group.
+    /// Repeats to unregistered clients that a member leads its group.
     fn tell_leader<'a>(
         &self,
         unregistered: impl IntoIterator<Item = &'a NodeId>,
@@ -82,7 +82,7 @@ impl<P: Protocol> Front<P> {
         }
     }
 
-    /// Tells visitors where members live, if that has changed since they were told.
+    /// Tells unregistered clients where members live, if that has changed since they were told.
     fn tell_of_moves(&mut self, cx: &mut Context<'_, P>) {
         if self.announced < cx.catalog.placement {
             self.announced = cx.catalog.placement;

@@ -62,8 +62,8 @@ fn judge_fellow(view: View<'_>) -> Result<(), Rejection> {
     ensure(is_fellow, Rejection::Sender)
 }
 
-/// That a member of a group leads: it says so itself, and to visitors any coordinator repeats it.
-/// A member that goes by another placement may live elsewhere than is known here.
+/// That a member of a group leads: it says so itself, and to unregistered clients any coordinator
+/// repeats it. A member that goes by another placement may live elsewhere than is known here.
 fn judge_leader((group, member): (u16, u16), epoch: u64, view: View<'_>) -> Result<(), Rejection> {
     let Role::Repository(repository) = view.from.role else {
         let is_unregistered = view.repository().is_none() && view.catalog.is_client(view.me.node);
@@ -197,7 +197,7 @@ mod tests {
             let of_another = layout::address(&known(), 0, 1).unwrap();
             assert_eq!(judged_as(&leads(1, epoch), of_another, to), Err(Rejection::Sender));
             let repeated = judged_as(&leads(1, epoch), Address::coordinator(leader.node), to);
-            assert_eq!(repeated, Err(Rejection::Sender), "only to visitors");
+            assert_eq!(repeated, Err(Rejection::Sender), "only to unregistered clients");
             let elsewhere = Address { node: follower.node, ..leader };
             assert_eq!(judged_as(&leads(1, epoch), elsewhere, to), Err(Rejection::Sender));
             assert_eq!(judged_as(&leads(1, epoch + 1), elsewhere, to), Ok(()), "it has moved");

@@ -14,7 +14,8 @@ use thiserror::Error;
 pub struct Grouping {
     /// The time between two ticks of a group's consensus; see [`GroupSettings::tick`].
     pub tick: Nanos,
-    /// Whether members go on with less than a majority of memories; see [`GroupSettings::accepts_loss`].
+    /// Whether members go on with less than a majority of memories; see
+    /// [`GroupSettings::accepts_loss`].
     pub accepts_loss: bool,
     /// Limits of size and time.
     pub limits: Limits,
@@ -88,8 +89,8 @@ pub fn names() -> Vec<&'static str> {
     NAMES.iter().copied().chain(registered.iter().map(|(name, _)| *name)).collect()
 }
 
-/// Registers a protocol under a name of its own, with its switches as `switches` say, for as long as
-/// the process runs.
+/// Registers a protocol under a name of its own, with its switches as `switches` say, for as long
+/// as the process runs.
 ///
 /// # Errors
 /// The name is taken, or is none.

@@ -4,23 +4,24 @@
 //! it breaks, an unknown suffix is lost, and both ends learn of it later. That is what a TCP
 //! connection gives, and nothing else is modelled: no message is repeated or overtaken.
 //!
-//! A *link* joins two nodes and consists of two *lanes*, one each way. A lane delays a message by
-//! the time that its bytes take on the wire, after those sent before it, and by a latency drawn
-//! anew; a message never arrives before one sent earlier. Each life of a link is an *epoch*.
+//! A *link* joins two nodes and consists of two *channels*, one each way. A channel delays a
+//! message by the time that its bytes take on the wire, after those sent before it, and by a
+//! latency drawn anew; a message never arrives before one sent earlier. Each life of a link is an
+//! *epoch*.
 //!
-//! **Breaking.** For each lane a cut is drawn between now and the last arrival under way: what
+//! **Breaking.** For each channel a cut is drawn between now and the last arrival under way: what
 //! arrives up to the cut still arrives, the rest is lost. Each end is told after the cut of the
-//! lane that leads to it. Whatever is sent into a broken link is lost. After both ends were told,
-//! the link can be made anew, under the next epoch.
+//! channel that leads to it. Whatever is sent into a broken link is lost. After both ends were
+//! told, the link can be made anew, under the next epoch.
 //!
-//! **Partitions** block lanes, one or both ways. What is sent meanwhile is held, as a sender's
-//! buffer holds it, and so is what would arrive. If the lane opens in time, all that was held
+//! **Partitions** block channels, one or both ways. What is sent meanwhile is held, as a sender's
+//! buffer holds it, and so is what would arrive. If the channel opens in time, all that was held
 //! arrives, in order; if the driver of the world runs out of patience it breaks the link, and the
 //! held messages are the suffix that is lost.
 //!
 //! The network keeps state and draws chances. The world schedules the arrivals, asks again when
-//! one is due ([`Network::arrive`]), and decides when to break and to reconnect. A lane costs 24
-//! bytes, so that 160 nodes, 25,600 lanes, fit into a cache.
+//! one is due ([`Network::arrive`]), and decides when to break and to reconnect. A channel costs 24
+//! bytes, so that 160 nodes, 25,600 channels, fit into a cache.
 
 pub mod topology;
 
@@ -37,10 +38,11 @@ use topology::{Topology, index};
 pub struct Network<M> {
     topology: Topology,
     channels: Vec<Channel>,
-    /// Lanes that partitions block, and what waits there. No entry: open.
+    /// Channels that partitions block, and what waits there. No entry: open.
     blocked: BTreeMap<ChannelId, Blocked<M>>,
     down: BTreeSet<NodeId>,
-    /// Whether no link has broken yet: then every message arrives, and its lane need not be asked.
+    /// Whether no link has broken yet: then every message arrives, and its channel need not be
+    /// asked.
     unbroken: bool,
     random: Random,
 }
@@ -60,7 +62,7 @@ struct Channel {
 #[derive(Debug)]
 struct Blocked<M> {
     since: VirtualTime,
-    /// How many partitions block this lane.
+    /// How many partitions block this channel.
     partitions: u32,
     held: Vec<M>,
 }
@@ -170,7 +172,7 @@ impl<M> Network<M> {
         Some(LinkBreak { epoch, first_notified, second_notified })
     }
 
-    /// Cuts one lane and draws when its receiver is told.
+    /// Cuts one channel and draws when its receiver is told.
     fn cut(&mut self, now: VirtualTime, from: NodeId, to: NodeId) -> VirtualTime {
         self.unbroken = false;
         let channel = &mut self.channels[channel_index(self.topology.nodes(), from, to)];
@@ -185,7 +187,7 @@ impl<M> Network<M> {
         channel.last_arrival = now + Span::from_nanos(survives);
         if let Some(blocked) = self.blocked.get_mut(&(from, to)) {
             blocked.held.clear();
-            // Nothing passes a blocked lane, not even what is due before the cut.
+            // Nothing passes a blocked channel, not even what is due before the cut.
             channel.epoch += 1;
         }
         channel.last_arrival.max(now) + self.topology.break_notice.draw(&mut self.random)
@@ -210,8 +212,8 @@ impl<M> Network<M> {
         self.down.remove(&node);
     }
 
-    /// Makes a broken link anew; false if it cannot be yet: a lane is blocked, an end is down, or
-    /// what the old life still delivers is not through. True also if the link is up.
+    /// Makes a broken link anew; false if it cannot be yet: a channel is blocked, an end is down,
+    /// or what the old life still delivers is not through. True also if the link is up.
     pub fn reconnect(&mut self, now: VirtualTime, first: NodeId, second: NodeId) -> bool {
         let nodes = self.topology.nodes();
         let (there, back) =
@@ -231,14 +233,14 @@ impl<M> Network<M> {
         true
     }
 
-    /// Lets one more partition block the lane.
+    /// Lets one more partition block the channel.
     pub fn block(&mut self, now: VirtualTime, from: NodeId, to: NodeId) {
         let closed = Blocked { since: now, partitions: 0, held: Vec::new() };
         self.blocked.entry((from, to)).or_insert(closed).partitions += 1;
     }
 
-    /// Ends one partition's block of the lane. When it was the last, returns what was held; all of
-    /// it arrives now, in this order.
+    /// Ends one partition's block of the channel. When it was the last, returns what was held; all
+    /// of it arrives now, in this order.
     pub fn unblock(&mut self, from: NodeId, to: NodeId) -> Vec<M> {
         let Some(blocked) = self.blocked.get_mut(&(from, to)) else { return Vec::new() };
         blocked.partitions -= 1;
@@ -248,12 +250,12 @@ impl<M> Network<M> {
         self.blocked.remove(&(from, to)).map_or_else(Vec::new, |blocked| blocked.held)
     }
 
-    /// Since when the lane is blocked without a break; `None` if it is open.
+    /// Since when the channel is blocked without a break; `None` if it is open.
     pub fn blocked_since(&self, from: NodeId, to: NodeId) -> Option<VirtualTime> {
         self.blocked.get(&(from, to)).map(|blocked| blocked.since)
     }
 
-    /// Whether partitions block the lane.
+    /// Whether partitions block the channel.
     pub fn is_blocked(&self, from: NodeId, to: NodeId) -> bool {
         self.blocked.contains_key(&(from, to))
     }

@@ -73,7 +73,7 @@ pub struct World {
     stations: Vec<Rc<HostEngine>>,
     /// Nodes that the catalog does not list: clients that come and go.
     unregistered: Arc<BTreeSet<NodeId>>,
-    /// The tasks of each host. Beside the stations and not in them, because a poll borrows both.
+    /// The tasks of each host. Beside the engines and not in them, because a poll borrows both.
     tasks: Vec<WorldTasks>,
     /// Hosts whose turn begins now.
     due_ticks: VecDeque<usize>,
@@ -124,7 +124,7 @@ enum Event {
     Unlinked { place: usize, incarnation: u32, other: NodeId },
     /// Time to try to make a broken link anew.
     Reconnect(NodeId, NodeId),
-    /// A lane has been blocked for as long as its ends wait.
+    /// A channel has been blocked for as long as its ends wait.
     GivenUp { from: NodeId, to: NodeId, since: VirtualTime },
     /// A stranger says something.
     Stranger,

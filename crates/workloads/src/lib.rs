@@ -4,8 +4,8 @@
 //! [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`], [`counter_service`],
 //! [`vacation`] and those on [`home`] copies. They are written once against [`muesli::Db`];
 //! [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under faults, and
-//! [`history`] turns what was recorded into what the checker judges. A [`seeded_run`] does all of that
-//! with one seed; [`calibration`] measures what the simulator's costs stand on.
+//! [`history`] turns what was recorded into what the checker judges. A [`seeded_run`] does all of
+//! that with one seed; [`calibration`] measures what the simulator's costs stand on.
 
 pub mod append;
 pub mod available;

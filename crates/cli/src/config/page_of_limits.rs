@@ -39,12 +39,12 @@ const DECLARED: &[(&str, &str, &str)] = &[
     (
         "cluster/src/connections/connection.rs",
         "VISITOR_BYTES_MAX: usize = 16 << 10;",
-        "| frame of a visitor | 16 KiB |",
+        "| frame of a probe | 16 KiB |",
     ),
     (
         "cluster/src/connections/connection.rs",
         "VISITOR_OUTGOING_BYTES_HIGH: usize = 64 << 10;",
-        "sent to a visitor | 64 KiB, or an answer |",
+        "sent to a probe | 64 KiB, or an answer |",
     ),
     (
         "cluster/src/connections/connection.rs",
@@ -59,7 +59,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
     (
         "cluster/src/lifecycle/visit.rs",
         "ANSWER_BYTES_MAX: usize = 16 << 20;",
-        "| answer to a visitor or an administrator | 16 MiB |",
+        "| answer to a probe or an administrator | 16 MiB |",
     ),
     (
         "cluster/src/admission/budget.rs",

@@ -5,8 +5,8 @@
 //! first is closed. For a long one room is given by the length that its header says, and until
 //! there is some its connection is not read from, in the order of asking; while others wait, a
 //! frame that has room must come at a pace. Where too much waits to be sent to all, nothing is read
-//! from clients and visitors, and those that do not take it in are closed. Where all connections
-//! are taken, those who have not said who they are, and visitors, make room for whoever has
+//! from clients and probes, and those that do not take it in are closed. Where all connections
+//! are taken, those who have not said who they are, and probes, make room for whoever has
 //! something to say; some connections are kept for servers and administrators alone. Members are
 //! not held to this.
 
@@ -24,7 +24,7 @@ use crate::wire::refusal::Reason;
 /// A frame up to this is held without room being given for it.
 const SHORT_BYTES: usize = 64 << 10;
 
-/// Welcomes of clients and visitors have this part of what may wait to be sent to all.
+/// Welcomes of clients and probes have this part of what may wait to be sent to all.
 const WELCOMES_SHARE: usize = 4;
 
 /// Where others wait for what a slow connection holds, it has this part of the time that it has
@@ -75,7 +75,7 @@ impl Loop {
 
     /// The welcome of whoever is at `place` waits to be sent. It carries the map, which is long
     /// where there are many spaces, and answers a few bytes of somebody who need not have proven
-    /// anything: so welcomes of clients and visitors have a share of what may wait, and beyond it
+    /// anything: so welcomes of clients and probes have a share of what may wait, and beyond it
     /// those that have not taken theirs in are closed, oldest first.
     pub(crate) fn close_expendable_for_welcome(&mut self, place: usize, now: Nanos) {
         let waiting = self.loop_engine.inner.borrow().outside.outbox.waiting_at(place);
@@ -223,7 +223,7 @@ impl Loop {
     }
 
     /// Where too much waits to be sent to all, closes those that hold most of it until it does not:
-    /// visitors, and then clients that take nothing in.
+    /// probes, and then clients that take nothing in.
     pub(crate) fn relieve(&mut self, now: Nanos) {
         let inner = self.loop_engine.inner.borrow();
         let (mut all, _) = inner.outside.outbox.waiting();

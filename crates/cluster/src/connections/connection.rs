@@ -11,9 +11,9 @@ use crate::wire::hello::{HELLO_BYTES_MAX, Hello, ProcessKind};
 use crate::wire::ids::DataId;
 use crate::wire::progress::Reached;
 
-/// The longest body of a frame of a visitor, who has but questions.
+/// The longest body of a frame of a probe, who has but questions.
 pub(crate) const PROBE_BYTES_MAX: usize = 16 << 10;
-/// With more bytes than this waiting to be sent to a visitor, nothing more is read from it.
+/// With more bytes than this waiting to be sent to a probe, nothing more is read from it.
 const PROBE_OUTGOING_BYTES_HIGH: usize = 64 << 10;
 /// The longest body of a frame of an administrator, who sends maps.
 const ADMIN_BYTES_MAX: usize = 16 << 20;
@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// Whether nothing is read from it while too much waits to be sent to all: it is a client or a
-    /// visitor. Servers and administrators are heard, and so is who has not said yet what it is.
+    /// probe. Servers and administrators are heard, and so is who has not said yet what it is.
     pub fn waits_with_all(&self) -> bool {
         let others = [ProcessKind::Server, ProcessKind::Admin];
         match self.state {

@@ -85,7 +85,7 @@ pub struct ClientOptions {
     pub give_up_after: Duration,
     /// How long open transactions may take to end when the client is closed.
     pub close_within: Duration,
-    /// How long to wait for the keeper of the map when a space is made.
+    /// How long to wait for the server that keeps the map when a space is made.
     pub space_within: Duration,
     /// Limits and times of connections.
     pub network: Network,
@@ -152,7 +152,7 @@ pub enum ConnectError {
 /// Why a space was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpaceError {
-    /// The keeper of the map said no.
+    /// The server that keeps the map said no.
     #[error("{0}")]
     Refused(String),
     /// It did not answer; the space may have been made.

@@ -1,9 +1,9 @@
 //! Processes from their start to their end.
 //!
 //! [`server`] and [`client`] put a loop together and run it, and [`process`] runs the loops of one
-//! process. [`validation`] and `group_validation` say which configurations can be, and `open_files` how many
-//! connections the system allows. [`visit`] is a connection without a loop: to ask a server
-//! something. `lookout` uses it for a server whom nobody tells of changes.
+//! process. [`validation`] and `group_validation` say which configurations can be, and `open_files`
+//! how many connections the system allows. [`visit`] is a connection without a loop: to ask a
+//! server something. `lookout` uses it for a server whom nobody tells of changes.
 
 pub mod client;
 pub(crate) mod group_validation;

@@ -20,7 +20,7 @@ use crate::wire::refusal::ConnectionRefusal;
 /// Longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// A visitor, as a connection that servers let in.
+/// A probe, as a connection that servers let in.
 pub struct Visit {
     address: String,
     stream: TcpStream,

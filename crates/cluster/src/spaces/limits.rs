@@ -19,7 +19,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 pub const SPLIT_BYTES_MAX: usize = 1 << 20;
 /// The most spaces of a cluster.
 pub const SPACES_MAX: usize = 4_096;
-/// The most bytes of a map, encoded. A visitor takes answers of twice as many.
+/// The most bytes of a map, encoded. A probe takes answers of twice as many.
 pub const MAP_BYTES_MAX: usize = 8 << 20;
 
 /// The limit that a new space would pass.

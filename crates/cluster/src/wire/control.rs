@@ -9,15 +9,15 @@ use crate::spaces::parts::{MapParts, SpaceParts};
 /// A message between drivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// From a client to the keeper of the map: there is to be this space. From a visitor or an
-    /// administrator it ends the connection, as [`SpacesMade`](Control::SpacesMade) does.
+    /// From a client to the server that keeps the map: there is to be this space. From a probe or
+    /// an administrator it ends the connection, as [`SpacesMade`](Control::SpacesMade) does.
     CreateSpace {
         /// The sender's number for the answer.
         request: u64,
         /// The space.
         space: SpaceParts,
     },
-    /// The keeper's answer: done, or why not. The map was sent before it.
+    /// That server's answer: done, or why not. The map was sent before it.
     SpaceCreated {
         /// The number of the request.
         request: u64,
@@ -26,11 +26,11 @@ pub enum Control {
     },
     /// The map as it is now; older ones are out of date.
     Map(MapParts),
-    /// From a visitor: how do you do?
+    /// From a probe: how do you do?
     AskStatus,
     /// The answer, as lines of `name value`.
     Status(Vec<(String, u64)>),
-    /// From a visitor: which repositories live there, and which part do they take?
+    /// From a probe: which repositories live there, and which part do they take?
     AskMembers,
     /// The answer.
     Members {

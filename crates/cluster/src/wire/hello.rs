@@ -37,7 +37,7 @@ pub enum ProcessKind {
     /// It wants to be told something, and is no node.
     #[default]
     Probe,
-    /// A visitor who may change where members live. Where the cluster has a secret, only who has
+    /// A probe who may change where members live. Where the cluster has a secret, only who has
     /// proven it is one.
     Admin,
 }
@@ -53,7 +53,7 @@ impl ProcessKind {
         match self {
             ProcessKind::Server => "a server",
             ProcessKind::Client => "a client",
-            ProcessKind::Probe => "a visitor",
+            ProcessKind::Probe => "a probe",
             ProcessKind::Admin => "an administrator",
         }
     }

@@ -152,7 +152,7 @@ fn only_administrators_say_where_members_live() {
     let mut probe = Visit::begin(&address, PATIENCE).unwrap();
     let word = Control::Place(probe.welcome.map.clone());
     let refused = probe.ask(&word).unwrap_err().to_string();
-    assert!(refused.contains("a visitor may not say where members live"), "{refused}");
+    assert!(refused.contains("a probe may not say where members live"), "{refused}");
     // A client may not, either.
     let mut client = TcpStream::connect(server.address).unwrap();
     send_frame(
@@ -182,7 +182,7 @@ fn visitors_make_no_spaces_and_clients_make_them_within_limits() {
     for word in [Control::CreateSpace { request: 1, space }, Control::SpacesMade(u64::MAX)] {
         let mut probe = Visit::begin(&address, PATIENCE).unwrap();
         let refused = probe.ask(&word).unwrap_err().to_string();
-        assert!(refused.contains("a visitor may not make spaces"), "{refused}");
+        assert!(refused.contains("a probe may not make spaces"), "{refused}");
         let mut admin = Visit::begin_as_admin(&address, PATIENCE, Some(&secret())).unwrap();
         let refused = admin.ask(&word).unwrap_err().to_string();
         assert!(refused.contains("an administrator may not make spaces"), "{refused}");

@@ -96,7 +96,8 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// The short name of a message's kind, for traces.
     fn message_name(message: &Self::Message) -> &'static str;
     /// Whether everything that a message names is there: repositories, spaces, partitions. Drivers
-    /// ask it of messages that came from another process, at the door; inside, names are trusted.
+    /// ask it of messages that came from another process, as they come in; inside, names are
+    /// trusted.
     fn is_about(message: &Self::Message, catalog: &Catalog) -> bool;
     /// Whether its sender may say this at all: who it is, and whether the numbers are ones that
     /// can be. Drivers do not ask it themselves: [`Node::receive`](crate::node::Node::receive)

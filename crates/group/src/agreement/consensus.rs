@@ -1,4 +1,4 @@
-//! The consensus of a group: the library behind a door as narrow as we need it.
+//! The consensus of a group: the library behind an interface as narrow as we need it.
 //!
 //! OmniPaxos (sequence Paxos with a leader election that looks for a connected majority) has no
 //! clock, no thread, no random source and no unordered table: it goes by ticks and messages alone,

@@ -182,7 +182,8 @@ impl<P: Protocol> Replica<P> {
         self.start_fetching(member, None, cx);
     }
 
-    /// The mistake that [`GroupSettings::ends_configurations`](crate::GroupSettings::ends_configurations) leaves
+    /// The mistake that
+    /// [`GroupSettings::ends_configurations`](crate::GroupSettings::ends_configurations) leaves
     /// out: whoever hears of other members takes them for the next configuration.
     pub(super) fn regroup_at_once(&mut self, cx: &mut Context<'_, P>) {
         let configuration = self.configuration();

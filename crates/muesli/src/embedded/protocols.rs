@@ -42,8 +42,8 @@ pub(super) fn with_masters() -> Vec<&'static str> {
         .collect()
 }
 
-/// Registers a protocol under a name of its own, with its switches as `switches` say, for as long as
-/// the process runs: databases of this process can have it, embedded and served, and so can
+/// Registers a protocol under a name of its own, with its switches as `switches` say, for as long
+/// as the process runs: databases of this process can have it, embedded and served, and so can
 /// simulations, searches and benchmarks.
 ///
 /// # Errors

@@ -27,9 +27,9 @@ pub trait StoredProcedure: 'static {
     /// What it may touch at most; `None`: anything at its repository.
     const TOUCHES: Option<TouchesFn<Self::Arguments>> = None;
     /// Keys of its repository, among those that it may touch, whose values all repositories of the
-    /// call are told before any of their procedures runs ([`Keys::shared`]). So they can come to the
-    /// same decision by what only one of them has: such a refusal is [`Refuses::Alike`], and the
-    /// call is independent. It costs a message delay more.
+    /// call are told before any of their procedures runs ([`Keys::shared`]). So they can come to
+    /// the same decision by what only one of them has: such a refusal is [`Refuses::Alike`], and
+    /// the call is independent. It costs a message delay more.
     const SHARES: Option<SharesFn<Self::Arguments>> = None;
     /// What it touches, and whether it comes to its end, does not depend on what it finds. Delayed
     /// ([`Tx::defer_run`](crate::Tx::defer_run)), it may then run beside others on the same keys.

@@ -12,43 +12,46 @@
 //! # The idea
 //! An update that missed versions commits in the past: its writes are tagged with the earliest of
 //! them, and it lies just before whoever wrote that one. So that this is noticed where it must not
-//! be, reads leave *stamps*: a key's stamp is the latest place of anybody who read its newest
-//! version. A repository that votes says which version was missed there and up to where the keys
-//! to be written have been written or read (the *floor*); from all votes together, the place is
-//! the earliest miss, and it is free if it lies above the floor.
+//! be, reads leave *read timestamps*: a key's read timestamp is the latest place of anybody who
+//! read its newest version. A repository that votes says which version was missed there and up to
+//! where the keys to be written have been written or read (the *lower bound*); from all votes
+//! together, the place is the earliest miss, and it is free if it lies above the lower bound.
 //!
 //! # Why it is safe
 //! Give everybody a place: an update its version, a reader its snapshot, after the updates there.
 //! * Whoever reads a version lies after its writer: an update's place is above its snapshot.
-//! * Versions of a key are in the order of their tags: the floor is at least the version replaced,
-//!   and at least the watermark, below which a deletion and the stamps of reads may be forgotten.
+//! * Versions of a key are in the order of their tags: the lower bound is at least the version
+//!   replaced, and at least the watermark, below which a deletion and read timestamps may be
+//!   forgotten.
 //! * What an update missed lies above its snapshot. A replica may hold a deletion at or below that
 //!   snapshot which the replica that was read has collected, or the other way round: neither was
 //!   missed, so a voter goes by the snapshot and never by the version read. Counted as missed, such
 //!   a deletion would put the update below its own snapshot, before updates that it saw.
 //! * A *reader* of a version at `s` lies before whoever replaces it, and may not find the key
 //!   locked by somebody who could end at or below `s`: then it waits ([`Variant::blocks`]). Else it
-//!   has left its stamp `s` when the replacing update prepares, which then ends above.
+//!   has left its read timestamp `s` when the replacing update prepares, which then ends above.
 //! * An *update* that missed a version lies at or before it. Where the places are one and the
 //!   same, it goes before: among updates at one place each misses only such as were decided
 //!   before it, so there is no circle. A version that comes after it prepared is written by an
-//!   update that waited for its lock and found its stamp, left at its place as it was applied.
+//!   update that waited for its lock and found its read timestamp, left at its place as it was
+//! applied.
 //!
 //! # Deviations
 //! The paper's algorithm is not serializable; see `docs/inside/protocols/bumper.md` for histories.
 //! Three corrections are needed, each a [`BumperSwitch`]:
-//! * *Distinct readers.* A key has one pair (stamp, reader) in the paper, and the pair of a
-//!   transaction that reads a key overwrites who read it before.
-//! * *Snapshots.* A stamp is the repository's last commit in the paper, taken before the reader's
-//!   snapshot is known, which may be far above it.
-//! * *Updates.* Updates that read a key lie at their commit, far above the stamp of their read.
+//! * *Distinct readers.* A key has one pair (read timestamp, reader) in the paper, and the pair of
+//!   a transaction that reads a key overwrites who read it before.
+//! * *Snapshots.* A read timestamp is the repository's last commit in the paper, taken before the
+//!   reader's snapshot is known, which may be far above it.
+//! * *Updates.* Updates that read a key lie at their commit, far above the read timestamp of their
+//!   read.
 //!
 //! And three changes for more:
 //! * Places are compared, not flags: the paper refuses an update that must lie in the past
-//!   whenever a stamp is above its *snapshot*, and aborts whoever missed a version that was itself
-//!   put into the past. Neither is needed once places are compared ([`Switches::printed`] brings
-//!   them back).
-//! * Blind writes are allowed: the floor has the version that they replace.
+//!   whenever a read timestamp is above its *snapshot*, and aborts whoever missed a version that
+//! was itself put into the past. Neither is needed once places are compared ([`Switches::printed`]
+//! brings them back).
+//! * Blind writes are allowed: the lower bound has the version that they replace.
 //! * A read waits for a locked key only while its holder may come to lie inside the snapshot, not
 //!   for every lock.
 

@@ -42,7 +42,7 @@ pub struct BumperPlace {
 
 wire_struct!(BumperPlace { apply_order: Timestamp, version: Timestamp });
 
-/// A floor above all places of the past, by what was read and written there.
+/// A lower bound above all places of the past, by what was read and written there.
 pub const BARRED: Timestamp = Timestamp(Timestamp::MAX.0 - 1);
 
 impl TimeWarpVote {

@@ -48,7 +48,8 @@ impl ProtocolState {
     }
 
     /// Whether a reader at `snapshot` must wait for an update that read at `held` and voted
-    /// `claim`: it ends above its proposal, or in the past, above what it read and above its floor.
+    /// `claim`: it ends above its proposal, or in the past, above what it read and above its lower
+    /// bound.
     pub(super) fn blocks(&self, held: Timestamp, claim: TimeWarpVote, snapshot: Timestamp) -> bool {
         let may_warp =
             self.switches.time_warps() && self.switches.keeps(BumperSwitch::ReadsWaitForTimeWarped);
@@ -96,7 +97,8 @@ impl VariantState<TimeWarp> for ProtocolState {
             self.read_timestamps.note(space, key, at, Some(reader));
             return;
         }
-        // As printed: one pair, whose reader is forgotten when another does not raise the stamp.
+        // As printed: one pair, whose reader is forgotten when another does not raise the read
+        // timestamp.
         match self.read_timestamps.read_timestamp_mut(space, key) {
             Some(timestamp_left) if at > timestamp_left.at => {
                 (timestamp_left.at, timestamp_left.reader) = (at, Some(reader))
@@ -164,7 +166,7 @@ impl VariantState<TimeWarp> for ProtocolState {
         } else {
             // An update may come whose snapshot is below the watermark, if its coordinator was
             // silent for longer than the lease: who read or deleted there may be forgotten.
-            let low = if self.switches.keeps(BumperSwitch::FloorsAtWatermark) {
+            let low = if self.switches.keeps(BumperSwitch::LowerBoundsAtWatermark) {
                 self.low
             } else {
                 Timestamp::ZERO
@@ -178,7 +180,7 @@ impl VariantState<TimeWarp> for ProtocolState {
 
     fn note_written(&mut self, (space, key): Key<'_>, place: &BumperPlace) {
         if !self.switches.by_flags() {
-            // Readers of the version before lie below this one, which is a floor by itself.
+            // Readers of the version before lie below this one, which is a lower bound by itself.
             self.read_timestamps.forget(space, key);
         } else if place.version != place.apply_order {
             self.warped.insert((place.version, space, key.clone()));

@@ -5,34 +5,36 @@ use crate::two_phase;
 
 breakable! {
     /// What Bumper keeps to beside its family's rules. Each protects it alone, except for
-    /// [`BumperSwitch::FloorsAtWatermark`].
+    /// [`BumperSwitch::LowerBoundsAtWatermark`].
     enum BumperSwitch {
         /// The first condition of that.
         AloneTimeWarped = "alone_in_the_past",
         /// The second one: it lies below what it proposed where it has them.
         BelowProposals = "below_proposals",
-        /// Reads leave stamps.
-        ReadTimestampsKept = "read_stamps",
+        /// Reads leave read timestamps.
+        ReadTimestampsKept = "read_timestamps_kept",
         /// An update that must lie in the past aborts where somebody has read there what it writes.
-        Triads = "triad_rule",
+        Triads = "triads",
         /// It lies before the *earliest* of the versions that it missed.
         BeforeTheEarliest = "before_the_earliest",
         /// A read waits for a lock whose holder may yet lie in the past. Broken, it waits for
         /// holders proposed inside its snapshot only, as SCORe's do.
         ReadsWaitForTimeWarped = "reads_wait_for_the_past",
-        /// Correction 1: stamps tell readers apart. Broken, a key has one pair of stamp and reader,
-        /// and a transaction that read the key itself hides who read it before.
+        /// Correction 1: read timestamps tell readers apart. Broken, a key has one pair of read
+        /// timestamp and reader, and a transaction that read the key itself hides who read it
+        /// before.
         DistinctReaders = "distinct_readers",
-        /// Correction 2: a stamp is at least the reader's snapshot. Broken, it is the repository's
-        /// clock.
-        ReadTimestampsReachSnapshot = "stamps_reach_the_snapshot",
-        /// Correction 3: updates that commit stamp what they read with where they lie.
-        UpdatesSetReadTimestamps = "updates_stamp",
-        /// Nobody writes at or below the watermark, where deletions and stamps may be forgotten.
-        /// Alone it matters only for keys that an update writes at a repository where it read
-        /// nothing: where it read, a snapshot below the watermark is refused, and what it missed
-        /// lies above its snapshot (the family's `judged_by_snapshot`).
-        FloorsAtWatermark = "floors_at_watermark",
+        /// Correction 2: a read timestamp is at least the reader's snapshot. Broken, it is the
+        /// repository's clock.
+        ReadTimestampsReachSnapshot = "read_timestamps_reach_snapshot",
+        /// Correction 3: updates that commit leave read timestamps on what they read with where
+        /// they lie.
+        UpdatesSetReadTimestamps = "updates_set_read_timestamps",
+        /// Nobody writes at or below the watermark, where deletions and read timestamps may be
+        /// forgotten. Alone it matters only for keys that an update writes at a repository where it
+        /// read nothing: where it read, a snapshot below the watermark is refused, and what it
+        /// missed lies above its snapshot (the family's `judged_by_snapshot`).
+        LowerBoundsAtWatermark = "lower_bounds_at_watermark",
     }
 }
 

@@ -19,9 +19,9 @@
 //! # Folders
 //! [`message`] is what the roles say to each other and what they log, with its bytes, its sizes and
 //! the evidence that clients show. [`naming`] says which repository holds which partition, `judge`
-//! what is refused at the door, and [`Switches`] are the switches. [`coordinator`] is the client's
-//! proxy: one-round transactions and interactive ones on top, the requests under way, and, for
-//! Sinfonia, the master that decides. [`participant`] keeps a repository:
+//! what is refused as it comes in, and [`Switches`] are the switches. [`coordinator`] is the
+//! client's proxy: one-round transactions and interactive ones on top, the requests under way, and,
+//! for Sinfonia, the master that decides. [`participant`] keeps a repository:
 //!
 //! - [`votes`](participant::votes): how participants agree on a timestamp;
 //! - [`modes`](participant::modes): in which order transactions are done, in timestamp mode and in

@@ -17,7 +17,7 @@ breakable! {
         /// The final timestamp is the highest proposal of all.
         HighestIsFinal = "highest_is_final",
         /// A session's highest timestamp is carried by its requests.
-        CarriesLowerBound = "carries_floor",
+        CarriesLowerBound = "carries_lower_bound",
         /// Whatever is done raises the timestamp of the last one done, and nothing lowers it.
         RaisesLast = "raises_last",
         /// Reads raise it too.
@@ -39,7 +39,7 @@ breakable! {
         /// A copy at a coordinator tells a reader's session at which timestamp it was answered.
         CopiesTell = "copies_tell",
         /// A repository that starts again proposes above all that it can have done before.
-        UpperBound = "ceiling",
+        UpperBound = "upper_bound",
         /// Votes against a transaction are stable before they are sent.
         StableConflicts = "stable_conflicts",
         /// A master decides once it has all votes.

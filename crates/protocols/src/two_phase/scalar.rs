@@ -76,7 +76,7 @@ pub struct ScalarTime {
     id: RepositoryId,
     switches: Switches,
     clock: ScalarClock,
-    /// No snapshot above this may be served before a higher ceiling is stable.
+    /// No snapshot above this may be served before a higher upper bound is stable.
     upper_bound: Timestamp,
     /// No snapshot below this is served.
     low: Timestamp,
@@ -171,7 +171,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
     /// others may ever tell.
     fn observe(&mut self, newest: &Timestamp, cx: &mut Context<'_, V>) {
         if *newest > self.clock.committed() && self.queue.is_empty() {
-            // Whoever fails to serve what it then has committed needs a ceiling first.
+            // Whoever fails to serve what it then has committed needs an upper bound first.
             let _ = self.at(*newest, true, cx);
         }
     }
@@ -338,7 +338,8 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.assert_missed_above_snapshot::<V>(validation);
         self.clock.serve(validation.snapshot);
         let free_below = self.clock.free_below(self.queue.first());
-        // Somebody queued may have been decided, and have left its stamp on what is written.
+        // Somebody queued may have been decided, and have left its read timestamp on what is
+        // written.
         let at = match free_below.filter(|at| *at > validation.lower_bound) {
             Some(at) => at,
             None if self.switches.keeps(FamilySwitch::WaitsByProposal) => self.clock.step_above(),

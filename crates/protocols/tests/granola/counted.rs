@@ -82,7 +82,7 @@ fn waits(
     let body: ClientBody = Rc::new(move |_| {
         let (catalog, latencies) = (catalog.clone(), latencies.clone());
         Box::pin(async move {
-            // Both repositories have a ceiling, and know their places in each other's votes.
+            // Both repositories have an upper bound, and know their places in each other's votes.
             let first = call(&catalog, "bump", &[1, 2]);
             invoke(database, TxnOptions::default(), first).await.expect("it is done");
             sleep(database, Nanos::from_millis(1)).await;

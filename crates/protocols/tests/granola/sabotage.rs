@@ -49,7 +49,7 @@ fn the_highest_proposal_is_final() {
 fn sessions_carry_what_they_have_seen() {
     let shape = Shape { faults: "skew", ..Shape::new(FEW_KEYS) };
     assert_caught(
-        "carries_floor",
+        "carries_lower_bound",
         &shape,
         |switches| switches.set(GranolaSwitch::CarriesLowerBound, false),
         100,

@@ -16,7 +16,7 @@ use super::samples::{folder, hex, unhex};
 /// A piece is this long, or longer by a version.
 pub const PIECE_BYTES: usize = 64;
 /// What the head of a checkpoint begins with: a clock that a start moves on, as whatever was served
-/// since the last record may lie anywhere up to the ceiling.
+/// since the last record may lie anywhere up to the upper bound.
 pub const CLOCK: u8 = 0;
 /// What further versions of a key begin with, where a chain is cut.
 pub const REST: u8 = 7;

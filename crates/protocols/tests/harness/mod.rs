@@ -1,6 +1,6 @@
 //! What the programs of tests have in common, of which there is one for each protocol: a protocol
-//! as tests see it (`subject`), the stage that plays scripts (`harness`, `transcripts`), the explorer
-//! of small scopes (`exploration`), the judge of both (`judge`), golden files of formats
+//! as tests see it (`subject`), the stage that plays scripts (`harness`, `transcripts`), the
+//! explorer of small scopes (`exploration`), the judge of both (`judge`), golden files of formats
 //! (`samples`), and what is asked of every protocol (`every`).
 //!
 //! It is a part of each program, and so compiled for its protocol alone: who changes a protocol

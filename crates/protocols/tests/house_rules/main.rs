@@ -1,4 +1,4 @@
-//! The rules of this house, over the sources of all its crates.
+//! The rules of this project, over the sources of all its crates.
 
 mod assertions;
 mod circles;

@@ -15,12 +15,12 @@
 //! an object that was received twice is taken once.
 //!
 //! # Where an object is
-//! What never moved is where the catalog puts it. A repository has [hints](muesli_core::parts::locator::Hints) of where others
-//! are, which may be stale: whoever gave an object away knows to whom, and passes a request on.
-//! What comes by this way has later epochs at each step, so it ends. A repository that got an
-//! object tells the [directory](OwnersOfAll), a service beside repository 0, and whoever waits for
-//! long asks there. The directory keeps nothing on a disk: if it has forgotten, requests go the
-//! long way.
+//! What never moved is where the catalog puts it. A repository has
+//! [hints](muesli_core::parts::locator::Hints) of where others are, which may be stale: whoever
+//! gave an object away knows to whom, and passes a request on. What comes by this way has later
+//! epochs at each step, so it ends. A repository that got an object tells the
+//! [directory](OwnersOfAll), a service beside repository 0, and whoever waits for long asks there.
+//! The directory keeps nothing on a disk: if it has forgotten, requests go the long way.
 //!
 //! # Who goes first
 //! Two repositories may each have what the other one needs. An object that a transaction waits for

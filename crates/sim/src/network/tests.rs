@@ -35,7 +35,7 @@ enum Event {
     ReportedTransaction(ChannelId),
 }
 
-/// A number sent, and the life of the lane that it was sent in.
+/// A number sent, and the life of the channel that it was sent in.
 type Sent = (u64, u64);
 
 /// Two nodes that number what they send, and note what arrives.
@@ -46,7 +46,7 @@ struct Pair {
     next: u64,
     sent: BTreeMap<ChannelId, Vec<Sent>>,
     received: BTreeMap<ChannelId, Vec<u64>>,
-    /// Counts the lives of the link, and per lane the newest whose end its receiver was told of.
+    /// Counts the lives of the link, and per channel the newest whose end its receiver was told of.
     incarnation: u64,
     notified: BTreeMap<ChannelId, u64>,
     blocks: [u32; 2],
@@ -146,7 +146,7 @@ impl Pair {
         sent.expect("only what was sent arrives").1
     }
 
-    /// In every life of every lane, what was received is a prefix of what was sent.
+    /// In every life of every channel, what was received is a prefix of what was sent.
     fn assert_prefixes(&self) {
         for (channel, received) in &self.received {
             let in_order = received.windows(2).all(|pair| pair[0] < pair[1]);

@@ -1,7 +1,7 @@
-//! Who is how far from whom: the latency and the bandwidth of every lane.
+//! Who is how far from whom: the latency and the bandwidth of every channel.
 //!
-//! Lanes belong to classes (within a rack, across a region), and a table holds one byte per lane,
-//! so that every pair may differ and 160 nodes still cost 25 KB.
+//! Channels belong to classes (within a rack, across a region), and a table holds one byte per
+//! channel, so that every pair may differ and 160 nodes still cost 25 KB.
 
 use crate::latency::Latency;
 use crate::time::Span;
@@ -12,13 +12,13 @@ use muesli_core::NodeId;
 pub struct Topology {
     nodes: usize,
     classes: Vec<ChannelClass>,
-    /// The class of the lane from a to b, at a * nodes + b.
+    /// The class of the channel from a to b, at a * nodes + b.
     class_of: Vec<u8>,
     /// How long after a break its ends are told of it.
     pub break_notice: Latency,
 }
 
-/// What lanes of one class are like.
+/// What channels of one class are like.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChannelClass {
     /// From the last byte leaving the sender to its arrival.
@@ -80,7 +80,7 @@ impl Topology {
         topology
     }
 
-    /// Gives one lane a class of its own.
+    /// Gives one channel a class of its own.
     ///
     /// # Panics
     /// If there are [`Topology::CLASSES_MAX`] classes already.
@@ -103,7 +103,7 @@ impl Topology {
         self.nodes
     }
 
-    /// What the lane from one node to another is like.
+    /// What the channel from one node to another is like.
     pub fn class(&self, from: NodeId, to: NodeId) -> &ChannelClass {
         &self.classes[usize::from(self.class_of[index(from) * self.nodes + index(to)])]
     }

@@ -2,10 +2,10 @@
 //! has proven.
 //!
 //! This is what the cluster driver does with its connections. A node is told of each link that
-//! comes up or goes down. Nodes that the catalog does not list are *visitors*: clients that come
-//! and go. Their messages count as a client's. With all that members say to a visitor comes the
-//! largest timestamp that they know to be issued, and the visitor shows the largest that it was
-//! given with all that it says. There are no links between visitors.
+//! comes up or goes down. Nodes that the catalog does not list are *unregistered*: clients that
+//! come and go. Their messages count as a client's. With all that members say to an unregistered
+//! client comes the largest timestamp that they know to be issued, and the client shows the largest
+//! that it was given with all that it says. There are no links between unregistered clients.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::{Event, World};
 use crate::network::LinkBreak;
 use crate::time::Span;
 
-/// The visitors among so many nodes.
+/// The unregistered clients among so many nodes.
 pub(super) fn unregistered(catalog: &Catalog, nodes: usize) -> BTreeSet<NodeId> {
     let all = (0..nodes as u32).map(NodeId);
     all.filter(|node| catalog.visiting_coordinators && catalog.is_client(*node)).collect()

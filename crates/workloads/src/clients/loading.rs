@@ -55,9 +55,9 @@ pub async fn is_loaded(db: &Db) -> Result<bool, Error> {
 
 /// Waits until this session sees the data. The loader knows that its mark is committed before the
 /// repositories that hold it do: one that is cut off learns it when the fault is over, and until
-/// then a reader there finds no mark. A protocol that promises less than a strict order may not show
-/// the mark at once either. So it is looked for again and again, with the pauses between attempts
-/// of a transaction.
+/// then a reader there finds no mark. A protocol that promises less than a strict order may not
+/// show the mark at once either. So it is looked for again and again, with the pauses between
+/// attempts of a transaction.
 ///
 /// # Errors
 /// What the database says, unless trying again can help; there is no mark after so many looks.

@@ -9,7 +9,7 @@
 //!   through a Java group-communication stack of that time costs in marshalling, system calls and
 //!   handing over between threads. Touching a key costs a few microseconds.
 //! * One way over gigabit Ethernet between virtual machines takes about 100 µs and an exponential
-//!   tail of 50 µs; between physical ones 50 µs and 25 µs. A lane carries 125 MB/s.
+//!   tail of 50 µs; between physical ones 50 µs and 25 µs. A channel carries 125 MB/s.
 //! * A node's times (when a request is repeated, a lock given up, the oldest snapshot told) are
 //!   meant for messages of microseconds. Where messages cost fifty times that, they are longer.
 //! * Granola's repositories are lean C++ and Java over a network library of their own: a message

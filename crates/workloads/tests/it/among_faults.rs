@@ -317,7 +317,7 @@ fn reads_judged_by_what_was_found_are_noticed() {
     let switches = bumper::Switches::time_warping();
     let printed = switches
         .without(FamilySwitch::JudgedBySnapshot)
-        .without(bumper::BumperSwitch::FloorsAtWatermark);
+        .without(bumper::BumperSwitch::LowerBoundsAtWatermark);
     assert!(blind().first::<Bumper>(&printed, 0..400).is_some());
     assert_eq!(blind().first::<Bumper>(&switches, 0..40), None);
 }

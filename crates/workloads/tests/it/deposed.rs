@@ -2,8 +2,8 @@
 //! what was right before others went on.
 //!
 //! What SCORe promises does not tell the difference: old reads are serializable, and a leader that
-//! is deposed cannot serve a snapshot that reaches what its successor writes, because its ceiling
-//! would have to be decided. So this looks at the clock, as a user would.
+//! is deposed cannot serve a snapshot that reaches what its successor writes, because its upper
+//! bound would have to be decided. So this looks at the clock, as a user would.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

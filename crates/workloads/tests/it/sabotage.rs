@@ -205,17 +205,17 @@ fn bumper_without_a_rule_is_caught() {
     assert!(!bumper_is_caught(keys, 0..40, |_| {}), "nothing is wrong");
     assert!(
         bumper_is_caught(keys, 0..40, |switches| switches.set(bumper::BumperSwitch::Triads, false)),
-        "triad_rule"
+        "triads"
     );
     assert!(
         bumper_is_caught(keys, 0..40, |switches| switches
             .set(bumper::BumperSwitch::ReadTimestampsKept, false)),
-        "read_stamps"
+        "read_timestamps_kept"
     );
     assert!(
         bumper_is_caught(keys, 0..40, |switches| switches
             .set(bumper::BumperSwitch::UpdatesSetReadTimestamps, false)),
-        "updates_stamp"
+        "updates_set_read_timestamps"
     );
     assert!(
         bumper_is_caught(keys, 0..40, |switches| switches
@@ -242,8 +242,8 @@ fn each_correction_of_bumper_is_needed() {
     };
     assert!(caught(false, false, false), "as printed");
     assert!(caught(false, true, true), "without distinct readers");
-    assert!(caught(true, false, true), "without stamps that reach the snapshot");
-    assert!(caught(true, true, false), "without stamps of updates");
+    assert!(caught(true, false, true), "without read timestamps that reach the snapshot");
+    assert!(caught(true, true, false), "without read timestamps of updates");
     assert!(!caught(true, true, true), "with all corrections");
 }
 

@@ -1,5 +1,5 @@
 //! Messages between drivers that say anything, to servers that serve: every kind of them, with
-//! numbers, names and places that can be and that cannot, said by visitors, clients, administrators
+//! numbers, names and places that can be and that cannot, said by probes, clients, administrators
 //! and a member that lies. Servers live, do not grow, and what honest clients see is what their
 //! protocol promises.
 //!

@@ -9,7 +9,8 @@ pub const PROPOSAL_STEP: u64 = 64;
 
 /// Scalar clock.
 ///
-/// Invariants: `committed`, `served` and `observed` are at or below `reserved`, and none ever falls.
+/// Invariants: `committed`, `served` and `observed` are at or below `reserved`, and none ever
+/// falls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalarClock {
     repository: RepositoryId,

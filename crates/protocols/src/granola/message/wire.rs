@@ -1,8 +1,8 @@
 //! The bytes of messages and records.
 //!
 //! Layouts are fixed: a byte for the kind, then the fields in the order in which they are
-//! declared. [`is_about`] is the second half of the door: bytes that decode may still name a
-//! repository or a space that is not there, and inside nobody asks again.
+//! declared. [`is_about`] is the second half of what is checked as messages come in: bytes that
+//! decode may still name a repository or a space that is not there, and inside nobody asks again.
 
 use muesli_core::parts::spaces::Newest;
 use muesli_core::ranges::KeyRange;

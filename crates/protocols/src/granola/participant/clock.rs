@@ -14,7 +14,7 @@ pub(in crate::granola) const STEP_BITS: u32 = 10;
 /// Timestamps done, proposed, and allowed.
 ///
 /// Invariants: none of them ever falls, and what an earlier life may have done lies below all that
-/// is proposed, and below the ceiling.
+/// is proposed, and below the upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     repository: RepositoryId,
@@ -70,8 +70,8 @@ impl Clock {
         self.placed = self.placed.max(at);
     }
 
-    /// The next ceiling, so many steps ahead, if one is needed before anything is done or proposed
-    /// at `at`.
+    /// The next upper bound, so many steps ahead, if one is needed before anything is done or
+    /// proposed at `at`.
     pub fn upper_bound_for(&mut self, at: Timestamp, steps: u64) -> Option<Timestamp> {
         if at <= self.upper_bound {
             return None;

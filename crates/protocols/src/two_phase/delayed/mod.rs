@@ -11,14 +11,14 @@
 //! From its vote on the key is closed to readers of later snapshots and to writers, and when its
 //! turn has come everything before it is applied: the newest version is what it finds, everywhere.
 //! So a transaction lies where its turn is, with its actions, and must not lie in the past: its
-//! floor is as high as can be. Turns are the same at all replicas, and actions are functions of
-//! what they are given, so replicas stay alike, through crashes too: the log has the actions and
+//! lower bound is as high as can be. Turns are the same at all replicas, and actions are functions
+//! of what they are given, so replicas stay alike, through crashes too: the log has the actions and
 //! the decisions, and replaying it runs them again from the same state.
 //!
 //! # Where it ends
-//! Whoever uses a key that it has a delayed action on *strays*: it is aborted and run again with
-//! its actions done at once, as reads and writes. A key that it has used before is no reason to
-//! start again: there its action is done at once.
+//! Whoever uses a key that it has a delayed action on *leaves its footprint*: it is aborted and run
+//! again with its actions done at once, as reads and writes. A key that it has used before is no
+//! reason to start again: there its action is done at once.
 //!
 //! # How much they may leave
 //! The value that an action leaves may be as long as any value, by the limit of whoever delays it,

@@ -6,8 +6,8 @@
 //! the catalog says of spaces, which one member may know before another.
 //!
 //! What an honest leader logs is always taken. It may have come to timestamps that are taken from
-//! nobody else ([`has_capacity`]), may have forgotten ends that other members still know, and logs that
-//! a transaction is prepared that had waited while its client went on.
+//! nobody else ([`has_capacity`]), may have forgotten ends that other members still know, and logs
+//! that a transaction is prepared that had waited while its client went on.
 
 use muesli_core::judgement::{distinct, ensure, has_capacity, sequence};
 use muesli_core::parts::locks::LockWord;

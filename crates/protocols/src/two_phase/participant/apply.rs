@@ -119,8 +119,8 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    /// What the keeper must know of a transaction that was applied: its writes first, so that what
-    /// it read and wrote itself is forgotten, and then what it read.
+    /// What the state of the variant must know of a transaction that was applied: its writes first,
+    /// so that what it read and wrote itself is forgotten, and then what it read.
     #[inline]
     fn note_applied(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.writes {
@@ -134,7 +134,7 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    /// What the keeper must know of the reads of a transaction that lies at `place`.
+    /// What the state of the variant must know of the reads of a transaction that lies at `place`.
     pub(in crate::two_phase) fn note_reads(&mut self, prepare: &Prepare<V>, place: &V::Place) {
         for (space, key, _) in &prepare.reads {
             self.protocol_state.note_read_by((*space, key), place);

@@ -2,11 +2,11 @@
 //!
 //! # What they hold
 //! First the *head*, of one moment, that of the log position `L` which the checkpoint stands for:
-//! the clock and the ceiling, every prepared transaction with its vote and, where it is decided and
-//! waits for its turn, its place, the votes and decisions remembered, and up to where those of
-//! clients may have been forgotten.
-//! Then the chains of all keys, slot by slot, each as it is when its turn comes. Last the *tail*:
-//! the watermark below which versions may have been collected meanwhile.
+//! the clock and the upper bound, every prepared transaction with its vote and, where it is decided
+//! and waits for its turn, its place, the votes and decisions remembered, and up to where those of
+//! clients may have been forgotten. Then the chains of all keys, slot by slot, each as it is when
+//! its turn comes. Last the *tail*: the watermark below which versions may have been collected
+//! meanwhile.
 //!
 //! # Why restoring and replaying gives the state
 //! Locks, queue, table and memory begin as they were at `L`, and all that changes them is a record
@@ -22,13 +22,13 @@
 //!
 //! What was collected before the tail was written cannot be read at or above the tail's watermark;
 //! below it nothing is read ([`Participant`] refuses, and first reads begin at it). Snapshots that
-//! were served after `L` without a record lie below a ceiling, which is in the head or is
+//! were served after `L` without a record lie below an upper bound, which is in the head or is
 //! replayed, and the clock passes it.
 //!
-//! What a variant [keeps](Variant::Keeper) beside these lives in memory alone, with or without
-//! checkpoints: a start counts a bound for it ([`Variant::restarted`]). Under each of them installs
-//! of one key come in the order of their versions, those of the past too: a version never lies at
-//! or below the one that it replaces.
+//! What a variant [keeps](Variant::ProtocolState) beside these lives in memory alone, with or
+//! without checkpoints: a start counts a bound for it ([`Variant::restarted`]). Under each of them
+//! installs of one key come in the order of their versions, those of the past too: a version never
+//! lies at or below the one that it replaces.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ mod kind {
     pub const ANSWERS: u8 = 5;
     pub const SETTLED: u8 = 6;
     pub const REST: u8 = 7;
-    pub const FLOORS: u8 = 8;
+    pub const LOWER_BOUNDS: u8 = 8;
     pub const LOWER_BOUND: u8 = 9;
 }
 
@@ -90,7 +90,7 @@ impl<V: Variant> Participant<V> {
         first.extend(pieces(vec![kind::SETTLED], settled, HEAD_PIECE_BYTES));
         first.extend(pieces(vec![kind::ANSWERS], self.table.all_answers(), HEAD_PIECE_BYTES));
         let (lower_bound, lower_bounds) = self.table.lower_bounds();
-        first.extend(pieces(vec![kind::FLOORS], lower_bounds, HEAD_PIECE_BYTES));
+        first.extend(pieces(vec![kind::LOWER_BOUNDS], lower_bounds, HEAD_PIECE_BYTES));
         // Last: those that are known were known before it.
         first.extend((lower_bound > 0).then(|| piece(kind::LOWER_BOUND, &lower_bound)));
         Cursor { first, ..Cursor::default() }
@@ -190,7 +190,7 @@ impl<V: Variant> Participant<V> {
                     self.table.keep_answers(txn, answers);
                 }
             }
-            kind::FLOORS => self.table.recall_floors(Wire::decode(&mut input)?),
+            kind::LOWER_BOUNDS => self.table.recall_lower_bounds(Wire::decode(&mut input)?),
             kind::LOWER_BOUND => self.table.recall_lower_bound(u64::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,

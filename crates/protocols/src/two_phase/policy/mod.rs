@@ -5,8 +5,8 @@
 //! [wait](waiting), how reads are [validated](validation), in which [order](order) decided
 //! transactions are applied, and where their versions are [installed](installing). It names those
 //! in which it departs from SCORe. They are known when the code is compiled, so what a protocol
-//! does not do is not in its code. What a user may choose is in the [`Switches`]. What can be broken,
-//! and by tests alone, is a [`FamilySwitch`].
+//! does not do is not in its code. What a user may choose is in the [`Switches`]. What can be
+//! broken, and by tests alone, is a [`FamilySwitch`].
 
 pub mod installing;
 pub mod locking;

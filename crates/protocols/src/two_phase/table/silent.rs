@@ -17,12 +17,12 @@
 //! from a client that was cut off. To take it up would be to do it twice. No clock can exclude
 //! that, but the transaction's snapshot tells: what committed here came to lie above its own
 //! snapshot, and so did what was committed here by the time it was forgotten. So the table keeps
-//! one number, the *floor*: how far commits had come here when a client was forgotten last. A
-//! client that is not known gets that as its own floor, and of what it asks for below nothing is
-//! taken up that is not known. It is told so, and what commits have come to here; if it asked once,
-//! nobody has voted on it here, and it runs again above the floor. If it asked more than once, or
-//! has waited for so long that it has given up, an earlier copy may have been taken up: then it
-//! does not know what became of the transaction, and says so to whoever runs it.
+//! one number, the *lower bound*: how far commits had come here when a client was forgotten last. A
+//! client that is not known gets that as its own lower bound, and of what it asks for below nothing
+//! is taken up that is not known. It is told so, and what commits have come to here; if it asked
+//! once, nobody has voted on it here, and it runs again above the lower bound. If it asked more
+//! than once, or has waited for so long that it has given up, an earlier copy may have been taken
+//! up: then it does not know what became of the transaction, and says so to whoever runs it.
 
 use std::ops::Bound;
 
@@ -166,20 +166,21 @@ impl<V: Variant> Table<V> {
         self.settled.get(&txn.node).is_some_and(|known| reached < known.lower_bound)
     }
 
-    /// The floor, and those of the clients that came again.
+    /// The lower bound, and those of the clients that came again.
     pub fn lower_bounds(&self) -> (u64, Vec<(NodeId, u64)>) {
         let lower_bounds = self.settled.iter().filter(|(_, known)| known.lower_bound > 0);
         (self.lower_bound, lower_bounds.map(|(node, known)| (*node, known.lower_bound)).collect())
     }
 
-    /// Takes over the [floors](Self::floors) of clients that another table knows.
-    pub fn recall_floors(&mut self, lower_bounds: Vec<(NodeId, u64)>) {
+    /// Takes over the [lower bounds](Self::lower_bounds) of clients that another table knows.
+    pub fn recall_lower_bounds(&mut self, lower_bounds: Vec<(NodeId, u64)>) {
         for (node, lower_bound) in lower_bounds {
             self.settled.entry(node).or_default().lower_bound = lower_bound;
         }
     }
 
-    /// Takes over the [floor](Self::floors) of another table, once its clients are known.
+    /// Takes over the [lower bound](Self::lower_bounds) of another table, once its clients are
+    /// known.
     pub fn recall_lower_bound(&mut self, lower_bound: u64) {
         self.lower_bound = lower_bound;
     }

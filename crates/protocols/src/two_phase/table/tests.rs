@@ -243,7 +243,7 @@ fn a_client_that_was_forgotten_is_known_by_the_floor_of_then() {
     let other = TxnId { node: NodeId(51), ..again };
     let mut restored = Table::<Snapshots>::default();
     restored.recall(vec![(again, commit(), 0), (other, commit(), 0)]);
-    restored.recall_floors(lower_bounds);
+    restored.recall_lower_bounds(lower_bounds);
     restored.recall_lower_bound(lower_bound);
     assert!(restored.may_be_forgotten(again, 99) && !restored.may_be_forgotten(other, 99));
     let new = TxnId { node: NodeId(52), ..again };

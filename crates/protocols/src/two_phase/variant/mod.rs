@@ -71,8 +71,8 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// How a repository tells time.
     type Time: Time<Self>;
 
-    /// How many stamps are looked up where so many keys are read or about to be written: work that
-    /// simulated nodes are charged for as for validating as many keys.
+    /// How many read timestamps are looked up where so many keys are read or about to be written:
+    /// work that simulated nodes are charged for as for validating as many keys.
     #[inline]
     fn read_timestamps(keys: usize) -> u64 {
         if Self::POLICIES.installing.may_time_warp() { keys as u64 } else { 0 }

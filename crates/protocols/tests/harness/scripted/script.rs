@@ -140,7 +140,7 @@ impl<P: Subject> Harness<P> {
         if let Some(session) = args.take_key("session") {
             options.session = session.parse()?;
         }
-        if let Some(lower_bound) = args.take_key("floor") {
+        if let Some(lower_bound) = args.take_key("lower_bound") {
             let ahead = args.take_key("ahead").map_or(Ok(0), str::parse)?;
             options.lower_bound = self.lower_bound(lower_bound, ahead)?;
         }

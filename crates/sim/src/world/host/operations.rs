@@ -48,8 +48,8 @@ impl HostOperations {
         op
     }
 
-    /// The answer has come, to the commit of `pending_report` if to one. That is returned if nobody waits
-    /// any more: nothing else happens then.
+    /// The answer has come, to the commit of `pending_report` if to one. That is returned if nobody
+    /// waits any more: nothing else happens then.
     pub(in crate::world) fn answer(
         &mut self,
         op: OpId,

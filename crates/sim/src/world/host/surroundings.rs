@@ -122,7 +122,7 @@ impl Surroundings {
     }
 
     /// Up to where this node proves to another one that timestamps are issued: what members of it
-    /// know where that one is a visitor, what they have proven where this one is.
+    /// know where that one is unregistered, what they have proven where this one is.
     fn proof_for(&self, message_out: &OutgoingMessage<'_>) -> Timestamp {
         match self.unregistered.contains(&message_out.to.node) {
             true => (message_out.issued)(),

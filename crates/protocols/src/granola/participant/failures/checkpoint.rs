@@ -37,7 +37,7 @@ mod kind {
     pub const MOVES: u8 = 5;
     pub const SETTLED: u8 = 6;
     pub const REST: u8 = 7;
-    pub const FLOORS: u8 = 8;
+    pub const LOWER_BOUNDS: u8 = 8;
     pub const LOWER_BOUND: u8 = 9;
 }
 
@@ -66,7 +66,7 @@ impl Participant {
             first.extend(each);
         }
         let (lower_bound, lower_bounds) = self.memory.lower_bounds();
-        first.extend(pieces(vec![kind::FLOORS], lower_bounds, HEAD_PIECE_BYTES));
+        first.extend(pieces(vec![kind::LOWER_BOUNDS], lower_bounds, HEAD_PIECE_BYTES));
         // Clients that are known were known before it.
         first.extend(
             (lower_bound > Timestamp::ZERO).then(|| piece(kind::LOWER_BOUND, &lower_bound)),
@@ -153,7 +153,7 @@ impl Participant {
                 judged.map_err(|_| contradiction("moves that can have been"))?;
                 self.moves.recall(moves);
             }
-            kind::FLOORS => self.memory.recall_floors(Wire::decode(&mut input)?),
+            kind::LOWER_BOUNDS => self.memory.recall_lower_bounds(Wire::decode(&mut input)?),
             kind::LOWER_BOUND => self.memory.recall_lower_bound(Timestamp::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,

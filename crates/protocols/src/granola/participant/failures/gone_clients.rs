@@ -14,12 +14,12 @@
 //! A copy of a request may come after its transaction was forgotten, from a buffer or from a client
 //! that was cut off, and is not to be done a second time. What is done here lies above all that
 //! the request's session had seen, which the request says, and at or below what is done here when
-//! it is forgotten. So the memory keeps one timestamp, the *floor*: how far this repository had
-//! come when a client was forgotten last. A client that is not known gets that as its own floor,
-//! and what it asks for below is refused, with the floor. If the coordinator asked once, nobody has
-//! done it, and it asks again above the floor, as another transaction. If it asked more than once,
-//! or has given up, an earlier copy may have been done: then it does not know what became of the
-//! transaction, and says so.
+//! it is forgotten. So the memory keeps one timestamp, the *lower bound*: how far this repository
+//! had come when a client was forgotten last. A client that is not known gets that as its own lower
+//! bound, and what it asks for below is refused, with the lower bound. If the coordinator asked
+//! once, nobody has done it, and it asks again above the lower bound, as another transaction. If it
+//! asked more than once, or has given up, an earlier copy may have been done: then it does not know
+//! what became of the transaction, and says so.
 
 use crate::granola::switches::GranolaSwitch;
 use std::collections::BTreeSet;

@@ -12,9 +12,9 @@
 //! again; then a transaction can be proposed a timestamp below the place of one that was done,
 //! answered and is not done again yet. Two ways out: to take nothing new until everything voted on
 //! is done, and to propose above all that can have been done. This is the second: nothing is done
-//! or proposed above a ceiling that is not stable ([`Record::UpperBound`]), and the next life proposes
-//! above it. It needs no time in which the repository refuses work, and holds for reads, of which
-//! there are no records, just as well.
+//! or proposed above an upper bound that is not stable ([`Record::UpperBound`]), and the next life
+//! proposes above it. It needs no time in which the repository refuses work, and holds for reads,
+//! of which there are no records, just as well.
 
 use muesli_core::parts::versions::Handle;
 use muesli_core::parts::votes::Votes;

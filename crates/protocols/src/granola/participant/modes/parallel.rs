@@ -9,8 +9,8 @@
 //! Those whose turn it is now or would be next, and who by their declarations touch nothing that
 //! another one of them writes, are a *batch*: all are run on the state as it is, their writes put
 //! aside as in locking mode, by the workers that the driver gave
-//! ([`Incompatible`](muesli_core::Parallel)); then, in this one's own thread, they are installed and
-//! told of one after the other in the order of their places. Nobody comes between.
+//! ([`Incompatible`](muesli_core::Parallel)); then, in this one's own thread, they are installed
+//! and told of one after the other in the order of their places. Nobody comes between.
 //!
 //! # Why it is as if one had been done after the other
 //! A run reads what its procedures declare and nothing else, whatever they try. None of it is

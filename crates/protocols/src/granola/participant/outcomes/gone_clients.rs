@@ -95,21 +95,22 @@ impl EndedTransactions {
         Some(known.lower_bound).filter(|lower_bound| seen < *lower_bound)
     }
 
-    /// The floor, and those of the clients that came again.
+    /// The lower bound, and those of the clients that came again.
     pub fn lower_bounds(&self) -> (Timestamp, Vec<(NodeId, Timestamp)>) {
         let known =
             self.coordinators.iter().filter(|(_, known)| known.lower_bound > Timestamp::ZERO);
         (self.lower_bound, known.map(|(node, known)| (*node, known.lower_bound)).collect())
     }
 
-    /// Takes over the [floors](Self::floors) of clients that another memory knows.
-    pub fn recall_floors(&mut self, lower_bounds: Vec<(NodeId, Timestamp)>) {
+    /// Takes over the [lower bounds](Self::lower_bounds) of clients that another memory knows.
+    pub fn recall_lower_bounds(&mut self, lower_bounds: Vec<(NodeId, Timestamp)>) {
         for (node, lower_bound) in lower_bounds {
             self.coordinators.entry(node).or_default().lower_bound = lower_bound;
         }
     }
 
-    /// Takes over the [floor](Self::floors) of another memory, once its clients are known.
+    /// Takes over the [lower bound](Self::lower_bounds) of another memory, once its clients are
+    /// known.
     pub fn recall_lower_bound(&mut self, lower_bound: Timestamp) {
         self.lower_bound = lower_bound;
     }

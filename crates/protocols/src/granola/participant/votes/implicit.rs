@@ -17,9 +17,9 @@
 //!
 //! # Why crashes do no harm
 //! A vote is sent when it is stable. One that was not sent is cast again in the voter's next life,
-//! above its ceiling, and so above every bound that came of earlier votes; readers' votes, of which
-//! there is no record, likewise. A bound is known in memory only, and never logged or told on: a
-//! vote that is sent again is what was proposed.
+//! above its upper bound, and so above every bound that came of earlier votes; readers' votes, of
+//! which there is no record, likewise. A bound is known in memory only, and never logged or told
+//! on: a vote that is sent again is what was proposed.
 //!
 //! # Deviation
 //! The thesis has sequence numbers in the log and waits for all votes that were missed. Here the

@@ -190,7 +190,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// A transaction was decided to commit at `place`: whoever will overwrite what it read finds
-    /// its stamp there, and need not wait for its turn.
+    /// its read timestamp there, and need not wait for its turn.
     pub(in crate::two_phase) fn free_what_it_read(
         &mut self,
         owner: Owner,
