@@ -1,16 +1,17 @@
 //! What is asked of what a transaction leaves to its turn, and of who reads: each rule has a
 //! message here that breaks that rule alone.
 
+use muesli_core::parts::locator::Static;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Action, Address, DelayedCall, NodeId, ProcedureId, Rejection, Sender, Settings, SmallBytes,
     SpaceId, Txn,
 };
 use muesli_protocols::bumper::{Rules, TimeWarp};
-use muesli_protocols::two_phase::Variant;
 use muesli_protocols::two_phase::message::{
     Extra, LockRequest, Message, Prepare, ReadRequest, ScanRequest,
 };
+use muesli_protocols::two_phase::{ReaderBounds as _, Variant};
 
 use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Server, asked, prepare, txn};
 
@@ -23,14 +24,14 @@ fn heard(message: Message<TimeWarp>) -> Result<(), Rejection> {
 }
 
 fn reader(node: NodeId) -> <TimeWarp as Variant>::Reader {
-    TimeWarp::reader(node, 1, Txn { slot: 1, generation: 1 })
+    <TimeWarp as Variant>::Reader::new(node, 1, Txn { slot: 1, generation: 1 })
 }
 
 fn key_elsewhere() -> SmallBytes {
     let server = server();
     let catalog = server.node.catalog();
     let keys = (0_u32..).map(|number| SmallBytes::new(&number.to_be_bytes()));
-    let elsewhere = |key: &SmallBytes| !catalog.holds(HERE, catalog.partition(SPACE, key));
+    let elsewhere = |key: &SmallBytes| !Static.holds(HERE, catalog.partition(SPACE, key), catalog);
     keys.into_iter().find(elsewhere).unwrap()
 }
 

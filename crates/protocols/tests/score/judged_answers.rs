@@ -1,6 +1,7 @@
 //! What is asked of an answer to a coordinator: it is one to what was asked, at a snapshot that its
 //! transaction can have.
 
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Address, Effect, Rejection, Scan, Sender, SmallBytes, Step, Timestamp, Txn, TxnOptions,
 };
@@ -22,7 +23,8 @@ impl Reading {
         let txn = server.node.begin(TxnOptions::default(), &mut server.effects).unwrap();
         let catalog = server.node.catalog();
         let keys = (0_u32..).map(|number| SmallBytes::new(&number.to_be_bytes()));
-        let elsewhere = |key: &SmallBytes| !catalog.holds(HERE, catalog.partition(SPACE, key));
+        let elsewhere =
+            |key: &SmallBytes| !Static.holds(HERE, catalog.partition(SPACE, key), catalog);
         let keys = keys.filter(elsewhere).take(2).collect();
         Reading { server, txn, keys }
     }

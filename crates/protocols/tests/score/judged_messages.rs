@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use muesli_core::parts::locator::Static;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Abort, Action, Address, Catalog, Decision, Effects, Envelope, Index, Nanos, Node, NodeId,
@@ -58,7 +59,7 @@ fn key_elsewhere() -> SmallBytes {
     let server = Scored::new();
     let catalog = server.node.catalog();
     let keys = (0_u32..).map(|number| SmallBytes::new(&number.to_be_bytes()));
-    let elsewhere = |key: &SmallBytes| !catalog.holds(HERE, catalog.partition(SPACE, key));
+    let elsewhere = |key: &SmallBytes| !Static.holds(HERE, catalog.partition(SPACE, key), catalog);
     keys.into_iter().find(elsewhere).unwrap()
 }
 
@@ -86,7 +87,7 @@ fn scan() -> ScanRequest<Snapshots> {
         first: true,
         reader: (),
         range: range(),
-        partitions: partitions.filter(|it| catalog.holds(HERE, *it)).collect(),
+        partitions: partitions.filter(|it| Static.holds(HERE, *it, catalog)).collect(),
         reverse: false,
         limit: 9,
     }
@@ -119,7 +120,7 @@ fn a_scan_names_partitions_that_are_here_and_a_range_that_can_be() {
     assert_eq!(heard(ScanRequest { partitions: many, ..scan() }), Err(Rejection::Range));
     let server = Scored::new();
     let catalog = server.node.catalog();
-    let elsewhere = (0..).find(|it| !catalog.holds(HERE, *it)).unwrap();
+    let elsewhere = (0..).find(|it| !Static.holds(HERE, *it, catalog)).unwrap();
     let elsewhere = ScanRequest { partitions: vec![elsewhere], ..scan() };
     assert_eq!(heard(elsewhere), Err(Rejection::Catalog));
     assert_eq!(heard(ScanRequest { snapshot: FAR, ..scan() }), Err(Rejection::Range));
