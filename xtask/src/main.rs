@@ -18,6 +18,7 @@ cargo xtask TASK
                                   run a seed of `muesli sim` again, and write into traces/ its
                                   trace, its histories, and a drawing of the cycle in each
   bench                           the hot path (instructions, where valgrind is there), and a bank
+  compile-times [TYPE ...]        the processor time that protocols add to the release build
   left                            lower the numbers of retired words and of names used twice";
 
 fn main() -> ExitCode {
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         ["transcripts", ref rest @ ..] if rest.len() < 2 => tasks::transcripts::run(rest),
         ["trace", workload, seed, ref rest @ ..] => tasks::trace::run(workload, seed, rest),
         ["bench"] => tasks::bench::run(),
+        ["compile-times", ref rest @ ..] => tasks::compile_times::compile_times(rest),
         ["left"] => tasks::left::run(),
         ["--help" | "help"] => {
             println!("{HELP}");

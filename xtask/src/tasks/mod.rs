@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod compile_times;
 pub mod left;
 pub mod sim;
 pub mod trace;

@@ -11,7 +11,7 @@ use muesli_protocols::bumper::{Switches, TimeWarp};
 use muesli_protocols::two_phase::message::{
     Extra, LockRequest, Message, Prepare, ReadRequest, ScanRequest,
 };
-use muesli_protocols::two_phase::{Reader, ReaderBounds as _, Variant};
+use muesli_protocols::two_phase::{ReaderBounds as _, Variant};
 
 use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Server, asked, prepare, txn};
 
@@ -24,7 +24,7 @@ fn answered(message: Message<TimeWarp>) -> Result<(), Rejection> {
 }
 
 fn reader(node: NodeId) -> <TimeWarp as Variant>::Reader {
-    Reader::new(node, 1, Txn { slot: 1, generation: 1 })
+    <TimeWarp as Variant>::Reader::new(node, 1, Txn { slot: 1, generation: 1 })
 }
 
 fn key_elsewhere() -> SmallBytes {
@@ -65,7 +65,7 @@ fn with_call(call: DelayedCall) -> Prepare<TimeWarp> {
 }
 
 #[test]
-fn who_reads_is_a_transaction_of_the_node_that_says_so() {
+fn a_reader_is_a_transaction_of_the_sending_node() {
     for (node, expected) in [(OTHER, Ok(())), (CLIENT, Err(Rejection::Sender))] {
         let (reader, key) = (reader(node), server().key(0));
         let snapshot = Default::default();
@@ -115,7 +115,7 @@ fn procedures_touch_what_lives_with_their_partition() {
 }
 
 #[test]
-fn what_is_asked_is_a_part_of_what_is_left_to_the_turn() {
+fn what_is_asked_for_is_deferred() {
     let asking = |at| {
         let delayed = vec![(SPACE, server().key(0), Action::append("x"))];
         let extra = Some(Box::new(Extra { asked: vec![(at, 0)], ..Extra::default() }));
@@ -125,7 +125,7 @@ fn what_is_asked_is_a_part_of_what_is_left_to_the_turn() {
 }
 
 #[test]
-fn a_key_is_changed_once_at_its_turn() {
+fn a_key_is_changed_once() {
     let (key, near) = keys();
     let append = |key: &SmallBytes| (SPACE, key.clone(), Action::append("x"));
     let twice = Prepare { delayed: vec![append(&key), append(&key)], ..empty() };

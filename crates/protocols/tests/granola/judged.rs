@@ -130,8 +130,8 @@ fn the_numbers_of_a_request_can_be() {
     assert_eq!(asks(Request { lower_bound: FAR, ..alone() }), Err(Rejection::Range));
     let two_alone = Request { agreement: Agreement::Alone, ..of_both() };
     assert_eq!(asks(two_alone), Err(Rejection::Range));
-    let one_together = Request { agreement: Agreement::Independent, ..alone() };
-    assert_eq!(asks(one_together), Err(Rejection::Range));
+    let one_with_others = Request { agreement: Agreement::Independent, ..alone() };
+    assert_eq!(asks(one_with_others), Err(Rejection::Range));
     assert_eq!(
         asks(Request { follower_read: true, ..alone() }),
         Err(Rejection::Range),
@@ -242,7 +242,7 @@ fn who_counts_the_votes_decides() {
 }
 
 #[test]
-fn repositories_speak_to_each_other_under_their_own_names() {
+fn repositories_send_messages_under_their_own_names() {
     let order = VoteOrder { stream: AT, number: 1 };
     let position = |repository, at, voted| Message::Position { repository, order, at, voted };
     let gone = |count| vec![(NodeId(77), 1); count];
@@ -326,7 +326,7 @@ fn what_is_loaded_has_numbers_that_can_be() {
 }
 
 #[test]
-fn a_coordinator_follows_and_is_told_news() {
+fn a_coordinator_follows_and_gets_news() {
     let follow = |upto| Message::Follow { has: Followed { stream: 1, pieces: 0, upto } };
     assert_eq!(at_repository(coordinator(), &follow(AT)), Ok(()));
     assert_eq!(at_repository(coordinator(), &follow(FAR)), Err(Rejection::Range));

@@ -18,6 +18,8 @@ mod explore;
 mod external;
 mod follower_reads;
 mod formats;
+mod full;
+mod gone;
 mod judged;
 mod memory;
 mod moves;

@@ -203,14 +203,14 @@ fn a_prepare_names_keys_that_are_here() {
 
 /// SCORe does all that it is asked for at once.
 #[test]
-fn what_a_protocol_does_not_leave_to_the_turn_is_left_out() {
+fn actions_are_left_out_where_the_protocol_defers_none() {
     let delayed = vec![(SPACE, Scored::new().key(1), Action::append("x"))];
     let delays = Prepare { delayed, ..prepared() };
     assert_eq!(at_repository(coordinator(), asked(delays)), Err(Rejection::State));
 }
 
 #[test]
-fn an_end_is_told_by_the_owner_or_a_participant() {
+fn the_owner_or_a_participant_decides() {
     let abort = || Decision::Abort(Abort::Abandoned);
     assert_eq!(at_repository(coordinator(), decide(txn(OTHER, 1), abort())), Ok(()));
     assert_eq!(at_repository(repository(), decide(txn(CLIENT, 1), abort())), Ok(()));
@@ -231,10 +231,10 @@ fn an_end_is_told_by_the_owner_or_a_participant() {
 
 /// Who takes no part in a transaction that waits for its end does not tell it.
 #[test]
-fn an_end_is_told_by_none_but_participants() {
+fn repositories_that_take_no_part_do_not_decide() {
     let alone = Prepare { participants: [HERE].into_iter().collect(), ..prepared() };
     let both = prepared();
-    let data = |prepare: Prepare<_>, message: fn(TxnId) -> Said| {
+    let received_after = |prepare: Prepare<_>, message: fn(TxnId) -> Said| {
         let mut server = Scored::new();
         server.receive_from(Sender::Member, coordinator(), asked(prepare)).unwrap();
         server.receive_from(Sender::Member, repository(), message(txn(OTHER, 1)))
@@ -244,9 +244,12 @@ fn an_end_is_told_by_none_but_participants() {
         let vote = Vote::Decided(Decision::Abort(Abort::Abandoned));
         Message::Vote { txn, repository: THERE, vote, committed: Timestamp(1), about: None, tag: 0 }
     };
-    assert_eq!((data(both.clone(), abort), data(both, decided)), (Ok(()), Ok(())));
-    assert_eq!(data(alone.clone(), abort), Err(Rejection::Sender));
-    assert_eq!(data(alone, decided), Err(Rejection::Sender));
+    assert_eq!(
+        (received_after(both.clone(), abort), received_after(both, decided)),
+        (Ok(()), Ok(()))
+    );
+    assert_eq!(received_after(alone.clone(), abort), Err(Rejection::Sender));
+    assert_eq!(received_after(alone, decided), Err(Rejection::Sender));
 }
 
 #[test]
@@ -322,7 +325,7 @@ fn an_answer_is_of_a_repository_and_its_numbers_can_be() {
 }
 
 #[test]
-fn a_coordinator_is_told_of_its_own_transactions_alone() {
+fn answers_to_a_coordinator_are_about_its_own_transactions() {
     let ours = txn(NodeId(0), 1);
     let acknowledge = |repository, txns| {
         at_coordinator(self::repository(), Message::Acknowledge { repository, txns })
@@ -359,7 +362,7 @@ fn bounds_and_watermarks_are_of_coordinators() {
 
 /// The coordinator beside repository 0 gathers the bounds, of clients only where they may come.
 #[test]
-fn bounds_are_told_to_who_gathers_them() {
+fn bounds_go_to_the_coordinator_that_gathers_them() {
     let answered = |me: NodeId, visits: bool| {
         let homes = [NodeId(0), OTHER];
         let catalog = Catalog::new(&homes, 1, &homes).unwrap();

@@ -12,6 +12,8 @@
 mod client;
 mod delayed;
 mod lifetime;
+mod scope;
+mod steps;
 mod surroundings;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,7 +22,6 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::Write as _;
 use std::sync::Arc;
 
-use muesli_check::Level;
 use muesli_core::memory::Memory;
 use muesli_core::parallel::Backwards;
 use muesli_core::{
@@ -33,105 +34,8 @@ use crate::harness::subject::{Subject, Timer, procedures};
 use client::Client;
 pub use client::Do;
 use lifetime::Host;
+pub use scope::{Fault, Found, Program, Scope};
 use surroundings::Surroundings;
-
-/// A transaction: where it runs, and what it does before it commits.
-pub type Program = (u32, &'static [Do]);
-
-/// What is explored.
-#[derive(Clone, Debug)]
-pub struct Scope<P: Subject> {
-    pub switches: P::Switches,
-    pub replicas: usize,
-    /// Transactions that ran before, one after the other.
-    pub before: Vec<Program>,
-    /// Transactions that run at the same time.
-    pub programs: Vec<Program>,
-    /// Whether messages of one link may overtake each other.
-    pub reordered: bool,
-    /// What may go wrong, once.
-    pub fault: Option<Fault>,
-    /// What else may, once, before or after that.
-    pub second: Option<Fault>,
-    pub level: Level,
-    /// How many procedures a repository runs together at most, the last one first.
-    pub at_once: usize,
-    /// How many nodes without repositories decide for the others, under protocols with masters.
-    pub masters: u32,
-    /// Whether nodes tell the oldest snapshot after each transaction, and collect garbage at once.
-    pub collects: bool,
-}
-
-impl<P: Subject> Scope<P> {
-    pub fn of(programs: &[Program]) -> Scope<P> {
-        Scope {
-            switches: P::Switches::default(),
-            replicas: 1,
-            before: Vec::new(),
-            programs: programs.to_vec(),
-            reordered: false,
-            fault: None,
-            second: None,
-            level: Level::Serializable,
-            at_once: 1,
-            masters: 0,
-            collects: false,
-        }
-    }
-}
-
-impl<P: Subject> Scope<P> {
-    /// What runs, where, and under which conditions, in one line.
-    pub fn title(&self) -> String {
-        let programs = self.programs.iter().enumerate();
-        let shown = programs.map(|(at, (node, all))| format!("t{} at n{node}: {all:?}", at + 1));
-        let mut title = shown.collect::<Vec<_>>().join("; ");
-        if self.replicas > 1 {
-            title += &format!("; {} replicas", self.replicas);
-        }
-        if self.at_once > 1 {
-            title += &format!("; {} together", self.at_once);
-        }
-        if self.masters > 0 {
-            title += &format!("; {} master", self.masters);
-        }
-        if self.collects {
-            title += "; garbage is collected";
-        }
-        if self.reordered {
-            title += "; reordered";
-        }
-        for fault in self.fault.into_iter().chain(self.second) {
-            title += &format!("; {fault:?}");
-        }
-        title
-    }
-}
-
-/// Something that goes wrong once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// This node crashes.
-    Crash(u32),
-    /// The same, and nothing arrives any more of what it had sent.
-    Outage(u32),
-    /// A timer that was set fires, however early.
-    Early,
-    /// The next message of some link is lost.
-    Lose,
-    /// The next message of some link arrives a second time, after all that is under way there.
-    Repeat,
-}
-
-/// What an exploration found.
-#[derive(Clone, Debug, Default)]
-pub struct Found {
-    pub states: usize,
-    /// How each client ended, and how often that was an end state.
-    pub outcomes: BTreeMap<String, usize>,
-    /// The first schedule whose history is not what was promised, with the checker's words.
-    pub violation: Option<String>,
-}
 
 /// A step from one world to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,125 +208,6 @@ impl<P: Subject> World<P> {
         world.collected = 0;
         world.ahead = scope.fault.into_iter().chain(scope.second).collect();
         world
-    }
-
-    /// What can happen next; nothing, once every client has its answer and every message arrived.
-    fn choices(&self, reordered: bool) -> Vec<Choice> {
-        let mut choices = Vec::new();
-        let ready = self.clients.iter().enumerate().filter(|(_, client)| client.is_ready());
-        choices.extend(ready.map(|(at, _)| Choice::Client(at)));
-        for (&(from, to), link) in &self.links {
-            let places = if reordered { link.len() } else { link.len().min(1) };
-            choices.extend((0..places).map(|place| Choice::Deliver(from, to, place)));
-        }
-        for (host, at) in self.hosts.iter().zip(0..) {
-            choices.extend(host.machine.waits_first_for().map(|_| Choice::Stable(at)));
-            choices.extend(host.machine.has_left_over().then_some(Choice::GoesOn(at)));
-        }
-        let done = self.clients.iter().all(Client::is_done);
-        let finished = done && self.hosts.iter().all(Host::has_no_doubts);
-        if choices.is_empty() && !finished {
-            self.choices_of_time(&mut choices);
-        }
-        if !done {
-            self.ahead.iter().for_each(|fault| self.choices_of_fault(*fault, &mut choices));
-        }
-        choices
-    }
-
-    fn choices_of_fault(&self, fault: Fault, choices: &mut Vec<Choice>) {
-        let links = self.links.keys();
-        match fault {
-            Fault::Crash(node) | Fault::Outage(node) => {
-                choices.push(Choice::Crash(fault, node, Lost::Nothing));
-                choices.push(Choice::Crash(fault, node, Lost::WhatItMay));
-            }
-            Fault::Early => {
-                choices.extend(self.timers.iter().map(|it| Choice::Early(it.0, it.1, it.2)));
-            }
-            Fault::Lose => choices.extend(links.map(|link| Choice::Lose(link.0, link.1))),
-            Fault::Repeat => choices.extend(links.map(|link| Choice::Repeat(link.0, link.1))),
-        }
-    }
-
-    /// A fault has come.
-    fn has_come(&mut self, fault: Fault) {
-        let place = self.ahead.iter().position(|it| *it == fault);
-        self.ahead.remove(place.expect("a fault that was to come"));
-    }
-
-    /// What can happen where only time can help.
-    fn choices_of_time(&self, choices: &mut Vec<Choice>) {
-        if self.fault.is_some() {
-            choices.push(Choice::TimePasses);
-            return;
-        }
-        assert!(!self.timers.is_empty(), "somebody waits, and for nothing");
-        choices.extend(self.timers.iter().map(|t| Choice::WaitEnds(t.0, t.1, t.2)));
-    }
-
-    fn take(&mut self, choice: Choice) {
-        self.path.push(choice);
-        match choice {
-            Choice::Client(which) => {
-                let client = &mut self.clients[which];
-                let at = client.node;
-                let machine = &mut self.hosts[at as usize].machine;
-                machine.effects.now = self.now;
-                client.step(&mut machine.node, &mut machine.effects);
-                self.perform(at, |machine, outside| machine.perform(outside));
-            }
-            Choice::Deliver(from, to, place) => {
-                let link = self.links.get_mut(&(from, to)).expect("a link with messages");
-                let envelope = link.remove(place).expect("a message");
-                self.perform(to, |machine, outside| {
-                    machine.node.deliver(envelope, &mut machine.effects);
-                    machine.perform(outside);
-                });
-            }
-            Choice::Stable(node) => self.perform(node, |machine, outside| {
-                let next = machine.waits_first_for();
-                let_go(machine, next, outside);
-            }),
-            Choice::GoesOn(node) => self.perform(node, |machine, outside| {
-                machine.go_on(outside);
-            }),
-            Choice::WaitEnds(node, role, timer) => {
-                self.now = self.now + Settings::default().lock_wait;
-                self.fire(node, role, timer);
-            }
-            Choice::Crash(fault, node, lost) => {
-                self.has_come(fault);
-                if matches!(fault, Fault::Outage(_)) {
-                    self.links.retain(|(from, _), _| *from != node);
-                }
-                self.crash(node, lost);
-            }
-            Choice::Early(node, role, timer) => {
-                self.has_come(Fault::Early);
-                self.fire(node, role, timer);
-            }
-            Choice::Lose(from, to) | Choice::Repeat(from, to) => {
-                let loses = choice == Choice::Lose(from, to);
-                self.has_come(if loses { Fault::Lose } else { Fault::Repeat });
-                let link = self.links.get_mut(&(from, to)).expect("a link with messages");
-                let first = link.front().expect("a message").clone();
-                if loses {
-                    link.pop_front();
-                } else {
-                    link.push_back(first);
-                }
-                self.links.retain(|_, link| !link.is_empty());
-            }
-            Choice::TimePasses => {
-                self.passed += 1;
-                assert!(self.passed < PATIENCE, "nobody gets any further: {:?}", self.path);
-                self.now = self.now + Settings::default().in_doubt_after + Nanos(1);
-                for (node, role, timer) in self.timers_that_fire() {
-                    self.fire(node, role, timer);
-                }
-            }
-        }
     }
 
     /// All; but of attempts that are made again, which might meet for ever, one.
