@@ -25,15 +25,13 @@ impl Pair<Granola> {
         let task = Task::Install(Box::new(install));
         let part = Part { partition, owners: None, task };
         let request = Request {
-            txn: txn(),
             settled_below: settled,
-            floor: Timestamp::ZERO,
             agreement: Agreement::Coordinated,
-            read_only: false,
-            nearby: false,
-            master: None,
-            participants: participants.iter().copied().collect(),
-            parts: [part].into_iter().collect(),
+            ..Request::new(
+                txn(),
+                participants.iter().copied().collect(),
+                [part].into_iter().collect(),
+            )
         };
         self.say(place, Said::Request(Arc::new(request))).expect("a request as others");
     }
@@ -130,15 +128,9 @@ fn a_client_that_settles_too_early_does_not_part_copies_that_voted() {
         let later = TxnId { sequence: 9, ..txn() };
         let part = Part { partition: 0, owners: None, task: Task::Names };
         let request = Request {
-            txn: later,
             settled_below: 9,
-            floor: Timestamp::ZERO,
-            agreement: Agreement::Alone,
             read_only: true,
-            nearby: false,
-            master: None,
-            participants: [BOTH[done]].into_iter().collect(),
-            parts: [part].into_iter().collect(),
+            ..Request::new(later, [BOTH[done]].into_iter().collect(), [part].into_iter().collect())
         };
         pair.say(done, Said::Request(Arc::new(request))).expect("a reader");
         pair.cut = false;
@@ -155,17 +147,8 @@ fn what_is_written_names_all_that_hold_it() {
     let install = Install { writes: vec![(SPACE, key(), None)], ..Install::default() };
     let partition = pair.nodes[0].catalog().partition(SPACE, &key());
     let part = Part { partition, owners: None, task: Task::Install(Box::new(install)) };
-    let request = Request {
-        txn: txn(),
-        settled_below: 1,
-        floor: Timestamp::ZERO,
-        agreement: Agreement::Alone,
-        read_only: false,
-        nearby: false,
-        master: None,
-        participants: [BOTH[0]].into_iter().collect(),
-        parts: [part].into_iter().collect(),
-    };
+    let request =
+        Request::new(txn(), [BOTH[0]].into_iter().collect(), [part].into_iter().collect());
     let said = Said::Request(Arc::new(request));
     assert_eq!(pair.say(0, said), Err(Rejection::Catalog));
 }
