@@ -193,16 +193,19 @@ impl View<'_> {
         }
     }
 
-    /// The repository that judges holds this key. How long it may be is judged where a refusal is
-    /// answered ([`Limits`](crate::limits::Limits)).
+    /// The space is there, and the repository that judges holds a key of it, as the locator of its
+    /// protocol says. How long a key may be is judged where a refusal is answered
+    /// ([`Limits`](crate::limits::Limits)).
     ///
     /// # Errors
-    /// It does not.
-    pub fn key(&self, space: SpaceId, key: &SmallBytes) -> Result<(), Rejection> {
+    /// It is not there, or does not hold it.
+    pub fn key(
+        &self,
+        space: SpaceId,
+        is_held_by: impl FnOnce(RepositoryId) -> bool,
+    ) -> Result<(), Rejection> {
         ensure(self.catalog.space(space).is_some(), Rejection::Catalog)?;
-        let partition = self.catalog.partition(space, key);
-        let holds = |repository| self.catalog.holds(repository, partition);
-        ensure(self.repository().is_some_and(holds), Rejection::Catalog)
+        ensure(self.repository().is_some_and(is_held_by), Rejection::Catalog)
     }
 
     /// A range is one of a space that is there and in order, and its ends are in order too.
@@ -242,7 +245,7 @@ pub fn in_range(at: Timestamp) -> Result<(), Rejection> {
 ///
 /// # Errors
 /// It is beyond.
-pub fn has_room(at: Timestamp) -> Result<(), Rejection> {
+pub fn has_capacity(at: Timestamp) -> Result<(), Rejection> {
     ensure(at <= Timestamp::LOGGED_MOST, Rejection::Range)
 }
 

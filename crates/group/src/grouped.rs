@@ -7,7 +7,7 @@ use muesli_core::{
 use crate::front::Front;
 use crate::judge;
 use crate::layout;
-use crate::protocol::{Grouped, Message, Record, Rules, between_members};
+use crate::protocol::{GroupSettings, Grouped, Message, Record, between_members};
 use crate::replica::Replica;
 use crate::service::NodeService;
 
@@ -23,21 +23,25 @@ impl<P: Protocol> Protocol for Grouped<P> {
     const KEEPS_OLD_VERSIONS: bool = P::KEEPS_OLD_VERSIONS;
     type Message = Message<P::Message>;
     type Record = Record<P::Record>;
-    type Rules = Rules<P::Rules>;
+    type Switches = GroupSettings<P::Switches>;
     type Coordinator = Front<P>;
     type Participant = Replica<P>;
     type Service = NodeService<P>;
 
-    fn services(rules: &Rules<P::Rules>, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
-        P::services(&rules.inner, node, &layout::inner(catalog))
+    fn services(
+        group_settings: &GroupSettings<P::Switches>,
+        node: NodeId,
+        catalog: &Catalog,
+    ) -> Vec<ServiceId> {
+        P::services(&group_settings.inner, node, &layout::inner(catalog))
     }
 
-    fn offers_strict(rules: &Rules<P::Rules>) -> bool {
-        P::offers_strict(&rules.inner)
+    fn offers_strict(group_settings: &GroupSettings<P::Switches>) -> bool {
+        P::offers_strict(&group_settings.inner)
     }
 
-    fn has_masters(rules: &Rules<P::Rules>) -> bool {
-        P::has_masters(&rules.inner)
+    fn has_masters(group_settings: &GroupSettings<P::Switches>) -> bool {
+        P::has_masters(&group_settings.inner)
     }
 
     fn is_for_all(_: &Message<P::Message>) -> bool {

@@ -19,7 +19,7 @@ pub struct Grouped<P>(PhantomData<P>);
 
 /// Switches of groups. Those that are true or false break a rule each, to see it noticed.
 #[derive(Clone, Debug)]
-pub struct Rules<R> {
+pub struct GroupSettings<R> {
     /// The switches of the protocol inside.
     pub inner: R,
     /// The time between two ticks of the consensus. A leader that is silent for about ten of them
@@ -108,9 +108,9 @@ impl Limits {
     }
 }
 
-impl<R: Default> Default for Rules<R> {
-    fn default() -> Rules<R> {
-        Rules {
+impl<R: Default> Default for GroupSettings<R> {
+    fn default() -> GroupSettings<R> {
+        GroupSettings {
             inner: R::default(),
             tick: Nanos::from_millis(2),
             syncs_first: true,

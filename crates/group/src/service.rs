@@ -11,7 +11,7 @@ use muesli_core::{
 use crate::inside::{Context, InnerContext, Inside};
 use crate::judge::judge_by;
 use crate::layout;
-use crate::protocol::{Grouped, Message, Record, Rules};
+use crate::protocol::{GroupSettings, Grouped, Message, Record};
 use crate::timers;
 
 /// A service.
@@ -30,11 +30,11 @@ impl<P: Protocol> NodeService<P> {
     ) -> T {
         let inner = &mut self.inner;
         let positions = cx.effects.positions.clone();
-        let (answer, said, positions) =
+        let (answer, sent, positions) =
             self.inside.run_at(self.role, positions, cx, |cx| run(inner, cx));
-        for effect in said {
+        for effect in sent {
             match effect {
-                Effect::Send { envelope, after } => self.inside.speak_after(envelope, after, cx),
+                Effect::Send { envelope, after } => self.inside.deliver_after(envelope, after, cx),
                 Effect::Complete { op, result, after } => cx.complete_after(op, result, after),
                 Effect::SetTimer { timer, after, .. } => {
                     let timer: <P::Service as StateMachine<P>>::Timer = timers::inner(timer);
@@ -130,9 +130,9 @@ impl<P: Protocol> Service<Grouped<P>> for NodeService<P> {
         node: NodeId,
         incarnation: u32,
         settings: &Settings,
-        rules: &Rules<P::Rules>,
+        group_settings: &GroupSettings<P::Switches>,
     ) -> NodeService<P> {
-        let inner = P::Service::new(id, node, incarnation, settings, &rules.inner);
+        let inner = P::Service::new(id, node, incarnation, settings, &group_settings.inner);
         NodeService { inner, role: Role::Service(id), inside: Inside::new() }
     }
 }

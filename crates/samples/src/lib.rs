@@ -8,6 +8,5 @@
 //! as the protocols of the product.
 
 pub mod central;
-pub mod client;
 pub mod migrating;
 pub mod ordered;

@@ -1,9 +1,8 @@
 //! Spaces, and where their keys live.
 //!
 //! A space is cut into *partitions*, as many as there are repositories if nothing else is said, by
-//! a hash of the key or by ranges; partition `p` is held by the `replicas` repositories from `p`
-//! on, round the ring. A protocol may move partitions elsewhere; it alone knows then where they
-//! are.
+//! a hash of the key or by ranges. How many repositories hold each, is said here; which ones, a
+//! [locator](crate::parts::locator) says, for a protocol may move partitions, or single objects.
 //! Repositories have a home node each. Nodes may be at [sites](Sites), and repositories the leaves
 //! of a [tree](Hierarchy), for protocols that go by these. All of it is one immutable value, shared
 //! by the nodes that agree on it. Spaces and homes are decided in different places: each has an
@@ -104,7 +103,7 @@ pub struct Catalog {
     /// How many repositories hold each key.
     pub replicas: u16,
     /// How many partitions there are for each repository; never changed.
-    pub spread: u16,
+    pub partitions_per_repository: u16,
     /// Nodes that decide for the coordinators of others, under protocols that have such masters;
     /// none: each decides for itself. Never changed.
     pub masters: Arc<[NodeId]>,
@@ -144,7 +143,7 @@ impl Catalog {
             left: [].into(),
             visiting_coordinators: false,
             replicas: replicas as u16,
-            spread: 1,
+            partitions_per_repository: 1,
             masters: [].into(),
             sites: Sites::default(),
             hierarchy: None,
@@ -156,12 +155,12 @@ impl Catalog {
     ///
     /// # Errors
     /// None, or more than [`PARTITIONS_MAX`] in all.
-    pub fn with_spread(self, each: usize) -> Result<Catalog, CatalogError> {
+    pub fn with_partitions_per_repository(self, each: usize) -> Result<Catalog, CatalogError> {
         let repositories = self.repositories();
         if !(1..=PARTITIONS_MAX / repositories).contains(&each) {
             return Err(CatalogError::Partitions { each, repositories });
         }
-        Ok(Catalog { spread: each as u16, ..self })
+        Ok(Catalog { partitions_per_repository: each as u16, ..self })
     }
 
     /// This catalog of a database where these nodes decide for the coordinators of others.
@@ -190,9 +189,9 @@ impl Catalog {
     /// long as none leaves. `None`: it decides for itself, being a master or having none.
     pub fn master_of(&self, coordinator: NodeId) -> Option<NodeId> {
         let there = || self.masters.iter().filter(|node| !self.left.contains(node));
-        let turn = coordinator.0 as usize % there().count().max(1);
+        let place = coordinator.0 as usize % there().count().max(1);
         let is_other = |master: &NodeId| *master != coordinator;
-        there().nth(turn).copied().filter(|_| there().all(is_other))
+        there().nth(place).copied().filter(|_| there().all(is_other))
     }
 
     /// This catalog with repositories placed as somebody says who knows a newer placement: for each
@@ -238,7 +237,8 @@ impl Catalog {
             (newest.placement, newest.homes) = (other.placement, Arc::clone(&other.homes));
             newest.since = Arc::clone(&other.since);
             newest.leaving = Arc::clone(&other.leaving);
-            (newest.replicas, newest.spread) = (other.replicas, other.spread);
+            (newest.replicas, newest.partitions_per_repository) =
+                (other.replicas, other.partitions_per_repository);
             newest.masters = Arc::clone(&other.masters);
             (newest.sites, newest.hierarchy) = (other.sites.clone(), other.hierarchy.clone());
         }
@@ -348,7 +348,7 @@ impl Catalog {
     /// How many partitions there are: as many as repositories, or more.
     #[inline]
     pub fn partitions(&self) -> usize {
-        self.homes.len() * usize::from(self.spread)
+        self.homes.len() * usize::from(self.partitions_per_repository)
     }
 
     /// Where a repository lives.
@@ -377,32 +377,6 @@ impl Catalog {
             }
             Partitioning::Range(splits) => splits.partition_point(|split| split <= key) as u16,
         }
-    }
-
-    /// The repositories that hold a partition that was not moved, its first one first.
-    #[inline]
-    pub fn replicas_of(&self, partition: u16) -> impl Iterator<Item = RepositoryId> + use<> {
-        let (count, total) = (self.replicas, self.repositories() as u16);
-        (0..count).map(move |step| {
-            let at = u32::from(partition) + u32::from(step);
-            RepositoryId((at % u32::from(total)) as u16)
-        })
-    }
-
-    /// Whether `repository` holds `partition`, if that was not moved.
-    #[inline]
-    pub fn holds(&self, repository: RepositoryId, partition: u16) -> bool {
-        let total = self.repositories() as u32;
-        let first = u32::from(partition) % total;
-        (u32::from(repository.0) + total - first) % total < u32::from(self.replicas)
-    }
-
-    /// Whether two partitions that were not moved are held by the same repositories.
-    #[inline]
-    pub fn are_colocated(&self, one: u16, other: u16) -> bool {
-        let total = self.repositories();
-        usize::from(one) % total == usize::from(other) % total
-            || usize::from(self.replicas) == total
     }
 
     /// The partitions that can hold keys of `[lo, hi)`; `hi` `None` is open.

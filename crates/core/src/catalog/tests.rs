@@ -16,7 +16,10 @@ fn impossible_numbers_are_refused() {
     let splits = Partitioning::Range(vec!["b".into(), "a".into()]);
     let options = SpaceOptions { partitioning: splits, ..SpaceOptions::default() };
     assert!(catalog(4, 1).with_space("s", options).is_err());
-    assert!(catalog(4, 1).with_spread(0).is_err() && catalog(2, 1).with_spread(40_000).is_err());
+    assert!(
+        catalog(4, 1).with_partitions_per_repository(0).is_err()
+            && catalog(2, 1).with_partitions_per_repository(40_000).is_err()
+    );
 }
 
 #[test]
@@ -28,8 +31,8 @@ fn each_coordinator_has_one_master_while_that_stays() {
     let with = plain.with_masters(&masters);
     let of = |catalog: &Catalog| nodes.iter().map(|it| catalog.master_of(*it)).collect();
     let all: Vec<_> = of(&with);
-    let in_turn = masters.iter().copied().map(Some).cycle().take(6);
-    assert_eq!(all, in_turn.chain([None, None]).collect::<Vec<_>>());
+    let round_robin = masters.iter().copied().map(Some).cycle().take(6);
+    assert_eq!(all, round_robin.chain([None, None]).collect::<Vec<_>>());
     let fewer: Vec<_> = of(&with.without(&masters[..1]));
     assert!(fewer[..6].iter().all(|master| *master == Some(NodeId(7))));
     assert!(with.without(&masters).master_of(NodeId(0)).is_none());
@@ -74,8 +77,9 @@ fn of_two_catalogs_the_newer_spaces_and_the_newer_homes_are_taken() {
     let begun = first.with_begun(&[3, 1]).newest(&first.with_begun(&[2, 1])).unwrap();
     assert_eq!(*begun.begun, [1, 2, 3]);
     assert_eq!(begun.newest(&first), None);
-    let spread = Catalog { placement: 2, ..catalog(4, 1).with_spread(3).unwrap() };
-    assert_eq!(first.newest(&spread).map(|it| it.partitions()), Some(12));
+    let partitions_per_repository =
+        Catalog { placement: 2, ..catalog(4, 1).with_partitions_per_repository(3).unwrap() };
+    assert_eq!(first.newest(&partitions_per_repository).map(|it| it.partitions()), Some(12));
 }
 
 #[test]
@@ -99,29 +103,6 @@ fn a_space_can_be_asked_for_twice_but_not_changed() {
 }
 
 proptest! {
-    #[test]
-    fn every_partition_is_on_as_many_repositories_as_asked(
-        n in 1usize..9, r in 1usize..9, spread in 1usize..4,
-    ) {
-        prop_assume!(r <= n);
-        let catalog = catalog(n, r).with_spread(spread).unwrap();
-        prop_assert_eq!(catalog.partitions(), n * spread);
-        for partition in 0..catalog.partitions() as u16 {
-            let listed: Vec<_> = catalog.replicas_of(partition).collect();
-            let all = (0..n as u16).map(RepositoryId);
-            let held: Vec<_> = all.filter(|&id| catalog.holds(id, partition)).collect();
-            prop_assert_eq!(listed.len(), r);
-            let mut sorted = listed.clone();
-            sorted.sort();
-            prop_assert_eq!(&sorted, &held);
-            for other in 0..catalog.partitions() as u16 {
-                let mut others: Vec<_> = catalog.replicas_of(other).collect();
-                others.sort();
-                prop_assert_eq!(catalog.are_colocated(partition, other), others == sorted);
-            }
-        }
-    }
-
     #[test]
     fn a_range_touches_the_partition_of_each_of_its_keys(
         key in "[a-f]{0,3}", lo in "[a-f]{0,3}", hi in "[a-f]{0,3}", by_hash: bool,

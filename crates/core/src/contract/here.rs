@@ -1,9 +1,7 @@
 //! The participants of a coordinator's own node, as it reaches them.
 
 use super::Protocol;
-use crate::bytes::SmallBytes;
-use crate::catalog::Catalog;
-use crate::ids::{RepositoryId, SpaceId};
+use crate::ids::RepositoryId;
 
 /// The participants that live on the coordinator's own node.
 pub struct Here<'a, P: Protocol> {
@@ -23,20 +21,16 @@ impl<'a, P: Protocol> Here<'a, P> {
         self.participants.iter_mut().find(|(id, _)| *id == repository).map(|(_, found)| found)
     }
 
-    /// A repository here that holds `key`, the first in the order of its replicas.
+    /// The first of these repositories that lives here: of those that hold a key, as the protocol's
+    /// [locator](crate::parts::locator) says.
     #[inline]
-    pub fn replica(
+    pub fn first_of(
         &mut self,
-        catalog: &Catalog,
-        space: SpaceId,
-        key: &SmallBytes,
+        repositories: impl Iterator<Item = RepositoryId>,
     ) -> Option<(RepositoryId, &mut P::Participant)> {
-        if catalog.repositories() == 1 {
-            return self.participants.first_mut().map(|(id, participant)| (*id, participant));
-        }
-        let partition = catalog.partition(space, key);
-        let replica = catalog.replicas_of(partition).find(|&replica| self.holds(replica))?;
-        self.repository(replica).map(|participant| (replica, participant))
+        let place = |repository| self.participants.iter().position(|(id, _)| *id == repository);
+        let found = repositories.filter_map(place).next()?;
+        self.participants.get_mut(found).map(|(id, participant)| (*id, participant))
     }
 
     /// Whether `repository` lives here.

@@ -20,7 +20,7 @@ macro_rules! coordinator_without_sessions {
     ($protocol:ty) => {
         fn leave(&mut self, _: &mut $crate::Context<'_, $protocol>) {}
 
-        fn past(&self) -> Option<$crate::SmallBytes> {
+        fn session_token(&self) -> Option<$crate::SmallBytes> {
             None
         }
 
@@ -71,6 +71,39 @@ macro_rules! role_without_judgement {
 macro_rules! role_without_checkpoints {
     ($protocol:ty) => {
         $crate::role_with_empty_checkpoints!($protocol, None, $crate::Readiness::Void);
+    };
+}
+
+/// Inside an `impl LoggedRole<$protocol>` of a role that is
+/// [`CopiedAtOnce`](crate::checkpoint::CopiedAtOnce): its checkpoints.
+#[macro_export]
+macro_rules! role_copied_at_once {
+    ($protocol:ty) => {
+        fn begin_checkpoint(&self) -> Option<$crate::Cursor> {
+            Some($crate::checkpoint::copy_of(self))
+        }
+
+        fn checkpoint_piece(
+            &self,
+            cursor: &mut $crate::Cursor,
+            _: usize,
+            out: &mut Vec<u8>,
+        ) -> bool {
+            let next = cursor.first.pop_front();
+            next.map(|mut piece| out.append(&mut piece)).is_some()
+        }
+
+        fn checkpoint_readiness(&self, _: &$crate::Cursor) -> $crate::Readiness {
+            $crate::Readiness::Ready
+        }
+
+        fn restore(
+            &mut self,
+            piece: &[u8],
+            _: &mut $crate::Context<'_, $protocol>,
+        ) -> Result<(), $crate::WireError> {
+            $crate::checkpoint::take_copy(self, piece)
+        }
     };
 }
 
@@ -152,7 +185,7 @@ macro_rules! protocol_without_extras {
         const KEEPS_OLD_VERSIONS: bool = false;
         const KEEPS_COPIES: bool = false;
 
-        fn has_masters(_: &Self::Rules) -> bool {
+        fn has_masters(_: &Self::Switches) -> bool {
             false
         }
 
@@ -236,7 +269,7 @@ macro_rules! protocol_without_services {
         type Service = $crate::NoService;
 
         fn services(
-            _: &Self::Rules,
+            _: &Self::Switches,
             _: $crate::NodeId,
             _: &$crate::Catalog,
         ) -> Vec<$crate::ServiceId> {

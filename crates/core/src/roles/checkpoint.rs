@@ -27,7 +27,7 @@ use crate::bytes::SmallBytes;
 use crate::ids::{SpaceId, Timestamp};
 use crate::positions::LogPosition;
 use crate::roles::Role;
-use crate::wire::Wire;
+use crate::wire::{Wire, WireError};
 
 /// What is of one moment is cut into pieces of about so many bytes.
 pub const HEAD_PIECE_BYTES: usize = 32 << 10;
@@ -72,7 +72,7 @@ pub struct Cursor {
     /// Pieces of the moment at which it began.
     pub first: VecDeque<Vec<u8>>,
     /// What comes next.
-    pub stage: u32,
+    pub step: u32,
     /// Where in that.
     pub place: u64,
     /// The versions of the key whose turn it was, as far as there was no room for them.
@@ -126,6 +126,52 @@ pub fn piece<T: Wire>(kind: u8, value: &T) -> Vec<u8> {
     out
 }
 
+/// A role whose state is small enough to be copied in one step: its checkpoints are of the moment
+/// at which they begin. It says so by [`role_copied_at_once`](crate::role_copied_at_once).
+pub trait CopiedAtOnce {
+    /// What does not grow with the data.
+    type Head: Wire;
+    /// One of what does.
+    type Item: Wire;
+    /// What does not grow with the data.
+    fn head(&self) -> Self::Head;
+    /// All that does.
+    fn items(&self) -> impl Iterator<Item = Self::Item>;
+    /// Takes back what does not grow; the role is empty.
+    fn take_head(&mut self, head: Self::Head);
+    /// Takes back one of what does.
+    fn take_item(&mut self, item: Self::Item);
+}
+
+/// The kinds of pieces of a role that is copied at once.
+const HEAD: u8 = 0;
+const ITEMS: u8 = 1;
+
+/// The checkpoint of a role as it is now.
+pub fn copy_of(role: &impl CopiedAtOnce) -> Cursor {
+    let items = pieces(vec![ITEMS], role.items(), HEAD_PIECE_BYTES);
+    let first = std::iter::once(piece(HEAD, &role.head())).chain(items).collect();
+    Cursor { first, ..Cursor::default() }
+}
+
+/// Takes a piece of such a checkpoint into a role.
+///
+/// # Errors
+/// It is none.
+pub fn take_copy<R: CopiedAtOnce>(role: &mut R, piece: &[u8]) -> Result<(), WireError> {
+    match piece.split_first() {
+        Some((&HEAD, head)) => role.take_head(R::Head::decode_all(head)?),
+        Some((&ITEMS, items)) => {
+            Vec::decode_all(items)?.into_iter().for_each(|item| role.take_item(item));
+        }
+        other => {
+            let found = other.map_or(0, |(kind, _)| u64::from(*kind));
+            return Err(WireError::Variant { what: "piece", at: 0, found });
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,5 +186,45 @@ mod tests {
         let back = cut.iter().flat_map(|it| Vec::<SmallBytes>::decode_all(&it[2..]).unwrap());
         assert_eq!(back.collect::<Vec<_>>(), items);
         assert_eq!(pieces::<u8>(vec![7], [], 100).count(), 0);
+    }
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Kept(u64, Vec<SmallBytes>);
+
+    impl CopiedAtOnce for Kept {
+        type Head = u64;
+        type Item = SmallBytes;
+
+        fn head(&self) -> u64 {
+            self.0
+        }
+
+        fn items(&self) -> impl Iterator<Item = SmallBytes> {
+            self.1.iter().cloned()
+        }
+
+        fn take_head(&mut self, head: u64) {
+            self.0 = head;
+        }
+
+        fn take_item(&mut self, item: SmallBytes) {
+            self.1.push(item);
+        }
+    }
+
+    #[test]
+    fn a_role_that_is_copied_at_once_comes_back_in_bounded_pieces() {
+        let kept = Kept(7, vec![vec![5; 1 << 10].into(); 100]);
+        let cursor = copy_of(&kept);
+        assert!(cursor.first.len() > 3, "{}", cursor.first.len());
+        assert!(cursor.first.iter().all(|it| it.len() < HEAD_PIECE_BYTES + (2 << 10)));
+        let mut back = Kept::default();
+        cursor.first.iter().for_each(|piece| take_copy(&mut back, piece).unwrap());
+        assert_eq!(back, kept);
+        let empty = copy_of(&Kept(3, Vec::new()));
+        assert_eq!(empty.first.len(), 1, "the head alone");
+        for foreign in [&[][..], &[2], &[ITEMS, 1, 0, 0, 0], &[HEAD, 1]] {
+            assert!(take_copy(&mut back, foreign).is_err(), "{foreign:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use muesli_core::client;
+use muesli_core::parts::locator::Static;
 use muesli_core::procedure::AnswerType;
 use muesli_core::{
     Call, Class, Fragment, Invoked, Operation, Place, ProcedureId, SmallBytes, Step, Timestamp,
@@ -277,8 +278,9 @@ impl Db {
             None => return self.next_loop(),
             Some(Place::Repository(repository)) => *repository,
             Some(Place::Key(space, key)) => {
+                // A guess: its partition may have moved, and then the call costs more messages.
                 let partition = catalog.partition(*space, key);
-                catalog.replicas_of(partition).next().expect("a key lives somewhere")
+                Static.replicas_of(partition, &catalog).next().expect("a key lives somewhere")
             }
         };
         match catalog.homes.get(usize::from(repository.0)) {

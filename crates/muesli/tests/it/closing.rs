@@ -11,6 +11,7 @@ use std::time::Duration;
 use muesli::blocking::block_on;
 use muesli::{Db, Error, Options, Report, SmallBytes, Space, SpaceOptions, Timestamp, Tx};
 use muesli_core::RepositoryId;
+use muesli_core::parts::locator::Static;
 use muesli_core::recorder::{RecordedOperation, Status};
 
 /// Clients on threads of their own, and as many on each loop.
@@ -62,7 +63,7 @@ type Chains = BTreeMap<(RepositoryId, SmallBytes), Vec<Timestamp>>;
 
 /// Every version that a client was told of, and that no repository can have collected, is in the
 /// chains of all that hold the key.
-fn told_is_applied(db: &Db, space: Space, reports: &[Report]) -> Result<usize, String> {
+fn acknowledged_is_applied(db: &Db, space: Space, reports: &[Report]) -> Result<usize, String> {
     let catalog = db.catalog();
     let chains: Chains = reports
         .iter()
@@ -74,7 +75,7 @@ fn told_is_applied(db: &Db, space: Space, reports: &[Report]) -> Result<usize, S
         let (Status::Committed, Some(at)) = (record.status, record.at) else { continue };
         for operation in operations {
             let RecordedOperation::Write { key, .. } = operation else { continue };
-            for repository in catalog.replicas_of(catalog.partition(space.id(), &key)) {
+            for repository in Static.replicas_of(catalog.partition(space.id(), &key), &catalog) {
                 let chain = chains.get(&(repository, key.clone()));
                 let chain = chain.ok_or_else(|| format!("{repository:?} lacks {key:?}"))?;
                 if at >= chain[0] && !chain.contains(&at) {
@@ -111,7 +112,7 @@ fn closed_at_work(db: &Db) -> Result<usize, String> {
     }
     let reports = db.close();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    told_is_applied(db, space, &reports)
+    acknowledged_is_applied(db, space, &reports)
 }
 
 fn closing_loses_nothing(protocol: &str) {
@@ -169,7 +170,7 @@ fn a_body_that_is_open_may_end_when_the_database_is_closed_and_none_begins() {
     let committed = committed.filter_map(|(_, mut all)| all.find(wrote)).count();
     // On a machine that stands still for long its time may be over: then it is aborted.
     assert_eq!(committed, usize::from(ended.is_ok()), "{ended:?}");
-    assert_eq!(told_is_applied(&db, space, &reports).unwrap(), 2 * committed);
+    assert_eq!(acknowledged_is_applied(&db, space, &reports).unwrap(), 2 * committed);
 }
 
 #[test]

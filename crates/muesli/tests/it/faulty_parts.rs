@@ -7,6 +7,7 @@ use muesli::procedures::builtin::{self, Amount};
 use muesli::procedures::{Keys, StoredProcedure, with};
 use muesli::{Class, Db, Error, Options, Refuses, SmallBytes, Space, SpaceOptions, Stop};
 use muesli_core::RepositoryId;
+use muesli_core::parts::locator::Static;
 
 /// Writes a key, and panics.
 struct Fails;
@@ -54,8 +55,8 @@ fn a_part_that_fails_takes_back_its_own_partition_on_all_copies() {
             .class(Class::Independent)
             .then("fails", 1)
             .at(space.place(keys[failing].as_str()), &fails);
-        let said = call.wait().unwrap_err();
-        assert!(matches!(&said, Error::Procedure(text) if text.contains("panicked")), "{said:?}");
+        let error = call.wait().unwrap_err();
+        assert!(matches!(&error, Error::Procedure(text) if text.contains("panicked")), "{error:?}");
     }
     let catalog = db.catalog();
     let reports = db.close();
@@ -66,7 +67,7 @@ fn a_part_that_fails_takes_back_its_own_partition_on_all_copies() {
         .collect();
     for key in keys {
         let key = SmallBytes::from(key.as_str());
-        let holders = catalog.replicas_of(catalog.partition(space.id(), &key));
+        let holders = Static.replicas_of(catalog.partition(space.id(), &key), &catalog);
         let copies: Vec<_> = holders.map(|it| chains.get(&(it, key.clone())).cloned()).collect();
         assert!(copies[0].is_some() && copies[0] == copies[1], "{key:?}: {copies:?}");
     }

@@ -12,11 +12,11 @@ use muesli_core::{
     NodeId, Rejection, RepositoryId, Role, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
+use super::locator::name_service;
 use super::message::{
     Agreement, Fetched, Followed, Install, Load, Message, News, Owners, Part, PartAnswer,
     ReplyOutcome, Request, Task, TimestampVote, VoteOrder, Write,
 };
-use super::naming::name_service;
 use crate::doubts::CLIENTS_ASKED_MAX;
 
 /// Counts of pieces, changes and votes are below this.
@@ -100,12 +100,12 @@ fn judge_asker(request: &Request, view: View<'_>) -> Result<(), Rejection> {
 fn judge_request(request: &Request, view: View<'_>) -> Result<(), Rejection> {
     sequence(request.txn)?;
     ensure(request.settled_below <= request.txn.sequence, Rejection::Range)?;
-    view.issued(request.floor)?;
+    view.issued(request.lower_bound)?;
     let is_alone = request.agreement == Agreement::Alone;
     ensure(!request.participants.is_empty(), Rejection::Range)?;
     ensure(is_alone == (request.participants.len() == 1), Rejection::Range)?;
-    let nearby = !request.nearby || request.read_only && is_alone;
-    ensure(nearby, Rejection::Range)?;
+    let follower_read = !request.follower_read || request.read_only && is_alone;
+    ensure(follower_read, Rejection::Range)?;
     let known = |master| view.catalog.masters.contains(&master) || master == request.txn.node;
     ensure(request.master.is_none_or(known), Rejection::Catalog)?;
     judge_whole(request, view)?;
@@ -129,7 +129,7 @@ fn judge_whole(request: &Request, view: View<'_>) -> Result<(), Rejection> {
         let mut holders = part.holders(view.catalog);
         holders.sort_unstable();
         holders.dedup();
-        let count = view.catalog.replicas_of(part.partition).count();
+        let count = usize::from(view.catalog.replicas);
         ensure(holders.len() == count, Rejection::Catalog)?;
         let whole = request.read_only || holders.iter().all(takes_part);
         ensure(whole, Rejection::Catalog)?;

@@ -24,31 +24,15 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{LockPolicy, Policies, ReadPolicy, UserChoice, Validation};
+use crate::two_phase::policy::{LockPolicy, Policies, ReadPolicy, Validation};
 use crate::two_phase::{self, Reader, Scalar, TwoPhase, Variant};
+
+mod switches;
+
+pub use switches::{LockTime, Switches};
 
 /// The protocol.
 pub type RepeatableRead = TwoPhase<NewestVersions>;
-
-/// When keys are locked that a transaction writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LockTime {
-    /// With each write, while the transaction runs (encounter time).
-    #[default]
-    Write,
-    /// When the commit prepares.
-    Commit,
-}
-
-/// What its users choose: when keys are locked.
-pub type Rules = UserChoice<LockTime>;
-
-impl Rules {
-    /// Locks are taken at the commit.
-    pub fn at_commit() -> Rules {
-        Rules { choice: LockTime::Commit, ..Rules::default() }
-    }
-}
 
 /// Its way: the newest versions are read, and never looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,14 +47,14 @@ impl Variant for NewestVersions {
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::RepeatableRead;
-    type Rules = Rules;
+    type Switches = Switches;
     type ProtocolState = ();
     type Reader = Reader;
 
     two_phase::goes_by_timestamps!();
 
-    fn locks_at_writes(rules: &Rules) -> bool {
-        rules.choice == LockTime::Write
+    fn locks_at_writes(switches: &Switches) -> bool {
+        switches.choice == LockTime::Write
     }
 }
 

@@ -37,31 +37,15 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{ApplyOrder, Policies, UserChoice, Validation};
+use crate::two_phase::policy::{ApplyOrder, Policies, Validation, WaitPolicy};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
+
+mod switches;
+
+pub use switches::{Switches, WriteLocks};
 
 /// The protocol.
 pub type TwoPhaseCommit = TwoPhase<TryLocks>;
-
-/// What a prepare does where what it writes is locked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WriteLocks {
-    /// It is refused, as in the thesis.
-    #[default]
-    Tried,
-    /// It waits, for `lock_wait` at most.
-    WaitedFor,
-}
-
-/// What its users choose: what a prepare does where what it writes is locked.
-pub type Rules = UserChoice<WriteLocks>;
-
-impl Rules {
-    /// Prepares wait for locks.
-    pub fn waiting() -> Rules {
-        Rules { choice: WriteLocks::WaitedFor, ..Rules::default() }
-    }
-}
 
 /// Its way: locks are tried, never waited for; everybody is validated; nobody queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,19 +54,20 @@ pub enum TryLocks {}
 impl Variant for TryLocks {
     const NAME: &'static str = "two-phase-commit";
     const POLICIES: Policies = Policies {
+        waiting: WaitPolicy::ForWritesOrNone,
         validation: Validation::EveryTransaction,
         order: ApplyOrder::AsDecided,
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::Serializable;
-    type Rules = Rules;
+    type Switches = Switches;
     type ProtocolState = ();
     type Reader = ();
 
     two_phase::goes_by_timestamps!();
 
-    fn waits_for_locks(rules: &Rules) -> bool {
-        rules.choice == WriteLocks::WaitedFor
+    fn waits_for_locks(switches: &Switches) -> bool {
+        switches.choice == WriteLocks::WaitedFor
     }
 }
 

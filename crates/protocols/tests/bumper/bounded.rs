@@ -116,9 +116,9 @@ impl Lone {
     }
 
     /// Why it said that something cannot be left to its turn.
-    fn strayed(&self, of: TxnId) -> Option<String> {
+    fn violation(&self, of: TxnId) -> Option<String> {
         self.sent.iter().find_map(|message| match message {
-            Message::Ran { txn, strayed: Some(why), .. } if *txn == of => {
+            Message::Ran { txn, violation: Some(why), .. } if *txn == of => {
                 Some(String::from_utf8_lossy(why.as_slice()).into_owned())
             }
             _ => None,
@@ -141,9 +141,9 @@ impl Lone {
         self.commit(txn);
     }
 
-    fn told(&self, of: TxnId) -> Option<&Answers> {
+    fn results_of(&self, of: TxnId) -> Option<&Answers> {
         self.sent.iter().find_map(|message| match message {
-            Message::Ran { txn, answers, strayed: None } if *txn == of => Some(answers),
+            Message::Ran { txn, answers, violation: None } if *txn == of => Some(answers),
             _ => None,
         })
     }
@@ -177,7 +177,7 @@ impl Lone {
         other
     }
 
-    fn longest_said(&self) -> usize {
+    fn longest_sent(&self) -> usize {
         let bytes = |it: &dyn Fn(&mut Vec<u8>)| {
             let mut out = Vec::new();
             it(&mut out);
@@ -206,12 +206,14 @@ fn a_result_over_the_limit_leaves_the_value_on_all_copies_whatever_they_are_conf
         (0..3).map(|_| lone.delaying("k", std::slice::from_ref(&double), 1_000)).collect();
     all.iter().for_each(|txn| lone.commit(*txn));
     assert_eq!(lone.length("k"), 800);
-    assert!(matches!(&lone.told(all[0]).unwrap()[0].1, Gave::Value(Some(it)) if it.len() == 800));
+    assert!(
+        matches!(&lone.results_of(all[0]).unwrap()[0].1, Gave::Value(Some(it)) if it.len() == 800)
+    );
     for txn in &all[1..] {
-        let why = nothing(&lone.told(*txn).unwrap()[0].1);
-        let said = "action `double` would leave a value of 1600 bytes, which is over the limit of \
+        let why = nothing(&lone.results_of(*txn).unwrap()[0].1);
+        let expected = "action `double` would leave a value of 1600 bytes, which is over the limit of \
                     1000 bytes (`value_bytes_max`)";
-        assert_eq!(why, said);
+        assert_eq!(why, expected);
     }
     for value_bytes in [500, 1_000, 3_000] {
         let other = lone.restored(Limits { value_bytes, ..LIMITS }, &[], &lone.log);
@@ -238,7 +240,7 @@ fn appends_that_may_leave_too_much_together_are_not_left_to_their_turn() {
     let append = |bytes| Action::append(vec![7; bytes]);
     let six = lone.delaying("k", &vec![append(300); 6], 1_000);
     assert!(lone.vote(six).is_none());
-    let why = lone.strayed(six).expect("its coordinator is told why");
+    let why = lone.violation(six).expect("its coordinator is told why");
     assert!(why.starts_with("action `append` would leave a value of 1200 bytes"), "{why}");
     let three = lone.delaying("k", &vec![append(300); 3], 1_000);
     assert!(lone.vote(three).is_some());
@@ -264,12 +266,12 @@ fn answers_have_no_more_bytes_together_than_a_transaction() {
     lone.put("k", vec![1; 1_000]);
     let asked = lone.delaying("k", &vec![Action::put_if_absent("x"); 9], 1_000);
     lone.commit(asked);
-    let told = lone.told(asked).expect("it asked").clone();
-    let values = told.iter().filter(|(_, gave)| matches!(gave, Gave::Value(Some(_)))).count();
-    assert_eq!((values, told.len()), (4, 9));
+    let results_of = lone.results_of(asked).expect("it asked").clone();
+    let values = results_of.iter().filter(|(_, gave)| matches!(gave, Gave::Value(Some(_)))).count();
+    assert_eq!((values, results_of.len()), (4, 9));
     let size = 4 * 1_024 + 1_024;
-    assert_eq!(told[4].1, Gave::TooMuch { size, limit: 5_000 });
-    assert!(lone.longest_said() < 5_000 + BESIDE, "{}", lone.longest_said());
+    assert_eq!(results_of[4].1, Gave::TooMuch { size, limit: 5_000 });
+    assert!(lone.longest_sent() < 5_000 + BESIDE, "{}", lone.longest_sent());
     // A decision that comes again is answered with the same, after a restart too.
     let mut other = lone.restored(LIMITS, &[], &lone.log);
     other.sequence = lone.sequence;
@@ -279,7 +281,7 @@ fn answers_have_no_more_bytes_together_than_a_transaction() {
     });
     let decision = decision.expect("it was decided");
     other.tell(Message::Decide { txn: asked, decision, ballots: Mostly::new() });
-    assert_eq!(other.told(asked), Some(&told));
+    assert_eq!(other.results_of(asked), Some(&results_of));
 }
 
 #[test]
@@ -298,17 +300,17 @@ fn procedures_that_write_too_much_together_are_not_left_to_their_turn() {
         let extra = Some(Box::new(Extra { calls, ..Extra::default() }));
         let prepare = Prepare { extra, ..lone.empty() };
         let txn = lone.prepare(prepare);
-        (txn, lone.vote(txn).is_some(), lone.strayed(txn))
+        (txn, lone.vote(txn).is_some(), lone.violation(txn))
     };
     let (_, voted, why) = calling(&["abc", "de"]);
-    let said = "delayed procedures: a transaction of 5085 bytes is over the limit of 5000 bytes \
+    let expected = "delayed procedures: a transaction of 5085 bytes is over the limit of 5000 bytes \
                 (`transaction_bytes_max`)";
-    assert_eq!((voted, why.as_deref()), (false, Some(said)));
+    assert_eq!((voted, why.as_deref()), (false, Some(expected)));
     let (fits, voted, _) = calling(&["abc", "d"]);
     assert!(voted);
     lone.commit(fits);
     assert_eq!(["a", "d", "e"].map(|key| lone.length(key)), [1_000, 1_000, 0]);
-    assert!(lone.longest_said() < 5_000 + BESIDE, "{}", lone.longest_said());
+    assert!(lone.longest_sent() < 5_000 + BESIDE, "{}", lone.longest_sent());
 }
 
 #[test]
@@ -349,7 +351,7 @@ fn a_transaction_that_reads_much_adds_little_in_a_checkpoint() {
     assert!(lone.vote(txn).is_some());
     let pieces = lone.pieces(1_000);
     let longest = pieces.iter().map(Vec::len).max().unwrap_or(0);
-    let record = lone.longest_said();
+    let record = lone.longest_sent();
     assert!((record..record + 10_000 / 8 + BESIDE).contains(&longest), "{longest}, {record}");
     // The same keys are locked, and their locks are given back.
     let mut other = lone.restored(Limits { transaction_bytes: most, ..LIMITS }, &pieces, &[]);
@@ -382,7 +384,7 @@ fn what_is_remembered_is_cut_by_its_bytes() {
     for (record, sequence) in lone.log.iter().filter_map(decided).zip(1..) {
         let (txn, ballots) = (self::txn(sequence), Mostly::new());
         restored.tell(Message::Decide { txn, decision: record, ballots });
-        assert_eq!(restored.told(txn), lone.told(txn));
+        assert_eq!(restored.results_of(txn), lone.results_of(txn));
     }
 }
 

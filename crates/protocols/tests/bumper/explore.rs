@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use crate::harness::exploration::{Do, Fault, Found, Program, Scope, explore};
-use Do::{Alter, Ask, Delete, Get, Later, Mark, Put, ReadOnly, Scan, Strict};
+use Do::{Alter, Ask, Delay, Delete, Get, Mark, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
-use muesli_protocols::bumper::{BumperSwitch, Rules, TimeWarp};
+use muesli_protocols::bumper::{BumperSwitch, Switches, TimeWarp};
 use muesli_protocols::two_phase::{self, Sabotage, TwoPhase};
 
 type BumperScope = Scope<TwoPhase<TimeWarp>>;
@@ -33,13 +33,13 @@ const READ_C_WRITE_A_AT_0: Program = (0, &[Get("c"), Put("a")]);
 const SCAN_B_WRITE_A_AT_0: Program = (0, &[Scan("b", "c"), Put("a")]);
 const READ_A_INSERT_B_AT_1: Program = (1, &[Get("a"), Put("b1")]);
 
-const ADD_AB_AT_0: Program = (0, &[Later("a"), Later("b")]);
-const ADD_B_AT_1: Program = (1, &[Later("b")]);
-const ADD_AB_AT_2: Program = (2, &[Get("c"), Later("a"), Later("b"), Put("c")]);
-const READ_A_ADD_B_AT_1: Program = (1, &[Get("a"), Later("b")]);
-const ADD_C_AT_0: Program = (0, &[Later("c")]);
-const ADD_B_AT_2: Program = (2, &[Later("b")]);
-const READ_B_ADD_A_AT_1: Program = (1, &[Get("b"), Later("a")]);
+const ADD_AB_AT_0: Program = (0, &[Delay("a"), Delay("b")]);
+const ADD_B_AT_1: Program = (1, &[Delay("b")]);
+const ADD_AB_AT_2: Program = (2, &[Get("c"), Delay("a"), Delay("b"), Put("c")]);
+const READ_A_ADD_B_AT_1: Program = (1, &[Get("a"), Delay("b")]);
+const ADD_C_AT_0: Program = (0, &[Delay("c")]);
+const ADD_B_AT_2: Program = (2, &[Delay("b")]);
+const READ_B_ADD_A_AT_1: Program = (1, &[Get("b"), Delay("a")]);
 const SCAN_AB_AT_2: Program = (2, &[ReadOnly, Scan("a", "c")]);
 
 /// None of these may go before whom it missed.
@@ -50,7 +50,7 @@ const STRICTLY_READ_AB_AT_2: Program = (2, &[Strict, Get("a"), Get("b")]);
 const DELETE_A_AT_0: Program = (0, &[Get("a"), Delete("a")]);
 const READ_A_DELETE_B_AT_1: Program = (1, &[Get("a"), Delete("b")]);
 const INSERT_A_AT_1: Program = (1, &[Get("b"), Put("a")]);
-const ADD_A_AT_1: Program = (1, &[Get("b"), Later("a")]);
+const ADD_A_AT_1: Program = (1, &[Get("b"), Delay("a")]);
 
 const LIMIT: usize = 300_000;
 
@@ -78,20 +78,20 @@ fn hold_whatever(name: &str, scopes: &[BumperScope]) -> Vec<BTreeMap<String, usi
     all
 }
 
-fn breaks(change: impl Fn(&mut Rules), scope: &BumperScope) {
+fn breaks(change: impl Fn(&mut Switches), scope: &BumperScope) {
     let mut scope = scope.clone();
-    change(&mut scope.rules);
+    change(&mut scope.switches);
     let found = explore(&scope, LIMIT);
     assert!(found.violation.is_some(), "nothing noticed in {} states", found.states);
 }
 
 /// One that can go before the writer of what it read, and a reader of both.
-fn past_and_reader() -> BumperScope {
+fn warped_and_reader() -> BumperScope {
     Scope::of(&[READ_A_WRITE_B_AT_0, WRITE_A_AT_0, READ_AB_AT_2])
 }
 
 /// The same, with a reader that has seen the writer before it asks for the rest.
-fn past_and_reader_beside() -> BumperScope {
+fn warped_and_reader_beside() -> BumperScope {
     Scope::of(&[READ_A_WRITE_B_AT_0, WRITE_A_AT_0, READ_AB_AT_0])
 }
 
@@ -113,7 +113,7 @@ fn triad() -> BumperScope {
 
 #[test]
 fn updates_go_before_whom_they_missed() {
-    hold("past", &[past_and_reader(), past_and_reader_beside()]);
+    hold("past", &[warped_and_reader(), warped_and_reader_beside()]);
 }
 
 #[test]
@@ -163,75 +163,78 @@ fn keys_come_and_go() {
     let of = |programs: &[Program]| -> BumperScope {
         Scope { before: vec![CHANGE_AB_AT_0], ..Scope::of(programs) }
     };
-    let past = || of(&[READ_A_DELETE_B_AT_1, DELETE_A_AT_0]);
-    let mut scopes = vec![past(), of(&[DELETE_A_AT_0, INSERT_A_AT_1, READ_AB_AT_2])];
+    let warped = || of(&[READ_A_DELETE_B_AT_1, DELETE_A_AT_0]);
+    let mut scopes = vec![warped(), of(&[DELETE_A_AT_0, INSERT_A_AT_1, READ_AB_AT_2])];
     scopes.push(of(&[DELETE_A_AT_0, ADD_A_AT_1, READ_AB_AT_2]));
     for fault in [Fault::Crash(0), Fault::Lose] {
-        scopes.push(Scope { fault: Some(fault), ..past() });
+        scopes.push(Scope { fault: Some(fault), ..warped() });
     }
     hold("come_and_go", &scopes);
 }
 
 #[test]
 fn garbage_is_collected() {
-    let of = |rules: Rules, programs: &[Program]| BumperScope {
-        rules,
+    let of = |switches: Switches, programs: &[Program]| BumperScope {
+        switches,
         before: [[PUT_AB_AT_0, PUT_B_AT_1].as_slice(), &[PUT_AC_AT_2].repeat(4)].concat(),
         collects: true,
         ..Scope::of(programs)
     };
-    let (past, comes) = ([READ_A_DELETE_B_AT_1, DELETE_A_AT_0], [DELETE_A_AT_0, INSERT_A_AT_1]);
+    let (warped, comes) = ([READ_A_DELETE_B_AT_1, DELETE_A_AT_0], [DELETE_A_AT_0, INSERT_A_AT_1]);
     let scopes = [
-        of(Rules::default(), &past),
-        of(Rules::time_warping(), &past),
-        of(Rules::delaying(), &[DELETE_A_AT_0, ADD_A_AT_1]),
-        of(Rules::reconciled(), &[DELETE_A_AT_0, READ_A_ADD_B_AT_1]),
-        of(Rules::default(), &comes),
+        of(Switches::default(), &warped),
+        of(Switches::time_warping(), &warped),
+        of(Switches::delaying(), &[DELETE_A_AT_0, ADD_A_AT_1]),
+        of(Switches::reconciled(), &[DELETE_A_AT_0, READ_A_ADD_B_AT_1]),
+        of(Switches::default(), &comes),
     ];
     hold("garbage", &scopes);
 }
 
 /// All are strict: nobody goes before whom it missed, and readers see what has ended.
-fn strict(rules: Rules) -> BumperScope {
+fn strict(switches: Switches) -> BumperScope {
     let programs = [STRICTLY_READ_A_WRITE_B_AT_0, STRICTLY_WRITE_A_AT_1, STRICTLY_READ_AB_AT_2];
-    BumperScope { rules, level: Level::StrictSerializable, ..Scope::of(&programs) }
+    BumperScope { switches, level: Level::StrictSerializable, ..Scope::of(&programs) }
 }
 
 #[test]
 fn strict_transactions_respect_real_time() {
-    hold("strict", &[Rules::time_warping(), Rules::reconciled()].map(strict));
+    hold("strict", &[Switches::time_warping(), Switches::reconciled()].map(strict));
     breaks(
-        |rules| rules.set(two_phase::FamilySwitch::ValidatesStrict, false),
-        &strict(Rules::time_warping()),
+        |switches| switches.set(two_phase::FamilySwitch::ValidatesStrict, false),
+        &strict(Switches::time_warping()),
     );
 }
 
 #[test]
 fn without_the_triad_rule_the_checker_notices() {
-    breaks(|rules| rules.set(BumperSwitch::TriadRule, false), &skew());
+    breaks(|switches| switches.set(BumperSwitch::Triads, false), &skew());
 }
 
 #[test]
-fn without_stamps_the_checker_notices() {
-    breaks(|rules| rules.set(BumperSwitch::ReadStamps, false), &past_and_reader_beside());
+fn without_read_timestamps_the_checker_notices() {
+    breaks(
+        |switches| switches.set(BumperSwitch::ReadTimestampsKept, false),
+        &warped_and_reader_beside(),
+    );
 }
 
 #[test]
 fn without_waiting_for_the_past_the_checker_notices() {
     breaks(
-        |rules| rules.set(BumperSwitch::ReadsWaitForTimeWarped, false),
-        &past_and_reader_beside(),
+        |switches| switches.set(BumperSwitch::ReadsWaitForTimeWarped, false),
+        &warped_and_reader_beside(),
     );
 }
 
 #[test]
 fn without_stamps_of_updates_the_checker_notices() {
-    breaks(|rules| rules.set(BumperSwitch::UpdatesStamp, false), &skew());
+    breaks(|switches| switches.set(BumperSwitch::UpdatesSetReadTimestamps, false), &skew());
 }
 
 #[test]
 fn as_printed_the_checker_notices() {
-    breaks(|rules| *rules = Rules::printed(), &skew());
+    breaks(|switches| *switches = Switches::printed(), &skew());
 }
 
 fn delayed(programs: &[Program]) -> BumperScope {
@@ -242,7 +245,7 @@ fn delayed(programs: &[Program]) -> BumperScope {
 fn delayed_actions() {
     let fault = |fault| BumperScope { fault: Some(fault), ..delayed(&[ADD_AB_AT_0, ADD_B_AT_1]) };
     let alone =
-        |programs: &[Program]| BumperScope { rules: Rules::delaying(), ..delayed(programs) };
+        |programs: &[Program]| BumperScope { switches: Switches::delaying(), ..delayed(programs) };
     let two_replicas = BumperScope { replicas: 2, ..delayed(&[ADD_B_AT_1, READ_AB_AT_2]) };
     let two = delayed(&[ADD_AB_AT_0, ADD_B_AT_1]);
     let ends = &hold_whatever("delayed_alone", &[two])[0];
@@ -267,7 +270,7 @@ fn delayed_actions() {
 #[test]
 fn a_delayed_lock_is_no_shared_one() {
     breaks(
-        |rules| rules.set(two_phase::FamilySwitch::DelayedExcludes, false),
+        |switches| switches.set(two_phase::FamilySwitch::DelayedExcludes, false),
         &delayed(&[ADD_AB_AT_0, READ_AB_AT_2]),
     );
 }
@@ -334,26 +337,26 @@ fn procedures_that_are_not_steady_have_their_keys_alone() {
 #[test]
 fn who_takes_the_lock_of_a_procedure_for_a_shared_one_is_caught() {
     let scope = delayed(&[MARK_A_AND_B_AT_0, READ_AB_AT_2]);
-    breaks(|rules| rules.set(two_phase::FamilySwitch::DelayedExcludes, false), &scope);
+    breaks(|switches| switches.set(two_phase::FamilySwitch::DelayedExcludes, false), &scope);
 }
 
 fn reconciled(programs: &[Program]) -> BumperScope {
-    Scope { rules: Rules::reconciled(), ..Scope::of(programs) }
+    Scope { switches: Switches::reconciled(), ..Scope::of(programs) }
 }
 
 /// Who may go into the past with its delayed action, and one who has one on the same key.
-fn past_and_delayer() -> BumperScope {
+fn warped_and_delayer() -> BumperScope {
     reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, ADD_B_AT_2])
 }
 
 /// The same, where the clock of who is missed is ahead of the clock of the delayed actions.
-fn past_above_proposals() -> BumperScope {
+fn warped_above_proposals() -> BumperScope {
     let before = vec![ADD_C_AT_0, ADD_C_AT_0];
     Scope { before, ..reconciled(&[READ_A_ADD_B_AT_1, WRITE_AC_AT_0, ADD_B_AT_2]) }
 }
 
 #[test]
-fn delayed_actions_in_the_past() {
+fn delayed_actions_time_warped() {
     let fault = |fault| BumperScope {
         fault: Some(fault),
         ..reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0])
@@ -362,8 +365,8 @@ fn delayed_actions_in_the_past() {
         reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, READ_AB_AT_2]),
         reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, SCAN_AB_AT_2]),
         reconciled(&[READ_A_ADD_B_AT_1, READ_B_ADD_A_AT_1]),
-        past_and_delayer(),
-        past_above_proposals(),
+        warped_and_delayer(),
+        warped_above_proposals(),
         reconciled(&[READ_A_ADD_B_AT_1, WRITE_A_AT_0, CHANGE_BC_AT_1]),
         BumperScope { replicas: 2, ..reconciled(&[READ_A_ADD_B_AT_1, READ_B_ADD_A_AT_1]) },
         fault(Fault::Crash(0)),
@@ -378,10 +381,10 @@ fn delayed_actions_in_the_past() {
 
 #[test]
 fn who_delays_cannot_lie_above_its_proposal() {
-    breaks(|rules| rules.set(BumperSwitch::BelowProposals, false), &past_above_proposals());
+    breaks(|switches| switches.set(BumperSwitch::BelowProposals, false), &warped_above_proposals());
 }
 
 #[test]
 fn two_delayers_of_a_key_cannot_both_have_the_past() {
-    breaks(|rules| rules.set(BumperSwitch::AloneTimeWarped, false), &past_and_delayer());
+    breaks(|switches| switches.set(BumperSwitch::AloneTimeWarped, false), &warped_and_delayer());
 }

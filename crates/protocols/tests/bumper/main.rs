@@ -11,6 +11,7 @@ mod clusters;
 mod every_protocol;
 mod explore;
 mod formats;
+mod judged;
 mod repository;
 mod strangers;
 mod transcripts;

@@ -41,16 +41,20 @@ fn a_decision_contradicts_the_vote_below_it_and_where_another_one_stands() {
         writes: [(SPACE, key(2), None)].into_iter().collect(),
         ..(*first).clone()
     };
-    let above = at.turn.after(9, REPOSITORY);
+    let above = at.apply_order.after(9, REPOSITORY);
     let prepared = Record::Prepared { prepare: Arc::new(prepare), at: above.into() };
     member.replay(&[prepared]);
-    let judged = |of: &TxnId, turn: Timestamp, version: Timestamp| {
-        let decision = Decision::Commit(BumperPlace { turn, version });
+    let judged = |of: &TxnId, apply_order: Timestamp, version: Timestamp| {
+        let decision = Decision::Commit(BumperPlace { apply_order, version });
         member.judge(&Record::Decided { txn: *of, decision })
     };
-    let below = Timestamp(at.turn.0 - 1);
+    let below = Timestamp(at.apply_order.0 - 1);
     assert_eq!(judged(&first.txn, below, below), Err(Rejection::State));
     assert_eq!(judged(&first.txn, above, above), Err(Rejection::State), "the second stands there");
-    assert_eq!(judged(&first.txn, at.turn, above), Err(Rejection::Range), "its version is later");
-    assert_eq!(judged(&first.txn, at.turn, at.turn), Ok(()));
+    assert_eq!(
+        judged(&first.txn, at.apply_order, above),
+        Err(Rejection::Range),
+        "its version is later"
+    );
+    assert_eq!(judged(&first.txn, at.apply_order, at.apply_order), Ok(()));
 }

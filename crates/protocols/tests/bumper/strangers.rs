@@ -10,9 +10,9 @@ fn time_warped_places_lie_between_what_the_vote_allows() {
     let mut server = Server::<TimeWarp>::new();
     let (key, of) = (server.key(0), txn(CLIENT, 1));
     server.client(asked(prepare(of, &[key]))).unwrap();
-    let turn = server.proposal().expect("it votes yes").turn;
-    let at = |version| decide(of, Decision::Commit(BumperPlace { turn, version }));
-    assert_eq!(server.client(at(Timestamp(turn.0 + 1))), Err(Rejection::Range));
+    let apply_order = server.proposal().expect("it votes yes").apply_order;
+    let at = |version| decide(of, Decision::Commit(BumperPlace { apply_order, version }));
+    assert_eq!(server.client(at(Timestamp(apply_order.0 + 1))), Err(Rejection::Range));
     assert_eq!(server.client(at(Timestamp::ZERO)), Err(Rejection::State));
-    assert_eq!(server.commit_at(of, BumperPlace { turn, version: turn }), Ok(()));
+    assert_eq!(server.commit_at(of, BumperPlace { apply_order, version: apply_order }), Ok(()));
 }

@@ -7,24 +7,24 @@ use muesli_protocols::canonical_name;
 use muesli_protocols::gmu::{self, Vectors};
 use muesli_protocols::two_phase::{Breakable, Sabotage, TwoPhase};
 
-use crate::harness::stage::Play;
-use crate::harness::stage::clusters::stage;
+use crate::harness::scripted::Play;
+use crate::harness::scripted::clusters::harness;
 use crate::two_phase::switches::switch;
 
 /// Sets up what a command asks for.
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match canonical_name(args.take_key("protocol").unwrap_or("score")) {
-        "gmu" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::default(), gmu_switch),
-        "gmu-printed" => stage::<TwoPhase<Vectors>>(args, gmu::Rules::printed(), gmu_switch),
+        "gmu" => harness::<TwoPhase<Vectors>>(args, gmu::Switches::default(), gmu_switch),
+        "gmu-printed" => harness::<TwoPhase<Vectors>>(args, gmu::Switches::printed(), gmu_switch),
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }
 
-fn gmu_switch(rules: &mut gmu::Rules, name: &str, on: bool) -> Result<(), String> {
+fn gmu_switch(switches: &mut gmu::Switches, name: &str, on: bool) -> Result<(), String> {
     match gmu::GmuSwitch::named(name) {
-        Some(rule) => rules.set(rule, on),
-        None => return switch(&mut rules.family, name, on),
+        Some(named) => switches.set(named, on),
+        None => return switch(&mut switches.family, name, on),
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::harness::exploration::{Do, Fault, Program, Scope, explore, hold_as_written};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
-use muesli_protocols::gmu::{GmuSwitch, Rules, Vectors};
+use muesli_protocols::gmu::{GmuSwitch, Switches, Vectors};
 use muesli_protocols::two_phase::{self, Sabotage, TwoPhase};
 
 type GmuScope = Scope<TwoPhase<Vectors>>;
@@ -40,9 +40,9 @@ fn hold(name: &str, scopes: &[GmuScope]) {
     }
 }
 
-fn breaks(change: impl Fn(&mut Rules), scope: &GmuScope) {
+fn breaks(change: impl Fn(&mut Switches), scope: &GmuScope) {
     let mut scope = scope.clone();
-    change(&mut scope.rules);
+    change(&mut scope.switches);
     let found = explore(&scope, LIMIT);
     assert!(found.violation.is_some(), "nothing noticed in {} states", found.states);
 }
@@ -77,7 +77,7 @@ fn first_reads_side_by_side() {
     ];
     hold("first_reads_side_by_side", &scopes);
     breaks(
-        |rules| rules.set(GmuSwitch::FitsSideBySide, false),
+        |switches| switches.set(GmuSwitch::FitsSideBySide, false),
         &eus(&[WRITE_AB_AT_0, SCAN_AB_AT_2]),
     );
 }
@@ -137,7 +137,10 @@ fn strict_reader() -> GmuScope {
 #[test]
 fn a_strict_reader_respects_real_time() {
     hold("strict", &[strict_reader()]);
-    breaks(|rules| rules.set(two_phase::FamilySwitch::ValidatesStrict, false), &strict_reader());
+    breaks(
+        |switches| switches.set(two_phase::FamilySwitch::ValidatesStrict, false),
+        &strict_reader(),
+    );
 }
 
 #[test]
@@ -150,9 +153,12 @@ fn two_readers_may_see_two_orders() {
 
 #[test]
 fn without_the_wait() {
-    breaks(|rules| rules.set(GmuSwitch::ReadsWait, false), &eus(&[WRITE_AB_AT_0, READ_AB_AT_2]));
     breaks(
-        |rules| rules.set(GmuSwitch::LocalReadsWait, false),
+        |switches| switches.set(GmuSwitch::ReadsWait, false),
+        &eus(&[WRITE_AB_AT_0, READ_AB_AT_2]),
+    );
+    breaks(
+        |switches| switches.set(GmuSwitch::LocalReadsWait, false),
         &eus(&[WRITE_AB_AT_2, READ_AB_AT_1]),
     );
 }
@@ -160,7 +166,7 @@ fn without_the_wait() {
 #[test]
 fn without_validation() {
     breaks(
-        |rules| rules.set(two_phase::FamilySwitch::Validate, false),
+        |switches| switches.set(two_phase::FamilySwitch::Validate, false),
         &eus(&[SKEW_A_AT_0, SKEW_B_AT_1]),
     );
 }

@@ -1,7 +1,7 @@
 //! Checkpoints, records that a lying member made up, and limits of what is prepared.
 
 use muesli_protocols::gmu::Vectors;
-use muesli_protocols::two_phase::{FamilySwitch, Rules, Sabotage};
+use muesli_protocols::two_phase::{FamilySwitch, Sabotage, Switches};
 use proptest::prelude::*;
 
 use crate::two_phase::checkpoint::{changed_pieces, happenings, prepared_transactions_are_missed};
@@ -23,7 +23,7 @@ crate::two_phase::repository_tests!(Vectors);
 
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
-    let rules = Rules::broken(FamilySwitch::CheckpointPrepared);
-    let rules = muesli_protocols::gmu::Rules::default().with_family(rules);
-    prepared_transactions_are_missed::<Vectors>(rules);
+    let switches = Switches::broken(FamilySwitch::CheckpointPrepared);
+    let switches = muesli_protocols::gmu::Switches::default().with_family(switches);
+    prepared_transactions_are_missed::<Vectors>(switches);
 }

@@ -18,7 +18,7 @@ fn is_answered(server: &mut Server<gmu::Vectors>, by: TxnId) -> bool {
     let read = ReadRequest { request: 1, snapshot, first: true, reader: (), keys };
     server.effects.list.clear();
     let member = Address::coordinator(OTHER);
-    server.hear(Sender::Member, member, Message::Read(read)).unwrap();
+    server.receive_from(Sender::Member, member, Message::Read(read)).unwrap();
     let is_answer = |effect: &Effect<Message<_>, _>| match effect {
         Effect::Send { envelope, .. } => matches!(envelope.message, Message::ReadReply(_)),
         _ => false,
@@ -27,8 +27,8 @@ fn is_answered(server: &mut Server<gmu::Vectors>, by: TxnId) -> bool {
 }
 
 /// A server that has voted on a write of the key, with number one, and waits for the end.
-fn with_a_vote(rules: &gmu::Rules) -> Server<gmu::Vectors> {
-    let mut server = Server::<gmu::Vectors>::with_rules(Settings::default(), rules);
+fn with_a_vote(switches: &gmu::Switches) -> Server<gmu::Vectors> {
+    let mut server = Server::<gmu::Vectors>::with_switches(Settings::default(), switches);
     let prepare = Prepare {
         txn: txn(OTHER, 1),
         settled_below: 1,
@@ -43,24 +43,24 @@ fn with_a_vote(rules: &gmu::Rules) -> Server<gmu::Vectors> {
         extra: None,
     };
     let member = Address::coordinator(OTHER);
-    server.hear(Sender::Member, member, Message::Prepare(Arc::new(prepare))).unwrap();
+    server.receive_from(Sender::Member, member, Message::Prepare(Arc::new(prepare))).unwrap();
     server
 }
 
 #[test]
 fn a_number_that_nobody_was_given_keeps_no_reader_waiting() {
-    let answered = |rules: gmu::Rules| {
-        let mut server = Server::<gmu::Vectors>::with_rules(Settings::default(), &rules);
+    let answered = |switches: gmu::Switches| {
+        let mut server = Server::<gmu::Vectors>::with_switches(Settings::default(), &switches);
         // Members have issued as large a number, elsewhere.
         is_answered(&mut server, txn(OTHER, 7))
     };
-    assert!(answered(gmu::Rules::default()));
-    assert!(!answered(gmu::Rules::broken(gmu::GmuSwitch::WaitsForQueued)));
+    assert!(answered(gmu::Switches::default()));
+    assert!(!answered(gmu::Switches::broken(gmu::GmuSwitch::WaitsForQueued)));
 }
 
 #[test]
 fn a_made_up_number_lets_no_reader_overtake_those_below_it() {
-    let mut server = with_a_vote(&gmu::Rules::default());
+    let mut server = with_a_vote(&gmu::Switches::default());
     assert!(!is_answered(&mut server, txn(OTHER, 1)), "by whoever has voted");
     assert!(!is_answered(&mut server, txn(CLIENT, 7)), "by nobody");
     // Once that one has aborted, nothing is below.

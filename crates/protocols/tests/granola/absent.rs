@@ -26,12 +26,13 @@ fn found(pair: &Pair) -> (Timestamp, Option<Timestamp>) {
         }
         _ => None,
     });
-    (read.last().expect("it was read"), told(recorder, record.id))
+    (read.last().expect("it was read"), committed_at(recorder, record.id))
 }
 
-fn told(recorder: &Recorder, txn: TxnId) -> Option<Timestamp> {
-    let told = recorder.ran_for(txn).filter(|ran| ran.told).flat_map(|ran| ran.operations);
-    let of_key = told.filter_map(|operation| match operation {
+fn committed_at(recorder: &Recorder, txn: TxnId) -> Option<Timestamp> {
+    let committed_at =
+        recorder.ran_for(txn).filter(|ran| ran.shared).flat_map(|ran| ran.operations);
+    let of_key = committed_at.filter_map(|operation| match operation {
         RecordedOperation::Read { key: read, version, hash: None, .. } if read == key(0) => {
             Some(version)
         }

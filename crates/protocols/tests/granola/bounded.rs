@@ -32,7 +32,10 @@ fn give(_: &mut dyn Store, size: &SmallBytes) -> Result<SmallBytes, Stop> {
 
 impl Lone {
     fn new() -> Lone {
-        let catalog = Catalog::new(&[NODE], 1, &[NODE, ELSEWHERE]).unwrap().with_spread(8).unwrap();
+        let catalog = Catalog::new(&[NODE], 1, &[NODE, ELSEWHERE])
+            .unwrap()
+            .with_partitions_per_repository(8)
+            .unwrap();
         let catalog = catalog.with_space("keys", SpaceOptions::default()).unwrap();
         let defaults = Limits::default();
         let limits = Limits { value_bytes: 1_000, transaction_bytes: LIMIT, ..defaults };
@@ -51,7 +54,7 @@ impl Lone {
         let part = |(partition, size): (u16, &usize)| {
             let procedure = ProcedureId { name: "give".into(), version: 1 };
             let arguments = size.to_string().as_str().into();
-            let task = Task::Call { procedure, arguments, tells: false, spaces: 1 };
+            let task = Task::Call { procedure, arguments, shares: false, spaces: 1 };
             Part { partition, owners: None, task }
         };
         let request = Request {
@@ -98,9 +101,9 @@ fn results_that_are_too_much_together_are_refused() {
     else {
         panic!("{:?}", lone.ends)
     };
-    let said = "what a call gives and writes is 5080 bytes, over the limit of 5000 bytes \
+    let expected = "what a call gives and writes is 5080 bytes, over the limit of 5000 bytes \
                 (`transaction_bytes_max`)";
-    assert_eq!(why, said);
+    assert_eq!(why, expected);
     assert!(lone.records.iter().all(|record| record.bytes() < LIMIT + 400));
 }
 

@@ -48,15 +48,14 @@ fn request(sequence: u64, agreement: calls::Agreement, task: calls::Task) -> Arc
     let parts = [(0, owners, task), (1, None, other)];
     let part = |(partition, owners, task)| calls::Part { partition, owners, task };
     Arc::new(calls::Request {
-        txn: TxnId { node: ELSEWHERE, incarnation: 1, sequence },
         settled_below: 2,
-        floor: Timestamp(7),
+        lower_bound: Timestamp(7),
         agreement,
-        read_only: false,
-        nearby: false,
-        master: None,
-        participants: [REPOSITORY, RepositoryId(1)].into_iter().collect(),
-        parts: parts.into_iter().map(part).collect(),
+        ..calls::Request::new(
+            TxnId { node: ELSEWHERE, incarnation: 1, sequence },
+            [REPOSITORY, RepositoryId(1)].into_iter().collect(),
+            parts.into_iter().map(part).collect(),
+        )
     })
 }
 
@@ -69,7 +68,7 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
     let call = calls::Task::Call {
         procedure: ProcedureId { name: "transfer".into(), version: 3 },
         arguments: "17".into(),
-        tells: true,
+        shares: true,
         spaces: 1,
     };
     let range = KeyRange { space: SPACE, lo: keys[0].clone(), hi: None };
@@ -96,7 +95,7 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
     let refusal = calls::Refusal::Refused("no money".into());
     let ballot = calls::TimestampVote::Abort(Timestamp(9), refusal.clone());
     let (independent, coordinated) = (calls::Agreement::Independent, calls::Agreement::Coordinated);
-    let told = (1, vec![(SPACE, keys[0].clone(), found)]);
+    let part_data = (1, vec![(SPACE, keys[0].clone(), found)]);
     let staged = (SPACE, keys[3].clone(), Timestamp(11), Some("staged".into()));
     let at = Timestamp(1 << 20);
     vec![
@@ -112,9 +111,9 @@ fn records(keys: &[SmallBytes]) -> Vec<calls::Record> {
             txn: txn(7),
             end: calls::ReplyOutcome::Refused { at: Timestamp(9), refusal },
         },
-        calls::Record::Told { txn: txn(3), told: vec![told] },
+        calls::Record::SharedData { txn: txn(3), shared: vec![part_data] },
         calls::Record::Staged { partition: 1, anew: true, keys: vec![staged] },
-        calls::Record::Ceiling { at },
+        calls::Record::UpperBound { at },
     ]
 }
 

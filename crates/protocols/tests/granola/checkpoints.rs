@@ -11,12 +11,12 @@ use muesli_protocols::granola::message::{
     Agreement, Install, Message, Record, Request, Task, TimestampVote,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
-use muesli_protocols::granola::{Ordering, Rules};
+use muesli_protocols::granola::{Ordering, Switches};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
 use super::procedures::{SPACE, key};
-use super::steps::{Stage, txn, vote};
+use super::steps::{Harness, txn, vote};
 
 mod false_records;
 
@@ -68,7 +68,7 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 
 /// A repository at work, and the checkpoint that is taken of it.
 struct Working {
-    stage: Stage,
+    harness: Harness,
     requests: Vec<Arc<Request>>,
     /// The keys of this repository: numbers, and those of interactive transactions.
     keys: (Vec<u8>, Vec<u8>),
@@ -78,27 +78,28 @@ struct Working {
 }
 
 impl Working {
-    fn new(rules: Rules) -> Working {
-        let stage = Stage::new(rules);
-        let space = stage.catalog.space_named(SPACE).unwrap();
-        let here = |number: &u8| stage.catalog.partition(space, &key(*number)) == 0;
+    fn new(switches: Switches) -> Working {
+        let harness = Harness::new(switches);
+        let space = harness.catalog.space_named(SPACE).unwrap();
+        let here = |number: &u8| harness.catalog.partition(space, &key(*number)) == 0;
         let mut here = (0..=255).filter(here);
         let numbers = here.by_ref().take(6).collect();
         let keys = (numbers, here.take(6).collect());
-        Working { stage, requests: Vec::new(), keys, checkpoint: None, pieces: Vec::new() }
+        Working { harness, requests: Vec::new(), keys, checkpoint: None, pieces: Vec::new() }
     }
 
     fn happen(&mut self, happening: Happening) {
         match happening {
             Happening::Bump(keys, alone) => {
                 let keys: Vec<_> = keys.iter().map(|&it| self.keys.0[usize::from(it)]).collect();
-                let call = self.stage.call(self.next(), "bump", &keys, alone);
+                let call = self.harness.call(self.next(), "bump", &keys, alone);
                 let Message::Request(request) = call else { unreachable!("a call is a request") };
                 self.request(Request::clone(&request));
             }
             Happening::Install(writes) => {
-                let space = self.stage.catalog.space_named(SPACE).unwrap();
-                let mut request = self.stage.request(self.next(), Agreement::Coordinated, &[0, 1]);
+                let space = self.harness.catalog.space_named(SPACE).unwrap();
+                let mut request =
+                    self.harness.request(self.next(), Agreement::Coordinated, &[0, 1]);
                 let value = SmallBytes::from(self.next().to_string().as_str());
                 let write = |&(at, live): &(u8, bool)| {
                     let key = key(self.keys.1[usize::from(at)]);
@@ -115,13 +116,13 @@ impl Working {
             Happening::Again(back) => {
                 let at = self.requests.len().saturating_sub(1 + back as usize);
                 if let Some(request) = self.requests.get(at) {
-                    self.stage.receive(Message::Request(request.clone()));
+                    self.harness.receive(Message::Request(request.clone()));
                 }
             }
             Happening::Wait => {
-                self.stage.now = self.stage.now + Nanos::from_millis(40);
+                self.harness.now = self.harness.now + Nanos::from_millis(40);
                 for timer in [GranolaParticipantTimer::Sweep, GranolaParticipantTimer::Lock] {
-                    self.stage.step(|participant, cx| participant.timer(timer, cx));
+                    self.harness.step(|participant, cx| participant.timer(timer, cx));
                 }
             }
             Happening::Piece(bytes) => {
@@ -139,7 +140,7 @@ impl Working {
         let settled_below = self.next().saturating_sub(SETTLED).max(1);
         let request = Arc::new(Request { settled_below, ..request });
         self.requests.push(request.clone());
-        self.stage.receive(Message::Request(request));
+        self.harness.receive(Message::Request(request));
     }
 
     /// What the other repository says of a transaction, or the master.
@@ -147,17 +148,17 @@ impl Working {
         let at = |above| Timestamp::new(1_000 + 64 * sequence + above, RepositoryId(1));
         let ballot =
             above.map_or(TimestampVote::Conflict, |above| TimestampVote::Commit(at(above)));
-        let message = match self.stage.rules.ordering == Ordering::Master {
+        let message = match self.harness.switches.ordering == Ordering::Master {
             true => Message::Decide { txn: txn(sequence), ballot, shown: Vec::new() },
             false => vote(sequence, ballot),
         };
-        self.stage.receive(message)
+        self.harness.receive(message)
     }
 
     /// Takes a piece; false: that was all.
     fn piece(&mut self, bytes: usize) -> bool {
-        let participant = &self.stage.participant;
-        let covers = self.stage.log.len();
+        let participant = &self.harness.participant;
+        let covers = self.harness.log.len();
         let begin = || (covers, participant.begin_checkpoint().expect("it has checkpoints"));
         let (_, cursor) = self.checkpoint.get_or_insert_with(begin);
         let mut piece = Vec::new();
@@ -173,7 +174,7 @@ impl Working {
         let mut restored = self.anew();
         for piece in self.pieces.iter().filter(|piece| Some(piece[0]) != left_out) {
             restored
-                .stage
+                .harness
                 .step(|participant, cx| participant.restore(piece, cx).expect("its own piece"));
         }
         restored.replay(self, *covers);
@@ -188,28 +189,28 @@ impl Working {
     }
 
     fn anew(&self) -> Working {
-        let mut anew = Working::new(self.stage.rules);
+        let mut anew = Working::new(self.harness.switches);
         anew.requests = self.requests.clone();
-        anew.stage.now = self.stage.now;
+        anew.harness.now = self.harness.now;
         anew
     }
 
     /// What a member of a group makes of a record.
     fn judge(&self, record: &Record) -> Result<(), Rejection> {
-        self.stage.participant.judge_record(record, &self.stage.catalog)
+        self.harness.participant.judge_record(record, &self.harness.catalog)
     }
 
     fn replay(&mut self, other: &Working, from: usize) {
-        for record in &other.stage.log[from..] {
+        for record in &other.harness.log[from..] {
             assert_eq!(self.judge(record), Ok(()), "an honest leader's: {record:?}");
-            self.stage.step(|participant, cx| participant.replay(record.clone(), cx));
+            self.harness.step(|participant, cx| participant.replay(record.clone(), cx));
         }
     }
 
     /// The keys that are there, with their versions.
     fn values(&self) -> Vec<(SmallBytes, Timestamp, SmallBytes)> {
         let mut values = Vec::new();
-        for (_, versions) in self.stage.participant.spaces().iter() {
+        for (_, versions) in self.harness.participant.spaces().iter() {
             for (key, _) in versions.chains() {
                 let newest = versions.find(key).map(|handle| versions.newest(handle));
                 let value = newest.and_then(|it| Some((it.at, it.value?.clone())));
@@ -221,28 +222,28 @@ impl Working {
     }
 
     /// What it says from its start on, to whoever asks again and to the votes that come.
-    fn said_from_now_on(&mut self) -> Vec<Message> {
-        let mut said = self.stage.step(|participant, cx| participant.start(cx));
+    fn sent_from_now_on(&mut self) -> Vec<Message> {
+        let mut sent = self.harness.step(|participant, cx| participant.start(cx));
         let first = self.requests.len().saturating_sub(SETTLED as usize);
         for request in self.requests[first..].iter().cloned() {
-            said.extend(self.stage.receive(Message::Request(request)));
+            sent.extend(self.harness.receive(Message::Request(request)));
         }
         for sequence in first as u64 + 1..self.next() {
-            said.extend(self.decide(sequence, Some(7)));
+            sent.extend(self.decide(sequence, Some(7)));
         }
-        said
+        sent
     }
 }
 
 /// What was restored from a checkpoint taken in the middle of a script, and from the log after it,
 /// is what is there, and goes on as what was replayed from the whole log.
-fn restored_is_the_same(rules: Rules, script: Vec<Happening>) -> Result<(), TestCaseError> {
-    let mut live = Working::new(rules);
+fn restored_is_the_same(switches: Switches, script: Vec<Happening>) -> Result<(), TestCaseError> {
+    let mut live = Working::new(switches);
     script.into_iter().for_each(|happening| live.happen(happening));
     let (mut restored, mut replayed) = (live.restored(None), live.replayed());
     prop_assert_eq!(live.values(), restored.values());
     prop_assert_eq!(live.values(), replayed.values());
-    let (one, other) = (restored.said_from_now_on(), replayed.said_from_now_on());
+    let (one, other) = (restored.sent_from_now_on(), replayed.sent_from_now_on());
     prop_assert_eq!(one, other);
     prop_assert_eq!(restored.values(), replayed.values());
     Ok(())
@@ -253,18 +254,18 @@ proptest! {
 
     #[test]
     fn restore_and_replay_give_the_state(script in happenings()) {
-        restored_is_the_same(Rules::default(), script)?;
+        restored_is_the_same(Switches::default(), script)?;
     }
 
     #[test]
     fn restore_and_replay_give_the_state_where_some_pass(script in happenings()) {
-        restored_is_the_same(Rules::out_of_order(), script)?;
+        restored_is_the_same(Switches::out_of_order(), script)?;
     }
 
     #[test]
     fn restore_and_replay_give_the_state_of_locks(script in happenings()) {
-        restored_is_the_same(Rules::locking(), script.clone())?;
-        restored_is_the_same(Rules::sinfonia(), script)?;
+        restored_is_the_same(Switches::locking(), script.clone())?;
+        restored_is_the_same(Switches::sinfonia(), script)?;
     }
 }
 
@@ -276,13 +277,13 @@ fn a_checkpoint_that_leaves_something_out_is_noticed() {
         Happening::Vote(0, Some(3)),
         Happening::Bump(vec![2], false),
     ];
-    for rules in [Rules::default(), Rules::sinfonia()] {
+    for switches in [Switches::default(), Switches::sinfonia()] {
         let after = |left_out| {
-            let mut live = Working::new(rules);
+            let mut live = Working::new(switches);
             script.iter().for_each(|happening| live.happen(happening.clone()));
             let mut restored = live.restored(left_out);
-            let said = restored.said_from_now_on();
-            (said, restored.values())
+            let sent = restored.sent_from_now_on();
+            (sent, restored.values())
         };
         let whole = after(None);
         for kind in KINDS {

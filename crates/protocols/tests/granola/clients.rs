@@ -27,7 +27,7 @@ pub struct Mix {
     /// `perhaps` of keys anywhere.
     pub coordinated: u64,
     /// `share` of keys anywhere: participants tell each other.
-    pub telling: u64,
+    pub sharing: u64,
     /// `look` at keys anywhere.
     pub look: u64,
     /// Reads, scans, writes, a commit.
@@ -54,21 +54,21 @@ const SPACE: SpaceId = SpaceId(0);
 pub async fn client(
     database: u64,
     catalog: Rc<Catalog>,
-    (mix, nearby): (Mix, bool),
+    (mix, follower_read): (Mix, bool),
     start: ClientStart,
     tally: Rc<Tally>,
 ) {
     let random = start.seed.stream();
-    let session = (u64::from(start.number) + 1) << 32 | u64::from(start.life);
-    let floor = Timestamp::ZERO;
-    let mut client = Client { database, catalog, mix, nearby, random, session, floor };
+    let session = (u64::from(start.number) + 1) << 32 | u64::from(start.incarnation);
+    let lower_bound = Timestamp::ZERO;
+    let mut client = Client { database, catalog, mix, follower_read, random, session, lower_bound };
     while !start.stop.is_raised() {
         let moves = client.mix.moving > 0 && client.random.below(100) < client.mix.moving;
         let ended = if moves { client.relocate().await } else { client.once().await };
         let counter = match ended {
             Ok(_) if moves => &tally.moved,
             Ok(at) => {
-                client.floor = client.floor.max(at);
+                client.lower_bound = client.lower_bound.max(at);
                 &tally.done
             }
             Err(Failure::Refused(_)) => &tally.refused,
@@ -83,10 +83,10 @@ struct Client {
     database: u64,
     catalog: Rc<Catalog>,
     mix: Mix,
-    nearby: bool,
+    follower_read: bool,
     random: Random,
     session: u64,
-    floor: Timestamp,
+    lower_bound: Timestamp,
 }
 
 /// Has a one-round transaction done.
@@ -131,8 +131,8 @@ impl Drop for Leaves {
 
 impl Client {
     async fn once(&mut self) -> Result<Timestamp, Failure> {
-        let Mix { single, independent, coordinated, look, interactive, telling, .. } = self.mix;
-        let all = single + independent + coordinated + look + interactive + telling;
+        let Mix { single, independent, coordinated, look, interactive, sharing, .. } = self.mix;
+        let all = single + independent + coordinated + look + interactive + sharing;
         let draw = self.random.below(all);
         let bounds = [single, single + independent, single + independent + coordinated];
         match draw {
@@ -142,15 +142,15 @@ impl Client {
                 self.call(name, Class::Auto, false).await
             }
             draw if draw < bounds[2] => self.call("perhaps", Class::Auto, false).await,
-            draw if draw >= all - telling => self.call("share", Class::Auto, false).await,
+            draw if draw >= all - sharing => self.call("share", Class::Auto, false).await,
             draw if draw < bounds[2] + look => self.call("look", Class::Auto, false).await,
             _ => self.interactive().await,
         }
     }
 
     fn options(&self) -> TxnOptions {
-        let Client { floor, session, nearby, .. } = *self;
-        TxnOptions { floor, session, follower_reads: nearby, ..TxnOptions::default() }
+        let Client { lower_bound, session, follower_read, .. } = *self;
+        TxnOptions { lower_bound, session, follower_reads: follower_read, ..TxnOptions::default() }
     }
 
     /// Some keys, by the partition that holds them.

@@ -7,32 +7,32 @@ use muesli_protocols::canonical_name;
 use muesli_protocols::granola::{self, Granola, LockingExit, Ordering, SharedData};
 use muesli_protocols::two_phase::{Breakable, Sabotage};
 
-use crate::harness::stage::Play;
-use crate::harness::stage::clusters::stage;
+use crate::harness::scripted::Play;
+use crate::harness::scripted::clusters::harness;
 
 /// Sets up what a command asks for.
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match canonical_name(args.take_key("protocol").unwrap_or("score")) {
-        "granola" => stage::<Granola>(args, granola::Rules::default(), granola_switch),
-        "granola-locking" => stage::<Granola>(args, granola::Rules::locking(), granola_switch),
-        "sinfonia" => stage::<Granola>(args, granola::Rules::sinfonia(), granola_switch),
+        "granola" => harness::<Granola>(args, granola::Switches::default(), granola_switch),
+        "granola-locking" => harness::<Granola>(args, granola::Switches::locking(), granola_switch),
+        "sinfonia" => harness::<Granola>(args, granola::Switches::sinfonia(), granola_switch),
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }
 
-fn granola_switch(rules: &mut granola::Rules, name: &str, on: bool) -> Result<(), String> {
+fn granola_switch(switches: &mut granola::Switches, name: &str, on: bool) -> Result<(), String> {
     match (name, on) {
-        ("undo_on_demand", _) => rules.locking_exit = LockingExit::UndoOnDemand,
-        ("stay", _) => rules.locking_exit = LockingExit::Stay,
-        ("passes", true) => rules.ordering = Ordering::OutOfOrder,
-        ("passes", false) => rules.ordering = Ordering::Timestamps,
-        ("tells", true) => rules.shared_data = SharedData::Told,
-        ("tells", false) => rules.shared_data = SharedData::Coordinated,
+        ("undo_on_demand", _) => switches.locking_exit = LockingExit::UndoOnDemand,
+        ("stay", _) => switches.locking_exit = LockingExit::Stay,
+        ("passes", true) => switches.ordering = Ordering::OutOfOrder,
+        ("passes", false) => switches.ordering = Ordering::Timestamps,
+        ("tells", true) => switches.shared_data = SharedData::WithVotes,
+        ("tells", false) => switches.shared_data = SharedData::Coordinated,
         (other, _) => {
-            let rule =
+            let named =
                 granola::GranolaSwitch::named(other).ok_or_else(|| format!("no rule `{other}`"))?;
-            rules.set(rule, on);
+            switches.set(named, on);
         }
     }
     Ok(())

@@ -5,10 +5,10 @@ use crate::harness::copies::{BOTH, LONG, Pair, SPACE, key, newest, txn};
 use muesli_core::{Nanos, Rejection, RepositoryId, SmallBytes, Timestamp, TxnId};
 use muesli_protocols::granola::Granola;
 use muesli_protocols::granola::Ordering;
-use muesli_protocols::granola::Rules;
+use muesli_protocols::granola::Switches;
 use muesli_protocols::granola::message::Agreement;
 use muesli_protocols::granola::message::Install;
-use muesli_protocols::granola::message::Message as Said;
+use muesli_protocols::granola::message::Message as AnyMessage;
 use muesli_protocols::granola::message::Part;
 use muesli_protocols::granola::message::Request;
 use muesli_protocols::granola::message::Shown;
@@ -33,13 +33,13 @@ impl Pair<Granola> {
                 [part].into_iter().collect(),
             )
         };
-        self.say(place, Said::Request(Arc::new(request))).expect("a request as others");
+        self.hand_to(place, AnyMessage::Request(Arc::new(request))).expect("a request as others");
     }
 
     /// The votes that the client was told.
     fn shown(&self) -> Vec<Shown> {
-        let votes = self.told.iter().filter_map(|message| match message.clone() {
-            Said::Vote { repository, ballot, about, tag, .. } => {
+        let votes = self.answered_to.iter().filter_map(|message| match message.clone() {
+            AnyMessage::Vote { repository, ballot, about, tag, .. } => {
                 Some(Shown { repository, ballot, about, tag })
             }
             _ => None,
@@ -49,7 +49,7 @@ impl Pair<Granola> {
 
     fn decide(&mut self, place: usize, ballot: Vouched) -> Result<(), Rejection> {
         let (txn, shown) = (txn(), self.shown());
-        self.say(place, Said::Decide { txn, ballot, shown })
+        self.hand_to(place, AnyMessage::Decide { txn, ballot, shown })
     }
 
     /// The higher one of the proposals that the client was told.
@@ -68,12 +68,12 @@ impl Pair<Granola> {
 
 #[test]
 fn one_round_copies_that_were_asked_for_different_values_take_none() {
-    for rules in [Rules::default(), Rules::locking(), Rules::out_of_order()] {
-        let mut pair = Pair::<Granola>::new(&rules);
+    for switches in [Switches::default(), Switches::locking(), Switches::out_of_order()] {
+        let mut pair = Pair::<Granola>::new(&switches);
         (0..2).for_each(|place| pair.ask(place, &BOTH, "new", 1));
         pair.wait(LONG);
         assert_eq!(pair.found(), [Some("new".into()), Some("new".into())]);
-        let mut pair = Pair::<Granola>::new(&rules);
+        let mut pair = Pair::<Granola>::new(&switches);
         pair.ask(0, &BOTH, "one", 1);
         pair.ask(1, &BOTH, "another", 1);
         pair.wait(LONG);
@@ -83,15 +83,15 @@ fn one_round_copies_that_were_asked_for_different_values_take_none() {
 
 #[test]
 fn a_master_that_is_a_client_shows_the_votes() {
-    let mut pair = Pair::<Granola>::new(&Rules::sinfonia());
+    let mut pair = Pair::<Granola>::new(&Switches::sinfonia());
     (0..2).for_each(|place| pair.ask(place, &BOTH, "new", 1));
     let place = pair.place();
-    let votes = std::mem::take(&mut pair.told);
+    let votes = std::mem::take(&mut pair.answered_to);
     assert_eq!(pair.decide(0, place.clone()), Err(Rejection::Unproven), "no votes");
-    pair.told = votes;
+    pair.answered_to = votes;
     let Vouched::Commit(at) = place else { unreachable!("a place") };
-    let later = Vouched::Commit(Timestamp(at.0 + 1));
-    assert!(pair.decide(0, later).is_err(), "the votes decide something else");
+    let newer = Vouched::Commit(Timestamp(at.0 + 1));
+    assert!(pair.decide(0, newer).is_err(), "the votes decide something else");
     assert_eq!(pair.decide(1, Vouched::Conflict), Err(Rejection::Unproven), "nobody said so");
     assert_eq!(pair.decide(0, place), Ok(()));
     assert_eq!(pair.decide(1, Vouched::Conflict), Err(Rejection::Unproven), "nobody said so");
@@ -101,7 +101,7 @@ fn a_master_that_is_a_client_shows_the_votes() {
 
 #[test]
 fn copies_that_a_client_asked_for_different_values_do_not_believe_it_that_both_voted() {
-    let mut pair = Pair::<Granola>::new(&Rules::sinfonia());
+    let mut pair = Pair::<Granola>::new(&Switches::sinfonia());
     pair.ask(0, &BOTH, "one", 1);
     pair.ask(1, &BOTH, "another", 1);
     let place = pair.place();
@@ -112,43 +112,43 @@ fn copies_that_a_client_asked_for_different_values_do_not_believe_it_that_both_v
 
 #[test]
 fn a_client_that_settles_too_early_does_not_part_copies_that_voted() {
-    for rules in [Rules::default(), Rules::sinfonia()] {
-        let mut pair = Pair::<Granola>::new(&rules);
+    for switches in [Switches::default(), Switches::sinfonia()] {
+        let mut pair = Pair::<Granola>::new(&switches);
         pair.ask(0, &BOTH, "new", 1);
         pair.cut = true;
         pair.ask(1, &BOTH, "new", 1);
         // Without a master, the second one has both votes; the vote of its own is lost.
-        let done = if rules.ordering == Ordering::Master { 0 } else { 1 };
-        if rules.ordering == Ordering::Master {
+        let done = if switches.ordering == Ordering::Master { 0 } else { 1 };
+        if switches.ordering == Ordering::Master {
             assert_eq!(pair.decide(0, pair.place()), Ok(()));
         }
         pair.wait(Nanos::from_millis(1));
         assert!(pair.found()[done].is_some() && pair.found()[1 - done].is_none());
         // A later request says that it is settled.
-        let later = TxnId { sequence: 9, ..txn() };
+        let newer = TxnId { sequence: 9, ..txn() };
         let part = Part { partition: 0, owners: None, task: Task::Names };
         let request = Request {
             settled_below: 9,
             read_only: true,
-            ..Request::new(later, [BOTH[done]].into_iter().collect(), [part].into_iter().collect())
+            ..Request::new(newer, [BOTH[done]].into_iter().collect(), [part].into_iter().collect())
         };
-        pair.say(done, Said::Request(Arc::new(request))).expect("a reader");
+        pair.hand_to(done, AnyMessage::Request(Arc::new(request))).expect("a reader");
         pair.cut = false;
         pair.wait(LONG);
         let found = pair.found();
-        assert_eq!(found[0], found[1], "{rules:?}");
+        assert_eq!(found[0], found[1], "{switches:?}");
         assert!(found[0].is_some());
     }
 }
 
 #[test]
 fn what_is_written_names_all_that_hold_it() {
-    let mut pair = Pair::<Granola>::new(&Rules::default());
+    let mut pair = Pair::<Granola>::new(&Switches::default());
     let install = Install { writes: vec![(SPACE, key(), None)], ..Install::default() };
     let partition = pair.nodes[0].catalog().partition(SPACE, &key());
     let part = Part { partition, owners: None, task: Task::Install(Box::new(install)) };
     let request =
         Request::new(txn(), [BOTH[0]].into_iter().collect(), [part].into_iter().collect());
-    let said = Said::Request(Arc::new(request));
-    assert_eq!(pair.say(0, said), Err(Rejection::Catalog));
+    let sent = AnyMessage::Request(Arc::new(request));
+    assert_eq!(pair.hand_to(0, sent), Err(Rejection::Catalog));
 }

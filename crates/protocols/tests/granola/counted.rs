@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use muesli_core::procedure::{Call, Class, Fragment, Place, ProcedureId};
 use muesli_core::{Catalog, Nanos, NodeId, SpaceId, SpaceOptions, TxnOptions, Typed};
-use muesli_protocols::granola::{Granola, Rules};
+use muesli_protocols::granola::{Granola, Switches};
 use muesli_sim::hardware::costs::Costs;
 use muesli_sim::hardware::disk::DiskSpeed;
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::network::topology::{ChannelClass, Topology};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -33,16 +33,16 @@ struct Waits {
 }
 
 /// A cluster of three; with masters, n3 decides for all.
-fn setup(rules: Rules, masters: usize) -> Setup {
+fn setup(switches: Switches, masters: usize) -> Setup {
     let homes: Vec<NodeId> = (0..3).map(NodeId).collect();
     let masters = &[NodeId(3)][..masters];
     let catalog = Catalog::new(&homes, 1, &homes).expect("a catalog").with_masters(masters);
     let catalog = catalog.with_space(SPACE, SpaceOptions::default()).expect("a space");
-    let lane = LaneClass { latency: Latency::Constant(MESSAGE), bandwidth: 0 };
+    let link_class = ChannelClass { latency: Latency::Constant(MESSAGE), bandwidth: 0 };
     let plan = Plan::calm(VirtualTime::ZERO + Span::from_millis(100));
-    let topology = Topology::uniform(3 + masters.len(), lane);
+    let topology = Topology::uniform(3 + masters.len(), link_class);
     let mut setup = Setup::new(
-        Arc::new(Typed::<Granola>(rules)),
+        Arc::new(Typed::<Granola>(switches)),
         Seed::new(1),
         Arc::new(catalog),
         topology,
@@ -56,9 +56,9 @@ fn setup(rules: Rules, masters: usize) -> Setup {
 
 /// A call of a procedure at these repositories, one key each.
 fn call(catalog: &Catalog, name: &str, repositories: &[u16]) -> Call {
-    let lives = |at: &u8, partition: u16| catalog.partition(SpaceId(0), &key(*at)) == partition;
+    let home = |at: &u8, partition: u16| catalog.partition(SpaceId(0), &key(*at)) == partition;
     let fragment = |&partition: &u16| {
-        let number = (0..=u8::MAX).find(|at| lives(at, partition)).expect("a key of each");
+        let number = (0..=u8::MAX).find(|at| home(at, partition)).expect("a key of each");
         Fragment {
             procedure: ProcedureId { name: name.into(), version: 1 },
             place: Place::Key(SpaceId(0), key(number)),
@@ -70,17 +70,17 @@ fn call(catalog: &Catalog, name: &str, repositories: &[u16]) -> Call {
 
 /// What n0's client waits for; neither repository of its call lives on its own node.
 fn waits(
-    (rules, masters): (Rules, usize),
+    (switches, masters): (Switches, usize),
     name: &'static str,
     repositories: &'static [u16],
 ) -> Waits {
-    let setup = setup(rules, masters);
+    let setup = setup(switches, masters);
     let catalog = setup.catalog.clone();
     let mut world = World::new(setup).expect("a setup");
     let (database, took) = (world.database(), Rc::new(RefCell::new(None)));
-    let told = took.clone();
+    let latencies = took.clone();
     let body: ClientBody = Rc::new(move |_| {
-        let (catalog, told) = (catalog.clone(), told.clone());
+        let (catalog, latencies) = (catalog.clone(), latencies.clone());
         Box::pin(async move {
             // Both repositories have a ceiling, and know their places in each other's votes.
             let first = call(&catalog, "bump", &[1, 2]);
@@ -89,7 +89,7 @@ fn waits(
             let begun = now(database);
             let measured = call(&catalog, name, repositories);
             invoke(database, TxnOptions::default(), measured).await.expect("it is done");
-            *told.borrow_mut() = Some(now(database) - begun);
+            *latencies.borrow_mut() = Some(now(database) - begun);
         })
     });
     world.add_client(NodeId(0), body);
@@ -106,18 +106,18 @@ fn waits(
 
 #[test]
 fn message_delays_and_writes_to_a_log() {
-    let granola = ("granola", (Rules::default(), 0));
-    let telling = ("granola-passing", (Rules::out_of_order(), 0));
-    let locking = ("granola-locking", (Rules::locking(), 0));
-    let sinfonia = ("sinfonia", (Rules::sinfonia(), 0));
-    let apart = ("sinfonia with a master of its own", (Rules::sinfonia(), 1));
+    let granola = ("granola", (Switches::default(), 0));
+    let sharing = ("granola-passing", (Switches::out_of_order(), 0));
+    let locking = ("granola-locking", (Switches::locking(), 0));
+    let sinfonia = ("sinfonia", (Switches::sinfonia(), 0));
+    let apart = ("sinfonia with a master of its own", (Switches::sinfonia(), 1));
     let expected = [
         (granola, "bump", &[1][..], 2, 1),
         (granola, "look", &[1], 2, 0),
         (granola, "bump", &[1, 2], 3, 1),
         (granola, "look", &[1, 2], 3, 0),
         (granola, "perhaps", &[1, 2], 3, 1),
-        (telling, "share", &[1, 2], 4, 1),
+        (sharing, "share", &[1, 2], 4, 1),
         (locking, "share", &[1, 2], 3, 1),
         (locking, "bump", &[1, 2], 3, 1),
         (sinfonia, "bump", &[1], 2, 1),
@@ -127,8 +127,8 @@ fn message_delays_and_writes_to_a_log() {
         (apart, "bump", &[1, 2], 5, 1),
         (apart, "look", &[1, 2], 5, 1),
     ];
-    for ((protocol, rules), name, repositories, messages, syncs) in expected {
-        let found = waits(rules, name, repositories);
+    for ((protocol, switches), name, repositories, messages, syncs) in expected {
+        let found = waits(switches, name, repositories);
         println!("{protocol}, {name} at {repositories:?}: {found:?}");
         assert_eq!(found, Waits { messages, syncs }, "{protocol}, {name} at {repositories:?}");
     }

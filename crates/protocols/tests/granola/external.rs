@@ -61,7 +61,7 @@ fn inverted(mut all: Vec<(u64, u64, Timestamp)>) -> u64 {
 }
 
 #[test]
-fn who_came_later_lies_later() {
+fn who_came_after_is_ordered_after() {
     let at = |counter| Timestamp(counter);
     assert_eq!(inverted(vec![(0, 5, at(9)), (6, 8, at(3)), (7, 9, at(10)), (4, 7, at(1))]), 1);
 }

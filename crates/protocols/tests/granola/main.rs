@@ -18,6 +18,7 @@ mod explore;
 mod external;
 mod follower_reads;
 mod formats;
+mod judged;
 mod memory;
 mod moves;
 mod moving;

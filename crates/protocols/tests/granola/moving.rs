@@ -1,7 +1,7 @@
 //! Partitions move while clients read and write them: in worlds with every kind of fault, judged by
 //! the checker; and in the same worlds without one rule each, which it notices.
 
-use muesli_protocols::granola::{GranolaSwitch, LockingExit, Rules};
+use muesli_protocols::granola::{GranolaSwitch, LockingExit, Switches};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -14,7 +14,7 @@ const MOVING: Mix = Mix { moving: 10, ..ALL };
 const FEW_KEYS: Mix = Mix { moving: 10, keys: 5, ..TIMESTAMPS };
 
 fn shape(mix: Mix) -> Shape {
-    Shape { spread: 3, ..Shape::new(mix) }
+    Shape { partitions_per_repository: 3, ..Shape::new(mix) }
 }
 
 fn try_seeds(shape: &Shape, seeds: std::ops::Range<u64>) {
@@ -39,25 +39,25 @@ fn under_load() {
 #[test]
 fn in_locking_mode_and_with_all_ways_back() {
     for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
-        let rules = Rules::default().with_locking_exit(locking_exit);
-        try_seeds(&Shape { rules, ..shape(MOVING) }, 0..5);
+        let switches = Switches::default().with_locking_exit(locking_exit);
+        try_seeds(&Shape { switches, ..shape(MOVING) }, 0..5);
     }
-    try_seeds(&Shape { rules: Rules::locking(), ..shape(MOVING) }, 0..5);
-    try_seeds(&Shape { rules: Rules::locking(), faults: "all", ..shape(MOVING) }, 0..10);
+    try_seeds(&Shape { switches: Switches::locking(), ..shape(MOVING) }, 0..5);
+    try_seeds(&Shape { switches: Switches::locking(), faults: "all", ..shape(MOVING) }, 0..10);
 }
 
 #[test]
 fn where_some_pass_others_and_tell_each_other() {
-    let rules = Rules::out_of_order();
-    let mix = Mix { telling: 4, ..MOVING };
-    try_seeds(&Shape { rules, ..shape(mix) }, 0..5);
-    try_seeds(&Shape { rules, faults: "all", ..shape(mix) }, 0..10);
+    let switches = Switches::out_of_order();
+    let mix = Mix { sharing: 4, ..MOVING };
+    try_seeds(&Shape { switches, ..shape(mix) }, 0..5);
+    try_seeds(&Shape { switches, faults: "all", ..shape(mix) }, 0..10);
 }
 
 #[test]
 fn under_a_master() {
-    let rules = Rules::sinfonia();
-    try_seeds(&Shape { rules, faults: "all", ..shape(MOVING) }, 0..10);
+    let switches = Switches::sinfonia();
+    try_seeds(&Shape { switches, faults: "all", ..shape(MOVING) }, 0..10);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn who_does_not_hold_a_partition_refuses() {
     assert_caught(
         "epochs_checked",
         &shape,
-        |rules| rules.set(GranolaSwitch::EpochsChecked, false),
+        |switches| switches.set(GranolaSwitch::EpochsChecked, false),
         20,
     );
 }
@@ -94,19 +94,34 @@ fn who_does_not_hold_a_partition_refuses() {
 #[test]
 fn a_partition_lies_above_what_was_done_on_it_before() {
     let shape = Shape { faults: "skew", ..shape(FEW_KEYS) };
-    assert_caught("moves_raise", &shape, |rules| rules.set(GranolaSwitch::MovesRaise, false), 100);
+    assert_caught(
+        "moves_raise",
+        &shape,
+        |switches| switches.set(GranolaSwitch::MovesRaise, false),
+        100,
+    );
 }
 
 #[test]
 fn what_is_under_way_ends_before_a_partition_moves() {
     let shape = shape(FEW_KEYS);
-    assert_caught("moves_wait", &shape, |rules| rules.set(GranolaSwitch::MovesWait, false), 50);
+    assert_caught(
+        "moves_wait",
+        &shape,
+        |switches| switches.set(GranolaSwitch::MovesWait, false),
+        50,
+    );
 }
 
 #[test]
 fn a_partition_moves_with_all_of_its_keys() {
     let shape = shape(FEW_KEYS);
-    assert_caught("moves_whole", &shape, |rules| rules.set(GranolaSwitch::MovesWhole, false), 50);
+    assert_caught(
+        "moves_whole",
+        &shape,
+        |switches| switches.set(GranolaSwitch::MovesWhole, false),
+        50,
+    );
 }
 
 #[test]
@@ -115,7 +130,7 @@ fn nothing_is_taken_up_on_what_is_about_to_move() {
     assert_caught(
         "moves_hold_still",
         &shape,
-        |rules| rules.set(GranolaSwitch::MovesHoldStill, false),
+        |switches| switches.set(GranolaSwitch::MovesHoldStill, false),
         50,
     );
 }
@@ -124,5 +139,10 @@ fn nothing_is_taken_up_on_what_is_about_to_move() {
 fn copies_know_what_has_moved() {
     let mix = Mix { look: 12, ..FEW_KEYS };
     let shape = Shape { caches: true, clients: 9, ..shape(mix) };
-    assert_caught("copies_know", &shape, |rules| rules.set(GranolaSwitch::CopiesKnow, false), 100);
+    assert_caught(
+        "copies_know",
+        &shape,
+        |switches| switches.set(GranolaSwitch::CopiesKnow, false),
+        100,
+    );
 }

@@ -1,7 +1,7 @@
 //! Past who waits at the head of the queue: whatever goes wrong, it cannot be seen; without one of
 //! its rules it is; and what it gives where one repository is slow.
 
-use muesli_protocols::granola::{GranolaSwitch, LockingExit, Rules};
+use muesli_protocols::granola::{GranolaSwitch, LockingExit, Switches};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::time::Span;
 
@@ -11,7 +11,7 @@ use super::seeds::{ALL, TIMESTAMPS, try_seeds};
 use super::worlds::Shape;
 
 fn out_of_order(mix: Mix) -> Shape {
-    Shape { rules: Rules::out_of_order(), ..Shape::new(mix) }
+    Shape { switches: Switches::out_of_order(), ..Shape::new(mix) }
 }
 
 #[test]
@@ -35,8 +35,8 @@ fn seeds_with_every_kind_of_fault() {
 #[test]
 fn seeds_with_the_other_ways_back() {
     for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
-        let rules = Rules::out_of_order().with_locking_exit(locking_exit);
-        try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, 0..10);
+        let switches = Switches::out_of_order().with_locking_exit(locking_exit);
+        try_seeds(&Shape { switches, faults: "all", ..Shape::new(ALL) }, 0..10);
     }
 }
 
@@ -49,7 +49,7 @@ fn who_passes_conflicts_with_nobody_before_it() {
     assert_caught(
         "out_of_order_apart",
         &shape,
-        |rules| rules.set(GranolaSwitch::OutOfOrderApart, false),
+        |switches| switches.set(GranolaSwitch::OutOfOrderApart, false),
         20,
     );
 }
@@ -57,7 +57,12 @@ fn who_passes_conflicts_with_nobody_before_it() {
 #[test]
 fn who_passes_conflicts_with_nothing_that_others_may_touch() {
     let shape = Shape { faults: "skew", clients: 9, ..out_of_order(SOME_KEYS) };
-    assert_caught("supersets", &shape, |rules| rules.set(GranolaSwitch::Supersets, false), 100);
+    assert_caught(
+        "supersets",
+        &shape,
+        |switches| switches.set(GranolaSwitch::Supersets, false),
+        100,
+    );
 }
 
 #[test]
@@ -67,17 +72,17 @@ fn readers_behind_what_is_done_look_who_was_passed() {
     assert_caught(
         "readers_look",
         &shape,
-        |rules| rules.set(GranolaSwitch::ReadersLook, false),
+        |switches| switches.set(GranolaSwitch::ReadersLook, false),
         100,
     );
 }
 
 /// How many transactions clients at three nodes have done in 60 ms, of which n2 is a millisecond
 /// away from the others.
-fn done_beside_a_slow_one(rules: Rules) -> u64 {
+fn done_beside_a_slow_one(switches: Switches) -> u64 {
     let mix = Mix { single: 8, independent: 2, keys: 200, look: 0, ..TIMESTAMPS };
     let far = Span::from_millis(1);
-    let shape = Shape { rules, far, clients: 24, ..Shape::new(mix) };
+    let shape = Shape { switches, far, clients: 24, ..Shape::new(mix) };
     (0..3).map(|seed| shape.run(seed)).map(|it| (it.problem, it.tally)).fold(0, |sum, it| {
         assert_eq!(it.0, None);
         sum + it.1.done.get()
@@ -86,8 +91,10 @@ fn done_beside_a_slow_one(rules: Rules) -> u64 {
 
 #[test]
 fn beside_a_slow_repository_the_others_go_on() {
-    let (waiting, out_of_order) =
-        (done_beside_a_slow_one(Rules::default()), done_beside_a_slow_one(Rules::out_of_order()));
+    let (waiting, out_of_order) = (
+        done_beside_a_slow_one(Switches::default()),
+        done_beside_a_slow_one(Switches::out_of_order()),
+    );
     println!("done in turn {waiting}, with who passes {out_of_order}");
     assert!(out_of_order > waiting * 5 / 4, "{out_of_order} instead of {waiting}");
 }

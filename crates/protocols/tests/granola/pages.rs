@@ -12,7 +12,7 @@ use muesli_core::{
     TxnId, TxnOptions,
 };
 use muesli_protocols::granola::message::{Message, Part, PartAnswer, ReplyOutcome, Request, Task};
-use muesli_protocols::granola::{Granola, Rules};
+use muesli_protocols::granola::{Granola, Switches};
 
 pub const SPACE: SpaceId = SpaceId(0);
 pub const SERVER: NodeId = NodeId(0);
@@ -45,8 +45,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    fn new(spread: usize, repositories: usize) -> Pair {
-        let mut pair = Pair::empty(spread, repositories, Settings::default());
+    fn new(partitions_per_repository: usize, repositories: usize) -> Pair {
+        let mut pair = Pair::empty(partitions_per_repository, repositories, Settings::default());
         for first in (0..ROWS).step_by(1_000) {
             pair.write(SERVER, first..first + 1_000);
         }
@@ -54,15 +54,19 @@ impl Pair {
     }
 
     /// The same without rows.
-    pub fn empty(spread: usize, repositories: usize, settings: Settings) -> Pair {
+    pub fn empty(
+        partitions_per_repository: usize,
+        repositories: usize,
+        settings: Settings,
+    ) -> Pair {
         let homes = vec![SERVER; repositories];
         let catalog = Catalog::new(&homes, 1, &[SERVER, CLIENT]).unwrap();
-        let catalog = catalog.with_spread(spread).unwrap();
+        let catalog = catalog.with_partitions_per_repository(partitions_per_repository).unwrap();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let settings = Arc::new(settings);
         let node = |id| {
             let (catalog, settings) = (Arc::clone(&catalog), Arc::clone(&settings));
-            Node::new(id, 1, catalog, settings, &Rules::default())
+            Node::new(id, 1, catalog, settings, &Switches::default())
         };
         let mut pair = Pair {
             nodes: [SERVER, CLIENT].map(node),
@@ -223,8 +227,8 @@ fn rows_of(result: Result<Answer, Failure>) -> Vec<SmallBytes> {
 #[test]
 fn a_scan_looks_at_a_page_of_entries_of_all_partitions_for_each_request() {
     // Two hundred partitions at one repository are asked in four lots.
-    for (spread, repositories, lots) in [(64, 1, 1), (200, 1, 4), (64, 2, 1)] {
-        let mut pair = Pair::new(spread, repositories);
+    for (partitions_per_repository, repositories, lots) in [(64, 1, 1), (200, 1, 4), (64, 2, 1)] {
+        let mut pair = Pair::new(partitions_per_repository, repositories);
         for reverse in [false, true] {
             let txn = pair.begin(CLIENT);
             let op = pair.scans(txn, everything(reverse, usize::MAX));
@@ -270,8 +274,8 @@ fn the_pages_of_a_scan_are_of_one_moment_or_its_transaction_does_not_commit() {
 
 #[test]
 fn a_read_of_very_many_keys_is_one_request_at_a_time_to_each_repository() {
-    for (spread, repositories) in [(1, 1), (64, 1), (64, 2)] {
-        let mut pair = Pair::new(spread, repositories);
+    for (partitions_per_repository, repositories) in [(1, 1), (64, 1), (64, 2)] {
+        let mut pair = Pair::new(partitions_per_repository, repositories);
         let txn = pair.begin(CLIENT);
         // All are absent, and each is asked for twice.
         let absent: Vec<_> = (ROWS..2 * ROWS).chain(ROWS..2 * ROWS).map(key).collect();

@@ -8,7 +8,7 @@ use muesli_core::parallel::{Backwards, InARow, Shuffled};
 use muesli_core::procedure::{Footprint, Procedure, Stop, Store};
 use muesli_core::{Parallel, Participant as _, SmallBytes, SpaceId};
 use muesli_protocols::granola::message::{Message, Record};
-use muesli_protocols::granola::{GranolaSwitch, LockingExit, Rules};
+use muesli_protocols::granola::{GranolaSwitch, LockingExit, Switches};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::time::Span;
 
@@ -16,88 +16,88 @@ use super::clients::Mix;
 use super::procedures::{SPACE, all, key, the_keys};
 use super::sabotage::assert_caught;
 use super::seeds::{ALL, TIMESTAMPS};
-use super::steps::Stage;
+use super::steps::Harness;
 use super::worlds::Shape;
 
 /// Many clients, so that several transactions are ready at one time, on keys enough that many of
 /// them have nothing to do with each other.
-fn together(mix: Mix) -> Shape {
-    Shape { together: 5, clients: 18, ..Shape::new(mix) }
+fn in_parallel(mix: Mix) -> Shape {
+    Shape { in_parallel: 5, clients: 18, ..Shape::new(mix) }
 }
 
 const SOME_KEYS: Mix = Mix { keys: 40, ..TIMESTAMPS };
 const ALL_ON_SOME_KEYS: Mix = Mix { keys: 40, ..ALL };
 
 /// As [`try_seeds`](super::seeds::try_seeds), and enough must have been run together.
-fn try_together(shape: &Shape, seeds: std::ops::Range<u64>, least: u64) {
-    let (mut done, mut together) = (0, 0);
+fn try_parallel(shape: &Shape, seeds: std::ops::Range<u64>, least: u64) {
+    let (mut done, mut in_parallel) = (0, 0);
     for seed in seeds {
         let outcome = shape.run(seed);
         if let Some(problem) = outcome.problem {
             panic!("{shape:?}\n{problem}");
         }
         done += outcome.tally.done.get();
-        together += outcome.together;
+        in_parallel += outcome.in_parallel;
     }
-    println!("{done} transactions, {together} runs together");
-    assert!(together > least, "of {done} transactions only {together} were run together");
+    println!("{done} transactions, {in_parallel} runs together");
+    assert!(in_parallel > least, "of {done} transactions only {in_parallel} were run together");
 }
 
 #[test]
 fn seeds() {
-    try_together(&together(TIMESTAMPS), 0..8, 100);
-    try_together(&together(SOME_KEYS), 0..8, 100);
-    try_together(&together(ALL_ON_SOME_KEYS), 0..8, 100);
-    try_together(&Shape { together: 2, ..together(SOME_KEYS) }, 0..4, 100);
+    try_parallel(&in_parallel(TIMESTAMPS), 0..8, 100);
+    try_parallel(&in_parallel(SOME_KEYS), 0..8, 100);
+    try_parallel(&in_parallel(ALL_ON_SOME_KEYS), 0..8, 100);
+    try_parallel(&Shape { in_parallel: 2, ..in_parallel(SOME_KEYS) }, 0..4, 100);
 }
 
 #[test]
 fn seeds_with_every_kind_of_fault() {
     let faults = "all";
-    try_together(&Shape { faults, ..together(SOME_KEYS) }, 0..15, 100);
-    try_together(&Shape { faults, ..together(ALL_ON_SOME_KEYS) }, 0..15, 100);
-    try_together(&Shape { replicas: 2, faults, ..together(ALL_ON_SOME_KEYS) }, 0..10, 100);
-    try_together(&Shape { caches: true, faults, ..together(SOME_KEYS) }, 0..8, 100);
+    try_parallel(&Shape { faults, ..in_parallel(SOME_KEYS) }, 0..15, 100);
+    try_parallel(&Shape { faults, ..in_parallel(ALL_ON_SOME_KEYS) }, 0..15, 100);
+    try_parallel(&Shape { replicas: 2, faults, ..in_parallel(ALL_ON_SOME_KEYS) }, 0..10, 100);
+    try_parallel(&Shape { caches: true, faults, ..in_parallel(SOME_KEYS) }, 0..8, 100);
 }
 
 #[test]
 fn seeds_with_the_other_ways_back() {
     for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
-        let rules = Rules::default().with_locking_exit(locking_exit);
-        let shape = Shape { rules, faults: "all", ..together(ALL_ON_SOME_KEYS) };
-        try_together(&shape, 0..8, 100);
+        let switches = Switches::default().with_locking_exit(locking_exit);
+        let shape = Shape { switches, faults: "all", ..in_parallel(ALL_ON_SOME_KEYS) };
+        try_parallel(&shape, 0..8, 100);
     }
 }
 
 fn out_of_order(mix: Mix) -> Shape {
-    Shape { rules: Rules::out_of_order(), ..together(mix) }
+    Shape { switches: Switches::out_of_order(), ..in_parallel(mix) }
 }
 
 #[test]
-fn seeds_past_who_waits() {
-    let telling = Mix { telling: 3, ..SOME_KEYS };
-    try_together(&out_of_order(telling), 0..8, 100);
-    try_together(&Shape { far: Span::from_millis(1), ..out_of_order(SOME_KEYS) }, 0..8, 100);
+fn seeds_ahead_of_who_waits() {
+    let sharing = Mix { sharing: 3, ..SOME_KEYS };
+    try_parallel(&out_of_order(sharing), 0..8, 100);
+    try_parallel(&Shape { far: Span::from_millis(1), ..out_of_order(SOME_KEYS) }, 0..8, 100);
     let faults = "all";
-    try_together(&Shape { faults, ..out_of_order(telling) }, 0..15, 100);
-    try_together(&Shape { faults, ..out_of_order(ALL_ON_SOME_KEYS) }, 0..15, 100);
-    try_together(&Shape { replicas: 2, faults, ..out_of_order(ALL_ON_SOME_KEYS) }, 0..10, 100);
-    try_together(&Shape { caches: true, faults, ..out_of_order(SOME_KEYS) }, 0..8, 100);
+    try_parallel(&Shape { faults, ..out_of_order(sharing) }, 0..15, 100);
+    try_parallel(&Shape { faults, ..out_of_order(ALL_ON_SOME_KEYS) }, 0..15, 100);
+    try_parallel(&Shape { replicas: 2, faults, ..out_of_order(ALL_ON_SOME_KEYS) }, 0..10, 100);
+    try_parallel(&Shape { caches: true, faults, ..out_of_order(SOME_KEYS) }, 0..8, 100);
 }
 
 /// All that a run leaves: what was said and when, how much was done together, and what each node
 /// recorded and stores in the end.
-fn all_of(shape: &Shape, seed: u64, together: Parallel) -> [String; 2] {
-    let run = shape.run_by(seed, together);
+fn all_of(shape: &Shape, seed: u64, in_parallel: Parallel) -> [String; 2] {
+    let run = shape.run_by(seed, in_parallel);
     assert!(run.modes.parallel > 0, "nothing was run together");
-    let said = format!("{:?} {:?} {:?}", run.digest, run.ended, run.modes);
-    [said, format!("{:?}", run.hosts)]
+    let sent = format!("{:?} {:?} {:?}", run.digest, run.ended, run.modes);
+    [sent, format!("{:?}", run.hosts)]
 }
 
 #[test]
 fn who_runs_them_and_in_which_order_cannot_be_seen() {
-    let telling = Mix { telling: 3, ..ALL_ON_SOME_KEYS };
-    let shapes = [together(ALL_ON_SOME_KEYS), out_of_order(telling)];
+    let sharing = Mix { sharing: 3, ..ALL_ON_SOME_KEYS };
+    let shapes = [in_parallel(ALL_ON_SOME_KEYS), out_of_order(sharing)];
     for shape in shapes.map(|shape| Shape { faults: "crash,pause,link", ..shape }) {
         for seed in 0..4 {
             let threads = muesli_threads::eager(3).expect("threads");
@@ -108,9 +108,9 @@ fn who_runs_them_and_in_which_order_cannot_be_seen() {
                 Parallel::new(most, Arc::new(Shuffled { seed })),
                 threads,
             ];
-            for together in others {
-                let name = format!("seed {seed}, {together:?}, {shape:?}");
-                assert_eq!(all_of(&shape, seed, together), in_a_row, "{name}");
+            for in_parallel in others {
+                let name = format!("seed {seed}, {in_parallel:?}, {shape:?}");
+                assert_eq!(all_of(&shape, seed, in_parallel), in_a_row, "{name}");
             }
         }
     }
@@ -119,11 +119,11 @@ fn who_runs_them_and_in_which_order_cannot_be_seen() {
 #[test]
 fn those_run_together_conflict_with_nobody_among_them() {
     let few_keys = Mix { keys: 9, ..TIMESTAMPS };
-    for shape in [together(few_keys), out_of_order(few_keys)] {
+    for shape in [in_parallel(few_keys), out_of_order(few_keys)] {
         assert_caught(
             "parallel_apart",
             &shape,
-            |rules| rules.set(GranolaSwitch::ParallelApart, false),
+            |switches| switches.set(GranolaSwitch::ParallelApart, false),
             20,
         );
     }
@@ -141,7 +141,7 @@ fn never_ends(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, St
 }
 
 /// Writes its first key, and reads its second one, which it does not declare.
-fn strays(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
+fn leaves_its_footprint(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
     let space = store.space(SPACE)?;
     store.put(space, key(keys.as_slice()[0]), Some("strayed".into()))?;
     store.get(space, &key(keys.as_slice()[1]))?;
@@ -162,7 +162,7 @@ fn refuses(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop>
     Err(Stop::Refused("as it is to".into()))
 }
 
-fn says_much(_: &mut dyn Store, _: &SmallBytes) -> Result<SmallBytes, Stop> {
+fn answers_much(_: &mut dyn Store, _: &SmallBytes) -> Result<SmallBytes, Stop> {
     Ok(SmallBytes::from(vec![7; 10_000]))
 }
 
@@ -181,35 +181,35 @@ const CALLS: [(&str, usize); 11] = [
     ("chase", 9),
 ];
 
-fn stage(rules: Rules) -> Stage {
-    let mut stage = Stage::new(rules);
+fn harness(switches: Switches) -> Harness {
+    let mut harness = Harness::new(switches);
     let declared = |run| Procedure::new(run).touches(the_keys);
-    stage.settings.procedures = all()
+    harness.settings.procedures = all()
         .with("panics", 1, declared(panics))
         .with("never ends", 1, declared(never_ends))
-        .with("strays", 1, Procedure::new(strays).touches(the_first_key))
+        .with("strays", 1, Procedure::new(leaves_its_footprint).touches(the_first_key))
         .with("refuses", 1, declared(refuses))
-        .with("says much", 1, declared(says_much));
-    stage.settings.limits.procedure_steps = 1_000;
-    stage.settings.limits.value_bytes = 1_000;
-    stage
+        .with("says much", 1, declared(answers_much));
+    harness.settings.limits.procedure_steps = 1_000;
+    harness.settings.limits.value_bytes = 1_000;
+    harness
 }
 
 /// What came of all calls, step by step; what was logged and what is stored.
-fn after_all_calls(stage: &mut Stage) -> (Vec<Vec<Message>>, Vec<Record>, String) {
-    let space = stage.catalog.space_named(SPACE).expect("the space");
+fn after_all_calls(harness: &mut Harness) -> (Vec<Vec<Message>>, Vec<Record>, String) {
+    let space = harness.catalog.space_named(SPACE).expect("the space");
     let own: Vec<u8> =
-        (0..100).filter(|at| stage.catalog.partition(space, &key(*at)) == 0).collect();
-    let mut said = Vec::new();
+        (0..100).filter(|at| harness.catalog.partition(space, &key(*at)) == 0).collect();
+    let mut sent = Vec::new();
     for (number, (name, at)) in CALLS.into_iter().enumerate() {
-        let call = stage.call(number as u64 + 1, name, &own[at * 2..at * 2 + 2], true);
-        said.push(stage.receive(call));
+        let call = harness.call(number as u64 + 1, name, &own[at * 2..at * 2 + 2], true);
+        sent.push(harness.receive(call));
     }
-    while stage.has_left_over() {
-        said.push(stage.go_on());
+    while harness.has_left_over() {
+        sent.push(harness.go_on());
     }
-    said.retain(|said| !said.is_empty());
-    (said, stage.log.clone(), format!("{:?}", stage.participant.chains(&stage.catalog)))
+    sent.retain(|sent| !sent.is_empty());
+    (sent, harness.log.clone(), format!("{:?}", harness.participant.chains(&harness.catalog)))
 }
 
 /// In an order that does not depend on who passed whom.
@@ -221,25 +221,26 @@ fn sorted<T: Debug>(all: impl IntoIterator<Item = T>) -> Vec<String> {
 
 #[test]
 fn procedures_of_every_sort_come_out_as_one_after_the_other() {
-    let (said, log, stored) = after_all_calls(&mut stage(Rules::default()));
-    assert_eq!(said.len(), CALLS.len(), "each is answered at once");
+    let (sent, log, stored) = after_all_calls(&mut harness(Switches::default()));
+    assert_eq!(sent.len(), CALLS.len(), "each is answered at once");
     let texts = ["panicked", "more than the allowed", "not declared", "as it is to", "a result"];
-    let (said, log) = (sorted(said.concat()), sorted(log));
-    let tells = |text: &str| said.iter().any(|it| it.contains(text));
-    assert!(texts.into_iter().all(tells), "{said:?}");
+    let (sent, log) = (sorted(sent.concat()), sorted(log));
+    let has_sent = |text: &str| sent.iter().any(|it| it.contains(text));
+    assert!(texts.into_iter().all(has_sent), "{sent:?}");
     // A look at what was written waits for that, and what declares nothing is alone. Others wait
     // for both, unless they pass the look.
-    for (rules, sizes) in [(Rules::default(), [6, 2, 1, 2]), (Rules::out_of_order(), [7, 1, 1, 2])]
+    for (switches, sizes) in
+        [(Switches::default(), [6, 2, 1, 2]), (Switches::out_of_order(), [7, 1, 1, 2])]
     {
         let on_threads = muesli_threads::eager(2).expect("threads");
         let in_a_row = Parallel::new(8, Arc::new(InARow));
-        for together in [in_a_row, Parallel::new(8, Arc::new(Backwards)), on_threads] {
-            let mut stage = stage(rules);
-            (stage.settings.parallel, stage.holds_back) = (together, true);
-            let (steps, its_log, its_stored) = after_all_calls(&mut stage);
-            assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), sizes, "{rules:?}");
-            assert_eq!(sorted(steps.concat()), said, "{rules:?}");
-            assert_eq!((sorted(its_log), &its_stored), (log.clone(), &stored), "{rules:?}");
+        for in_parallel in [in_a_row, Parallel::new(8, Arc::new(Backwards)), on_threads] {
+            let mut harness = harness(switches);
+            (harness.settings.parallel, harness.holds_back) = (in_parallel, true);
+            let (steps, its_log, its_stored) = after_all_calls(&mut harness);
+            assert_eq!(steps.iter().map(Vec::len).collect::<Vec<_>>(), sizes, "{switches:?}");
+            assert_eq!(sorted(steps.concat()), sent, "{switches:?}");
+            assert_eq!((sorted(its_log), &its_stored), (log.clone(), &stored), "{switches:?}");
         }
     }
 }

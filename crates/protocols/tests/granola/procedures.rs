@@ -87,8 +87,8 @@ fn share(store: &mut dyn Store, arguments: &SmallBytes) -> Result<SmallBytes, St
     let (own, all) = own_and_all(arguments);
     let mut sum = 0u64;
     for &at in all {
-        let told = store.told(space, &key(at))?.flatten();
-        let bytes = told.and_then(|value| value.as_slice().try_into().ok());
+        let shared = store.shared(space, &key(at))?.flatten();
+        let bytes = shared.and_then(|value| value.as_slice().try_into().ok());
         sum = sum.wrapping_add(bytes.map_or(0, u64::from_be_bytes));
     }
     if sum % 3 == 2 {
@@ -107,7 +107,7 @@ fn own_keys(
     the_keys(space, &SmallBytes::new(own_and_all(arguments).0))
 }
 
-fn told_keys(
+fn shared_keys(
     space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
     arguments: &SmallBytes,
 ) -> Result<Vec<(SpaceId, SmallBytes)>, Stop> {
@@ -142,7 +142,7 @@ pub fn all() -> Procedures {
         .with(
             "share",
             1,
-            Procedure::new(share).refuses(Refuses::Alike).touches(own_keys).tells(told_keys),
+            Procedure::new(share).refuses(Refuses::Alike).touches(own_keys).shares(shared_keys),
         )
         .with("chase", 1, never(Procedure::new(chase)).touches(the_keys))
 }

@@ -1,7 +1,7 @@
 //! Without one of its rules, Granola is caught: some seed of a world that needs the rule shows a
 //! history that may not be.
 
-use muesli_protocols::granola::{GranolaSwitch, Rules};
+use muesli_protocols::granola::{GranolaSwitch, Switches};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -9,14 +9,14 @@ use super::seeds::{ALL, TIMESTAMPS};
 use super::worlds::Shape;
 
 /// The first seed at which the checker notices that a rule is missing.
-fn first_caught(shape: &Shape, break_rule: impl Fn(&mut Rules), seeds: u64) -> Option<u64> {
+fn first_caught(shape: &Shape, switch_off: impl Fn(&mut Switches), seeds: u64) -> Option<u64> {
     let mut broken = shape.clone();
-    break_rule(&mut broken.rules);
+    switch_off(&mut broken.switches);
     (0..seeds).find(|&seed| broken.run(seed).problem.is_some())
 }
 
-pub fn assert_caught(name: &str, shape: &Shape, break_rule: impl Fn(&mut Rules), seeds: u64) {
-    let found = first_caught(shape, break_rule, seeds);
+pub fn assert_caught(name: &str, shape: &Shape, switch_off: impl Fn(&mut Switches), seeds: u64) {
+    let found = first_caught(shape, switch_off, seeds);
     let whole = found.and_then(|seed| shape.run(seed).problem);
     assert_eq!(whole, None, "with `{name}`");
     assert!(found.is_some(), "without `{name}`, {seeds} seeds are still fine");
@@ -29,7 +29,7 @@ fn transactions_are_done_in_the_order_of_their_timestamps() {
     assert_caught(
         "in_order",
         &Shape::new(TIMESTAMPS),
-        |rules| rules.set(GranolaSwitch::InOrder, false),
+        |switches| switches.set(GranolaSwitch::InOrder, false),
         20,
     );
 }
@@ -40,7 +40,7 @@ fn the_highest_proposal_is_final() {
     assert_caught(
         "highest_is_final",
         &shape,
-        |rules| rules.set(GranolaSwitch::HighestIsFinal, false),
+        |switches| switches.set(GranolaSwitch::HighestIsFinal, false),
         20,
     );
 }
@@ -51,7 +51,7 @@ fn sessions_carry_what_they_have_seen() {
     assert_caught(
         "carries_floor",
         &shape,
-        |rules| rules.set(GranolaSwitch::CarriesFloor, false),
+        |switches| switches.set(GranolaSwitch::CarriesLowerBound, false),
         100,
     );
 }
@@ -60,7 +60,12 @@ fn sessions_carry_what_they_have_seen() {
 fn whatever_is_done_raises_the_last_timestamp() {
     let mix = Mix { keys: 5, coordinated: 4, ..ALL };
     let shape = Shape { faults: "skew", ..Shape::new(mix) };
-    assert_caught("raises_last", &shape, |rules| rules.set(GranolaSwitch::RaisesLast, false), 100);
+    assert_caught(
+        "raises_last",
+        &shape,
+        |switches| switches.set(GranolaSwitch::RaisesLast, false),
+        100,
+    );
 }
 
 #[test]
@@ -70,7 +75,7 @@ fn readers_of_any_replica_look_at_what_their_session_has_seen() {
     assert_caught(
         "readers_check",
         &shape,
-        |rules| rules.set(GranolaSwitch::ReadersCheck, false),
+        |switches| switches.set(GranolaSwitch::ReadersCheck, false),
         100,
     );
 }
@@ -81,7 +86,7 @@ fn votes_imply_something_only_in_order() {
     assert_caught(
         "bounds_in_order",
         &shape,
-        |rules| rules.set(GranolaSwitch::BoundsInOrder, false),
+        |switches| switches.set(GranolaSwitch::BoundsInOrder, false),
         100,
     );
 }
@@ -90,7 +95,12 @@ fn votes_imply_something_only_in_order() {
 fn reads_raise_the_last_timestamp_too() {
     let mix = Mix { look: 8, ..TIMESTAMPS };
     let shape = Shape { faults: "skew,pause,link", clients: 9, ..Shape::new(mix) };
-    assert_caught("reads_raise", &shape, |rules| rules.set(GranolaSwitch::ReadsRaise, false), 100);
+    assert_caught(
+        "reads_raise",
+        &shape,
+        |switches| switches.set(GranolaSwitch::ReadsRaise, false),
+        100,
+    );
 }
 
 #[test]
@@ -100,7 +110,7 @@ fn votes_against_are_stable() {
     assert_caught(
         "stable_conflicts",
         &shape,
-        |rules| rules.set(GranolaSwitch::StableConflicts, false),
+        |switches| switches.set(GranolaSwitch::StableConflicts, false),
         100,
     );
 }
@@ -108,7 +118,7 @@ fn votes_against_are_stable() {
 #[test]
 fn answers_rest_on_votes() {
     let shape = Shape { faults: "crash,disk", clients: 3, ..Shape::new(TIMESTAMPS) };
-    let broken = |rules: &mut Rules| rules.set(GranolaSwitch::AnswersRestOnVotes, false);
+    let broken = |switches: &mut Switches| switches.set(GranolaSwitch::AnswersRestOnVotes, false);
     assert_caught("answers_rest_on_votes", &shape, broken, 200);
 }
 
@@ -118,7 +128,7 @@ fn what_was_voted_on_is_locked_first() {
     assert_caught(
         "locks_queued",
         &shape,
-        |rules| rules.set(GranolaSwitch::LocksQueued, false),
+        |switches| switches.set(GranolaSwitch::LocksQueued, false),
         100,
     );
 }

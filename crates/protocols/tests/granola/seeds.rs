@@ -1,7 +1,7 @@
 //! Many seeds of each shape: whatever goes wrong, histories are serializable in the order of each
 //! session, and what was begun ends.
 
-use muesli_protocols::granola::{LockingExit, Rules};
+use muesli_protocols::granola::{LockingExit, Switches};
 
 use super::clients::Mix;
 use super::worlds::Shape;
@@ -14,7 +14,7 @@ pub const ALL: Mix = Mix {
     look: 3,
     interactive: 2,
     moving: 0,
-    telling: 0,
+    sharing: 0,
     keys: 8,
 };
 /// Only what timestamp mode can do.
@@ -25,7 +25,7 @@ pub const TIMESTAMPS: Mix = Mix {
     look: 3,
     interactive: 0,
     moving: 0,
-    telling: 0,
+    sharing: 0,
     keys: 6,
 };
 
@@ -49,14 +49,14 @@ fn timestamp_mode() {
 #[test]
 fn all_classes() {
     try_seeds(&Shape::new(ALL), 0..10);
-    try_seeds(&Shape { rules: Rules::locking(), ..Shape::new(ALL) }, 0..5);
+    try_seeds(&Shape { switches: Switches::locking(), ..Shape::new(ALL) }, 0..5);
 }
 
 #[test]
 fn all_ways_back() {
     for locking_exit in [LockingExit::UndoOnDemand, LockingExit::Stay] {
-        let rules = Rules::default().with_locking_exit(locking_exit);
-        try_seeds(&Shape { rules, ..Shape::new(ALL) }, 0..5);
+        let switches = Switches::default().with_locking_exit(locking_exit);
+        try_seeds(&Shape { switches, ..Shape::new(ALL) }, 0..5);
     }
 }
 
@@ -64,8 +64,8 @@ fn all_ways_back() {
 /// all that it may touch.
 #[test]
 fn what_keeps_its_claims_where_a_participant_stays_away() {
-    let rules = Rules::locks_undone_on_demand();
-    try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, 1000..1012);
+    let switches = Switches::locks_undone_on_demand();
+    try_seeds(&Shape { switches, faults: "all", ..Shape::new(ALL) }, 1000..1012);
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn all_classes_on_several_replicas() {
 fn all_classes_under_every_kind_of_fault() {
     try_seeds(&Shape { replicas: 2, faults: "all", ..Shape::new(ALL) }, 0..15);
     try_seeds(&Shape { faults: "all", ..Shape::new(ALL) }, 0..20);
-    let rules = Rules::locking();
-    try_seeds(&Shape { rules, faults: "all", ..Shape::new(ALL) }, 0..10);
+    let switches = Switches::locking();
+    try_seeds(&Shape { switches, faults: "all", ..Shape::new(ALL) }, 0..10);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn timestamp_mode_under_every_kind_of_fault() {
 }
 
 #[test]
-fn participants_that_stay_away() {
+fn participants_that_do_not_answer() {
     let faults = "pause,link,crash";
     try_seeds(&Shape { faults, clients: 9, ..Shape::new(ALL) }, 0..20);
     let few_keys = Mix { keys: 4, ..TIMESTAMPS };

@@ -1,7 +1,7 @@
 //! Sinfonia: many seeds, with all faults; and what goes wrong where its master does not wait for
 //! all votes.
 
-use muesli_protocols::granola::{GranolaSwitch, Rules};
+use muesli_protocols::granola::{GranolaSwitch, Switches};
 use muesli_protocols::two_phase::Sabotage;
 
 use super::clients::Mix;
@@ -9,7 +9,7 @@ use super::seeds::{ALL, try_seeds};
 use super::worlds::Shape;
 
 fn shape(faults: &'static str) -> Shape {
-    Shape { rules: Rules::sinfonia(), faults, ..Shape::new(ALL) }
+    Shape { switches: Switches::sinfonia(), faults, ..Shape::new(ALL) }
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn masters_and_participants_that_crash() {
         look: 2,
         interactive: 0,
         moving: 0,
-        telling: 0,
+        sharing: 0,
         keys: 5,
     };
     try_seeds(&Shape { faults: "crash,client,link", mix, ..shape("all") }, 0..15);
@@ -61,7 +61,7 @@ fn masters_and_participants_that_crash() {
 
 #[test]
 fn a_master_that_does_not_wait_for_all_votes_is_noticed() {
-    let rules = Rules::sinfonia().without(GranolaSwitch::MasterWaits);
+    let switches = Switches::sinfonia().without(GranolaSwitch::MasterWaits);
     let mix = Mix {
         single: 2,
         independent: 2,
@@ -69,11 +69,11 @@ fn a_master_that_does_not_wait_for_all_votes_is_noticed() {
         look: 2,
         interactive: 0,
         moving: 0,
-        telling: 0,
+        sharing: 0,
         keys: 4,
     };
     for masters in [0, 1] {
-        let broken = Shape { rules, mix, ..apart(masters, "none") };
+        let broken = Shape { switches, mix, ..apart(masters, "none") };
         let noticed = (0..10).filter_map(|seed| broken.run(seed).problem).count();
         assert!(noticed > 0, "{masters} masters");
     }
@@ -88,7 +88,7 @@ fn messages_of_one() -> Vec<String> {
         look: 0,
         interactive: 0,
         moving: 0,
-        telling: 0,
+        sharing: 0,
         keys: 40,
     };
     let outcome = Shape { mix, clients: 1, ..shape("none") }.traced(1);

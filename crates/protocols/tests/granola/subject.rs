@@ -45,8 +45,8 @@ impl Subject for Granola {
             Message::Reply { txn, end: how, .. } => {
                 format!("Reply {} {}", name(*txn, names), end(how))
             }
-            Message::Tell { txn, told: all } => {
-                format!("Tell {}: {}", name(*txn, names), told(all))
+            Message::Tell { txn, shared: all } => {
+                format!("Tell {}: {}", name(*txn, names), data(all))
             }
             Message::Acknowledge { txns, .. } => {
                 format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
@@ -54,12 +54,12 @@ impl Subject for Granola {
             Message::Follow { has } => {
                 format!("Follow {}, has {} pieces, up to {}", has.stream, has.pieces, has.upto)
             }
-            Message::News { stream, news: told, .. } => format!("News {stream} {}", news(told)),
+            Message::News { stream, news: data, .. } => format!("News {stream} {}", news(data)),
             Message::Fetch { partition, has, .. } => {
                 format!("Fetch partition {partition}, has {}", fetched(has))
             }
-            Message::Load { partition, load: told, .. } => {
-                format!("Load partition {partition}: {}", load(told))
+            Message::Load { partition, load: data, .. } => {
+                format!("Load partition {partition}: {}", load(data))
             }
         }
     }
@@ -78,14 +78,14 @@ impl Subject for Granola {
             Record::Dropped { txn, end: how } => {
                 format!("Dropped {} {}", name(*txn, names), end(how))
             }
-            Record::Told { txn, told: all } => {
-                format!("Told {}: {}", name(*txn, names), told(all))
+            Record::SharedData { txn, shared: all } => {
+                format!("Told {}: {}", name(*txn, names), data(all))
             }
             Record::Staged { partition, anew, keys: all } => {
                 let anew = if *anew { ", anew" } else { "" };
                 format!("Staged partition {partition}{anew}: {}", keys(all))
             }
-            Record::Ceiling { at } => format!("Ceiling {at}"),
+            Record::UpperBound { at } => format!("Ceiling {at}"),
             Record::Reached { at } => format!("Reached {at}"),
         }
     }
@@ -176,7 +176,7 @@ fn request(request: &Request, names: &Names) -> String {
         (Agreement::Coordinated, _) => "coordinated",
     };
     let parts = joined(request.parts.iter().map(|part| task(&part.task)));
-    format!("{} {how}, above {}: {parts}", name(request.txn, names), request.floor)
+    format!("{} {how}, above {}: {parts}", name(request.txn, names), request.lower_bound)
 }
 
 fn task(task: &Task) -> String {
@@ -204,8 +204,8 @@ fn task(task: &Task) -> String {
     }
 }
 
-fn told(told: &[PartData]) -> String {
-    let keys = told.iter().flat_map(|(_, keys)| keys);
+fn data(data: &[PartData]) -> String {
+    let keys = data.iter().flat_map(|(_, keys)| keys);
     let value = |found: &FoundVersion| found.value.as_ref().map_or_else(|| "-".to_owned(), text);
     joined(keys.map(|(_, key, found)| format!("{}={}", text(key), value(found))))
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use muesli_check::{Level, Options, check};
 use muesli_core::parallel::{Parallel, Shuffled};
 use muesli_core::{Catalog, Nanos, NodeId, SpaceOptions, Typed};
-use muesli_protocols::granola::{Granola, Rules};
+use muesli_protocols::granola::{Granola, Switches};
 use muesli_sim::hardware::clock::Drift;
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::network::topology::{ChannelClass, Topology};
 use muesli_sim::plan::fault::{Fault, FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape, TimedFault};
 use muesli_sim::random::Seed;
@@ -26,13 +26,13 @@ pub const CLIENTS: u32 = 6;
 /// A world, but for its seed.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    pub rules: Rules,
+    pub switches: Switches,
     pub mix: Mix,
     /// Kinds of faults, which the seed draws.
     pub faults: &'static str,
     pub replicas: usize,
     /// How many partitions there are for each repository.
-    pub spread: usize,
+    pub partitions_per_repository: usize,
     pub length: Span,
     pub clients: u32,
     /// How far the clock of n1 is ahead of the others'.
@@ -42,7 +42,7 @@ pub struct Shape {
     /// Clients take the nearest copy, and their nodes keep some.
     pub caches: bool,
     /// How many procedures are run together at most, in an order that the seed draws.
-    pub together: usize,
+    pub in_parallel: usize,
     /// How many nodes besides decide for the others; they hold no keys and run no clients.
     pub masters: u32,
 }
@@ -55,26 +55,26 @@ pub struct Outcome {
     /// What happened, line by line, if it was asked for.
     pub trace: Option<String>,
     /// How many were run together with others, at all nodes in their last lives.
-    pub together: u64,
+    pub in_parallel: u64,
 }
 
 impl Shape {
     pub fn new(mix: Mix) -> Shape {
-        let (rules, replicas, length) = (Rules::default(), 1, Span::from_millis(60));
+        let (switches, replicas, length) = (Switches::default(), 1, Span::from_millis(60));
         let (ahead, far, caches, clients) = (Span::ZERO, Span::ZERO, false, CLIENTS);
-        let (faults, together, spread, masters) = ("none", 1, 1, 0);
+        let (faults, in_parallel, partitions_per_repository, masters) = ("none", 1, 1, 0);
         Shape {
-            rules,
+            switches,
             mix,
             faults,
             replicas,
-            spread,
+            partitions_per_repository,
             length,
             clients,
             ahead,
             far,
             caches,
-            together,
+            in_parallel,
             masters,
         }
     }
@@ -88,7 +88,9 @@ impl Shape {
         let masters: Vec<NodeId> = (NODES..self.nodes()).map(NodeId).collect();
         let catalog = Catalog::new(&homes, self.replicas, &homes).expect("a catalog");
         let catalog = catalog.with_masters(&masters);
-        let catalog = catalog.with_spread(self.spread).expect("a few partitions");
+        let catalog = catalog
+            .with_partitions_per_repository(self.partitions_per_repository)
+            .expect("a few partitions");
         catalog.with_space(SPACE, SpaceOptions::default()).expect("a space")
     }
 
@@ -113,15 +115,15 @@ impl Shape {
         let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(60));
         let latency = Latency::Exponential { least, mean_tail };
         let mut topology =
-            Topology::uniform(self.nodes() as usize, LaneClass { latency, bandwidth: 0 });
+            Topology::uniform(self.nodes() as usize, ChannelClass { latency, bandwidth: 0 });
         for near in (0..NODES - 1).filter(|_| self.far > Span::ZERO) {
-            let lane = LaneClass { latency: Latency::Constant(self.far), bandwidth: 0 };
-            topology.set_lane(NodeId(near), NodeId(NODES - 1), lane);
-            topology.set_lane(NodeId(NODES - 1), NodeId(near), lane);
+            let link_class = ChannelClass { latency: Latency::Constant(self.far), bandwidth: 0 };
+            topology.set_channel(NodeId(near), NodeId(NODES - 1), link_class);
+            topology.set_channel(NodeId(NODES - 1), NodeId(near), link_class);
         }
         let catalog = Arc::new(self.catalog());
         let mut setup = Setup::new(
-            Arc::new(Typed::<Granola>(self.rules)),
+            Arc::new(Typed::<Granola>(self.switches)),
             Seed::new(seed),
             catalog,
             topology,
@@ -135,7 +137,7 @@ impl Shape {
             setup.settings.gossip_every = Nanos::from_millis(1);
         }
         setup.settings.procedures = all();
-        setup.settings.parallel = Parallel::new(self.together, Arc::new(Shuffled { seed }));
+        setup.settings.parallel = Parallel::new(self.in_parallel, Arc::new(Shuffled { seed }));
         setup.settings.retry_after = Nanos::from_millis(4);
         // Some take the first vote that is late for a participant that stays away.
         setup.settings.in_doubt_after = Nanos::from_millis([1, 5, 100][seed as usize % 3]);
@@ -157,9 +159,9 @@ impl Shape {
     }
 
     /// The same, where procedures are run together by others.
-    pub fn run_by(&self, seed: u64, together: Parallel) -> Run {
+    pub fn run_by(&self, seed: u64, in_parallel: Parallel) -> Run {
         let mut setup = self.setup(seed);
-        setup.settings.parallel = together;
+        setup.settings.parallel = in_parallel;
         self.left_by(setup)
     }
 
@@ -176,9 +178,15 @@ impl Shape {
         let mut world = World::new(setup).expect("a setup");
         let tally: Rc<Tally> = Rc::default();
         let (database, mix, counted) = (world.database(), self.mix, tally.clone());
-        let nearby = self.caches;
+        let follower_read = self.caches;
         let body: ClientBody = Rc::new(move |start| {
-            Box::pin(client(database, catalog.clone(), (mix, nearby), start, counted.clone()))
+            Box::pin(client(
+                database,
+                catalog.clone(),
+                (mix, follower_read),
+                start,
+                counted.clone(),
+            ))
         });
         for number in 0..self.clients {
             world.add_client(NodeId(number % NODES), Rc::clone(&body));
@@ -205,6 +213,6 @@ impl Shape {
             Err(error) => problem = problem.or(Some(error.to_string())),
         }
         let problem = problem.map(|text| format!("seed {seed}, plan {plan}: {text}"));
-        Outcome { tally, problem, trace: run.trace_text, together: run.modes.parallel }
+        Outcome { tally, problem, trace: run.trace_text, in_parallel: run.modes.parallel }
     }
 }

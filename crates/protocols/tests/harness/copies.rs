@@ -20,36 +20,36 @@ pub type Timers = BTreeMap<(Nanos, usize, Role, u32), ()>;
 /// Two nodes, each with a copy of all keys, and what they say to a client.
 pub struct Pair<P: Protocol> {
     pub nodes: [Node<P>; 2],
-    rules: P::Rules,
+    switches: P::Switches,
     settings: Arc<Settings>,
     effects: [Effects<P>; 2],
     timers: Timers,
     now: Nanos,
     /// What the client was told.
-    pub told: Vec<P::Message>,
+    pub answered_to: Vec<P::Message>,
     /// Messages between the two nodes are lost.
     pub cut: bool,
 }
 
 impl<P: Protocol> Pair<P> {
-    pub fn new(rules: &P::Rules) -> Pair<P> {
-        Pair::with(rules, Settings::default())
+    pub fn new(switches: &P::Switches) -> Pair<P> {
+        Pair::with(switches, Settings::default())
     }
 
-    pub fn with(rules: &P::Rules, settings: Settings) -> Pair<P> {
+    pub fn with(switches: &P::Switches, settings: Settings) -> Pair<P> {
         let homes = [NodeId(0), NodeId(1)];
         let catalog = Catalog::new(&homes, 2, &homes).unwrap().with_visiting_coordinators();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let issuer = Some(Issuer::new([7; 16]));
         let settings = Arc::new(Settings { issuer, ..settings });
         let mut pair = Pair {
-            nodes: homes.map(|id| Node::new(id, 1, catalog.clone(), settings.clone(), rules)),
+            nodes: homes.map(|id| Node::new(id, 1, catalog.clone(), settings.clone(), switches)),
             effects: [Effects::default(), Effects::default()],
-            rules: rules.clone(),
+            switches: switches.clone(),
             settings: settings.clone(),
             timers: Timers::new(),
             now: Nanos(0),
-            told: Vec::new(),
+            answered_to: Vec::new(),
             cut: false,
         };
         for place in 0..2 {
@@ -64,7 +64,7 @@ impl<P: Protocol> Pair<P> {
         let before = &self.nodes[place];
         let (id, catalog) = (NodeId(place as u32), before.catalog().clone());
         let settings = self.settings.clone();
-        let mut node = Node::new(id, 2, catalog, settings, &self.rules);
+        let mut node = Node::new(id, 2, catalog, settings, &self.switches);
         let mut checkpoint = before.begin_checkpoint(&self.effects[place]).expect("it has them");
         let mut piece = Vec::new();
         while before.checkpoint_piece(&mut checkpoint, 1 << 10, &mut piece) {
@@ -94,7 +94,7 @@ impl<P: Protocol> Pair<P> {
     pub fn carry(&mut self, envelope: Envelope<P::Message>) {
         let to = envelope.to.node.0 as usize;
         if to >= 2 {
-            self.told.push(envelope.message);
+            self.answered_to.push(envelope.message);
         } else if envelope.from.node == envelope.to.node {
             self.nodes[to].deliver(envelope, &mut self.effects[to]);
         } else if !self.cut {
@@ -118,7 +118,7 @@ impl<P: Protocol> Pair<P> {
     }
 
     /// The client says something to one of them.
-    pub fn say(&mut self, place: usize, message: P::Message) -> Result<(), Rejection> {
+    pub fn hand_to(&mut self, place: usize, message: P::Message) -> Result<(), Rejection> {
         let from = Address::coordinator(CLIENT);
         let to = Address::repository(NodeId(place as u32), BOTH[place]);
         let envelope = Envelope { from, to, message };

@@ -57,7 +57,7 @@ impl Evidence {
     /// Of what a client is told, the first counts; of what was run, the last: what was run before
     /// was lost in a crash.
     fn absorb_run(&mut self, node: u32, id: TxnId, ran: PartRan) {
-        if ran.told {
+        if ran.shared {
             self.ran.entry((id, ran.part, None)).or_insert(ran);
         } else {
             self.ran.insert((id, ran.part, Some(node)), ran);
@@ -71,7 +71,7 @@ impl Evidence {
         let mut parts: BTreeMap<u16, Vec<&PartRan>> = BTreeMap::new();
         for (_, ran) in all.filter(|(_, ran)| ran.at == at) {
             let runs = parts.entry(ran.part).or_default();
-            let known = runs.iter().any(|it| it.told || it.operations == ran.operations);
+            let known = runs.iter().any(|it| it.shared || it.operations == ran.operations);
             if !known {
                 runs.push(ran);
             }
@@ -90,9 +90,9 @@ impl Evidence {
 
     /// The versions that clients were told of, and the one that was there before.
     fn lasting(&self) -> BTreeSet<Timestamp> {
-        let told = self.transactions.iter().map(|(record, _)| record);
-        let told = told.filter(|record| record.status == Status::Committed);
-        told.filter_map(|record| record.at).chain([Timestamp::ZERO]).collect()
+        let shared = self.transactions.iter().map(|(record, _)| record);
+        let shared = shared.filter(|record| record.status == Status::Committed);
+        shared.filter_map(|record| record.at).chain([Timestamp::ZERO]).collect()
     }
 
     /// Judges all transactions at `level`, in the order of their sessions; and the updates among
@@ -170,7 +170,7 @@ impl Evidence {
                     transaction.read(key.as_slice(), Seen::Own, value(*hash))
                 }
                 RecordedOperation::Write { key, hash, .. } => {
-                    let last = !operations[place + 1..].iter().any(|later| writes(later, key));
+                    let last = !operations[place + 1..].iter().any(|newer| writes(newer, key));
                     let version = at.filter(|_| last).map(|at| Version::Number(at.0));
                     match hash {
                         Some(_) => transaction.write(key.as_slice(), version, value(*hash)),

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use muesli_core::wire::WireError;
 use muesli_core::{Protocol, Wire, formats};
 
-use super::stage::Script;
-use super::stage::clusters::Clusters;
+use super::scripted::Script;
+use super::scripted::clusters::Clusters;
 
 /// So many samples are kept of each variant: the shortest ones that differ in length.
 const SAMPLES: usize = 3;

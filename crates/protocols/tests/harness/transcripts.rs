@@ -2,14 +2,14 @@
 //! the nodes did is printed below its commands. `UPDATE_GOLDENFILES=1 cargo test` rewrites them;
 //! the difference is then read, not trusted. Each protocol has a folder.
 //!
-//! The commands are those of `stage::script`. A trap of the protocol has a script with the rule
+//! The commands are those of `harness::script`. A trap of the protocol has a script with the rule
 //! that avoids it, and where the rule has a switch, a second one, `…_broken`, without it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::stage::Script;
-use super::stage::clusters::Clusters;
+use super::scripted::Script;
+use super::scripted::clusters::Clusters;
 
 /// Plays a script, and compares its output.
 pub fn transcript(clusters: Clusters, path: &Path) {

@@ -15,7 +15,7 @@ const DRAWN: usize = 25;
 /// What the draw begins with: another number draws others.
 const SEED: &str = "18";
 /// A part of a message that is at least so long says which one it is.
-const TELLING: usize = 10;
+const NOTABLE: usize = 10;
 
 /// An assertion, as its source has it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +102,7 @@ fn is_shown_by(message: &str, text: &str) -> bool {
             _ => part.split_once('}').map_or("", |(_, after)| after),
         })
         .collect();
-    let is_part = text.len() >= TELLING && parts.iter().any(|part| part.contains(text));
+    let is_part = text.len() >= NOTABLE && parts.iter().any(|part| part.contains(text));
     let mut rest = text;
     let is_whole = parts.iter().all(|part| match rest.split_once(part.trim()) {
         Some((_, after)) => {

@@ -3,6 +3,7 @@
 mod assertions;
 mod circles;
 mod modules;
+mod protocol_folders;
 mod references;
 mod structure;
 mod tokens;

@@ -44,9 +44,9 @@ pub(super) fn code(source: &str) -> Code {
     while place < all.len() {
         match end_of_attribute(&all, place) {
             Some(end) if is_for_tests(&all[place..end]) => {
-                let past = end_of_item(&all, end);
-                code.test_modules.extend(named_module(&all[place..past]));
-                place = past;
+                let after = end_of_item(&all, end);
+                code.test_modules.extend(named_module(&all[place..after]));
+                place = after;
             }
             _ => {
                 code.tokens.push(all[place].clone());
@@ -94,8 +94,8 @@ fn end_of_item(all: &[Placed], mut place: usize) -> usize {
             Token::Sign(';') => return place + 1,
             Token::Sign('{') => {
                 let end = closing(all, place) + 1;
-                let ends_later = all.get(end).is_some_and(|(it, _)| it.is_sign(';'));
-                return end + usize::from(ends_later);
+                let ends_after = all.get(end).is_some_and(|(it, _)| it.is_sign(';'));
+                return end + usize::from(ends_after);
             }
             Token::Sign('(' | '[') => place = closing(all, place) + 1,
             _ => place += 1,

@@ -7,8 +7,8 @@ use muesli_protocols::canonical_name;
 use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::two_phase::{self, TwoPhase};
 
-use crate::harness::stage::Play;
-use crate::harness::stage::clusters::stage;
+use crate::harness::scripted::Play;
+use crate::harness::scripted::clusters::harness;
 use crate::two_phase::switches::switch;
 
 /// Sets up what a command asks for.
@@ -16,7 +16,7 @@ pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match canonical_name(args.take_key("protocol").unwrap_or("score")) {
         "non-genuine-multiversioning" => {
-            stage::<TwoPhase<Everybody>>(args, two_phase::Rules::default(), switch)
+            harness::<TwoPhase<Everybody>>(args, two_phase::Switches::default(), switch)
         }
         other => Err(format!("no protocol `{other}` here").into()),
     }

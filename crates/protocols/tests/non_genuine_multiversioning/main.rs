@@ -1,5 +1,5 @@
-//! Non-genuine multi-versioning, message by message: transcripts, every interleaving of small scopes, checkpoints,
-//! strangers, and limits.
+//! Non-genuine multi-versioning, message by message: transcripts, every interleaving of small
+//! scopes, checkpoints, strangers, and limits.
 
 #[path = "../harness/mod.rs"]
 mod harness;

@@ -6,7 +6,7 @@ use muesli_core::memory::Memory;
 use muesli_core::{Abort, Effect, Limits, Settings};
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::two_phase::message::{LockRequest, Message, Vote};
-use muesli_protocols::two_phase::{Reader, ReaderBounds};
+use muesli_protocols::two_phase::{Reader, ReaderBounds as _};
 
 /// Under encounter-time locking a delete needs its lock first, too.
 #[test]

@@ -1,5 +1,5 @@
-//! Repeatable read, message by message: transcripts, every interleaving of small scopes, checkpoints,
-//! strangers, and limits.
+//! Repeatable read, message by message: transcripts, every interleaving of small scopes,
+//! checkpoints, strangers, and limits.
 
 #[path = "../harness/mod.rs"]
 mod harness;

@@ -7,7 +7,9 @@ use test_each_file::test_each_path;
 use crate::clusters::cluster;
 use crate::harness::transcripts::broken;
 
-test_each_path! { for ["txt"] in "crates/protocols/tests/transcripts/repeatable_read" => transcript }
+test_each_path! {
+    for ["txt"] in "crates/protocols/tests/transcripts/repeatable_read" => transcript
+}
 
 fn transcript([path]: [&Path; 1]) {
     crate::harness::transcripts::transcript(cluster, path);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 impl Pair<Score> {
     /// The last votes of both that the client was told.
     fn ballots(&self) -> BTreeMap<RepositoryId, RepositoryVote<Snapshots>> {
-        let votes = self.told.iter().filter_map(|message| match message.clone() {
+        let votes = self.answered_to.iter().filter_map(|message| match message.clone() {
             Message::Vote { repository, vote, about, tag, .. } => {
                 Some((repository, RepositoryVote { repository, vote, about, tag }))
             }
@@ -51,7 +51,7 @@ impl Pair<Score> {
             delayed: Vec::new(),
             extra: None,
         };
-        self.say(place, Message::Prepare(Arc::new(prepare))).expect("a prepare as others");
+        self.hand_to(place, Message::Prepare(Arc::new(prepare))).expect("a prepare as others");
     }
 
     /// What the client shows one of them: that its transaction commits, by all votes.
@@ -63,7 +63,7 @@ impl Pair<Score> {
         };
         let at = ballots.iter().map(proposal).max().expect("votes");
         let decision = Decision::Commit(at);
-        self.say(place, Message::Decide { txn: txn(), decision, ballots })
+        self.hand_to(place, Message::Decide { txn: txn(), decision, ballots })
     }
 
     pub(super) fn found(&self) -> [Option<SmallBytes>; 2] {
@@ -114,7 +114,7 @@ fn a_client_that_settles_too_early_does_not_part_the_copies() {
     (0..2).for_each(|place| pair.prepare(place, &BOTH, "new"));
     assert_eq!(pair.commit(0), Ok(()));
     let txn = TxnId { sequence: 2, ..txn() };
-    assert_eq!(pair.say(0, Message::Settled { txn }), Ok(()));
+    assert_eq!(pair.hand_to(0, Message::Settled { txn }), Ok(()));
     pair.wait(LONG);
     assert_eq!(pair.found(), [Some("new".into()), Some("new".into())]);
 }
@@ -128,10 +128,10 @@ fn a_copy_that_was_away_for_a_while_hears_of_a_commit_that_was_settled() {
     // Another life, and an earlier transaction once more: it is not told that it is refused.
     let txn = TxnId { incarnation: 2, ..txn() };
     assert_eq!(
-        pair.say(0, Message::Settled { txn: TxnId { incarnation: 1, sequence: 2, ..txn } }),
+        pair.hand_to(0, Message::Settled { txn: TxnId { incarnation: 1, sequence: 2, ..txn } }),
         Ok(())
     );
-    assert_eq!(pair.say(0, Message::Settled { txn }), Ok(()));
+    assert_eq!(pair.hand_to(0, Message::Settled { txn }), Ok(()));
     pair.wait(Nanos(Settings::default().snapshot_lease.0 / 2));
     pair.prepare(0, &BOTH, "new");
     let end = pair.ballots()[&BOTH[0]].vote.clone();

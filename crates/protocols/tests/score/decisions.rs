@@ -48,9 +48,9 @@ fn a_client_shows_the_votes_that_decide_and_a_member_need_not() {
         assert_eq!(server.client(shown(&abort, ballots)), Err(Rejection::Unproven), "{ballots:?}");
     }
     // They decide something else.
-    let later = [here.clone(), there(Timestamp(proposal.0 + 1))];
-    assert_eq!(server.client(shown(&commit, &later)), Err(Rejection::State));
-    assert_eq!(server.client(shown(&abort, &later)), Err(Rejection::State));
+    let newer = [here.clone(), there(Timestamp(proposal.0 + 1))];
+    assert_eq!(server.client(shown(&commit, &newer)), Err(Rejection::State));
+    assert_eq!(server.client(shown(&abort, &newer)), Err(Rejection::State));
     let no = [voted(of, THERE, Vote::No(Abort::Locked))];
     assert_eq!(server.client(shown(&commit, &no)), Err(Rejection::State));
     let mut other = server;
@@ -59,7 +59,7 @@ fn a_client_shows_the_votes_that_decide_and_a_member_need_not() {
     assert_eq!(server.client(shown(&commit, &[here, there(lower)])), Ok(()));
     assert_eq!(server.get(&key), Some(SmallBytes::from("new")));
     let member = Address::repository(OTHER, THERE);
-    assert_eq!(other.hear(Sender::Member, member, shown(&commit, &[])), Ok(()));
+    assert_eq!(other.receive_from(Sender::Member, member, shown(&commit, &[])), Ok(()));
     assert_eq!(other.get(&key), Some(SmallBytes::from("new")));
 }
 

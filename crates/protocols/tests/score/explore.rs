@@ -9,7 +9,7 @@
 use crate::harness::exploration::{self, Do, Fault, Program, explore, hold_as_written};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
-use muesli_protocols::score::{FamilySwitch, Rules, Score};
+use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::two_phase::Sabotage;
 
 type Scope = exploration::Scope<Score>;
@@ -59,8 +59,8 @@ fn breaks(scope: &Scope) {
     assert!(found.violation.is_some(), "nothing noticed in {} states", found.states);
 }
 
-fn with_rules(rules: Rules, scope: &Scope) -> Scope {
-    Scope { rules, ..scope.clone() }
+fn with_switches(switches: Switches, scope: &Scope) -> Scope {
+    Scope { switches, ..scope.clone() }
 }
 
 /// Two updates with a common key, and a reader of everything.
@@ -244,63 +244,63 @@ fn two_faults() {
 
 #[test]
 fn without_validation_the_checker_notices() {
-    let rules = Rules::broken(FamilySwitch::Validate);
-    breaks(&with_rules(rules, &Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1])));
+    let switches = Switches::broken(FamilySwitch::Validate);
+    breaks(&with_switches(switches, &Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1])));
 }
 
 #[test]
 fn without_validated_strict_readers_the_checker_notices() {
-    let rules = Rules::broken(FamilySwitch::ValidatesStrict);
-    breaks(&with_rules(rules, &strict_reader()));
+    let switches = Switches::broken(FamilySwitch::ValidatesStrict);
+    breaks(&with_switches(switches, &strict_reader()));
 }
 
 #[test]
 fn without_waiting_reads_the_checker_notices() {
-    let rules = Rules::broken(FamilySwitch::ReadsWait);
-    breaks(&with_rules(rules, &writer_and_late_reader()));
+    let switches = Switches::broken(FamilySwitch::ReadsWait);
+    breaks(&with_switches(switches, &writer_and_late_reader()));
 }
 
 #[test]
 fn without_read_locks_the_checker_notices() {
-    let rules = Rules::broken(FamilySwitch::LockReads);
-    breaks(&with_rules(rules, &Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1])));
+    let switches = Switches::broken(FamilySwitch::LockReads);
+    breaks(&with_switches(switches, &Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1])));
 }
 
 #[test]
 fn without_validated_scans_the_checker_notices() {
-    let rules = Rules::broken(FamilySwitch::ValidateScans);
-    breaks(&with_rules(rules, &Scope::of(&[SCAN_B_AT_0, INSERT_B_AT_1])));
+    let switches = Switches::broken(FamilySwitch::ValidateScans);
+    breaks(&with_switches(switches, &Scope::of(&[SCAN_B_AT_0, INSERT_B_AT_1])));
 }
 
 #[test]
 fn without_reads_that_raise_the_clock_the_checker_notices() {
-    let rules = Rules::broken(FamilySwitch::ReadsRaise);
-    breaks(&with_rules(rules, &writer_and_late_reader()));
+    let switches = Switches::broken(FamilySwitch::ReadsRaise);
+    breaks(&with_switches(switches, &writer_and_late_reader()));
 }
 
 /// The paper's rule for waiting reads trusts the clock, and the clock is right only as long as
 /// transactions leave the queue in order and it catches up only when idle.
 #[test]
 fn by_the_papers_rule_for_waiting_reads_nothing_goes_wrong_either() {
-    let rules = Rules::broken(FamilySwitch::WaitsByProposal);
+    let switches = Switches::broken(FamilySwitch::WaitsByProposal);
     let scopes = [updates_and_reader(), writer_and_late_reader(), neighbours_and_reader()];
-    hold("papers_rule", &scopes.map(|scope| with_rules(rules, &scope)));
+    hold("papers_rule", &scopes.map(|scope| with_switches(switches, &scope)));
 }
 
 #[test]
 fn without_order_in_the_queue_the_checker_notices_under_the_papers_rule() {
-    let rules = Rules::broken(FamilySwitch::OrderedQueue);
+    let switches = Switches::broken(FamilySwitch::OrderedQueue);
     // Reads that go by proposals do not need it.
-    hold("queue_without_order", &[with_rules(rules, &neighbours_and_reader())]);
-    let rules = rules.without(FamilySwitch::WaitsByProposal);
-    breaks(&with_rules(rules, &neighbours_and_reader()));
+    hold("queue_without_order", &[with_switches(switches, &neighbours_and_reader())]);
+    let switches = switches.without(FamilySwitch::WaitsByProposal);
+    breaks(&with_switches(switches, &neighbours_and_reader()));
 }
 
 #[test]
 fn with_a_clock_that_catches_up_when_busy_the_checker_notices_under_the_papers_rule() {
-    let rules = Rules::broken(FamilySwitch::CatchUpWhenIdle);
+    let switches = Switches::broken(FamilySwitch::CatchUpWhenIdle);
     // Reads that go by proposals do not need it.
-    hold("clock_that_catches_up", &[with_rules(rules, &writer_and_late_reader())]);
-    let rules = rules.without(FamilySwitch::WaitsByProposal);
-    breaks(&with_rules(rules, &writer_and_late_reader()));
+    hold("clock_that_catches_up", &[with_switches(switches, &writer_and_late_reader())]);
+    let switches = switches.without(FamilySwitch::WaitsByProposal);
+    breaks(&with_switches(switches, &writer_and_late_reader()));
 }

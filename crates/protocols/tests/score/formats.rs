@@ -17,7 +17,7 @@ struct Family;
 impl Choice for Family {
     type Output = &'static str;
 
-    fn chosen<P: Protocol>(self, _: P::Rules) -> &'static str {
+    fn chosen<P: Protocol>(self, _: P::Switches) -> &'static str {
         P::NAME
     }
 }

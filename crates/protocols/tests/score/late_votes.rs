@@ -8,7 +8,7 @@ use muesli_core::{
     Outcome, RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp,
     TxnId, TxnOptions,
 };
-use muesli_protocols::score::{FamilySwitch, Rules, Score, Snapshots};
+use muesli_protocols::score::{FamilySwitch, Score, Snapshots, Switches};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_protocols::two_phase::message::{Message, Vote};
 
@@ -23,17 +23,17 @@ struct Client {
 }
 
 impl Client {
-    fn commits(rules: &Rules) -> Client {
+    fn commits(switches: &Switches) -> Client {
         let catalog = Catalog::new(&SERVERS, 2, &SERVERS).unwrap().with_visiting_coordinators();
         let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
         let settings = Arc::new(Settings::default());
-        let mut node = Node::new(CLIENT, 1, Arc::new(catalog), settings, rules);
+        let mut node = Node::new(CLIENT, 1, Arc::new(catalog), settings, switches);
         let mut effects =
             Effects::new(Environment { now: Nanos::from_millis(1), ..Environment::default() });
         let txn = node.begin(TxnOptions::default(), &mut effects).unwrap();
         node.put(txn, SpaceId(0), "k".into(), Some(SmallBytes::from("v")), &mut effects).unwrap();
         assert!(matches!(node.commit(txn, &mut effects), Step::Wait(_)));
-        let asked = said(&mut effects).into_iter().find_map(|message| match message {
+        let asked = messages_of(&mut effects).into_iter().find_map(|message| match message {
             Message::Prepare(prepare) => Some(prepare.txn),
             _ => None,
         });
@@ -41,7 +41,7 @@ impl Client {
     }
 
     /// A server votes at this time; how the client decides then.
-    fn hears(&mut self, millis: u64, repository: u16, vote: Vote<Snapshots>) -> Option<bool> {
+    fn receives(&mut self, millis: u64, repository: u16, vote: Vote<Snapshots>) -> Option<bool> {
         self.effects.now = Nanos::from_millis(millis);
         let (repository, txn) = (RepositoryId(repository), self.txn);
         let from = Address::repository(SERVERS[usize::from(repository.0)], repository);
@@ -49,7 +49,7 @@ impl Client {
         let message = Message::Vote { txn, repository, vote, committed, about: None, tag: 0 };
         let envelope = Envelope { from, to: Address::coordinator(CLIENT), message };
         self.node.receive(Sender::Member, envelope, &mut self.effects).unwrap();
-        said(&mut self.effects).into_iter().find_map(|message| match message {
+        messages_of(&mut self.effects).into_iter().find_map(|message| match message {
             Message::Decide { decision, .. } => Some(matches!(decision, Decision::Commit(_))),
             _ => None,
         })
@@ -59,7 +59,7 @@ impl Client {
     fn sweeps(&mut self, millis: u64) -> usize {
         self.effects.now = Nanos::from_millis(millis);
         self.node.timer(muesli_core::Role::Coordinator, 1, &mut self.effects);
-        let all = said(&mut self.effects);
+        let all = messages_of(&mut self.effects);
         all.iter().filter(|it| matches!(it, Message::Prepare(_))).count()
     }
 
@@ -70,7 +70,7 @@ impl Client {
     }
 }
 
-fn said(effects: &mut Effects<Score>) -> Vec<Message<Snapshots>> {
+fn messages_of(effects: &mut Effects<Score>) -> Vec<Message<Snapshots>> {
     let sent = effects.list.iter().filter_map(|effect| match effect {
         Effect::Send { envelope, .. } => Some(envelope.message.clone()),
         _ => None,
@@ -87,29 +87,29 @@ fn yes(at: u64) -> Vote<Snapshots> {
 #[test]
 fn votes_count_until_the_client_has_given_up() {
     let give_up = Settings::default().give_up_after.as_millis();
-    let mut client = Client::commits(&Rules::default());
-    assert_eq!(client.hears(2, 0, yes(1)), None);
-    assert_eq!(client.hears(give_up, 1, yes(2)), Some(true));
+    let mut client = Client::commits(&Switches::default());
+    assert_eq!(client.receives(2, 0, yes(1)), None);
+    assert_eq!(client.receives(give_up, 1, yes(2)), Some(true));
 
-    let mut late = Client::commits(&Rules::default());
-    assert_eq!(late.hears(2, 0, yes(1)), None);
+    let mut late = Client::commits(&Switches::default());
+    assert_eq!(late.receives(2, 0, yes(1)), None);
     assert_eq!(late.sweeps(give_up - 1), 1, "whose vote is missing");
     assert_eq!(late.sweeps(give_up + 1_000), 2, "all: to hear how it ended");
     assert!(late.has_given_up());
     // The second one had refused, the first one has aborted, and the second one has forgotten that.
-    assert_eq!(late.hears(give_up + 2_000, 1, yes(2)), None);
+    assert_eq!(late.receives(give_up + 2_000, 1, yes(2)), None);
     assert_eq!(late.node.outcome(late.txn), Outcome::NotKnown(muesli_core::Doubt::UnderWay));
     let aborted = Vote::Decided(Decision::Abort(Abort::Abandoned));
-    assert_eq!(late.hears(give_up + 3_000, 0, aborted), Some(false));
+    assert_eq!(late.receives(give_up + 3_000, 0, aborted), Some(false));
     assert_eq!(late.node.outcome(late.txn), Outcome::Aborted(Abort::Abandoned));
 
     // All have committed by themselves meanwhile.
-    let mut committed = Client::commits(&Rules::default());
-    assert_eq!(committed.hears(2, 0, yes(1)), None);
+    let mut committed = Client::commits(&Switches::default());
+    assert_eq!(committed.receives(2, 0, yes(1)), None);
     committed.sweeps(give_up + 1_000);
     let at = Timestamp::new(2, RepositoryId(0));
     assert_eq!(
-        committed.hears(give_up + 2_000, 1, Vote::Decided(Decision::Commit(at))),
+        committed.receives(give_up + 2_000, 1, Vote::Decided(Decision::Commit(at))),
         Some(true)
     );
     assert!(matches!(committed.node.outcome(committed.txn), Outcome::Committed(_)));
@@ -119,10 +119,10 @@ fn votes_count_until_the_client_has_given_up() {
 #[test]
 fn without_the_rule_it_commits_what_others_have_aborted() {
     let give_up = Settings::default().give_up_after.as_millis();
-    let mut late = Client::commits(&Rules::broken(FamilySwitch::DecidesInTime));
-    assert_eq!(late.hears(2, 0, yes(1)), None);
+    let mut late = Client::commits(&Switches::broken(FamilySwitch::DecidesInTime));
+    assert_eq!(late.receives(2, 0, yes(1)), None);
     late.sweeps(give_up + 1_000);
-    assert_eq!(late.hears(give_up + 2_000, 1, yes(2)), Some(true));
+    assert_eq!(late.receives(give_up + 2_000, 1, yes(2)), Some(true));
 }
 
 /// A repository that may have forgotten a transaction says so: that is a refusal for who asked
@@ -131,8 +131,8 @@ fn without_the_rule_it_commits_what_others_have_aborted() {
 fn what_may_be_forgotten_is_refused_only_where_it_was_asked_once() {
     let give_up = Settings::default().give_up_after.as_millis();
     let forgotten = || Vote::No(Abort::Forgotten);
-    let mut once = Client::commits(&Rules::default());
-    assert_eq!(once.hears(2, 0, forgotten()), Some(false));
+    let mut once = Client::commits(&Switches::default());
+    assert_eq!(once.receives(2, 0, forgotten()), Some(false));
     let failed = once.effects.list.iter().find_map(|effect| match effect {
         Effect::Complete { result: Err(failure), .. } => Some(failure.clone()),
         _ => None,
@@ -140,15 +140,15 @@ fn what_may_be_forgotten_is_refused_only_where_it_was_asked_once() {
     let failure = failed.expect("its client is told");
     assert!(failure.is_retryable(), "{failure}");
 
-    let mut twice = Client::commits(&Rules::default());
+    let mut twice = Client::commits(&Switches::default());
     assert_eq!(twice.sweeps(give_up - 1), 2, "nobody has answered");
-    assert_eq!(twice.hears(give_up - 1, 0, forgotten()), None);
+    assert_eq!(twice.receives(give_up - 1, 0, forgotten()), None);
     assert!(twice.has_given_up());
     assert_eq!(twice.node.outcome(twice.txn), Outcome::NotKnown(muesli_core::Doubt::Forgotten));
     assert_eq!(twice.sweeps(give_up + 1_000), 0, "it is over for this client");
 
-    let mut late = Client::commits(&Rules::default());
-    assert_eq!(late.hears(give_up + 1, 0, forgotten()), None);
+    let mut late = Client::commits(&Switches::default());
+    assert_eq!(late.receives(give_up + 1, 0, forgotten()), None);
     assert_eq!(late.node.outcome(late.txn), Outcome::NotKnown(muesli_core::Doubt::Forgotten));
 }
 
@@ -156,7 +156,7 @@ fn what_may_be_forgotten_is_refused_only_where_it_was_asked_once() {
 #[test]
 fn without_that_rule_it_tells_an_abort_of_what_may_have_committed() {
     let give_up = Settings::default().give_up_after.as_millis();
-    let mut twice = Client::commits(&Rules::broken(FamilySwitch::DoubtsForgotten));
+    let mut twice = Client::commits(&Switches::broken(FamilySwitch::DoubtsForgotten));
     assert_eq!(twice.sweeps(give_up - 1), 2);
-    assert_eq!(twice.hears(give_up - 1, 0, Vote::No(Abort::Forgotten)), Some(false));
+    assert_eq!(twice.receives(give_up - 1, 0, Vote::No(Abort::Forgotten)), Some(false));
 }

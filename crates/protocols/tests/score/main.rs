@@ -13,6 +13,8 @@ mod every_protocol;
 mod explore;
 mod formats;
 mod gone;
+mod judged_answers;
+mod judged_messages;
 mod late_votes;
 mod pages;
 mod repository;

@@ -1,8 +1,8 @@
 //! Checkpoints, records that a lying member made up, and limits of what is prepared.
 
+use crate::two_phase::checkpoint::Harness;
 use crate::two_phase::checkpoint::REPOSITORY;
 use crate::two_phase::checkpoint::SPACE;
-use crate::two_phase::checkpoint::Stage;
 use crate::two_phase::checkpoint::key;
 use crate::two_phase::false_records::voted;
 use muesli_core::Abort;
@@ -15,7 +15,7 @@ use muesli_protocols::score::Snapshots;
 use muesli_protocols::two_phase::Record;
 use muesli_protocols::two_phase::message::Prepare;
 use muesli_protocols::two_phase::message::Vote;
-use muesli_protocols::two_phase::{FamilySwitch, Rules, Sabotage};
+use muesli_protocols::two_phase::{FamilySwitch, Sabotage, Switches};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -36,10 +36,10 @@ proptest! {
 
     #[test]
     fn any_bytes_are_refused_or_taken(pieces in prop::collection::vec(any::<Vec<u8>>(), 0..6)) {
-        let mut stage = Stage::<Snapshots>::new(Rules::default());
+        let mut harness = Harness::<Snapshots>::new(Switches::default());
         for mut piece in pieces {
             piece.splice(0..0, [0, 0]);
-            if stage.node.restore(&piece, &mut stage.effects).is_err() {
+            if harness.node.restore(&piece, &mut harness.effects).is_err() {
                 break;
             }
         }
@@ -50,8 +50,8 @@ crate::two_phase::repository_tests!(Snapshots);
 
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {
-    let rules = Rules::broken(FamilySwitch::CheckpointPrepared);
-    prepared_transactions_are_missed::<Snapshots>(rules);
+    let switches = Switches::broken(FamilySwitch::CheckpointPrepared);
+    prepared_transactions_are_missed::<Snapshots>(switches);
 }
 
 /// What adds nothing is prepared at the limit, but not without end.
@@ -81,12 +81,12 @@ fn at_the_limit_undecided_deletes_have_an_end_too() {
 fn unjudged_a_second_decision_would_end_a_member() {
     let (mut member, prepare, at) = voted::<Snapshots>(1);
     let second = TxnId { sequence: prepare.txn.sequence + 1, ..prepare.txn };
-    let later = Prepare {
+    let newer = Prepare {
         txn: second,
         writes: [(SPACE, key(2), None)].into_iter().collect(),
         ..(*prepare).clone()
     };
-    member.replay(&[Record::Prepared { prepare: Arc::new(later), at: Timestamp(at.0 + 9) }]);
+    member.replay(&[Record::Prepared { prepare: Arc::new(newer), at: Timestamp(at.0 + 9) }]);
     let place = Timestamp(at.0 + 20);
     let record = Record::Decided { txn: second, decision: Decision::Commit(place) };
     for _ in 0..2 {

@@ -54,24 +54,27 @@ fn a_far_timestamp_raises_no_clock() {
     // A member's word counts, as far as there is room above it.
     let at = Timestamp(after.0 + (1 << 20));
     let member = Address::coordinator(OTHER);
-    assert_eq!(server.hear(Sender::Member, member, read(Timestamp::MAX)), Err(Rejection::Range));
-    assert_eq!(server.hear(Sender::Member, member, read(at)), Ok(()));
+    assert_eq!(
+        server.receive_from(Sender::Member, member, read(Timestamp::MAX)),
+        Err(Rejection::Range)
+    );
+    assert_eq!(server.receive_from(Sender::Member, member, read(at)), Ok(()));
     // And a client's, where it has proven that members have issued as much.
     let next = Timestamp(at.0 + (1 << 20));
     let proven = Sender::Client { issued: next };
-    assert_eq!(server.hear(proven, Address::coordinator(CLIENT), read(next)), Ok(()));
+    assert_eq!(server.receive_from(proven, Address::coordinator(CLIENT), read(next)), Ok(()));
     assert!(server.node.issued() >= next);
 }
 
 #[test]
-fn clients_speak_for_themselves_alone() {
+fn clients_send_for_themselves_alone() {
     let mut server = Scored::new();
     let key = server.key(0);
     let foreign = asked(prepare(txn(OTHER, 1), std::slice::from_ref(&key)));
     assert_eq!(server.client(foreign), Err(Rejection::Sender));
     let repository = Address::repository(CLIENT, RepositoryId(1));
     let own = asked(prepare(txn(CLIENT, 1), &[key]));
-    assert_eq!(server.hear(Sender::CLIENT, repository, own), Err(Rejection::Sender));
+    assert_eq!(server.receive_from(Sender::CLIENT, repository, own), Err(Rejection::Sender));
     let low = Message::Watermark { low: Timestamp(1), newest: Timestamp(1) };
     assert_eq!(server.client(low), Err(Rejection::Sender));
     let abort = Decision::Abort(Abort::Abandoned);
@@ -113,16 +116,18 @@ fn a_client_that_goes_leaves_nothing() {
         let client = NodeId(1_000 + number as u32);
         let (from, of) = (Address::coordinator(client), txn(client, 5));
         let message = asked(prepare(of, std::slice::from_ref(key)));
-        server.hear(Sender::CLIENT, from, message).unwrap();
+        server.receive_from(Sender::CLIENT, from, message).unwrap();
         let proposal = server.proposal().unwrap();
         server.commit_at(of, proposal).unwrap();
-        server.hear(Sender::CLIENT, from, Message::Settled { txn: txn(client, 6) }).unwrap();
+        server
+            .receive_from(Sender::CLIENT, from, Message::Settled { txn: txn(client, 6) })
+            .unwrap();
     }
     let known = |server: &Scored| server.node.participants()[0].1.known_coordinators();
     assert_eq!((server.remembered(), known(&server)), (0, 8));
     server.effects.now = Nanos(2 * Settings::default().client_lease.0);
     let low = Message::Watermark { low: Timestamp(1), newest: Timestamp(1) };
-    server.hear(Sender::Member, Address::coordinator(OTHER), low).unwrap();
+    server.receive_from(Sender::Member, Address::coordinator(OTHER), low).unwrap();
     assert_eq!(known(&server), 0);
 }
 
@@ -134,12 +139,12 @@ fn a_number_that_comes_again_with_a_smaller_incarnation_is_told() {
     server.client(asked(prepare(of(7), std::slice::from_ref(&key)))).unwrap();
     server.effects.list.clear();
     server.client(asked(prepare(of(3), &[key]))).unwrap();
-    let said = server.effects.list.iter().find_map(|effect| match effect {
+    let sent = server.effects.list.iter().find_map(|effect| match effect {
         Effect::Send { envelope, .. } => Some(&envelope.message),
         _ => None,
     });
-    let Some(Message::Vote { vote: Vote::No(reason), txn, .. }) = said else {
-        panic!("{said:?}");
+    let Some(Message::Vote { vote: Vote::No(reason), txn, .. }) = sent else {
+        panic!("{sent:?}");
     };
     assert_eq!((*reason, *txn), (Abort::Superseded, of(3)));
 }

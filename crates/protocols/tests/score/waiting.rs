@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
 use muesli_core::limits::Limits;
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Nanos, Node, NodeId,
     RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId,
 };
-use muesli_protocols::score::{Rules, Score, Snapshots};
+use muesli_protocols::score::{Score, Snapshots, Switches};
 use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, ReadRequest, Vote};
 
 const SPACE: SpaceId = SpaceId(0);
@@ -28,28 +29,28 @@ struct Server {
 
 impl Server {
     fn new() -> Server {
-        Server::with(Limits::default(), Rules::default())
+        Server::with(Limits::default(), Switches::default())
     }
 
-    fn with(limits: Limits, rules: Rules) -> Server {
+    fn with(limits: Limits, switches: Switches) -> Server {
         let homes = [NodeId(0), OTHER];
         let catalog = Catalog::new(&homes, 1, &homes).unwrap();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let issuer = Some(Issuer::new([7; 16]));
         let settings = Arc::new(Settings { issuer, limits, ..Settings::default() });
-        let mut node = Node::new(NodeId(0), 1, catalog, settings, &rules);
+        let mut node = Node::new(NodeId(0), 1, catalog, settings, &switches);
         let mut effects = Effects::default();
         node.start(&mut effects);
         Server { node, effects }
     }
 
     /// What it says to a message of the other node's coordinator.
-    fn hear(&mut self, message: Message<Snapshots>) -> Vec<Message<Snapshots>> {
+    fn receive(&mut self, message: Message<Snapshots>) -> Vec<Message<Snapshots>> {
         let (from, to) = (Address::coordinator(OTHER), Address::repository(NodeId(0), HERE));
         let envelope = Envelope { from, to, message };
         self.node.receive(Sender::Member, envelope, &mut self.effects).unwrap();
-        let said = std::mem::take(&mut self.effects.list).into_iter();
-        said.filter_map(|effect| match effect {
+        let sent = std::mem::take(&mut self.effects.list).into_iter();
+        sent.filter_map(|effect| match effect {
             Effect::Send { envelope, .. } => Some(envelope.message),
             _ => None,
         })
@@ -60,7 +61,7 @@ impl Server {
     fn key(&self) -> SmallBytes {
         let catalog = self.node.catalog();
         let mut keys = (0u32..).map(|number| SmallBytes::new(&number.to_be_bytes()));
-        keys.find(|key| catalog.holds(HERE, catalog.partition(SPACE, key))).unwrap()
+        keys.find(|key| Static.holds(HERE, catalog.partition(SPACE, key), catalog)).unwrap()
     }
 }
 
@@ -82,8 +83,8 @@ fn prepare(sequence: u64, key: &SmallBytes, value: usize) -> Message<Snapshots> 
 }
 
 /// What was proposed for a transaction.
-fn proposal(said: &[Message<Snapshots>]) -> Timestamp {
-    let proposed = said.iter().find_map(|message| match message {
+fn proposal(sent: &[Message<Snapshots>]) -> Timestamp {
+    let proposed = sent.iter().find_map(|message| match message {
         Message::Vote { vote: Vote::Yes(at), .. } => Some(*at),
         _ => None,
     });
@@ -96,8 +97,8 @@ fn abort(sequence: u64) -> Message<Snapshots> {
 }
 
 /// The numbers of the requests that were answered.
-fn answered(said: &[Message<Snapshots>]) -> Vec<u64> {
-    let answers = said.iter().filter_map(|message| match message {
+fn answered(sent: &[Message<Snapshots>]) -> Vec<u64> {
+    let answers = sent.iter().filter_map(|message| match message {
         Message::ReadReply(reply) => Some(reply.request),
         _ => None,
     });
@@ -108,21 +109,21 @@ fn answered(said: &[Message<Snapshots>]) -> Vec<u64> {
 fn a_repository_keeps_so_many_waiting_reads_and_no_more() {
     let mut server = Server::new();
     let key = server.key();
-    let snapshot = proposal(&server.hear(prepare(1, &key, 3)));
+    let snapshot = proposal(&server.receive(prepare(1, &key, 3)));
     let read = |request| {
         let keys = [(SPACE, key.clone())].into_iter().collect();
         Message::Read(ReadRequest { request, snapshot, first: false, reader: (), keys })
     };
     for request in 1..=READS_MAX + 10 {
-        assert!(answered(&server.hear(read(request))).is_empty(), "{request}");
+        assert!(answered(&server.receive(read(request))).is_empty(), "{request}");
     }
     // One that waits asks again, and still waits.
-    assert!(answered(&server.hear(read(3))).is_empty());
-    let said = server.hear(abort(1));
-    assert_eq!(answered(&said), (1..=READS_MAX).collect::<Vec<_>>());
+    assert!(answered(&server.receive(read(3))).is_empty());
+    let sent = server.receive(abort(1));
+    assert_eq!(answered(&sent), (1..=READS_MAX).collect::<Vec<_>>());
     // Those that were not kept ask again, as all do that are not answered.
     let late = READS_MAX + 10;
-    assert_eq!(answered(&server.hear(read(late))), [late]);
+    assert_eq!(answered(&server.receive(read(late))), [late]);
 }
 
 /// Of a read that waits the first page is kept, and all together are no larger than a transaction.
@@ -130,12 +131,12 @@ fn a_repository_keeps_so_many_waiting_reads_and_no_more() {
 fn reads_that_wait_take_no_more_bytes_than_they_may() {
     let limits = Limits { page_bytes: 10_000, ..Limits::default() };
     let limits = Limits { value_bytes: 1_000, transaction_bytes: 200_000, ..limits };
-    let mut server = Server::with(limits, Rules::default());
+    let mut server = Server::with(limits, Switches::default());
     let key = server.key();
-    let snapshot = proposal(&server.hear(prepare(1, &key, 3)));
+    let snapshot = proposal(&server.receive(prepare(1, &key, 3)));
     let long = |fill: u8| SmallBytes::from(vec![fill; 1_000]);
     let catalog = server.node.catalog().clone();
-    let here = |key: &SmallBytes| catalog.holds(HERE, catalog.partition(SPACE, key));
+    let here = |key: &SmallBytes| Static.holds(HERE, catalog.partition(SPACE, key), &catalog);
     let other = (0..=u8::MAX).map(long).find(here).unwrap();
     let read = |request| {
         let others = std::iter::repeat_n((SPACE, other.clone()), 5_000);
@@ -143,25 +144,25 @@ fn reads_that_wait_take_no_more_bytes_than_they_may() {
         Message::Read(ReadRequest { request, snapshot, first: false, reader: (), keys })
     };
     let bytes = |server: &Server| server.node.participants()[0].1.waiting_read_bytes();
-    server.hear(read(1));
+    server.receive(read(1));
     assert!((10_000..12_000).contains(&bytes(&server)), "{} bytes of a page", bytes(&server));
-    server.hear(read(1));
+    server.receive(read(1));
     assert!(bytes(&server) < 12_000, "asked for again: {} bytes", bytes(&server));
     for request in 2..=100 {
-        assert!(answered(&server.hear(read(request))).is_empty(), "{request}");
+        assert!(answered(&server.receive(read(request))).is_empty(), "{request}");
     }
     let kept = server.node.participants()[0].1.waiting_reads();
     assert!((17..=20).contains(&kept) && bytes(&server) <= 200_000, "{kept} are kept");
     // They are answered with what was kept of them, and their coordinators ask for the rest.
-    let said = server.hear(abort(1));
-    assert_eq!(answered(&said), (1..=kept as u64).collect::<Vec<_>>());
-    let counts = said.iter().filter_map(|message| match message {
+    let sent = server.receive(abort(1));
+    assert_eq!(answered(&sent), (1..=kept as u64).collect::<Vec<_>>());
+    let counts = sent.iter().filter_map(|message| match message {
         Message::ReadReply(reply) => Some(reply.found.len()),
         _ => None,
     });
     assert_eq!(counts.collect::<Vec<_>>(), vec![11; kept]);
     assert_eq!(bytes(&server), 0);
-    assert_eq!(answered(&server.hear(read(100))), [100]);
+    assert_eq!(answered(&server.receive(read(100))), [100]);
 }
 
 /// A read that nobody asks for any more gives its bytes back.
@@ -169,9 +170,9 @@ fn reads_that_wait_take_no_more_bytes_than_they_may() {
 fn reads_that_are_dropped_take_nothing() {
     let mut server = Server::new();
     let key = server.key();
-    let snapshot = proposal(&server.hear(prepare(1, &key, 3)));
+    let snapshot = proposal(&server.receive(prepare(1, &key, 3)));
     let keys = [(SPACE, key)].into_iter().collect();
-    server.hear(Message::Read(ReadRequest {
+    server.receive(Message::Read(ReadRequest {
         request: 1,
         snapshot,
         first: false,
@@ -189,21 +190,21 @@ fn reads_that_are_dropped_take_nothing() {
 #[test]
 fn prepares_that_wait_for_a_lock_take_no_more_bytes_than_a_transaction() {
     let limits = Limits { value_bytes: 100_000, transaction_bytes: 200_000, ..Limits::default() };
-    let mut server = Server::with(limits, Rules::waiting());
+    let mut server = Server::with(limits, Switches::waiting());
     let key = server.key();
-    proposal(&server.hear(prepare(1, &key, 3)));
+    proposal(&server.receive(prepare(1, &key, 3)));
     let mut refused = Vec::new();
     for sequence in 2..=8 {
-        refused.extend(server.hear(prepare(sequence, &key, 60_000)).iter().filter_map(|message| {
-            match message {
+        refused.extend(server.receive(prepare(sequence, &key, 60_000)).iter().filter_map(
+            |message| match message {
                 Message::Vote { txn, vote: Vote::No(Abort::Overloaded), .. } => Some(txn.sequence),
                 _ => None,
-            }
-        }));
+            },
+        ));
     }
     assert_eq!(refused, [5, 6, 7, 8]);
     assert_eq!(server.node.participants()[0].1.waiting_prepares(), 3);
     // The first that waits has the lock now.
-    proposal(&server.hear(abort(1)));
+    proposal(&server.receive(abort(1)));
     assert_eq!(server.node.participants()[0].1.waiting_prepares(), 2);
 }

@@ -111,7 +111,7 @@ impl Tested for Vectors {
 
 /// What the vote of this repository and that of another come to.
 pub fn decided<V: Tested>(
-    rules: &V::Rules,
+    switches: &V::Switches,
     txn: TxnId,
     yes: V::Yes,
     above: u64,
@@ -120,14 +120,14 @@ pub fn decided<V: Tested>(
     let mut votes = Votes::from_voters([REPOSITORY, other]);
     votes.count(REPOSITORY, yes);
     votes.count(other, vote);
-    V::Time::decide(rules, &votes)
+    V::Time::decide(switches, &votes)
 }
 
 pub fn key(number: u8) -> SmallBytes {
     SmallBytes::from(format!("key {number:02}").as_str())
 }
 
-pub struct Stage<V: Tested> {
+pub struct Harness<V: Tested> {
     pub node: Node<V>,
     pub effects: Effects<TwoPhase<V>>,
     pub log: Vec<Record<V>>,
@@ -137,10 +137,10 @@ pub struct Stage<V: Tested> {
     pub earlier: V::Snapshot,
     pub checkpoint: Option<Checkpoint>,
     pub pieces: Vec<Vec<u8>>,
-    pub rules: V::Rules,
+    pub switches: V::Switches,
 }
 
-pub fn node<V: Tested>(rules: &V::Rules, settings: Arc<Settings>) -> Node<V> {
+pub fn node<V: Tested>(switches: &V::Switches, settings: Arc<Settings>) -> Node<V> {
     let both = [HERE, ELSEWHERE];
     let catalog = Catalog::new(&both, 1, &both).expect("two repositories");
     // All keys live here.
@@ -149,13 +149,13 @@ pub fn node<V: Tested>(rules: &V::Rules, settings: Arc<Settings>) -> Node<V> {
         ..SpaceOptions::default()
     };
     let catalog = catalog.with_space("keys", options).expect("a space");
-    Node::new(HERE, 1, Arc::new(catalog), settings, rules)
+    Node::new(HERE, 1, Arc::new(catalog), settings, switches)
 }
 
-impl<V: Tested> Stage<V> {
-    pub fn new(rules: V::Rules) -> Stage<V> {
-        Stage {
-            node: node(&rules, Arc::new(Settings { logging: true, ..Settings::default() })),
+impl<V: Tested> Harness<V> {
+    pub fn new(switches: V::Switches) -> Harness<V> {
+        Harness {
+            node: node(&switches, Arc::new(Settings { logging: true, ..Settings::default() })),
             effects: Effects::default(),
             log: Vec::new(),
             prepared: BTreeMap::new(),
@@ -163,7 +163,7 @@ impl<V: Tested> Stage<V> {
             earlier: V::Snapshot::default(),
             checkpoint: None,
             pieces: Vec::new(),
-            rules,
+            switches,
         }
     }
 
@@ -200,7 +200,7 @@ impl<V: Tested> Stage<V> {
                 let Some(&txn) = self.prepared.keys().nth(which % 5) else { return };
                 let yes = self.prepared.remove(&txn).expect("just found");
                 let decision = match above {
-                    Some(steps) => decided::<V>(&self.rules, txn, yes, steps),
+                    Some(steps) => decided::<V>(&self.switches, txn, yes, steps),
                     None => Decision::Abort(Abort::Locked),
                 };
                 self.tell(Message::Decide { txn, decision, ballots: Mostly::new() });
@@ -253,7 +253,7 @@ impl<V: Tested> Stage<V> {
         reads.retain(|&number| late || !locked(number));
         writes.sort_unstable();
         writes.dedup_by_key(|write| write.0);
-        let delays = V::delays_actions(&self.rules) && self.sequence.is_multiple_of(3);
+        let delays = V::delays_actions(&self.switches) && self.sequence.is_multiple_of(3);
         let mut delayed = if delays { std::mem::take(&mut writes) } else { Vec::new() };
         delayed.retain(|(number, _)| !reads.contains(number));
         let committed = self.participant().committed();
@@ -297,18 +297,18 @@ impl<V: Tested> Stage<V> {
     }
 
     /// Finishes the checkpoint and restores it, and replays the rest of the log.
-    pub fn restored(&mut self) -> Stage<V> {
+    pub fn restored(&mut self) -> Harness<V> {
         while self.checkpoint.as_ref().is_none_or(|it| it.needs().is_none()) {
             self.piece(64);
         }
         let checkpoint = self.checkpoint.as_ref().expect("just made");
         assert!(checkpoint.needs().expect("it is over").0 <= self.log.len() as u64);
-        let mut stage = Stage::new(self.rules.clone());
+        let mut harness = Harness::new(self.switches.clone());
         for piece in &self.pieces {
-            stage.node.restore(piece, &mut stage.effects).expect("its own piece");
+            harness.node.restore(piece, &mut harness.effects).expect("its own piece");
         }
-        stage.replay(&self.log[checkpoint.covers().0 as usize..]);
-        stage
+        harness.replay(&self.log[checkpoint.covers().0 as usize..]);
+        harness
     }
 
     /// What a member of a group makes of a record.
@@ -359,13 +359,13 @@ impl<V: Tested> Stage<V> {
 /// A script was followed, with a checkpoint in the middle of it: what was restored from that and
 /// the log must be what is there.
 pub fn restored_is_the_same<V: Tested>(script: Vec<Happening>) -> Result<(), TestCaseError> {
-    let mut live = Stage::<V>::new(V::Rules::default());
+    let mut live = Harness::<V>::new(V::Switches::default());
     for happening in script {
         live.happen(happening);
     }
     let low = live.participant().low().at();
     let mut restored = live.restored();
-    let mut replayed = Stage::<V>::new(V::Rules::default());
+    let mut replayed = Harness::<V>::new(V::Switches::default());
     replayed.replay(&live.log);
     let mut snapshots = vec![low, Timestamp::MAX];
     for (_, _, chain) in live.node.chains().into_iter().flat_map(|(_, chains)| chains) {
@@ -385,7 +385,7 @@ pub fn restored_is_the_same<V: Tested>(script: Vec<Happening>) -> Result<(), Tes
     let all = live.answers(transactions).into_iter().zip(restored.answers(transactions));
     for (one, other) in all {
         let txn = live.txn(one.0);
-        let is_settled = |stage: &Stage<V>| stage.participant().has_settled(txn);
+        let is_settled = |harness: &Harness<V>| harness.participant().has_settled(txn);
         if !is_settled(&live) && !is_settled(&restored) {
             prop_assert_eq!(one, other);
         }
@@ -402,7 +402,7 @@ pub fn covers<S: Bound + PartialEq>(snapshot: &S, other: &S) -> bool {
 
 /// Pieces of a real checkpoint, some of them changed and moved, are refused or taken.
 pub fn changed_pieces<V: Tested>(script: &[Happening], changes: &[(usize, usize, u8)]) {
-    let mut live = Stage::<V>::new(V::Rules::default());
+    let mut live = Harness::<V>::new(V::Switches::default());
     script.iter().for_each(|happening| live.happen(happening.clone()));
     drop(live.restored());
     let mut pieces = live.pieces.clone();
@@ -414,17 +414,17 @@ pub fn changed_pieces<V: Tested>(script: &[Happening], changes: &[(usize, usize,
         let other = at % pieces.len();
         pieces.swap(which, other);
     }
-    let mut stage = Stage::<V>::new(V::Rules::default());
+    let mut harness = Harness::<V>::new(V::Switches::default());
     for piece in &pieces {
-        if stage.node.restore(piece, &mut stage.effects).is_err() {
+        if harness.node.restore(piece, &mut harness.effects).is_err() {
             break;
         }
     }
 }
 
 /// A prepared transaction is not restored where its checkpoint leaves it out.
-pub fn prepared_transactions_are_missed<V: Tested>(rules: V::Rules) {
-    let mut live = Stage::<V>::new(rules);
+pub fn prepared_transactions_are_missed<V: Tested>(switches: V::Switches) {
+    let mut live = Harness::<V>::new(switches);
     live.happen(Happening::Prepare(vec![], vec![(1, true)]));
     (0..9).for_each(|_| live.happen(Happening::Piece(64)));
     live.happen(Happening::Decide(0, Some(0)));

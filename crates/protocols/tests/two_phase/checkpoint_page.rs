@@ -4,16 +4,16 @@ use muesli_core::checkpoint::piece;
 use muesli_core::{Gave, NodeId, TxnId};
 use muesli_protocols::two_phase::message::Answers;
 
-use super::checkpoint::{Happening, Node, Stage, Tested, node};
+use super::checkpoint::{Happening, Harness, Node, Tested, node};
 use crate::harness::checkpoint_samples::{looked_at, settings};
 
 pub fn two_phase<V: Tested>() -> Node<V> {
-    node(&V::Rules::default(), settings())
+    node(&V::Switches::default(), settings())
 }
 
 /// The pieces of a repository at work under a protocol with two phases.
 pub fn of_two_phases<V: Tested>() -> Vec<u8> {
-    let mut live = Stage::<V> { node: two_phase(), ..Stage::new(V::Rules::default()) };
+    let mut live = Harness::<V> { node: two_phase(), ..Harness::new(V::Switches::default()) };
     // A client that was forgotten, and one that came again after that; an answer that was given.
     let mut seed = |piece: Vec<u8>| {
         let piece = [vec![0, 0], piece].concat();

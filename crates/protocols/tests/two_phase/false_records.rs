@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use std::sync::Arc;
 
-use super::checkpoint::{Happening, REPOSITORY, SPACE, Stage, Tested, decided, key};
+use super::checkpoint::{Happening, Harness, REPOSITORY, SPACE, Tested, decided, key};
 
 /// How a log is changed; where, and by what else of it.
 pub type Change = (u8, usize, usize);
@@ -75,9 +75,9 @@ pub fn members_live<V: Tested>(
     changes: &[Change],
     then: &[Happening],
 ) -> Result<(), TestCaseError> {
-    let mut live = Stage::<V>::new(V::Rules::default());
+    let mut live = Harness::<V>::new(V::Switches::default());
     script.iter().for_each(|happening| live.happen(happening.clone()));
-    let mut member = Stage::<V>::new(V::Rules::default());
+    let mut member = Harness::<V>::new(V::Switches::default());
     for record in changed(live.log.clone(), changes) {
         if member.judge(&record).is_ok() {
             member.node.replay(REPOSITORY, record, &mut member.effects);
@@ -96,7 +96,7 @@ pub fn members_live<V: Tested>(
     member.answers(live.sequence + 60);
     // Another one begins with its state.
     let mut checkpoint = member.node.begin_checkpoint(&member.effects).expect("it has them");
-    let mut other = Stage::<V>::new(V::Rules::default());
+    let mut other = Harness::<V>::new(V::Switches::default());
     let mut piece = Vec::new();
     while member.node.checkpoint_piece(&mut checkpoint, 64, &mut piece) {
         let restored = other.node.restore(&piece, &mut other.effects);
@@ -108,10 +108,10 @@ pub fn members_live<V: Tested>(
 }
 
 /// A member that has replayed a vote on a write of this key; with the record of that.
-pub fn voted<V: Tested>(number: u8) -> (Stage<V>, Arc<Prepare<V>>, V::Yes) {
-    let mut live = Stage::<V>::new(V::Rules::default());
+pub fn voted<V: Tested>(number: u8) -> (Harness<V>, Arc<Prepare<V>>, V::Yes) {
+    let mut live = Harness::<V>::new(V::Switches::default());
     live.happen(Happening::Prepare(vec![], vec![(number, true)]));
-    let mut member = Stage::<V>::new(V::Rules::default());
+    let mut member = Harness::<V>::new(V::Switches::default());
     member.replay(&live.log);
     let found = live.log.iter().find_map(|record| match record {
         Record::Prepared { prepare, at } => Some((prepare.clone(), at.clone())),
@@ -124,7 +124,7 @@ pub fn voted<V: Tested>(number: u8) -> (Stage<V>, Arc<Prepare<V>>, V::Yes) {
 pub fn contradictions_are_left_out<V: Tested>() {
     let state = Err(Rejection::State);
     let (mut member, prepare, at) = voted::<V>(1);
-    let (txn, rules) = (prepare.txn, V::Rules::default());
+    let (txn, switches) = (prepare.txn, V::Switches::default());
     let prepared = |prepare: &Prepare<V>, at: &V::Yes| Record::Prepared {
         prepare: Arc::new(prepare.clone()),
         at: at.clone(),
@@ -143,7 +143,7 @@ pub fn contradictions_are_left_out<V: Tested>() {
     assert!(member.judge(&prepared(&unknown, &at)).is_err(), "there is no such repository");
     let refused = Record::Refused { txn, reason: Abort::Locked };
     assert_eq!(member.judge(&refused), state, "it voted yes");
-    let commit = decided::<V>(&rules, txn, at.clone(), 7);
+    let commit = decided::<V>(&switches, txn, at.clone(), 7);
     let of_other = Record::Decided { txn: other, decision: commit.clone() };
     assert_eq!(member.judge(&of_other), state, "it was never prepared");
     let ran = Record::Ran { txn: other, writes: Vec::new(), answers: vec![(0, Gave::Unknown)] };
@@ -151,7 +151,7 @@ pub fn contradictions_are_left_out<V: Tested>() {
     let writes = vec![(SPACE, key(3), None)];
     let ran = Record::Ran { txn, writes, answers: Vec::new() };
     assert_eq!(member.judge(&ran), state, "its turn has not come");
-    assert_eq!(member.judge(&Record::Ceiling { at: Timestamp::MAX }), Err(Rejection::Range));
+    assert_eq!(member.judge(&Record::UpperBound { at: Timestamp::MAX }), Err(Rejection::Range));
     let decided = Record::Decided { txn, decision: commit };
     member.replay(std::slice::from_ref(&decided));
     assert_eq!(member.judge(&decided), state, "decided twice");

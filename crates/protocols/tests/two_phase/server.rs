@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, Rejection,
     RepositoryId, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, TxnId,
     TxnOptions, Wire,
 };
-use muesli_protocols::two_phase::ReaderBounds;
 use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, RepositoryVote, Vote};
-use muesli_protocols::two_phase::{TwoPhase, Variant};
+use muesli_protocols::two_phase::{ReaderBounds as _, TwoPhase, Variant};
 
 pub const SPACE: SpaceId = SpaceId(0);
 pub const CLIENT: NodeId = NodeId(77);
@@ -30,22 +30,22 @@ impl<V: Variant> Server<V> {
     }
 
     pub fn with(settings: Settings) -> Server<V> {
-        Server::with_rules(settings, &V::Rules::default())
+        Server::with_switches(settings, &V::Switches::default())
     }
 
-    pub fn with_rules(settings: Settings, rules: &V::Rules) -> Server<V> {
+    pub fn with_switches(settings: Settings, switches: &V::Switches) -> Server<V> {
         let homes = [NodeId(0), OTHER];
         let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_visiting_coordinators();
         let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
         let settings = Arc::new(Settings { issuer: Some(issuer()), ..settings });
-        let mut node = Node::new(NodeId(0), 1, Arc::new(catalog), settings, rules);
+        let mut node = Node::new(NodeId(0), 1, Arc::new(catalog), settings, switches);
         let mut effects = Effects::default();
         node.start(&mut effects);
         effects.list.clear();
         Server { node, effects }
     }
 
-    pub fn hear(
+    pub fn receive_from(
         &mut self,
         sender: Sender,
         from: Address,
@@ -56,11 +56,11 @@ impl<V: Variant> Server<V> {
     }
 
     pub fn client(&mut self, message: Message<V>) -> Result<(), Rejection> {
-        self.hear(Sender::CLIENT, Address::coordinator(CLIENT), message)
+        self.receive_from(Sender::CLIENT, Address::coordinator(CLIENT), message)
     }
 
     pub fn member(&mut self, message: Message<V>) -> Result<(), Rejection> {
-        self.hear(Sender::Member, Address::repository(OTHER, RepositoryId(1)), message)
+        self.receive_from(Sender::Member, Address::repository(OTHER, RepositoryId(1)), message)
     }
 
     pub fn remembered(&self) -> usize {
@@ -71,7 +71,7 @@ impl<V: Variant> Server<V> {
     pub fn key(&self, number: u32) -> SmallBytes {
         let key = |number: u32| SmallBytes::new(&number.to_be_bytes());
         let catalog = self.node.catalog();
-        let here = |key: &SmallBytes| catalog.holds(HERE, catalog.partition(SPACE, key));
+        let here = |key: &SmallBytes| Static.holds(HERE, catalog.partition(SPACE, key), catalog);
         (0..).map(key).filter(here).nth(number as usize).unwrap()
     }
 
@@ -97,8 +97,8 @@ impl<V: Variant> Server<V> {
 
     /// The vote that was said last, as it is shown to others.
     pub fn ballot(&self) -> RepositoryVote<V> {
-        let said = self.effects.list.iter().rev();
-        let votes = said.filter_map(|effect| match effect {
+        let sent = self.effects.list.iter().rev();
+        let votes = sent.filter_map(|effect| match effect {
             Effect::Send { envelope, .. } => Some(envelope.message.clone()),
             _ => None,
         });
@@ -118,7 +118,7 @@ impl<V: Variant> Server<V> {
         let there = voted(of, THERE, ballot.vote.clone());
         let (decision, ballots) = (Decision::Commit(at), Mostly::from_vec(vec![ballot, there]));
         let message = Message::Decide { txn: of, decision, ballots };
-        self.hear(Sender::CLIENT, Address::coordinator(of.node), message)
+        self.receive_from(Sender::CLIENT, Address::coordinator(of.node), message)
     }
 
     /// A client says that its transaction is aborted, and shows the vote of no.
@@ -130,8 +130,8 @@ impl<V: Variant> Server<V> {
 
     /// The proposal in the vote that was said last.
     pub fn proposal(&self) -> Option<V::Yes> {
-        let said = self.effects.list.iter().rev();
-        said.filter_map(|effect| match effect {
+        let sent = self.effects.list.iter().rev();
+        sent.filter_map(|effect| match effect {
             Effect::Send { envelope, .. } => Some(&envelope.message),
             _ => None,
         })

@@ -162,9 +162,9 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::Acknowledge { txns, .. } => {
             format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
         }
-        Message::Ran { txn, answers, strayed } => {
+        Message::Ran { txn, answers, violation } => {
             let why =
-                strayed.as_ref().map_or_else(String::new, |why| format!(" no: {}", text(why)));
+                violation.as_ref().map_or_else(String::new, |why| format!(" no: {}", text(why)));
             format!("Ran {}{}{why}", name(*txn, names), gave(answers))
         }
         Message::Ask { txn } => format!("Ask {}", name(*txn, names)),
@@ -186,7 +186,7 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
 
 /// Clients, with the incarnations before which all is meant.
 fn until(clients: &[(NodeId, u32)]) -> String {
-    joined(clients.iter().map(|(node, life)| format!("n{} before {life}", node.0)))
+    joined(clients.iter().map(|(node, incarnation)| format!("n{} before {incarnation}", node.0)))
 }
 
 fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
@@ -202,7 +202,7 @@ fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
         Record::Ran { txn, writes: all, answers } => {
             format!("Ran {} {}{}", name(*txn, names), writes(all), gave(answers))
         }
-        Record::Ceiling { at } => format!("Ceiling {at}"),
+        Record::UpperBound { at } => format!("Ceiling {at}"),
         Record::Low { low } => format!("Low {low:?}"),
     }
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use muesli_core::limits::Limits;
 use muesli_core::memory::Memory;
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, RepositoryId,
     Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
-use muesli_protocols::two_phase::ReaderBounds;
 use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, Vote};
-use muesli_protocols::two_phase::{TwoPhase, Variant};
+use muesli_protocols::two_phase::{ReaderBounds as _, TwoPhase, Variant};
 
 const SPACE: SpaceId = SpaceId(0);
 pub const MIB: usize = 1 << 20;
@@ -31,8 +31,8 @@ impl<V: Variant> Voter<V> {
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let memory = Memory::new(8 * MIB as u64, u64::MAX >> 1);
         let settings = Settings { memory: memory.clone(), limits, ..Settings::default() };
-        let (settings, rules) = (Arc::new(settings), V::Rules::default());
-        let mut node = Node::new(NodeId(0), 1, catalog, settings, &rules);
+        let (settings, switches) = (Arc::new(settings), V::Switches::default());
+        let mut node = Node::new(NodeId(0), 1, catalog, settings, &switches);
         let mut effects = Effects::default();
         node.start(&mut effects);
         Voter { node, effects, memory }
@@ -42,11 +42,12 @@ impl<V: Variant> Voter<V> {
     pub fn key(&self, number: usize) -> SmallBytes {
         let catalog = self.node.catalog();
         let keys = (0u32..).map(|number| SmallBytes::new(&number.to_be_bytes()));
-        let mut here = keys.filter(|key| catalog.holds(HERE, catalog.partition(SPACE, key)));
+        let mut here =
+            keys.filter(|key| Static.holds(HERE, catalog.partition(SPACE, key), catalog));
         here.nth(number).unwrap()
     }
 
-    pub fn hear(&mut self, message: Message<V>) {
+    pub fn receive(&mut self, message: Message<V>) {
         let (from, to) = (Address::coordinator(OTHER), Address::repository(NodeId(0), HERE));
         let envelope = Envelope { from, to, message };
         self.effects.list.clear();
@@ -58,7 +59,7 @@ impl<V: Variant> Voter<V> {
         let (key, read) = (self.key(number), self.long_key(reads));
         let snapshot = self.node.participants()[0].1.committed();
         let reader = V::Reader::new(OTHER, 1, Txn { slot: number as u32, generation: 1 });
-        self.hear(Message::Prepare(Arc::new(Prepare {
+        self.receive(Message::Prepare(Arc::new(Prepare {
             txn: txn(number),
             settled_below: 0,
             participants: [HERE, RepositoryId(1)].into_iter().collect(),
@@ -85,13 +86,13 @@ impl<V: Variant> Voter<V> {
     pub fn long_key(&self, bytes: usize) -> Option<SmallBytes> {
         let catalog = self.node.catalog();
         let key = |fill| SmallBytes::from(vec![fill; bytes]);
-        let here = |key: &SmallBytes| catalog.holds(HERE, catalog.partition(SPACE, key));
+        let here = |key: &SmallBytes| Static.holds(HERE, catalog.partition(SPACE, key), catalog);
         (bytes > 0).then(|| (0..=u8::MAX).map(key).find(here).unwrap())
     }
 
     pub fn abort(&mut self, number: usize) {
         let (txn, decision) = (txn(number), Decision::Abort(Abort::Abandoned));
-        self.hear(Message::Decide { txn, decision, ballots: Mostly::new() });
+        self.receive(Message::Decide { txn, decision, ballots: Mostly::new() });
     }
 
     pub fn get(&mut self, number: usize) -> Option<SmallBytes> {

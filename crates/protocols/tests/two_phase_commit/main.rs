@@ -1,5 +1,5 @@
-//! Two-phase commit, message by message: transcripts, every interleaving of small scopes, checkpoints,
-//! strangers, and limits.
+//! Two-phase commit, message by message: transcripts, every interleaving of small scopes,
+//! checkpoints, strangers, and limits.
 
 #[path = "../harness/mod.rs"]
 mod harness;

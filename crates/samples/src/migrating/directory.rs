@@ -5,7 +5,7 @@ use muesli_core::{
     Address, Context, LoggedRole, NoTimer, NodeId, Role, Service, ServiceId, Settings, StateMachine,
 };
 
-use super::{Key, Message, Migrating, Rules};
+use super::{Key, Message, Migrating, Switches};
 
 /// The directory: who owns what, as far as owners have told it in this life.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ impl LoggedRole<Migrating> for OwnersOfAll {
 }
 
 impl Service<Migrating> for OwnersOfAll {
-    fn new(_: ServiceId, _: NodeId, _: u32, _: &Settings, _: &Rules) -> OwnersOfAll {
+    fn new(_: ServiceId, _: NodeId, _: u32, _: &Settings, _: &Switches) -> OwnersOfAll {
         OwnersOfAll::default()
     }
 }

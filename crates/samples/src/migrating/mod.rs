@@ -15,7 +15,7 @@
 //! an object that was received twice is taken once.
 //!
 //! # Where an object is
-//! What never moved is where the catalog puts it. A repository has [hints](Hints) of where others
+//! What never moved is where the catalog puts it. A repository has [hints](muesli_core::parts::locator::Hints) of where others
 //! are, which may be stale: whoever gave an object away knows to whom, and passes a request on.
 //! What comes by this way has later epochs at each step, so it ends. A repository that got an
 //! object tells the [directory](OwnersOfAll), a service beside repository 0, and whoever waits for
@@ -26,22 +26,23 @@
 //! Two repositories may each have what the other one needs. An object that a transaction waits for
 //! others with is kept for a while, but not from a repository of a smaller number.
 
+mod checkpoint;
 mod directory;
 mod message;
-
-use std::collections::{BTreeMap, BTreeSet};
+mod owner;
 
 use muesli_core::judgement::ensure;
-use muesli_core::parts::locator::{Hints, Holding, Holdings, Locator, Owners};
+use muesli_core::parts::single_repository::{
+    SingleRepositoryCoordinator, SingleRepositoryProtocol,
+};
 use muesli_core::{
-    Abort, Address, Catalog, Context, Decision, Isolation, LoggedRole, Nanos, NodeId, Participant,
-    Protocol, Rejection, RepositoryId, Role, ServiceId, ServiceKind, Settings, SmallBytes, SpaceId,
-    StateMachine, Timestamp, View, timers,
+    Address, Catalog, Isolation, NodeId, Protocol, Rejection, RepositoryId, Role, ServiceId,
+    ServiceKind, SmallBytes, SpaceId, View,
 };
 
-use crate::client::{AskingClient, AsksOne, KnownEnd, Outcomes, Question, Tell};
 pub use directory::OwnersOfAll;
 pub use message::{Message, Object, Record};
+pub use owner::ObjectOwner;
 
 /// The protocol.
 #[derive(Clone, Copy, Debug)]
@@ -50,14 +51,9 @@ pub enum Migrating {}
 /// An object's name: its key.
 pub type Key = (SpaceId, SmallBytes);
 
-/// So many hints are kept.
-const HINTS_MAX: usize = 4_096;
-/// A request is passed on so often at most: what is longer is on a stale way, and is repeated.
-const HOPS_MAX: u8 = 16;
-
 /// Switches that break a rule, to see that the checker notices.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rules {
+pub struct Switches {
     /// A repository that gave an object away goes on as if it had it.
     pub keeps_what_it_gave: bool,
     /// Commits without comparing versions.
@@ -79,15 +75,15 @@ impl Protocol for Migrating {
     const REPLICATES_ITSELF: bool = false;
     type Message = Message;
     type Record = Record;
-    type Rules = Rules;
-    type Coordinator = AskingClient<Migrating>;
+    type Switches = Switches;
+    type Coordinator = SingleRepositoryCoordinator<Migrating>;
     type Participant = ObjectOwner;
     type Service = OwnersOfAll;
 
     muesli_core::protocol_without_extras!();
     muesli_core::protocol_measured_by_encoding!();
 
-    fn services(_: &Rules, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
+    fn services(_: &Switches, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
         let here = catalog.home(RepositoryId(0)) == node;
         here.then(directory).into_iter().collect()
     }
@@ -123,383 +119,16 @@ impl Protocol for Migrating {
         }
     }
 
-    fn offers_strict(_: &Rules) -> bool {
+    fn offers_strict(_: &Switches) -> bool {
         true
     }
 }
 
-impl AsksOne for Migrating {
+impl SingleRepositoryProtocol for Migrating {
     /// One of the node's own, or where it has none, one by its number.
     fn base(node: NodeId, catalog: &Catalog) -> RepositoryId {
         let count = catalog.repositories();
         let here = (0..count as u16).map(RepositoryId).find(|it| catalog.home(*it) == node);
         here.unwrap_or(RepositoryId((node.0 as usize % count) as u16))
-    }
-
-    fn ask(ask: Question) -> Message {
-        Message::Ask { ask }
-    }
-
-    fn told(message: Message) -> Option<Tell> {
-        match message {
-            Message::Tell { tell } => Some(tell),
-            _ => None,
-        }
-    }
-}
-
-/// What an ask is recognized by when it is repeated: who asks, and the number of the operation or
-/// the transaction.
-type Asker = (Address, u32, u64);
-
-/// An object that went, and has not been received for certain.
-#[derive(Clone, Debug)]
-struct Leaving {
-    to: RepositoryId,
-    epoch: u64,
-    object: Object,
-}
-
-/// The participant: it owns objects.
-#[derive(Clone, Debug)]
-pub struct ObjectOwner {
-    id: RepositoryId,
-    rules: Rules,
-    /// What is here; an object that was never written need not be listed.
-    objects: BTreeMap<Key, Object>,
-    holdings: Holdings<Key>,
-    hints: Hints<Key>,
-    leaving: BTreeMap<Key, Leaving>,
-    latest: Timestamp,
-    outcomes: Outcomes,
-    /// What waits for objects, since when.
-    waiting: BTreeMap<Asker, (Question, Nanos)>,
-    is_armed: bool,
-}
-
-timers! {
-    /// The timers of a participant.
-    pub enum OwnerTimer {
-        /// Asks for objects again that have not come, and gives those again that have not arrived.
-        Repeat = 0,
-    }
-}
-
-/// The objects that an ask needs.
-fn needed(ask: &Question) -> BTreeSet<Key> {
-    match ask {
-        Question::Read { space, key, .. } => BTreeSet::from([(*space, key.clone())]),
-        Question::Commit { reads, writes, .. } => {
-            let reads = reads.iter().map(|(space, key, _)| (*space, key.clone()));
-            reads.chain(writes.iter().map(|(space, key, _)| (*space, key.clone()))).collect()
-        }
-    }
-}
-
-impl ObjectOwner {
-    fn owns(&self, key: &Key, catalog: &Catalog) -> bool {
-        // Copies of a key at several repositories are not used: the first holder has it.
-        let first = || catalog.replicas_of(catalog.partition(key.0, &key.1)).next();
-        let held = self.holdings.of(key);
-        let owns = held.map_or_else(|| first() == Some(self.id), |held| held.holds);
-        owns || self.rules.keeps_what_it_gave && held.is_some()
-    }
-
-    fn arm(&mut self, cx: &mut Context<'_, Migrating>) {
-        if !self.is_armed {
-            self.is_armed = true;
-            cx.set_timer(OwnerTimer::Repeat, cx.settings.retry_after);
-        }
-    }
-
-    /// Serves an ask if all that it needs is here, and asks for the rest.
-    fn serve(&mut self, from: Address, ask: Question, cx: &mut Context<'_, Migrating>) {
-        let asker = match &ask {
-            Question::Read { op, .. } => (from, 0, *op),
-            Question::Commit { txn, .. } => (from, 1, txn.sequence),
-        };
-        let missing: Vec<Key> =
-            needed(&ask).into_iter().filter(|key| !self.owns(key, cx.catalog)).collect();
-        if missing.is_empty() {
-            self.waiting.remove(&asker);
-            return self.answer(from, ask, cx);
-        }
-        let now = cx.now();
-        if self.waiting.insert(asker, (ask, now)).is_none() {
-            missing.iter().for_each(|key| self.fetch(key, cx));
-        }
-        self.arm(cx);
-    }
-
-    fn fetch(&self, key: &Key, cx: &mut Context<'_, Migrating>) {
-        let owner = self.hints.locate(key, cx.catalog).holders[0];
-        if owner != self.id {
-            let want = Message::Want { key: key.clone(), to: self.id, hops: 0 };
-            cx.send_to_repository(owner, want);
-        }
-    }
-
-    fn answer(&mut self, from: Address, ask: Question, cx: &mut Context<'_, Migrating>) {
-        let tell = match ask {
-            Question::Read { op, space, key } => {
-                let object = self.objects.get(&(space, key)).cloned().unwrap_or_default();
-                Tell::Value { op, version: object.version, value: object.value }
-            }
-            Question::Commit { txn, settled_below, reads, writes } => {
-                let decision = match self.outcomes.ask(txn, settled_below) {
-                    KnownEnd::Decided(decision) => decision,
-                    KnownEnd::Gone => return,
-                    KnownEnd::New => {
-                        let is_new = |(space, key, version)| {
-                            let found = self.objects.get(&(space, key));
-                            found.map_or(Timestamp::ZERO, |it| it.version) == version
-                        };
-                        let all = self.rules.skips_validation || reads.into_iter().all(is_new);
-                        let decision = match all {
-                            true => Decision::Commit(self.latest.after(1, self.id)),
-                            false => Decision::Abort(Abort::StaleRead),
-                        };
-                        if let (Decision::Commit(at), Some(recorder)) =
-                            (decision, &mut cx.effects.recorder)
-                        {
-                            recorder.applied(txn, at);
-                        }
-                        self.note(Record::Ended { txn, decision, writes }, cx);
-                        decision
-                    }
-                };
-                Tell::Ended { txn, decision }
-            }
-        };
-        cx.send(from, Message::Tell { tell });
-    }
-
-    /// Logs a record and does what it says.
-    fn note(&mut self, record: Record, cx: &mut Context<'_, Migrating>) {
-        cx.log(|| record.clone());
-        self.apply(record);
-    }
-
-    fn apply(&mut self, record: Record) {
-        match record {
-            Record::Ended { txn, decision, writes } => {
-                if let Decision::Commit(at) = decision {
-                    assert!(at > self.latest, "{txn} commits at {at}, after {}", self.latest);
-                    self.latest = at;
-                    for (space, key, value) in writes {
-                        self.objects.insert((space, key), Object { version: at, value });
-                    }
-                }
-                self.outcomes.decide(txn, decision);
-            }
-            Record::Gave { key, epoch, to } => {
-                let object = match self.rules.keeps_what_it_gave {
-                    true => self.objects.get(&key).cloned(),
-                    false => self.objects.remove(&key),
-                };
-                let object = object.unwrap_or_default();
-                self.holdings.note(key.clone(), Holding { epoch, holds: false, at: self.latest });
-                let owners = Owners { epoch, holders: [to].into_iter().collect() };
-                self.hints.learn(key.clone(), owners);
-                let before = self.leaving.insert(key, Leaving { to, epoch, object });
-                assert!(before.is_none(), "an object that leaves does not leave again");
-            }
-            Record::Came { key, epoch, object, latest } => {
-                self.latest = self.latest.max(latest);
-                assert!(object.version <= self.latest, "no version is later than its owner's last");
-                self.holdings.note(key.clone(), Holding { epoch, holds: true, at: self.latest });
-                // It came back, so whoever had it meanwhile had received it.
-                self.leaving.remove(&key);
-                self.objects.insert(key, object);
-            }
-            Record::Arrived { key, epoch } => {
-                if self.leaving.get(&key).is_some_and(|leaving| leaving.epoch == epoch) {
-                    self.leaving.remove(&key);
-                }
-            }
-        }
-    }
-
-    /// Whether an object that somebody else needs is kept for what waits here.
-    fn is_kept(&self, key: &Key, to: RepositoryId, cx: &Context<'_, Migrating>) -> bool {
-        let waits = |(ask, since): &(Question, Nanos)| {
-            *since + cx.settings.lock_wait > cx.now() && needed(ask).contains(key)
-        };
-        to > self.id && self.waiting.values().any(waits)
-    }
-
-    fn on_want(&mut self, key: Key, to: RepositoryId, hops: u8, cx: &mut Context<'_, Migrating>) {
-        if to == self.id || self.is_kept(&key, to, cx) {
-            return; // It asks again.
-        }
-        if self.owns(&key, cx.catalog) && !self.leaving.contains_key(&key) {
-            let epoch = self.holdings.epoch(&key) + 1;
-            self.note(Record::Gave { key: key.clone(), epoch, to }, cx);
-            self.give(&key, cx);
-            self.arm(cx);
-        } else if self.leaving.get(&key).is_none_or(|leaving| leaving.to != to) && hops < HOPS_MAX {
-            let owner = self.hints.locate(&key, cx.catalog).holders[0];
-            if owner != self.id {
-                cx.send_to_repository(owner, Message::Want { key, to, hops: hops + 1 });
-            }
-        }
-    }
-
-    fn give(&self, key: &Key, cx: &mut Context<'_, Migrating>) {
-        let Leaving { to, epoch, object } = self.leaving[key].clone();
-        let (key, latest) = (key.clone(), self.latest);
-        cx.send_to_repository(to, Message::Give { key, epoch, object, latest });
-    }
-
-    fn on_give(
-        &mut self,
-        from: Address,
-        (key, epoch): (Key, u64),
-        (object, latest): (Object, Timestamp),
-        cx: &mut Context<'_, Migrating>,
-    ) {
-        if epoch > self.holdings.epoch(&key) {
-            self.note(Record::Came { key: key.clone(), epoch, object, latest }, cx);
-            let owners = Owners { epoch, holders: [self.id].into_iter().collect() };
-            let owns = Message::Owns { key: key.clone(), owners };
-            cx.send(directory_of(cx.catalog), owns);
-        }
-        let Role::Repository(giver) = from.role else { return };
-        cx.send_to_repository(giver, Message::Got { key, epoch });
-        self.serve_waiting(cx);
-    }
-
-    fn serve_waiting(&mut self, cx: &mut Context<'_, Migrating>) {
-        let asks: Vec<(Address, Question)> =
-            self.waiting.iter().map(|((from, ..), (ask, _))| (*from, ask.clone())).collect();
-        for (from, ask) in asks {
-            if needed(&ask).iter().all(|key| self.owns(key, cx.catalog)) {
-                self.serve(from, ask, cx);
-            }
-        }
-    }
-
-    fn repeat(&mut self, cx: &mut Context<'_, Migrating>) {
-        self.is_armed = false;
-        // Whoever does not ask any more is gone: an ask is repeated more often than that.
-        let (now, patience) = (cx.now(), Nanos(cx.settings.retry_after.0 * 64));
-        self.waiting.retain(|_, (_, since)| *since + patience > now);
-        let mut missing = BTreeSet::new();
-        for (ask, _) in self.waiting.values() {
-            missing.extend(needed(ask).into_iter().filter(|key| !self.owns(key, cx.catalog)));
-        }
-        for key in &missing {
-            cx.send(directory_of(cx.catalog), Message::WhereIs { key: key.clone() });
-            self.fetch(key, cx);
-        }
-        let leaving: Vec<Key> = self.leaving.keys().cloned().collect();
-        leaving.iter().for_each(|key| self.give(key, cx));
-        if !missing.is_empty() || !leaving.is_empty() {
-            self.arm(cx);
-        }
-    }
-}
-
-impl StateMachine<Migrating> for ObjectOwner {
-    type Timer = OwnerTimer;
-
-    muesli_core::role_without_links!(Migrating);
-    muesli_core::role_without_judgement!(Migrating);
-
-    fn unfinished(&self) -> usize {
-        self.leaving.len()
-    }
-
-    fn assert_invariants(&self) {
-        self.holdings.assert_invariants();
-        self.hints.assert_invariants();
-        let newest = self.objects.values().map(|it| it.version).max();
-        assert!(newest.is_none_or(|newest| newest <= self.latest), "no object is of the future");
-        for key in self.leaving.keys() {
-            let held = self.holdings.of(key).expect("what leaves has moved");
-            assert!(!held.holds, "what leaves is not here");
-            let gone = self.rules.keeps_what_it_gave || !self.objects.contains_key(key);
-            assert!(gone, "what leaves is in one place");
-        }
-    }
-}
-
-impl LoggedRole<Migrating> for ObjectOwner {
-    muesli_core::role_without_checkpoints!(Migrating);
-    muesli_core::role_that_stays!(Migrating);
-
-    fn start(&mut self, cx: &mut Context<'_, Migrating>) {
-        self.is_armed = false;
-        self.arm(cx);
-    }
-
-    fn receive(&mut self, from: Address, message: Message, cx: &mut Context<'_, Migrating>) {
-        match message {
-            Message::Ask { ask } => self.serve(from, ask, cx),
-            Message::Want { key, to, hops } => self.on_want(key, to, hops, cx),
-            Message::Give { key, epoch, object, latest } => {
-                self.on_give(from, (key, epoch), (object, latest), cx);
-            }
-            Message::Got { key, epoch } => {
-                if self.leaving.get(&key).is_some_and(|leaving| leaving.epoch == epoch) {
-                    let record = Record::Arrived { key, epoch };
-                    cx.log_lazily(|| record.clone());
-                    self.apply(record);
-                }
-            }
-            Message::Owns { key, owners } => {
-                self.hints.learn(key.clone(), owners);
-                if !self.owns(&key, cx.catalog) {
-                    self.fetch(&key, cx);
-                }
-            }
-            Message::Tell { .. } | Message::WhereIs { .. } => {} // For others.
-        }
-    }
-
-    fn timer(&mut self, timer: OwnerTimer, cx: &mut Context<'_, Migrating>) {
-        match timer {
-            OwnerTimer::Repeat => self.repeat(cx),
-        }
-    }
-
-    fn replay(&mut self, record: Record, _: &mut Context<'_, Migrating>) {
-        self.apply(record);
-    }
-}
-
-impl Participant<Migrating> for ObjectOwner {
-    muesli_core::participant_without_marks!(Migrating);
-    muesli_core::participant_kept_by_one_node!();
-
-    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> ObjectOwner {
-        let (objects, holdings, leaving, outcomes, waiting) = Default::default();
-        ObjectOwner {
-            id,
-            rules: *rules,
-            objects,
-            holdings,
-            hints: Hints::new(HINTS_MAX),
-            leaving,
-            latest: Timestamp::ZERO,
-            outcomes,
-            waiting,
-            is_armed: false,
-        }
-    }
-
-    fn judge_record(&self, _: &Record, _: &Catalog) -> Result<(), Rejection> {
-        Ok(())
-    }
-
-    fn answer_behind(&mut self, _: &Message, _: &mut Context<'_, Migrating>) -> bool {
-        false
-    }
-
-    fn end(&mut self, _: &Settings) {}
-
-    fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
-        let newest = self.objects.iter();
-        newest.map(|((space, key), it)| (*space, key.clone(), vec![it.version])).collect()
     }
 }

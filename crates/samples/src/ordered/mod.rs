@@ -26,12 +26,15 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use muesli_core::judgement::ensure;
+use muesli_core::parts::single_repository::{
+    NewValues, ReadVersions, RepositoryReply, RepositoryRequest, SingleRepositoryCoordinator,
+    SingleRepositoryProtocol,
+};
 use muesli_core::{
     Catalog, Decision, Isolation, NodeId, Protocol, Rejection, RepositoryId, Role, ServiceId,
     TxnId, View, Wire, wire_enum, wire_struct,
 };
 
-use crate::client::{AskingClient, AsksOne, Question, Reads, Tell, Writes};
 use broadcast::Broadcast;
 use certify::Certify;
 use names::orderer;
@@ -50,21 +53,26 @@ pub struct OrderedCommit {
     /// Its coordinator knows how transactions below ended.
     pub settled_below: u64,
     /// The versions that it read.
-    pub reads: Reads,
+    pub reads: ReadVersions,
     /// What it writes.
-    pub writes: Writes,
+    pub writes: NewValues,
 }
 
-wire_struct!(OrderedCommit { txn: TxnId, settled_below: u64, reads: Reads, writes: Writes });
+wire_struct!(OrderedCommit {
+    txn: TxnId,
+    settled_below: u64,
+    reads: ReadVersions,
+    writes: NewValues
+});
 
 /// What the roles say to each other; `M` is the broadcast's.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are what their names say")]
 pub enum Message<M> {
     /// Coordinator to site.
-    Ask { ask: Question },
+    Ask { ask: RepositoryRequest },
     /// Site to coordinator.
-    Tell { tell: Tell },
+    Tell { tell: RepositoryReply },
     /// Site to its orderer.
     Submit { command: OrderedCommit },
     /// Orderer to its site: the command at this position.
@@ -76,26 +84,41 @@ pub enum Message<M> {
 }
 
 wire_enum!(Message<M: Wire>, "message of an ordered protocol" {
-    0 => Ask { ask: Question },
-    1 => Tell { tell: Tell },
+    0 => Ask { ask: RepositoryRequest },
+    1 => Tell { tell: RepositoryReply },
     2 => Submit { command: OrderedCommit },
     3 => Deliver { position: u64, command: OrderedCommit },
     4 => Applied { upto: u64 },
     5 => Broadcast { message: M },
 });
 
+impl<M> From<RepositoryRequest> for Message<M> {
+    fn from(ask: RepositoryRequest) -> Message<M> {
+        Message::Ask { ask }
+    }
+}
+
+impl<M> From<Message<M>> for Option<RepositoryReply> {
+    fn from(message: Message<M>) -> Option<RepositoryReply> {
+        match message {
+            Message::Tell { tell } => Some(tell),
+            _ => None,
+        }
+    }
+}
+
 /// What must survive; `R` is the broadcast's.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are what their names say")]
 pub enum Record<R> {
     /// A site has applied a command.
-    Applied { position: u64, txn: TxnId, decision: Option<Decision>, writes: Writes },
+    Applied { position: u64, txn: TxnId, decision: Option<Decision>, writes: NewValues },
     /// Of an orderer.
     Broadcast { record: R },
 }
 
 wire_enum!(Record<R: Wire>, "record of an ordered protocol" {
-    0 => Applied { position: u64, txn: TxnId, decision: Option<Decision>, writes: Writes },
+    0 => Applied { position: u64, txn: TxnId, decision: Option<Decision>, writes: NewValues },
     1 => Broadcast { record: R },
 });
 
@@ -105,8 +128,8 @@ impl<B: Broadcast, C: Certify> Protocol for Ordered<B, C> {
     const REPLICATES_ITSELF: bool = true;
     type Message = Message<B::Message>;
     type Record = Record<B::Record>;
-    type Rules = ();
-    type Coordinator = AskingClient<Ordered<B, C>>;
+    type Switches = ();
+    type Coordinator = SingleRepositoryCoordinator<Ordered<B, C>>;
     type Participant = Site<B, C>;
     type Service = Orderer<B, C>;
 
@@ -144,22 +167,11 @@ impl<B: Broadcast, C: Certify> Protocol for Ordered<B, C> {
     }
 }
 
-impl<B: Broadcast, C: Certify> AsksOne for Ordered<B, C> {
+impl<B: Broadcast, C: Certify> SingleRepositoryProtocol for Ordered<B, C> {
     /// One of the node's own, or where it has none, one by its number.
     fn base(node: NodeId, catalog: &Catalog) -> RepositoryId {
         let count = catalog.repositories();
         let here = (0..count as u16).map(RepositoryId).find(|it| catalog.home(*it) == node);
         here.unwrap_or(RepositoryId((node.0 as usize % count) as u16))
-    }
-
-    fn ask(ask: Question) -> Self::Message {
-        Message::Ask { ask }
-    }
-
-    fn told(message: Self::Message) -> Option<Tell> {
-        match message {
-            Message::Tell { tell } => Some(tell),
-            _ => None,
-        }
     }
 }

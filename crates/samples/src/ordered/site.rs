@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
+use muesli_core::parts::single_repository::{
+    KnownOutcome, KnownOutcomes, NewValues, RepositoryReply, RepositoryRequest,
+};
 use muesli_core::{
     Abort, Address, Catalog, Context, Decision, LoggedRole, NoTimer, Participant, RepositoryId,
     Settings, SmallBytes, SpaceId, StateMachine, Timestamp, TxnId,
@@ -12,7 +15,6 @@ use super::broadcast::Broadcast;
 use super::certify::Certify;
 use super::names::{orderer, timestamp};
 use super::{Message, Ordered, OrderedCommit, Record};
-use crate::client::{KnownEnd, Outcomes, Question, Tell, Writes};
 
 /// A site.
 #[derive(Clone, Debug)]
@@ -21,32 +23,37 @@ pub struct Site<B, C> {
     keys: BTreeMap<(SpaceId, SmallBytes), (Timestamp, Option<SmallBytes>)>,
     /// Commands up to here are applied.
     applied: u64,
-    outcomes: Outcomes,
+    outcomes: KnownOutcomes,
     /// Who waits for the end of a transaction.
     waiting: BTreeMap<TxnId, Address>,
     layers: PhantomData<(B, C)>,
 }
 
 impl<B: Broadcast, C: Certify> Site<B, C> {
-    fn say(&self, message: Message<B::Message>, cx: &mut Context<'_, Ordered<B, C>>) {
+    fn send_each(&self, message: Message<B::Message>, cx: &mut Context<'_, Ordered<B, C>>) {
         cx.send(Address::service(cx.me.node, orderer(self.id.0)), message);
     }
 
-    fn on_ask(&mut self, from: Address, ask: Question, cx: &mut Context<'_, Ordered<B, C>>) {
+    fn on_ask(
+        &mut self,
+        from: Address,
+        ask: RepositoryRequest,
+        cx: &mut Context<'_, Ordered<B, C>>,
+    ) {
         let tell = match ask {
-            Question::Read { op, space, key } => {
+            RepositoryRequest::Read { op, space, key } => {
                 let found = self.keys.get(&(space, key)).cloned();
                 let (version, value) = found.unwrap_or((Timestamp::ZERO, None));
-                Tell::Value { op, version, value }
+                RepositoryReply::Value { op, version, value }
             }
-            Question::Commit { txn, settled_below, reads, writes } => {
+            RepositoryRequest::Commit { txn, settled_below, reads, writes } => {
                 match self.outcomes.known(txn) {
-                    KnownEnd::Decided(decision) => Tell::Ended { txn, decision },
-                    KnownEnd::Gone => return,
-                    KnownEnd::New => {
+                    KnownOutcome::Decided(decision) => RepositoryReply::Ended { txn, decision },
+                    KnownOutcome::Gone => return,
+                    KnownOutcome::New => {
                         self.waiting.insert(txn, from);
                         let command = OrderedCommit { txn, settled_below, reads, writes };
-                        return self.say(Message::Submit { command }, cx);
+                        return self.send_each(Message::Submit { command }, cx);
                     }
                 }
             }
@@ -64,8 +71,8 @@ impl<B: Broadcast, C: Certify> Site<B, C> {
             let OrderedCommit { txn, settled_below, .. } = command;
             // A command that was ordered twice is applied once.
             let decision = match self.outcomes.ask(txn, settled_below) {
-                KnownEnd::New => Some(self.decide(position, &command)),
-                KnownEnd::Decided(_) | KnownEnd::Gone => None,
+                KnownOutcome::New => Some(self.decide(position, &command)),
+                KnownOutcome::Decided(_) | KnownOutcome::Gone => None,
             };
             let writes = command.writes;
             cx.log(|| Record::Applied { position, txn, decision, writes: writes.clone() });
@@ -76,10 +83,10 @@ impl<B: Broadcast, C: Certify> Site<B, C> {
             }
             self.apply(position, txn, decision, writes);
             if let (Some(decision), Some(from)) = (decision, self.waiting.remove(&txn)) {
-                cx.send(from, Message::Tell { tell: Tell::Ended { txn, decision } });
+                cx.send(from, Message::Tell { tell: RepositoryReply::Ended { txn, decision } });
             }
         }
-        self.say(Message::Applied { upto: self.applied }, cx);
+        self.send_each(Message::Applied { upto: self.applied }, cx);
     }
 
     fn decide(&self, position: u64, command: &OrderedCommit) -> Decision {
@@ -92,7 +99,7 @@ impl<B: Broadcast, C: Certify> Site<B, C> {
         }
     }
 
-    fn apply(&mut self, position: u64, txn: TxnId, decision: Option<Decision>, writes: Writes) {
+    fn apply(&mut self, position: u64, txn: TxnId, decision: Option<Decision>, writes: NewValues) {
         assert_eq!(position, self.applied + 1, "commands are applied in their order");
         self.applied = position;
         if let Some(Decision::Commit(at)) = decision {
@@ -128,7 +135,7 @@ impl<B: Broadcast, C: Certify> LoggedRole<Ordered<B, C>> for Site<B, C> {
     muesli_core::role_that_stays!(Ordered<B, C>);
 
     fn start(&mut self, cx: &mut Context<'_, Ordered<B, C>>) {
-        self.say(Message::Applied { upto: self.applied }, cx);
+        self.send_each(Message::Applied { upto: self.applied }, cx);
     }
 
     fn receive(

@@ -4,3 +4,4 @@ mod central;
 mod migrating;
 mod ordered;
 mod searches;
+mod without_checkpoints;

@@ -27,7 +27,7 @@ use crate::tempo::Tempo;
 use crate::workload::AnyWorkload;
 use simulation::Simulation;
 
-pub use crate::promises::{is_promised, promise, promise_of};
+pub use crate::guarantees::{guarantee, guarantee_of, is_guaranteed};
 
 /// How a simulated run is made.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub struct Simulated {
     /// How many repositories hold each key.
     pub replicas: usize,
     /// How many partitions there are for each repository.
-    pub spread: usize,
+    pub partitions_per_repository: usize,
     /// Where all chance comes from.
     pub seed: u64,
     /// What goes wrong. Clients run at least to its horizon.
@@ -91,7 +91,7 @@ impl Simulated {
             masters: 0,
             repositories: nodes,
             replicas: 1,
-            spread: 1,
+            partitions_per_repository: 1,
             seed,
             plan: Plan::calm(VirtualTime::ZERO),
             length,
@@ -243,9 +243,9 @@ pub fn run_on(
 pub fn run_protocol<P: Protocol>(
     workload: &Arc<dyn AnyWorkload>,
     plan: &Simulated,
-    rules: P::Rules,
+    switches: P::Switches,
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
-    let protocol = Arc::new(Typed::<P>(rules));
+    let protocol = Arc::new(Typed::<P>(switches));
     Simulation::new(&MachineModel::measured(), workload, plan, protocol, tallies)?.run()
 }

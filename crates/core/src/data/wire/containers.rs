@@ -1,5 +1,6 @@
 //! Values with values in them: options, lists, boxes, tuples.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -87,6 +88,23 @@ impl<T: Wire> Wire for Arc<[T]> {
 
     fn decode(input: &mut Reader<'_>) -> Result<Arc<[T]>, WireError> {
         Vec::decode(input).map(Arc::from)
+    }
+}
+
+/// The keys with their values, in order; of a key that is there twice the last one counts.
+impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
+    const LEAST_BYTES: usize = u32::LEAST_BYTES;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        (self.len() as u32).encode(out);
+        for (key, value) in self {
+            key.encode(out);
+            value.encode(out);
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<BTreeMap<K, V>, WireError> {
+        Ok(Vec::<(K, V)>::decode(input)?.into_iter().collect())
     }
 }
 

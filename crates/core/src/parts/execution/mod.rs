@@ -30,7 +30,7 @@ use crate::procedure::{Footprint, NewValue, Procedure, ProcedureId, Stop, Store}
 use crate::ranges::{KeyRange, Row, Scan};
 use crate::recorder::value_hash;
 
-pub use declared::{footprint, space_named, told_keys};
+pub use declared::{footprint, shared_keys, space_named};
 
 mod declared;
 
@@ -46,20 +46,23 @@ pub struct Execution<'a> {
     /// Bytes of what was read.
     bytes: usize,
     partition: u16,
-    /// The keys of other partitions may be touched too where the same repositories hold them.
-    colocated: bool,
+    /// The other partitions whose keys may be touched too, as the same repositories hold them.
+    neighbours: Option<NeighboursFn<'a>>,
     read_only: bool,
     declared: Option<Footprint>,
     /// Why the procedure is to end, whatever it makes of it.
     stopped: Option<Stop>,
-    told: Option<ToldFn<'a>>,
+    shared: Option<SharedDataFn<'a>>,
 }
 
 /// Keys with their newest versions, and whether these are all of a range.
 type FoundRows<'a> = (Vec<(SmallBytes, Version<'a>)>, bool);
 
+/// Whether the same repositories hold a partition as hold that of a delayed call.
+pub type NeighboursFn<'a> = &'a dyn Fn(u16) -> bool;
+
 /// What is told of a key, and as which version; `None`: nothing.
-pub type ToldFn<'a> = &'a dyn Fn(SpaceId, &SmallBytes) -> Option<Version<'a>>;
+pub type SharedDataFn<'a> = &'a dyn Fn(SpaceId, &SmallBytes) -> Option<Version<'a>>;
 
 impl<'a> Execution<'a> {
     /// A run that has done nothing yet; `sets` are empty, or hold what the transaction did before.
@@ -70,8 +73,8 @@ impl<'a> Execution<'a> {
         sets: &'a mut TransactionSets,
         recording: bool,
     ) -> Execution<'a> {
-        let (steps, bytes, partition, colocated, read_only) = (0, 0, 0, false, false);
-        let (declared, stopped, told) = (None, None, None);
+        let (steps, bytes, partition, read_only) = (0, 0, 0, false);
+        let (neighbours, declared, stopped, shared) = (None, None, None, None);
         Execution {
             catalog,
             settings,
@@ -81,18 +84,18 @@ impl<'a> Execution<'a> {
             steps,
             bytes,
             partition,
-            colocated,
+            neighbours,
             read_only,
             declared,
             stopped,
-            told,
+            shared,
         }
     }
 
     /// The same run, where the participants of the transaction tell each other what they have.
     #[must_use]
-    pub fn telling(self, told: Option<ToldFn<'a>>) -> Execution<'a> {
-        Execution { told, ..self }
+    pub fn sharing(self, shared: Option<SharedDataFn<'a>>) -> Execution<'a> {
+        Execution { shared, ..self }
     }
 
     /// Runs a procedure on the keys of a partition.
@@ -106,18 +109,23 @@ impl<'a> Execution<'a> {
         arguments: &SmallBytes,
     ) -> Result<SmallBytes, Stop> {
         let procedure = self.known(id)?;
-        self.colocated = false;
+        self.neighbours = None;
         self.declared = footprint(&procedure, self.catalog, arguments)?;
         self.run(id, &procedure, partition, arguments)
     }
 
-    /// Runs a delayed procedure, confined to what it was delayed with.
+    /// Runs a delayed procedure, confined to what it was delayed with, in its partition and in
+    /// those of which `neighbours` says that the same repositories hold them.
     ///
     /// # Errors
     /// As [`call`](Self::call).
-    pub fn call_delayed(&mut self, call: &DelayedCall) -> Result<SmallBytes, Stop> {
+    pub fn call_delayed(
+        &mut self,
+        call: &DelayedCall,
+        neighbours: NeighboursFn<'a>,
+    ) -> Result<SmallBytes, Stop> {
         let procedure = self.known(&call.procedure)?;
-        self.colocated = true;
+        self.neighbours = Some(neighbours);
         self.declared = Some(call.footprint());
         self.run(&call.procedure, &procedure, call.partition, &call.arguments)
     }
@@ -187,21 +195,23 @@ impl<'a> Execution<'a> {
 
     /// Whether the keys of a partition may be touched.
     fn is_here(&self, partition: u16) -> bool {
-        let is_neighbour =
-            || self.colocated && self.catalog.are_colocated(partition, self.partition);
-        partition == self.partition || is_neighbour()
+        partition == self.partition || self.neighbours.is_some_and(|are_so| are_so(partition))
     }
 
     /// Whether a key may be touched.
     fn admit(&mut self, space: SpaceId, key: &SmallBytes, writes: bool) -> Result<(), Stop> {
         self.count(1)?;
-        let lives = self.catalog.partition(space, key);
-        if !self.is_here(lives) {
+        let its_partition = self.catalog.partition(space, key);
+        if !self.is_here(its_partition) {
             let (here, key) = (self.partition, String::from_utf8_lossy(key.as_slice()));
-            let rest =
-                if self.colocated { " and of those that the same repositories hold" } else { "" };
+            let rest = if self.neighbours.is_some() {
+                " and of those that the same repositories hold"
+            } else {
+                ""
+            };
             let allowed = format!("the keys of partition {here}{rest}");
-            let text = format!("key `{key}` lives in partition {lives}; allowed are {allowed}");
+            let text =
+                format!("key `{key}` lives in partition {its_partition}; allowed are {allowed}");
             return Err(self.faulty(text));
         }
         let declared = self.declared.as_ref();
@@ -381,15 +391,15 @@ impl Store for Execution<'_> {
         Ok(answer)
     }
 
-    fn told(
+    fn shared(
         &mut self,
         space: SpaceId,
         key: &SmallBytes,
     ) -> Result<Option<Option<SmallBytes>>, Stop> {
         self.count(1)?;
         // What is told to all is noted once for the transaction, by who tells.
-        let found = match self.told {
-            Some(told) => told(space, key),
+        let found = match self.shared {
+            Some(shared) => shared(space, key),
             None if !self.is_here(self.catalog.partition(space, key)) => return Ok(None),
             None => {
                 self.admit(space, key, false)?;

@@ -43,17 +43,17 @@ impl Spaces {
             cursor.rest = encode_some(rest, end, out);
             return true;
         }
-        while (cursor.stage as usize) < self.stores.len() {
+        while (cursor.step as usize) < self.stores.len() {
             if self.chains_of_space(kinds, cursor, bytes, out) {
                 cursor.percent = self.percent(cursor);
                 return true;
             }
-            (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
+            (cursor.step, cursor.place) = (cursor.step + 1, 0);
         }
-        cursor.stage = cursor.stage.max(COLLECTED);
-        while ((cursor.stage - COLLECTED) as usize) < self.stores.len() {
-            let space = SpaceId((cursor.stage - COLLECTED) as u16);
-            cursor.stage += 1;
+        cursor.step = cursor.step.max(COLLECTED);
+        while ((cursor.step - COLLECTED) as usize) < self.stores.len() {
+            let space = SpaceId((cursor.step - COLLECTED) as u16);
+            cursor.step += 1;
             cursor.first.extend(self.collected_of_space(kinds.chains, space, bytes));
         }
         let next = cursor.first.pop_front();
@@ -63,7 +63,7 @@ impl Spaces {
     /// How much a cursor has gone over, of 100.
     fn percent(&self, cursor: &Cursor) -> u8 {
         let slots = |store: &Option<Versions>| store.as_ref().map_or(0, |it| u64::from(it.slots()));
-        let before = self.stores[..cursor.stage as usize].iter().map(slots).sum::<u64>();
+        let before = self.stores[..cursor.step as usize].iter().map(slots).sum::<u64>();
         let all = self.stores.iter().map(slots).sum::<u64>();
         (100 * (before + cursor.place).min(all)).checked_div(all).unwrap_or(100) as u8
     }
@@ -96,8 +96,8 @@ impl Spaces {
         bytes: usize,
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some(store) = &self.stores[cursor.stage as usize] else { return false };
-        let (start, space) = (out.len(), SpaceId(cursor.stage as u16));
+        let Some(store) = &self.stores[cursor.step as usize] else { return false };
+        let (start, space) = (out.len(), SpaceId(cursor.step as u16));
         let mut count = 0_u32;
         while cursor.place < u64::from(store.slots())
             && cursor.rest.is_none()

@@ -119,7 +119,7 @@ mod tests {
 
     use super::super::{Context, RequestVerdict};
     use super::*;
-    use crate::granola::Rules;
+    use crate::granola::Switches;
     use crate::granola::message::{Few, FoundVersion, Part, PartAnswer, Request, Task};
 
     const SPACE: SpaceId = SpaceId(0);
@@ -130,7 +130,8 @@ mod tests {
         let (settings, effects) = (Settings::default(), &mut Effects::default());
         let me = Address::coordinator(NodeId(1));
         let cx = &mut Context { me, catalog: &catalog, settings: &settings, effects };
-        let mut all: Coordinator = muesli_core::Coordinator::new(NodeId(1), 1, &Rules::default());
+        let mut all: Coordinator =
+            muesli_core::Coordinator::new(NodeId(1), 1, &Switches::default());
         let txn = all.on_begin(TxnOptions::default(), cx);
         all.check_invariants();
         run(&mut all, txn, cx);

@@ -24,7 +24,7 @@ use muesli_core::{
 };
 
 use crate::granola::message::{Few, FoundVersion, Message, PartAnswer, Refusal, SeenRange, Shown};
-use crate::granola::{Granola, Rules};
+use crate::granola::{Granola, Switches};
 use crate::unknown_outcomes::UnknownOutcomes;
 use calls::{Holders, Invocation};
 use copies::Copies;
@@ -66,7 +66,7 @@ const FAILED_MAX: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Coordinator {
     id: NodeId,
-    rules: Rules,
+    switches: Switches,
     incarnation: u32,
     sequence: u64,
     slots: Vec<InteractiveSlot>,
@@ -192,7 +192,7 @@ impl Coordinator {
 
     /// Who reads the next partition that several repositories hold.
     fn reader(&self) -> Holders {
-        Holders::One { near: self.id, turn: self.sequence }
+        Holders::One { near: self.id, rotation: self.sequence }
     }
 
     /// All transactions with smaller numbers are settled everywhere.
@@ -304,10 +304,10 @@ impl muesli_core::StateMachine<Granola> for Coordinator {
 }
 
 impl muesli_core::Coordinator<Granola> for Coordinator {
-    fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Coordinator {
+    fn new(node: NodeId, incarnation: u32, switches: &Switches) -> Coordinator {
         Coordinator {
             id: node,
-            rules: *rules,
+            switches: *switches,
             incarnation,
             sequence: 0,
             slots: Vec::new(),
@@ -377,7 +377,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
     ) {
         match message {
             Message::Reply { txn, repository, end, noted } => {
-                self.note_told(txn, &end, &noted, cx);
+                self.note_data(txn, &end, &noted, cx);
                 self.on_reply(txn, repository, end, cx);
             }
             Message::Acknowledge { repository, txns } => {
@@ -427,7 +427,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         None
     }
 
-    fn past(&self) -> Option<SmallBytes> {
+    fn session_token(&self) -> Option<SmallBytes> {
         None
     }
 

@@ -1,20 +1,7 @@
 //! What the roles say to each other, and what they keep (Granola thesis, appendix A).
 //!
-//! | message | from | to | answered by |
-//! | --- | --- | --- | --- |
-//! | `Request` | coordinator | every participant | `Reply` |
-//! | `Request` | coordinator | its master, on another node | the same `Request` to participants |
-//! | `Vote` | participant | the other participants | their own `Vote`s, sent unasked |
-//! | `WhichPosition` | participant that has missed votes | who cast them | `Position` |
-//! | `Vote` | the same, under a master | the master, a coordinator | `Decide` |
-//! | `Decide` | master | every participant | `Reply` |
-//! | `Tell` | participant | the other participants | |
-//! | `Ask` | participant that misses votes | whoever has not voted | `Vote` |
-//! | `Reply` | participant | the coordinator of the transaction | |
-//! | `Acknowledge` | participant | the same | |
-//! | `AskDoubts` | participant that keeps what was told | all other ones | `NoDoubts` |
-//! | `Follow` | coordinator that keeps a copy | the repository's participant | `News` |
-//! | `Fetch` | participant that a partition moves to | the one that it moves from | `Load` |
+//! Which role sends what to which is in `docs/inside/messages.md`, as searches have seen it; what a
+//! message says, and what its sender promises by it, is written on it here.
 
 mod copies;
 pub(super) mod evidence;
@@ -79,7 +66,7 @@ pub enum Message {
         /// The transaction.
         txn: TxnId,
         /// What keys have.
-        told: Vec<PartData>,
+        shared: Vec<PartData>,
     },
     /// Participant to participant: I do not know whether I have all votes of yours.
     WhichPosition {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use muesli_core::parts::locator::Static;
 use muesli_core::{Catalog, Nanos, OpId, RepositoryId, Scan, SmallBytes, SpaceId, Timestamp, Txn};
 
 use crate::two_phase::message::{Few, Found};
@@ -109,7 +110,7 @@ impl Asked {
         catalog: &Catalog,
     ) -> Vec<(RepositoryId, Asked)> {
         let next = |partition: u16| {
-            let replicas: Vec<_> = catalog.replicas_of(partition).collect();
+            let replicas: Vec<_> = Static.replicas_of(partition, catalog).collect();
             let place = replicas.iter().position(|&replica| replica == asked);
             assert!(!replicas.is_empty(), "partition {partition} lives nowhere");
             replicas[place.map_or(0, |place| place + 1) % replicas.len()]

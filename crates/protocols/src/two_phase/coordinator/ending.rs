@@ -105,10 +105,10 @@ impl<V: Variant> Coordinator<V> {
         match reason {
             Abort::StaleRead
             | Abort::Phantom
-            | Abort::ActionsInThePast
+            | Abort::TimeWarpedActions
             | Abort::SnapshotTooOld
             | Abort::Forgotten => {
-                self.fresh = self.heard.clone();
+                self.fresh = self.observed.clone();
             }
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
             Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}

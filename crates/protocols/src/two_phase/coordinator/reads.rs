@@ -4,9 +4,12 @@
 use crate::two_phase::ReaderBounds;
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::parts::watermark::Bound;
-use muesli_core::{Abort, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn};
+use muesli_core::{
+    Abort, Catalog, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn,
+};
 
 use smallvec::smallvec;
 
@@ -14,6 +17,7 @@ use super::Coordinator;
 use super::asked::{AskedKeys, OperationKind};
 use super::slot::Slot;
 use crate::two_phase::message::Found;
+use crate::two_phase::participant::Participant;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, NotServed, Reading, TwoPhase, Variant};
 
@@ -129,7 +133,7 @@ impl<V: Variant> Coordinator<V> {
         out: &mut [Option<SmallBytes>],
     ) -> bool {
         let reader = V::Reader::new(self.id, self.incarnation, txn);
-        let may_delay = V::delays_actions(&self.rules);
+        let may_delay = V::delays_actions(&self.switches);
         let Ok(slot) = self.open(txn) else { return false };
         let delays = may_delay && !slot.delays.is_empty();
         let plain = V::POLICIES.reading.has_snapshots() && slot.sets.writes.is_empty() && !delays;
@@ -139,7 +143,7 @@ impl<V: Variant> Coordinator<V> {
             return false;
         }
         let Some(key) = keys.first() else { return true };
-        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
+        let Some((replica, participant)) = replica_here(&mut here, space, key, cx.catalog) else {
             return false;
         };
         if !slot.may_read_at(replica) {
@@ -187,7 +191,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Result<Option<Local>, Failure> {
         check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes)?;
-        let may_delay = V::delays_actions(&self.rules);
+        let may_delay = V::delays_actions(&self.switches);
         let slot = self.open(txn)?;
         if may_delay && !slot.delays.is_empty() && slot.delays.changes(space, key) {
             return Ok(Some(Local::Failed(Abort::FootprintViolation)));
@@ -227,7 +231,7 @@ impl<V: Variant> Coordinator<V> {
         let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
         let reader = V::Reader::new(self.id, self.incarnation, txn);
         let slot = self.open(txn)?;
-        let Some((replica, participant)) = here.replica(cx.catalog, space, key) else {
+        let Some((replica, participant)) = replica_here(here, space, key, cx.catalog) else {
             return Ok(Local::Ask);
         };
         if !slot.may_read_at(replica) {
@@ -260,7 +264,7 @@ impl<V: Variant> Coordinator<V> {
             Err(NotServed::Blocked | NotServed::TooLarge) => Ok(Local::Ask),
             Err(NotServed::TooOld) => {
                 // The next attempt begins at what this repository has come to (`learn_from`).
-                self.heard.join(&participant.committed());
+                self.observed.join(&participant.committed());
                 Ok(Local::Failed(Abort::SnapshotTooOld))
             }
         }
@@ -301,4 +305,18 @@ impl<V: Variant> Coordinator<V> {
         }
         Step::Wait(self.ask_keys(txn, OperationKind::Many(values), asked, &here, cx))
     }
+}
+
+/// The repository here at which a key is read: the first of those that hold it.
+#[inline]
+fn replica_here<'h, V: Variant>(
+    here: &'h mut Here<'_, TwoPhase<V>>,
+    space: SpaceId,
+    key: &SmallBytes,
+    catalog: &Catalog,
+) -> Option<(RepositoryId, &'h mut Participant<V>)> {
+    if catalog.repositories() == 1 {
+        return here.first_of(std::iter::once(RepositoryId(0))); // No hash is needed.
+    }
+    here.first_of(Static.replicas_of(catalog.partition(space, key), catalog))
 }

@@ -8,6 +8,7 @@
 //! more.
 
 use crate::two_phase::ReaderBounds;
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
 use muesli_core::ranges::KeyRange;
@@ -125,7 +126,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let request = self.requests.remove(id)?;
         let txn = self.operations.get(request.op.0)?.txn;
-        self.heard.join(committed);
+        self.observed.join(committed);
         match snapshot {
             Some(at) => self.fix_snapshot(txn, (id, request), at, cx).map(|it| (txn, it)),
             None => {
@@ -143,8 +144,8 @@ impl<V: Variant> Coordinator<V> {
         cx: &Context<'_, V>,
     ) -> RepositoryId {
         let nth = (self.next_request % u64::from(cx.catalog.replicas)) as usize;
-        let local = cx.catalog.replicas_of(partition).find(|&replica| here.holds(replica));
-        let chosen = local.or_else(|| cx.catalog.replicas_of(partition).nth(nth));
+        let local = Static.replicas_of(partition, cx.catalog).find(|&replica| here.holds(replica));
+        let chosen = local.or_else(|| Static.replicas_of(partition, cx.catalog).nth(nth));
         chosen.expect("every partition has its replicas")
     }
 
@@ -207,10 +208,10 @@ impl<V: Variant> Coordinator<V> {
         snapshot: V::Snapshot,
         cx: &mut Context<'_, V>,
     ) -> Option<PendingRequest> {
-        self.heard.join(&snapshot);
+        self.observed.join(&snapshot);
         if V::POLICIES.reading.is_side_by_side() {
             let known = self.slot(txn)?.snapshot.clone();
-            if known.is_some_and(|known| !V::fits(&self.rules, &known, &snapshot)) {
+            if known.is_some_and(|known| !V::fits(&self.switches, &known, &snapshot)) {
                 self.issue(txn, request, asked, cx);
                 return None;
             }
@@ -304,7 +305,7 @@ impl<V: Variant> Coordinator<V> {
         if !slot.locked.insert((space, key.clone())) {
             return None;
         }
-        let replicas = cx.catalog.replicas_of(cx.catalog.partition(space, &key));
+        let replicas = Static.replicas_of(cx.catalog.partition(space, &key), cx.catalog);
         let replicas: Vec<_> = replicas.collect();
         assert!(!replicas.is_empty(), "a key that lives nowhere");
         slot.locked_at.extend(&replicas);

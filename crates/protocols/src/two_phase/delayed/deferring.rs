@@ -6,6 +6,7 @@ use muesli_core::contract::{at_once, known_procedure};
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::{ENTRY_BYTES, check_size};
 use muesli_core::parts::execution::footprint;
+use muesli_core::parts::locator::Static;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Abort, Catalog, Deferral, Delay, DelayedCall, Failure, Footprint, Index, Place, Refuses,
@@ -33,14 +34,14 @@ impl<V: Variant> Slot<V> {
 }
 
 impl<V: Variant> Coordinator<V> {
-    pub(in crate::two_phase) fn on_later(
+    pub(in crate::two_phase) fn on_deferral(
         &mut self,
         txn: Txn,
         delay: &Delay,
         answered: bool,
         cx: &mut Context<'_, V>,
     ) -> Result<Deferral, Failure> {
-        let delays = V::delays_actions(&self.rules);
+        let delays = V::delays_actions(&self.switches);
         let slot = self.open(txn)?;
         if slot.options.read_only {
             return Err(Failure::ReadOnly);
@@ -56,7 +57,7 @@ impl<V: Variant> Coordinator<V> {
                     return Ok(at_once);
                 }
                 if slot.delays.calls.iter().any(|(call, _)| call.sees(*space, key)) {
-                    return Err(self.stray(txn, cx));
+                    return Err(self.footprint_violation(txn, cx));
                 }
                 let size = slot.delays.bytes() + action_bytes(key, action);
                 check_size(Limit::Transaction, size, limits.transaction_bytes)?;
@@ -76,7 +77,7 @@ impl<V: Variant> Coordinator<V> {
                     return Ok(at_once);
                 };
                 if slot.delays.meets(&call) {
-                    return Err(self.stray(txn, cx));
+                    return Err(self.footprint_violation(txn, cx));
                 }
                 let size = slot.delays.bytes() + ENTRY_BYTES + call.bytes();
                 check_size(Limit::Transaction, size, limits.transaction_bytes)?;
@@ -92,7 +93,11 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// The transaction uses a key that it has a delayed action on: it ends.
-    pub(in crate::two_phase) fn stray(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Failure {
+    pub(in crate::two_phase) fn footprint_violation(
+        &mut self,
+        txn: Txn,
+        cx: &mut Context<'_, V>,
+    ) -> Failure {
         let failure = Failure::Aborted(Abort::FootprintViolation);
         self.abort(txn, &failure, cx);
         failure
@@ -140,7 +145,7 @@ fn lockable(all: Footprint, partition: u16, catalog: &Catalog) -> Option<Lockabl
     for touched in all.writes.iter().chain(&all.reads) {
         let range = match touched {
             Touched::Key(space, key) => {
-                if catalog.are_colocated(catalog.partition(*space, key), partition) {
+                if Static.are_colocated(catalog.partition(*space, key), partition, catalog) {
                     keys.insert((*space, key.clone()));
                 }
                 continue;

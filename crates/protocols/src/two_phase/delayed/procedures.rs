@@ -38,6 +38,7 @@ use muesli_core::actions::{check_growth, run_limited};
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::{check_size, writes_bytes};
 use muesli_core::parts::execution::Execution;
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::locks::Owner;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::Handle;
@@ -62,8 +63,8 @@ impl<V: Variant> Participant<V> {
         cx: &Context<'_, V>,
     ) -> Result<(), Abort> {
         for call in prepare.calls() {
-            validation.floor = Timestamp::MAX;
-            if !cx.catalog.holds(self.id, call.partition) {
+            validation.lower_bound = Timestamp::MAX;
+            if !Static.holds(self.id, call.partition, cx.catalog) {
                 return Err(Abort::FootprintViolation);
             }
             for (space, key) in &call.keys {
@@ -226,7 +227,8 @@ impl<V: Variant> Participant<V> {
         let recording = cx.effects.recorder.is_some();
         let (catalog, settings) = (cx.catalog, cx.settings);
         let mut run = Execution::new(catalog, settings, &self.spaces, sets, recording);
-        let ran = run.call_delayed(call);
+        let neighbours = |partition| Static.are_colocated(partition, call.partition, catalog);
+        let ran = run.call_delayed(call, &neighbours);
         cx.effects.work.reads += sets.reads.len() as u64;
         ran
     }
@@ -295,7 +297,8 @@ impl Written {
         bytes: usize,
         cx: &Context<'_, V>,
     ) -> Result<(), String> {
-        let known = self.0.iter().position(|(it, _)| cx.catalog.are_colocated(*it, partition));
+        let known =
+            self.0.iter().position(|(it, _)| Static.are_colocated(*it, partition, cx.catalog));
         let before = known.map_or(0, |place| self.0[place].1);
         let share = cx.settings.limits.transaction_bytes / usize::from(cx.catalog.replicas.max(1));
         let judged = check_size(Limit::Transaction, before + bytes, share);

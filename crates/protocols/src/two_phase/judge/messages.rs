@@ -4,6 +4,7 @@ use crate::two_phase::ReaderBounds;
 use std::sync::Arc;
 
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Decision, NodeId, Rejection, RepositoryId, Role, SmallBytes, SpaceId, Txn, TxnId, View,
 };
@@ -58,7 +59,7 @@ fn judge_request<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(),
         Message::Lock(asked) => {
             judge_reader::<V>(asked.reader, view)?;
             ensure(asked.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
-            view.key(asked.space, &asked.key)
+            judge_key(asked.space, &asked.key, view)
         }
         Message::Unlock { reader } => judge_reader::<V>(*reader, view),
         Message::Prepare(prepare) => judge_prepare(prepare, view),
@@ -104,6 +105,12 @@ fn judge_reply<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(), R
     }
 }
 
+/// A key is here.
+fn judge_key(space: SpaceId, key: &SmallBytes, view: View<'_>) -> Result<(), Rejection> {
+    let partition = || view.catalog.partition(space, key);
+    view.key(space, |repository| Static.holds(repository, partition(), view.catalog))
+}
+
 /// A coordinator speaks for a transaction of its own.
 fn judge_reader<V: Variant>(reader: V::Reader, view: View<'_>) -> Result<(), Rejection> {
     view.coordinator()?;
@@ -115,7 +122,7 @@ fn judge_read<V: Variant>(request: &ReadRequest<V>, view: View<'_>) -> Result<()
     judge_reader::<V>(request.reader, view)?;
     ensure(!request.keys.is_empty(), Rejection::Range)?;
     judge_snapshot(&request.snapshot, view)?;
-    request.keys.iter().try_for_each(|(space, key)| view.key(*space, key))
+    request.keys.iter().try_for_each(|(space, key)| judge_key(*space, key, view))
 }
 
 /// A coordinator scans partitions that are here, at a snapshot that it can have.
@@ -123,7 +130,7 @@ fn judge_scan<V: Variant>(request: &ScanRequest<V>, view: View<'_>) -> Result<()
     judge_reader::<V>(request.reader, view)?;
     ensure(request.partitions.len() <= view.catalog.partitions(), Rejection::Range)?;
     let here = view.repository().ok_or(Rejection::Role)?;
-    let held = |partition: &u16| view.catalog.holds(here, *partition);
+    let held = |partition: &u16| Static.holds(here, *partition, view.catalog);
     ensure(request.partitions.iter().all(held), Rejection::Catalog)?;
     judge_snapshot(&request.snapshot, view)?;
     view.range(&request.range)
@@ -138,10 +145,10 @@ fn judge_prepare<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(),
     judge_snapshot(&prepare.snapshot, view)?;
     for (space, key, version) in &prepare.reads {
         in_range(*version)?;
-        view.key(*space, key)?;
+        judge_key(*space, key, view)?;
     }
     // What is too large is refused by a vote, which names the limit (`limits`).
-    prepare.writes.iter().try_for_each(|(space, key, _)| view.key(*space, key))?;
+    prepare.writes.iter().try_for_each(|(space, key, _)| judge_key(*space, key, view))?;
     prepare.scans.iter().try_for_each(|range| view.range(range))?;
     judge_delayed(prepare, view)?;
     let written = prepare.writes.iter().map(|(space, key, _)| (*space, key));
@@ -158,15 +165,18 @@ fn judge_participants(all: &[RepositoryId], view: View<'_>) -> Result<(), Reject
 /// What is left to the turn is about keys that are here, and what is asked of it is part of it.
 fn judge_delayed<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(), Rejection> {
     for (space, key, _) in &prepare.delayed {
-        view.key(*space, key)?;
+        judge_key(*space, key, view)?;
     }
     for call in prepare.calls() {
         call.ranges.iter().try_for_each(|range| view.range(range))?;
         call.keys.iter().try_for_each(|(space, key)| {
-            view.key(*space, key)?;
+            judge_key(*space, key, view)?;
             // All who hold the partition run it, so they must hold all of its keys.
-            let lives = view.catalog.partition(*space, key);
-            ensure(view.catalog.are_colocated(lives, call.partition), Rejection::Catalog)
+            let partition = view.catalog.partition(*space, key);
+            ensure(
+                Static.are_colocated(partition, call.partition, view.catalog),
+                Rejection::Catalog,
+            )
         })?;
     }
     let all = prepare.delayed.len() + prepare.calls().len();

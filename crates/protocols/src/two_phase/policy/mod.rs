@@ -1,20 +1,21 @@
 //! Policies: what a protocol of the family, or its user, chooses.
 //!
 //! A protocol names its [`Policies`] as a constant: what [reads](reading) see, which repositories
-//! [take part](participation), when keys are [locked](locking), how reads are
-//! [validated](validation), in which [order](order) decided transactions are applied, and where
-//! their versions are [installed](installing). It names those in which it departs from SCORe. They
-//! are known when the code is compiled, so what a protocol does not do is not in its code. What a
-//! user may choose is in the [`Rules`]. What can be broken, and by tests alone, is a
-//! [`FamilySwitch`].
+//! [take part](participation), when keys are [locked](locking), for which locks prepares
+//! [wait](waiting), how reads are [validated](validation), in which [order](order) decided
+//! transactions are applied, and where their versions are [installed](installing). It names those
+//! in which it departs from SCORe. They are known when the code is compiled, so what a protocol
+//! does not do is not in its code. What a user may choose is in the [`Switches`]. What can be broken,
+//! and by tests alone, is a [`FamilySwitch`].
 
 pub mod installing;
 pub mod locking;
 pub mod order;
 pub mod participation;
 pub mod reading;
-mod rules;
+mod switches;
 pub mod validation;
+pub mod waiting;
 
 pub use crate::sabotage::{Breakable, Sabotage};
 pub use installing::InstallPolicy;
@@ -22,8 +23,9 @@ pub use locking::LockPolicy;
 pub use order::ApplyOrder;
 pub use participation::ParticipationPolicy;
 pub use reading::ReadPolicy;
-pub use rules::{FamilySwitch, LockWaits, Rules, UserChoice};
+pub use switches::{FamilySwitch, LockWaits, Switches, UserChoice};
 pub use validation::Validation;
+pub use waiting::WaitPolicy;
 
 /// What a protocol does at each of the points at which the family differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct Policies {
     pub participation: ParticipationPolicy,
     /// When keys that are written may be locked.
     pub locking: LockPolicy,
+    /// For which locks a prepare waits.
+    pub waiting: WaitPolicy,
     /// What of a transaction is validated when it commits.
     pub validation: Validation,
     /// In which order decided transactions are applied.
@@ -48,6 +52,7 @@ impl Policies {
         reading: ReadPolicy::AtTimestamp,
         participation: ParticipationPolicy::Genuine,
         locking: LockPolicy::AtPrepare,
+        waiting: WaitPolicy::ForWrites,
         validation: Validation::Updates,
         order: ApplyOrder::ByTimestamp,
         installing: InstallPolicy::AtCommitTimestamp,

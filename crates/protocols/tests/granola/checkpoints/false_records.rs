@@ -18,9 +18,9 @@ fn txn_of(record: &Record) -> Option<TxnId> {
         Record::Voted { request, .. } => Some(request.txn),
         Record::Against { txn, .. }
         | Record::Done { txn, .. }
-        | Record::Told { txn, .. }
+        | Record::SharedData { txn, .. }
         | Record::Dropped { txn, .. } => Some(*txn),
-        Record::Staged { .. } | Record::Reached { .. } | Record::Ceiling { .. } => None,
+        Record::Staged { .. } | Record::Reached { .. } | Record::UpperBound { .. } => None,
     }
 }
 
@@ -54,24 +54,24 @@ fn changed(mut log: Vec<Record>, changes: &[Change]) -> Vec<Record> {
 
 /// Members of a group replay a changed log, and one of them goes on from there.
 fn members_live(
-    rules: Rules,
+    switches: Switches,
     script: &[Happening],
     changes: &[Change],
     then: &[Happening],
 ) -> Result<(), TestCaseError> {
-    let mut live = Working::new(rules);
+    let mut live = Working::new(switches);
     script.iter().for_each(|happening| live.happen(happening.clone()));
     let mut member = live.anew();
-    for record in changed(live.stage.log.clone(), changes) {
+    for record in changed(live.harness.log.clone(), changes) {
         if member.judge(&record).is_ok() {
-            member.stage.step(|participant, cx| participant.replay(record, cx));
+            member.harness.step(|participant, cx| participant.replay(record, cx));
         }
     }
     // It leads now.
-    member.stage.step(|participant, cx| participant.start(cx));
+    member.harness.step(|participant, cx| participant.start(cx));
     then.iter().for_each(|happening| member.happen(happening.clone()));
     // Another one begins with its state.
-    let participant = &member.stage.participant;
+    let participant = &member.harness.participant;
     let mut cursor = participant.begin_checkpoint().expect("it has checkpoints");
     let mut pieces = vec![Vec::new()];
     while participant.checkpoint_piece(&mut cursor, 64, pieces.last_mut().expect("there is one")) {
@@ -81,10 +81,10 @@ fn members_live(
     let mut other = member.anew();
     for piece in &pieces {
         let mut restored = Ok(());
-        other.stage.step(|participant, cx| restored = participant.restore(piece, cx));
+        other.harness.step(|participant, cx| restored = participant.restore(piece, cx));
         prop_assert!(restored.is_ok(), "{restored:?}");
     }
-    other.stage.step(|participant, cx| participant.start(cx));
+    other.harness.step(|participant, cx| participant.start(cx));
     Ok(())
 }
 
@@ -99,22 +99,22 @@ proptest! {
     ) {
         let then: Vec<_> =
             then.into_iter().filter(|it| !matches!(it, Happening::Piece(_))).collect();
-        members_live(Rules::default(), &script, &changes, &then)?;
-        members_live(Rules::out_of_order(), &script, &changes, &then)?;
-        members_live(Rules::locking(), &script, &changes, &then)?;
+        members_live(Switches::default(), &script, &changes, &then)?;
+        members_live(Switches::out_of_order(), &script, &changes, &then)?;
+        members_live(Switches::locking(), &script, &changes, &then)?;
         // What a master says is judged by its message, which this stage does not do.
-        members_live(Rules::sinfonia(), &script, &changes, &[])?;
+        members_live(Switches::sinfonia(), &script, &changes, &[])?;
     }
 }
 
 #[test]
 fn contradictions_are_left_out() {
     let state = Err(Rejection::State);
-    let mut live = Working::new(Rules::default());
+    let mut live = Working::new(Switches::default());
     live.happen(Happening::Install(vec![(1, true)]));
     let mut member = live.anew();
     member.replay(&live, 0);
-    let found = live.stage.log.iter().find_map(|record| match record {
+    let found = live.harness.log.iter().find_map(|record| match record {
         Record::Voted { request, at } => Some((request.clone(), *at)),
         _ => None,
     });
@@ -140,13 +140,15 @@ fn contradictions_are_left_out() {
     assert_eq!(member.judge(&done(at)), Ok(()));
     let dropped = |sequence| Record::Dropped { txn: txn(sequence), end: ReplyOutcome::Conflict };
     assert_eq!(member.judge(&dropped(9)), state, "nobody has voted on it");
-    let told = Record::Told { txn: txn(9), told: Vec::new() };
-    assert_eq!(member.judge(&told), state, "nobody knows of it");
+    let data = Record::SharedData { txn: txn(9), shared: Vec::new() };
+    assert_eq!(member.judge(&data), state, "nobody knows of it");
     let staged = |partition| Record::Staged { partition, anew: true, keys: Vec::new() };
     assert_eq!(member.judge(&staged(0)), state, "the partition is here");
     assert_eq!(member.judge(&staged(1)), Ok(()));
     assert_eq!(member.judge(&staged(2)), Err(Rejection::Catalog));
-    for record in [Record::Ceiling { at: Timestamp::MAX }, Record::Reached { at: Timestamp::MAX }] {
+    for record in
+        [Record::UpperBound { at: Timestamp::MAX }, Record::Reached { at: Timestamp::MAX }]
+    {
         assert_eq!(member.judge(&record), Err(Rejection::Range));
     }
 }

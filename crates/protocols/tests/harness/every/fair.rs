@@ -31,7 +31,7 @@ impl<P: Protocol> Alone<P> {
         let catalog = Catalog::new(&[HERE], 1, &[HERE, ELSEWHERE]).unwrap();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let settings = Arc::new(Settings::default());
-        let mut node = Node::new(HERE, 1, catalog, settings, &P::Rules::default());
+        let mut node = Node::new(HERE, 1, catalog, settings, &P::Switches::default());
         let mut effects = Effects::default();
         node.start(&mut effects);
         let mut alone = Alone { node, effects, left_over: Vec::new(), answers: Vec::new() };
@@ -97,15 +97,15 @@ impl<P: Protocol> Alone<P> {
         self.reads(|node, effects| step = Some(node.get(other, SPACE, &key(7), effects)));
         assert!(matches!(step, Some(Step::Done(Ok(Some(_))))), "{}: it is answered", P::NAME);
         assert_eq!(self.answers.len(), 0, "{}: the long read is not", P::NAME);
-        let mut turns = pages_at_once;
+        let mut ticks = pages_at_once;
         while self.answers.is_empty() {
             assert!(!self.left_over.is_empty(), "{}: nothing goes on", P::NAME);
             let (role, timer) = self.left_over.remove(0);
             let read = self.reads(|node, effects| node.timer(role, timer, effects));
             assert!(read <= page, "{}: {read} keys at once", P::NAME);
-            turns += 1;
+            ticks += 1;
         }
-        assert!(turns >= ROWS / page, "{}: {turns} turns", P::NAME);
+        assert!(ticks >= ROWS / page, "{}: {ticks} turns", P::NAME);
         let (answered, result) = self.answers.remove(0);
         assert_eq!(Some(answered), op, "{}", P::NAME);
         result

@@ -16,7 +16,7 @@ pub const CLIENT: NodeId = NodeId(1 << 31);
 pub struct Pair<P: Protocol> {
     pub nodes: [Node<P>; 2],
     pub effects: [Effects<P>; 2],
-    pub told: Vec<Result<Answer, Failure>>,
+    pub results: Vec<Result<Answer, Failure>>,
     /// Timers of the server's repositories that were set.
     pub timers: Vec<(Role, u32)>,
 }
@@ -27,12 +27,12 @@ impl<P: Protocol> Pair<P> {
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let node = |id, issuer| {
             let settings = Settings { issuer, ..Settings::default() };
-            Node::new(id, 1, catalog.clone(), Arc::new(settings), &P::Rules::default())
+            Node::new(id, 1, catalog.clone(), Arc::new(settings), &P::Switches::default())
         };
         let mut nodes = [node(SERVER, Some(Issuer::new([7; 16]))), node(CLIENT, None)];
         let mut effects = [Effects::default(), Effects::default()];
         nodes.iter_mut().zip(&mut effects).for_each(|(node, effects)| node.start(effects));
-        Pair { nodes, effects, told: Vec::new(), timers: Vec::new() }
+        Pair { nodes, effects, results: Vec::new(), timers: Vec::new() }
     }
 
     /// Carries messages until there are none; no timer of a coordinator rings.
@@ -47,7 +47,7 @@ impl<P: Protocol> Pair<P> {
                             let into = &mut self.effects[to];
                             self.nodes[to].receive(sender, envelope, into).unwrap();
                         }
-                        Effect::Complete { result, .. } => self.told.push(result),
+                        Effect::Complete { result, .. } => self.results.push(result),
                         Effect::SetTimer { role: role @ Role::Repository(_), timer, .. } => {
                             self.timers.push((role, timer));
                         }
@@ -64,7 +64,7 @@ impl<P: Protocol> Pair<P> {
         client.put(txn, SPACE, key.into(), Some("new".into()), effects).unwrap();
         let Step::Wait(_) = client.commit(txn, effects) else { panic!("it is elsewhere") };
         self.settle();
-        assert!(matches!(self.told.pop(), Some(Ok(Answer::Committed(_)))));
+        assert!(matches!(self.results.pop(), Some(Ok(Answer::Committed(_)))));
         // Acknowledgements wait for company.
         for (role, timer) in std::mem::take(&mut self.timers) {
             self.nodes[0].timer(role, timer, &mut self.effects[0]);

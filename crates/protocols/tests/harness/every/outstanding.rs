@@ -24,7 +24,7 @@ impl<P: Protocol> Client<P> {
         let catalog = Catalog::new(&[SERVER], 1, &[SERVER, client]).unwrap();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let settings = Arc::new(Settings::default());
-        let node = Node::new(client, 1, catalog, settings, &P::Rules::default());
+        let node = Node::new(client, 1, catalog, settings, &P::Switches::default());
         let effects =
             Effects::new(Environment { now: Nanos::from_millis(1), ..Environment::default() });
         Client { node, effects }

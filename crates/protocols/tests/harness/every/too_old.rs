@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use muesli_core::parts::locator::Static;
 use muesli_core::{
     Abort, Catalog, Effects, Failure, Node, NodeId, Protocol, RepositoryId, Settings, SmallBytes,
     SpaceId, SpaceOptions, Step, TxnOptions,
@@ -22,15 +23,15 @@ impl<P: Protocol> Alone<P> {
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let of = |repository: u16| {
             let keys = (0..).map(|it: u32| SmallBytes::from(format!("key {it}").as_str()));
-            let lives = |key: &SmallBytes| {
+            let home = |key: &SmallBytes| {
                 let partition = catalog.partition(SPACE, key);
-                catalog.replicas_of(partition).next() == Some(RepositoryId(repository))
+                Static.replicas_of(partition, &catalog).next() == Some(RepositoryId(repository))
             };
-            keys.into_iter().find(lives).unwrap()
+            keys.into_iter().find(home).unwrap()
         };
         let keys = [of(0), of(1)];
         let settings = Arc::new(Settings::default());
-        let mut node = Node::new(HERE, 1, Arc::clone(&catalog), settings, &P::Rules::default());
+        let mut node = Node::new(HERE, 1, Arc::clone(&catalog), settings, &P::Switches::default());
         let mut effects = Effects::default();
         node.start(&mut effects);
         (Alone { node, effects }, keys)

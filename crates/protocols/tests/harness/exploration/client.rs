@@ -26,7 +26,7 @@ pub enum Do {
     Delete(&'static str),
     /// Appends the transaction's name, by a delayed action.
     #[allow(dead_code, reason = "only one protocol's scopes have delayed actions")]
-    Later(&'static str),
+    Delay(&'static str),
     /// The same, and asks what it left.
     Ask(&'static str),
     /// Appends it to several keys by a steady procedure, and asks what it left.
@@ -59,18 +59,30 @@ pub(super) struct Client {
     /// Of one-round transactions: their session.
     session: u64,
     /// The highest timestamp that its session has seen.
-    pub floor: Timestamp,
+    pub lower_bound: Timestamp,
     /// What it was told of what it delayed.
-    pub told: Vec<String>,
+    pub client_results: Vec<String>,
     outcome: Option<Outcome>,
 }
 
 impl Client {
     pub fn new(name: &str, session: u64, (node, program): Program) -> Client {
-        let (name, floor) = (name.to_owned(), Timestamp::ZERO);
+        let (name, lower_bound) = (name.to_owned(), Timestamp::ZERO);
         let (next, txn, waiting, outcome) = (0, None, None, None);
-        let (seen, told) = (Vec::new(), Vec::new());
-        Client { name, node, program, next, txn, waiting, seen, session, floor, told, outcome }
+        let (seen, client_results) = (Vec::new(), Vec::new());
+        Client {
+            name,
+            node,
+            program,
+            next,
+            txn,
+            waiting,
+            seen,
+            session,
+            lower_bound,
+            client_results,
+            outcome,
+        }
     }
 
     pub fn is_ready(&self) -> bool {
@@ -125,7 +137,7 @@ impl Client {
                     let done = node.put(txn, SPACE, key.into(), value, effects);
                     assert_eq!(done, Ok(()), "a small write in an open transaction");
                 }
-                Do::Later(key) => {
+                Do::Delay(key) => {
                     let action = Action::append(self.name.as_str());
                     let delay = Delay::Action(SPACE, key.into(), action);
                     let done = node.delay(txn, delay, false, effects);
@@ -168,8 +180,8 @@ impl Client {
         node: &mut Node<P>,
         effects: &mut Effects<P>,
     ) {
-        let (floor, session) = (self.floor, self.session);
-        let options = TxnOptions { floor, session, ..TxnOptions::default() };
+        let (lower_bound, session) = (self.lower_bound, self.session);
+        let options = TxnOptions { lower_bound, session, ..TxnOptions::default() };
         let call = procedures::call(name, keys, Class::Auto, node.catalog());
         self.take(node.operate(Operation::Invoke(options, call), effects));
     }
@@ -178,7 +190,7 @@ impl Client {
         let options = TxnOptions {
             read_only: self.program.first() == Some(&Do::ReadOnly),
             strict: self.program.first() == Some(&Do::Strict),
-            floor: self.floor,
+            lower_bound: self.lower_bound,
             ..TxnOptions::default()
         };
         let txn = node.begin(options, effects).expect("begin never fails");
@@ -188,7 +200,7 @@ impl Client {
 
     fn take(&mut self, step: Step) {
         match step {
-            Step::Done(answer) => self.hear(&answer),
+            Step::Done(answer) => self.receive(&answer),
             Step::Wait(op) => self.waiting = Some(op),
         }
     }
@@ -199,7 +211,7 @@ impl Client {
         self.outcome.get_or_insert(Outcome::Lost);
     }
 
-    pub fn hear(&mut self, result: &Result<Answer, Failure>) {
+    pub fn receive(&mut self, result: &Result<Answer, Failure>) {
         self.waiting = None;
         let text = |value: &SmallBytes| String::from_utf8_lossy(value.as_slice()).into_owned();
         match result {
@@ -215,15 +227,15 @@ impl Client {
                     Gave::Value(Some(value)) => text(value),
                     other => panic!("{}: was told {other:?}", self.name),
                 };
-                self.told = answers.iter().map(given).collect();
+                self.client_results = answers.iter().map(given).collect();
                 self.outcome = Some(Outcome::Committed);
             }
             Ok(Answer::Committed(committed)) => {
-                self.floor = self.floor.max(committed.at);
+                self.lower_bound = self.lower_bound.max(committed.at);
                 self.outcome = Some(Outcome::Committed);
             }
             Ok(Answer::Invoked(invoked)) => {
-                self.floor = self.floor.max(invoked.at);
+                self.lower_bound = self.lower_bound.max(invoked.at);
                 self.seen.extend(invoked.results.iter().map(text));
                 self.end_if_last();
             }
@@ -249,8 +261,8 @@ impl Client {
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.outcome {
-            Some(Outcome::Committed) if !self.told.is_empty() => {
-                write!(f, "{} left {}", self.name, self.told.join(" "))
+            Some(Outcome::Committed) if !self.client_results.is_empty() => {
+                write!(f, "{} left {}", self.name, self.client_results.join(" "))
             }
             Some(Outcome::Committed) if self.seen.is_empty() => write!(f, "{} wrote", self.name),
             Some(Outcome::Committed) => write!(f, "{} saw {}", self.name, self.seen.join(" ")),

@@ -9,7 +9,7 @@ impl<P: Subject> World<P> {
     /// transaction that committed exactly as often as that appended it, and of no other.
     pub(super) fn judge_delayed(&self) -> Result<(), String> {
         for client in &self.clients {
-            self.judge_told(client)?;
+            self.judge_results(client)?;
             for key in client.delays().filter(|key| !self.is_put(key)) {
                 let each = usize::from(client.has_committed());
                 for (repository, value) in self.values(key) {
@@ -28,12 +28,18 @@ impl<P: Subject> World<P> {
 
     /// What a client was told that its actions left is how what is there now begins: values only
     /// grow.
-    fn judge_told(&self, client: &Client) -> Result<(), String> {
-        let told = client.told.iter().flat_map(|told| told.split('/'));
-        for (key, told) in client.asks().zip(told).filter(|(key, _)| !self.is_put(key)) {
-            let is_begin = |(_, value): &(String, String)| value.starts_with(told);
-            if !told.ends_with(client.name()) || !self.values(key).iter().all(is_begin) {
-                return Err(format!("{} was told that it left {told} at {key}", client.name()));
+    fn judge_results(&self, client: &Client) -> Result<(), String> {
+        let client_results =
+            client.client_results.iter().flat_map(|client_results| client_results.split('/'));
+        for (key, client_results) in
+            client.asks().zip(client_results).filter(|(key, _)| !self.is_put(key))
+        {
+            let is_begin = |(_, value): &(String, String)| value.starts_with(client_results);
+            if !client_results.ends_with(client.name()) || !self.values(key).iter().all(is_begin) {
+                return Err(format!(
+                    "{} was told that it left {client_results} at {key}",
+                    client.name()
+                ));
             }
         }
         Ok(())
@@ -62,7 +68,7 @@ impl<P: Subject> World<P> {
 impl Client {
     fn delays(&self) -> impl Iterator<Item = &'static str> + '_ {
         let plain = self.program().iter().filter_map(|operation| match operation {
-            Do::Later(key) => Some(*key),
+            Do::Delay(key) => Some(*key),
             _ => None,
         });
         plain.chain(self.asks())

@@ -11,7 +11,7 @@
 
 mod client;
 mod delayed;
-mod life;
+mod lifetime;
 mod surroundings;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -32,7 +32,7 @@ use crate::harness::judge::Evidence;
 use crate::harness::subject::{Subject, Timer, procedures};
 use client::Client;
 pub use client::Do;
-use life::Host;
+use lifetime::Host;
 use surroundings::Surroundings;
 
 /// A transaction: where it runs, and what it does before it commits.
@@ -41,7 +41,7 @@ pub type Program = (u32, &'static [Do]);
 /// What is explored.
 #[derive(Clone, Debug)]
 pub struct Scope<P: Subject> {
-    pub rules: P::Rules,
+    pub switches: P::Switches,
     pub replicas: usize,
     /// Transactions that ran before, one after the other.
     pub before: Vec<Program>,
@@ -55,7 +55,7 @@ pub struct Scope<P: Subject> {
     pub second: Option<Fault>,
     pub level: Level,
     /// How many procedures a repository runs together at most, the last one first.
-    pub together: usize,
+    pub at_once: usize,
     /// How many nodes without repositories decide for the others, under protocols with masters.
     pub masters: u32,
     /// Whether nodes tell the oldest snapshot after each transaction, and collect garbage at once.
@@ -65,7 +65,7 @@ pub struct Scope<P: Subject> {
 impl<P: Subject> Scope<P> {
     pub fn of(programs: &[Program]) -> Scope<P> {
         Scope {
-            rules: P::Rules::default(),
+            switches: P::Switches::default(),
             replicas: 1,
             before: Vec::new(),
             programs: programs.to_vec(),
@@ -73,7 +73,7 @@ impl<P: Subject> Scope<P> {
             fault: None,
             second: None,
             level: Level::Serializable,
-            together: 1,
+            at_once: 1,
             masters: 0,
             collects: false,
         }
@@ -89,8 +89,8 @@ impl<P: Subject> Scope<P> {
         if self.replicas > 1 {
             title += &format!("; {} replicas", self.replicas);
         }
-        if self.together > 1 {
-            title += &format!("; {} together", self.together);
+        if self.at_once > 1 {
+            title += &format!("; {} together", self.at_once);
         }
         if self.masters > 0 {
             title += &format!("; {} master", self.masters);
@@ -243,8 +243,8 @@ pub fn explore<P: Subject>(scope: &Scope<P>, limit: usize) -> Found {
 impl<P: Subject> World<P> {
     fn new(scope: &Scope<P>) -> World<P> {
         let homes = [NodeId(0), NodeId(1), NodeId(2)];
-        let rule = Partitioning::Range(vec!["b".into(), "c".into()]);
-        let options = SpaceOptions { partitioning: rule, ..SpaceOptions::default() };
+        let partitioning = Partitioning::Range(vec!["b".into(), "c".into()]);
+        let options = SpaceOptions { partitioning: partitioning, ..SpaceOptions::default() };
         let masters: Vec<_> = (3..3 + scope.masters).map(NodeId).collect();
         let catalog = Catalog::new(&homes, scope.replicas, &homes).expect("possible numbers");
         let catalog = catalog.with_masters(&masters);
@@ -262,13 +262,13 @@ impl<P: Subject> World<P> {
             record_collected: true,
             logging,
             procedures,
-            parallel: Parallel::new(scope.together, Arc::new(Backwards)),
+            parallel: Parallel::new(scope.at_once, Arc::new(Backwards)),
             pace,
             gossip_every,
             memory: Memory::new(u64::MAX, u64::MAX), // All copies of a host report to it.
             ..Settings::default()
         });
-        let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.rules.clone());
+        let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.switches.clone());
         let mut world = World {
             hosts: homes.into_iter().chain(masters).map(host).collect(),
             links: BTreeMap::new(),
@@ -294,10 +294,11 @@ impl<P: Subject> World<P> {
             Client::new(&format!("t{}", at + 1), at as u64 + 1, *program)
         };
         // Oldest snapshots rise with what sessions have seen.
-        let seen = world.clients.first().filter(|_| scope.collects).map(|client| client.floor);
+        let seen =
+            world.clients.first().filter(|_| scope.collects).map(|client| client.lower_bound);
         world.clients = scope.programs.iter().enumerate().map(named).collect();
         if let Some(seen) = seen {
-            world.clients.iter_mut().for_each(|client| client.floor = seen);
+            world.clients.iter_mut().for_each(|client| client.lower_bound = seen);
         }
         world.path.clear();
         world.collected = 0;
@@ -468,7 +469,7 @@ impl<P: Subject> World<P> {
         };
         host.machine.effects.now = self.now;
         run(&mut host.machine, &mut outside);
-        if !host.machine.speaks_to_itself() {
+        if !host.machine.sends_to_itself() {
             let all = host.machine.waits_for();
             let_go(&mut host.machine, all, &mut outside);
         }
@@ -512,7 +513,7 @@ fn let_go<P: Subject>(
 
 /// Whatever need not be done at once is done at once.
 const AT_ONCE: Pace =
-    Pace { collect_after: 1, log_low_after: 1, tell_bound_after: 1, ceiling_steps: 1 << 20 };
+    Pace { collect_after: 1, log_low_after: 1, tell_bound_after: 1, upper_bound_steps: 1 << 20 };
 
 /// So often time may pass before everybody must have got an answer.
 const PATIENCE: u32 = 20;

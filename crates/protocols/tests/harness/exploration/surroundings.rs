@@ -57,7 +57,7 @@ impl<P: Subject> Outside<P> for Surroundings<'_, P> {
     fn answer(&mut self, _: &Effects<P>, op: OpId, result: Result<Answer, Failure>, (): ()) {
         let waits = |client: &&mut Client| client.node == self.at && client.waits_for(op);
         if let Some(client) = self.clients.iter_mut().find(waits) {
-            client.hear(&result);
+            client.receive(&result);
         }
     }
 }

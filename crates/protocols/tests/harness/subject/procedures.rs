@@ -32,71 +32,71 @@ fn put(
     space: SpaceId,
     key: &SmallBytes,
     to: u64,
-    said: &mut Vec<String>,
+    sent: &mut Vec<String>,
 ) -> Result<(), Stop> {
-    said.push(format!("{}={to}", text(key)));
+    sent.push(format!("{}={to}", text(key)));
     store.put(space, key.clone(), Some(to.to_string().as_str().into()))
 }
 
-fn told(said: &[String]) -> SmallBytes {
-    said.join(" ").as_str().into()
+fn joined_answers(sent: &[String]) -> SmallBytes {
+    sent.join(" ").as_str().into()
 }
 
 /// Adds one to each of its keys.
 fn bump(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
-    let (space, mut said) = (store.space(SPACE)?, Vec::new());
+    let (space, mut sent) = (store.space(SPACE)?, Vec::new());
     for key in words(keys) {
         let before = number(store, space, &key)?;
-        put(store, space, &key, before + 1, &mut said)?;
+        put(store, space, &key, before + 1, &mut sent)?;
     }
-    Ok(told(&said))
+    Ok(joined_answers(&sent))
 }
 
 /// Reads its keys.
 fn look(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
-    let (space, mut said) = (store.space(SPACE)?, Vec::new());
+    let (space, mut sent) = (store.space(SPACE)?, Vec::new());
     for key in words(keys) {
-        said.push(format!("{}={}", text(&key), number(store, space, &key)?));
+        sent.push(format!("{}={}", text(&key), number(store, space, &key)?));
     }
-    Ok(told(&said))
+    Ok(joined_answers(&sent))
 }
 
 /// Takes one from each of its keys; refuses where there is none.
 fn take(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
-    let (space, mut said) = (store.space(SPACE)?, Vec::new());
+    let (space, mut sent) = (store.space(SPACE)?, Vec::new());
     for key in words(keys) {
         let before = number(store, space, &key)?;
         let left = before.checked_sub(1);
         let left = left.ok_or_else(|| Stop::Refused(format!("no {}", text(&key)).as_str().into()));
-        put(store, space, &key, left?, &mut said)?;
+        put(store, space, &key, left?, &mut sent)?;
     }
-    Ok(told(&said))
+    Ok(joined_answers(&sent))
 }
 
 /// Adds one to the first key and, if that was even, to the others.
 fn chase(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
-    let (space, mut said) = (store.space(SPACE)?, Vec::new());
+    let (space, mut sent) = (store.space(SPACE)?, Vec::new());
     let mut goes_on = true;
     for key in words(keys) {
         if !goes_on {
             break;
         }
         let before = number(store, space, &key)?;
-        put(store, space, &key, before + 1, &mut said)?;
+        put(store, space, &key, before + 1, &mut sent)?;
         goes_on = before.is_multiple_of(2);
     }
-    Ok(told(&said))
+    Ok(joined_answers(&sent))
 }
 
 /// Deletes its keys, and says what they were.
 fn drop_keys(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
-    let (space, mut said) = (store.space(SPACE)?, Vec::new());
+    let (space, mut sent) = (store.space(SPACE)?, Vec::new());
     for key in words(keys) {
         let before = number(store, space, &key)?;
         store.put(space, key.clone(), None)?;
-        said.push(format!("{}:{before}", text(&key)));
+        sent.push(format!("{}:{before}", text(&key)));
     }
-    Ok(told(&said))
+    Ok(joined_answers(&sent))
 }
 
 /// What is before `of` in its arguments, its own keys, and what follows, those of all.
@@ -109,9 +109,9 @@ fn own_and_all(arguments: &SmallBytes) -> (Vec<SmallBytes>, Vec<SmallBytes>) {
 /// Takes one from the first key of all and gives it to each other one, if all are told that it is
 /// there; where nobody tells, whoever has the first key decides.
 fn share(store: &mut dyn Store, arguments: &SmallBytes) -> Result<SmallBytes, Stop> {
-    let (space, mut said) = (store.space(SPACE)?, Vec::new());
+    let (space, mut sent) = (store.space(SPACE)?, Vec::new());
     let (own, all) = own_and_all(arguments);
-    let first = store.told(space, &all[0])?;
+    let first = store.shared(space, &all[0])?;
     let first = first.map(|value| value.and_then(|it| text(&it).parse().ok()).unwrap_or(0u64));
     if first == Some(0) {
         return Err(Stop::Refused(format!("no {}", text(&all[0])).as_str().into()));
@@ -119,9 +119,9 @@ fn share(store: &mut dyn Store, arguments: &SmallBytes) -> Result<SmallBytes, St
     for key in own {
         let before = number(store, space, &key)?;
         let after = if key == all[0] { before - 1 } else { before + 1 };
-        put(store, space, &key, after, &mut said)?;
+        put(store, space, &key, after, &mut sent)?;
     }
-    Ok(told(&said))
+    Ok(joined_answers(&sent))
 }
 
 fn own_keys(
@@ -133,7 +133,7 @@ fn own_keys(
     Ok(Footprint { reads: Vec::new(), writes })
 }
 
-fn told_keys(
+fn shared_keys(
     space: &dyn Fn(&str) -> Result<SpaceId, Stop>,
     arguments: &SmallBytes,
 ) -> Result<Vec<(SpaceId, SmallBytes)>, Stop> {
@@ -169,7 +169,7 @@ pub fn all() -> Procedures {
         .with(
             "share",
             1,
-            Procedure::new(share).refuses(Refuses::Alike).touches(own_keys).tells(told_keys),
+            Procedure::new(share).refuses(Refuses::Alike).touches(own_keys).shares(shared_keys),
         )
         .with("chase", 1, never(Procedure::new(chase)).touches(its_keys))
 }

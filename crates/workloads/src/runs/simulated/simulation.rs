@@ -20,11 +20,11 @@ use crate::available;
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::embedded::Length;
+use crate::guarantees::ENDS;
 use crate::guest;
 use crate::lingering::linger;
 use crate::machines::MachineModel;
 use crate::pauses::{one_clock, pause};
-use crate::promises::ENDS;
 use crate::tally::Tallies;
 use crate::workload::{AnyWorkload, Clock, Seat};
 
@@ -131,7 +131,7 @@ impl<'a> Simulation<'a> {
 
     pub(super) fn run(mut self) -> Result<SimulatedOutcome, SimulationError> {
         self.load()?;
-        self.world.let_strangers_speak();
+        self.world.start_strangers();
         let (begun, messages) = (self.world.now(), self.world.messages());
         self.add_clients();
         if let Some(node) = self.guest {
@@ -243,11 +243,11 @@ impl<'a> Simulation<'a> {
             let stop = stop.clone();
             let seat = Seat {
                 client,
-                life: start.life,
+                incarnation: start.incarnation,
                 clients,
                 node: start.node,
                 db: db.independent(),
-                chance: Chance::new(seed, client, start.life),
+                chance: Chance::new(seed, client, start.incarnation),
                 clock: clock.clone(),
                 stop: Box::new(move |ended, _| ended >= share || (stop.get() && ended >= least)),
                 pause: pause(database, pause_most),
@@ -303,7 +303,7 @@ fn catalog(
     let known = (0..coordinators).filter(|node| !visits(node));
     let all: Vec<_> = known.map(|node| NodeId(node as u32)).collect();
     let catalog = Catalog::new(&homes, plan.replicas, &all)?;
-    let mut catalog = catalog.with_spread(plan.spread)?;
+    let mut catalog = catalog.with_partitions_per_repository(plan.partitions_per_repository)?;
     for (name, options) in workload.spaces(repositories) {
         catalog = catalog.with_space(name, options)?;
     }

@@ -1,5 +1,6 @@
 //! A client of TPC-C: its tables, its warehouse, and how it finds customers.
 
+use muesli_core::parts::locator::Static;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -75,7 +76,9 @@ fn homes(tpcc: &Tpcc, seat: &Seat, tables: &Tables) -> Vec<u32> {
             let (catalog, space) = (seat.db.catalog_of_keys(), tables.warehouses.raw().id());
             let held = |warehouse: &u32| {
                 let partition = catalog.partition(space, &warehouse.encoded());
-                catalog.replicas_of(partition).any(|replica| catalog.home(replica) == seat.node)
+                Static
+                    .replicas_of(partition, &catalog)
+                    .any(|replica| catalog.home(replica) == seat.node)
             };
             let held: Vec<u32> = all.iter().copied().filter(held).collect();
             if held.is_empty() { by_number(&all) } else { held }

@@ -19,8 +19,8 @@ use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 
 use crate::granola::coordinator::calls::participants_of;
 use crate::granola::coordinator::{Context, Coordinator, GranolaCoordinatorTimer, Purpose};
+use crate::granola::locator::holders;
 use crate::granola::message::{Few, FoundVersion, Part, Repositories, Request, Task};
-use crate::granola::naming::holders;
 use crate::sizes::grow_answer;
 
 /// So many partitions are asked at once: what a request takes has an end.
@@ -109,16 +109,16 @@ impl Coordinator {
     fn read_parts(&mut self, (txn, op): (Txn, OpId), parts: Few<Part>, cx: &mut Context<'_>) {
         let Some(slot) = self.slot(txn) else { return };
         slot.looks += 1;
-        let nearby = slot.options.follower_reads && slot.options.read_only;
+        let follower_read = slot.options.follower_reads && slot.options.read_only;
         // A copy is not to answer from before what was read already.
-        let floor = if nearby { slot.floor() } else { slot.options.floor };
+        let lower_bound = if follower_read { slot.lower_bound() } else { slot.options.lower_bound };
         let participants = participants_of(&parts, self.reader(), cx.catalog);
         let settled_below = self.settled_below();
         let request = Request {
             settled_below,
-            floor,
+            lower_bound,
             read_only: true,
-            nearby,
+            follower_read,
             ..Request::new(self.next_txn_id(), participants, parts)
         };
         self.ask(request, Purpose::Read(op), cx);
@@ -129,7 +129,7 @@ impl Coordinator {
     pub(in super::super) fn look_on(&mut self, op: OpId, look: Look, cx: &mut Context<'_>) {
         self.pages.push_back((op, look));
         if self.pages.len() == 1 {
-            cx.go_on_later(GranolaCoordinatorTimer::Pages);
+            cx.defer(GranolaCoordinatorTimer::Pages);
         }
     }
 
@@ -137,7 +137,7 @@ impl Coordinator {
     pub(in super::super) fn ask_for_page(&mut self, cx: &mut Context<'_>) {
         let Some((op, look)) = self.pages.pop_front() else { return };
         if !self.pages.is_empty() {
-            cx.go_on_later(GranolaCoordinatorTimer::Pages);
+            cx.defer(GranolaCoordinatorTimer::Pages);
         }
         let Some(operation) = self.operations.get(op.0) else { return }; // It has failed.
         let txn = operation.txn;
@@ -173,10 +173,10 @@ pub(in super::super) fn reads_of(
     for (partition, keys) in partitions {
         for key in keys {
             let is_full = rows >= limits.page_rows || bytes >= limits.page_bytes;
-            let has_room = |page: &BTreeMap<u16, Vec<_>>| {
+            let has_capacity = |page: &BTreeMap<u16, Vec<_>>| {
                 !is_full && (page.len() < PARTS_MAX || page.contains_key(&partition))
             };
-            if !pages.last().is_some_and(has_room) {
+            if !pages.last().is_some_and(has_capacity) {
                 pages.push(BTreeMap::new());
                 (rows, bytes) = (0, 0);
             }

@@ -335,8 +335,8 @@ impl GatheredRows {
 
 impl InteractiveSlot {
     /// The highest timestamp that its session has seen, its own reads included.
-    pub(in super::super) fn floor(&self) -> Timestamp {
-        self.options.floor.max(self.read_at)
+    pub(in super::super) fn lower_bound(&self) -> Timestamp {
+        self.options.lower_bound.max(self.read_at)
     }
 
     fn knows(&self, space: SpaceId, key: &SmallBytes) -> bool {

@@ -12,7 +12,7 @@ use crate::granola::participant::modes::WaitQueue;
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::outcomes::{Age, Over};
 use crate::granola::participant::{Context, Participant};
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 
 impl Participant {
     pub(in super::super) fn on_vote(
@@ -65,13 +65,16 @@ impl Participant {
         assert!(active.place.is_none(), "{txn} is decided twice");
         assert_eq!(active.bound, active.proposed, "what binds {txn} until all have voted");
         let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
-        let place =
-            if self.rules.keeps(GranolaSwitch::HighestIsFinal) { highest } else { active.proposed };
+        let place = if self.switches.keeps(GranolaSwitch::HighestIsFinal) {
+            highest
+        } else {
+            active.proposed
+        };
         let (was, from) = (active.wait_queue, active.bound);
-        let raises = active.request.is_update() || self.rules.keeps(GranolaSwitch::ReadsRaise);
-        if self.rules.keeps(GranolaSwitch::RaisesLast)
+        let raises = active.request.is_update() || self.switches.keeps(GranolaSwitch::ReadsRaise);
+        if self.switches.keeps(GranolaSwitch::RaisesLast)
             && raises
-            && self.rules.raised_by(&active.request, self.id)
+            && self.switches.raised_by(&active.request, self.id)
         {
             self.clock.place(place);
         }
@@ -85,7 +88,7 @@ impl Participant {
         } else {
             active.bound = place;
             if self.active.put_aside(&txn, None) {
-                self.claims.release(txn);
+                self.footprint_locks.release(txn);
             }
             match is_prepared {
                 true => self.queue.insert(WaitQueue::Placed, (place, txn)),
@@ -104,7 +107,7 @@ impl Participant {
     ) {
         let active = self.active.remove(&txn).expect("an active transaction");
         self.queue.remove(active.wait_queue, &(active.bound, txn));
-        self.claims.release(txn);
+        self.footprint_locks.release(txn);
         self.end_dropped(&active, end, cx);
         self.report_what_moved(cx.settings);
         self.go_on(cx);
@@ -163,7 +166,7 @@ impl Participant {
             Some(active) => Some((TimestampVote::Commit(active.proposed), active.about)),
             None => self.memory.get(txn).map(|over| (over.vote(), over.about)),
         };
-        if let Some(vote) = vote.filter(|_| known || self.rules.has_master()) {
+        if let Some(vote) = vote.filter(|_| known || self.switches.has_master()) {
             self.tell_vote(repository, txn, vote, cx);
         }
     }

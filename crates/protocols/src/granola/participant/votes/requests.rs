@@ -1,6 +1,6 @@
 //! Requests as they come, and the votes on them (section 4.3.3).
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::execution::unknown;
@@ -24,9 +24,9 @@ impl Participant {
         }
         // Of a client that only reads, nothing need be known.
         if !request.reads_alone() || self.memory.knows(txn.node) {
-            self.memory.hear(txn, request.settled_below);
+            self.memory.observe(txn, request.settled_below);
         }
-        self.hear_client(txn, cx);
+        self.observe_client(txn, cx);
         if self.active.contains_key(&txn) || self.is_deferred(txn) {
             return self.vote_again(txn, cx); // It is under way.
         }
@@ -41,9 +41,9 @@ impl Participant {
         match self.memory.age(txn) {
             Age::Current => match self.may_be_forgotten(&request, cx) {
                 None => self.take_up(request, cx),
-                Some(floor) => {
+                Some(lower_bound) => {
                     let forgotten = Refusal::Aborted(Abort::Forgotten);
-                    self.refuse(&request, TimestampVote::Abort(floor, forgotten), cx);
+                    self.refuse(&request, TimestampVote::Abort(lower_bound, forgotten), cx);
                 }
             },
             Age::Settled => {}
@@ -66,8 +66,8 @@ impl Participant {
             // It is dead already, of what the other one says: a conflict would be tried again.
             return self.refuse(&request, ballot.clone(), cx);
         }
-        let lacks_room = || self.lacks_room(&request, cx);
-        if let Some(reason) = request.judge_size(&cx.settings.limits).or_else(lacks_room) {
+        let lacks_capacity = || self.lacks_capacity(&request, cx);
+        if let Some(reason) = request.judge_size(&cx.settings.limits).or_else(lacks_capacity) {
             let ballot = TimestampVote::Abort(Timestamp::ZERO, Refusal::Aborted(reason));
             return self.refuse(&request, ballot, cx);
         }
@@ -127,21 +127,21 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> Timestamp {
-        let floor = if self.rules.keeps(GranolaSwitch::CarriesFloor) {
-            request.floor
+        let lower_bound = if self.switches.keeps(GranolaSwitch::CarriesLowerBound) {
+            request.lower_bound
         } else {
             Timestamp::ZERO
         };
-        self.propose_above(floor, cx)
+        self.propose_above(lower_bound, cx)
     }
 
-    /// A timestamp above all that was done and proposed here, and above `floor`.
+    /// A timestamp above all that was done and proposed here, and above `lower_bound`.
     pub(in super::super) fn propose_above(
         &mut self,
-        floor: Timestamp,
+        lower_bound: Timestamp,
         cx: &mut Context<'_>,
     ) -> Timestamp {
-        let at = self.clock.propose(floor, cx.now());
+        let at = self.clock.propose(lower_bound, cx.now());
         self.cover(at, cx);
         at
     }
@@ -149,10 +149,11 @@ impl Participant {
     /// Sees to it that a next life of this repository proposes above `at`.
     pub(in super::super) fn cover(&mut self, at: Timestamp, cx: &mut Context<'_>) {
         if cx.settings.logging
-            && self.rules.keeps(GranolaSwitch::Ceiling)
-            && let Some(ceiling) = self.clock.ceiling_for(at, cx.settings.pace.ceiling_steps / 2)
+            && self.switches.keeps(GranolaSwitch::UpperBound)
+            && let Some(upper_bound) =
+                self.clock.upper_bound_for(at, cx.settings.pace.upper_bound_steps / 2)
         {
-            cx.log(|| Record::Ceiling { at: ceiling });
+            cx.log(|| Record::UpperBound { at: upper_bound });
         }
     }
 
@@ -164,7 +165,7 @@ impl Participant {
             return self.perform(&request, 0, self.clock.done, cx);
         }
         let at = self.propose(&request, cx);
-        if self.queue.is_empty() && self.claims.is_empty() && !waits {
+        if self.queue.is_empty() && self.footprint_locks.is_empty() && !waits {
             return self.perform(&request, 0, at, cx);
         }
         let votes = Votes::from_voters([]);
@@ -182,11 +183,11 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> bool {
         let done = self.clock.done;
-        if !self.rules.keeps(GranolaSwitch::ReadersCheck) {
+        if !self.switches.keeps(GranolaSwitch::ReadersCheck) {
             return done > Timestamp::ZERO;
         }
-        let is_seen = done > self.clock.earlier && request.floor <= done;
-        is_seen && self.claims.is_empty() && self.reads_past_all(request, cx)
+        let is_seen = done > self.clock.earlier && request.lower_bound <= done;
+        is_seen && self.footprint_locks.is_empty() && self.reads_ahead_of_all(request, cx)
     }
 
     pub(in super::super) fn vote_in_timestamp_mode(
@@ -200,7 +201,7 @@ impl Participant {
         let voted = self.log_vote(is_logged, &request, at, cx);
         let about = evidence::about(&request, cx.settings, cx.catalog);
         self.send_vote(&request, TimestampVote::Commit(at), about, cx);
-        if !self.rules.keeps(GranolaSwitch::DataSentInOrder) {
+        if !self.switches.keeps(GranolaSwitch::DataSentInOrder) {
             self.send_data(&request, at, cx);
         }
         let votes = Votes::from_voters(self.others(&request));
@@ -251,7 +252,7 @@ impl Participant {
     /// A transaction is about to be done, or what it does is told: nothing may be said of that
     /// before its vote is stable. Without it, its place would be another one after a crash.
     pub(in super::super) fn rest_on_vote(&self, active: &Active, cx: &mut Context<'_>) {
-        if self.rules.keeps(GranolaSwitch::AnswersRestOnVotes) {
+        if self.switches.keeps(GranolaSwitch::AnswersRestOnVotes) {
             cx.wait_for_log_up_to(active.voted);
         }
     }
@@ -263,7 +264,7 @@ impl Participant {
         about: u64,
         cx: &mut Context<'_>,
     ) {
-        if self.rules.has_master() {
+        if self.switches.has_master() {
             return self.vote_to_master(request, ballot, about, cx);
         }
         assert_ne!(request.agreement, Agreement::Alone, "whom a vote on {} is for", request.txn);
@@ -291,7 +292,7 @@ impl Participant {
             // Done again or not, it changes nothing.
             return self.tell_end(request, end, Noted::default(), cx);
         }
-        if self.rules.keeps(GranolaSwitch::StableConflicts) {
+        if self.switches.keeps(GranolaSwitch::StableConflicts) {
             cx.log(|| Record::Against { txn, ballot: ballot.clone() });
         }
         if !alone {

@@ -1,5 +1,6 @@
 //! Which repository is asked for what of a transaction.
 
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Catalog, RepositoryId};
 use smallvec::SmallVec;
@@ -25,13 +26,13 @@ pub(super) fn divide<V: Variant>(
         parts.extend(all.map(|repository| (repository, empty.clone())));
     }
     for read in &sets.reads {
-        for replica in catalog.replicas_of(catalog.partition(read.space, &read.key)) {
+        for replica in Static.replicas_of(catalog.partition(read.space, &read.key), catalog) {
             let part = part_of(&mut parts, replica, empty);
             part.reads.push((read.space, read.key.clone(), read.version));
         }
     }
     for write in &sets.writes {
-        for replica in catalog.replicas_of(catalog.partition(write.space, &write.key)) {
+        for replica in Static.replicas_of(catalog.partition(write.space, &write.key), catalog) {
             let part = part_of(&mut parts, replica, empty);
             part.writes.push((write.space, write.key.clone(), write.value.clone()));
         }
@@ -41,7 +42,7 @@ pub(super) fn divide<V: Variant>(
     }
     for range in &sets.scans {
         let partitions = catalog.partitions_of_range(range.space, &range.lo, range.hi.as_ref());
-        let mut holders: Vec<_> = partitions.flat_map(|p| catalog.replicas_of(p)).collect();
+        let mut holders: Vec<_> = partitions.flat_map(|p| Static.replicas_of(p, catalog)).collect();
         holders.sort();
         holders.dedup();
         for holder in holders {
@@ -69,7 +70,7 @@ fn divide_delays<V: Variant>(
     let mut asked = delays.asked.iter().peekable();
     for (count, (space, key, action)) in delays.actions.iter().enumerate() {
         let number = asked.next_if(|(place, _)| *place == count).map(|(_, number)| *number);
-        for replica in catalog.replicas_of(catalog.partition(*space, key)) {
+        for replica in Static.replicas_of(catalog.partition(*space, key), catalog) {
             let part = part_of(parts, replica, empty);
             if let Some(number) = number {
                 let place = part.delayed.len() as u32;
@@ -83,7 +84,7 @@ fn divide_delays<V: Variant>(
     }
     assert!(asked.next().is_none(), "an answer is asked for of an action that there is not");
     for (call, number) in &delays.calls {
-        for replica in catalog.replicas_of(call.partition) {
+        for replica in Static.replicas_of(call.partition, catalog) {
             let part = part_of(parts, replica, empty);
             let before = part.delayed.len();
             let extra = part.extra.get_or_insert_default();

@@ -1,0 +1,128 @@
+//! How transactions ended, as far as their coordinators may ask.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{NodeId, TxnId};
+use crate::outcome::Decision;
+use crate::wire_struct;
+
+/// How transactions ended, as far as their coordinators may ask.
+#[derive(Clone, Debug, Default)]
+pub struct KnownOutcomes {
+    /// By coordinator: its newest incarnation that was heard of, and the ends of that.
+    incarnations: BTreeMap<NodeId, CoordinatorIncarnation>,
+}
+
+/// A coordinator's incarnation.
+#[derive(Clone, Debug, Default)]
+struct CoordinatorIncarnation {
+    incarnation: u32,
+    /// It knows how transactions below ended.
+    settled_below: u64,
+    ended: BTreeMap<u64, Decision>,
+}
+
+wire_struct!(KnownOutcomes { incarnations: BTreeMap<NodeId, CoordinatorIncarnation> });
+wire_struct!(CoordinatorIncarnation {
+    incarnation: u32,
+    settled_below: u64,
+    ended: BTreeMap<u64, Decision>,
+});
+
+/// What is known of a transaction that asks to commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KnownOutcome {
+    /// Nothing: it is to be decided.
+    New,
+    /// It was decided.
+    Decided(Decision),
+    /// Nobody waits for an answer: its coordinator knows it, or has lived again.
+    Gone,
+}
+
+impl KnownOutcomes {
+    /// A transaction asks to commit, and its coordinator knows of all that are below.
+    pub fn ask(&mut self, txn: TxnId, settled_below: u64) -> KnownOutcome {
+        let ended_of = self.incarnations.entry(txn.node).or_default();
+        if ended_of.incarnation < txn.incarnation {
+            *ended_of = CoordinatorIncarnation {
+                incarnation: txn.incarnation,
+                ..CoordinatorIncarnation::default()
+            };
+        }
+        ended_of.settled_below = ended_of.settled_below.max(settled_below);
+        if ended_of.incarnation > txn.incarnation || txn.sequence < ended_of.settled_below {
+            return KnownOutcome::Gone;
+        }
+        ended_of.ended.retain(|sequence, _| *sequence >= settled_below);
+        ended_of
+            .ended
+            .get(&txn.sequence)
+            .map_or(KnownOutcome::New, |decision| KnownOutcome::Decided(*decision))
+    }
+
+    /// What is known of a transaction; nothing is learnt.
+    pub fn known(&self, txn: TxnId) -> KnownOutcome {
+        let Some(ended_of) = self.incarnations.get(&txn.node) else { return KnownOutcome::New };
+        if ended_of.incarnation < txn.incarnation {
+            return KnownOutcome::New;
+        }
+        if ended_of.incarnation > txn.incarnation || txn.sequence < ended_of.settled_below {
+            return KnownOutcome::Gone;
+        }
+        ended_of
+            .ended
+            .get(&txn.sequence)
+            .map_or(KnownOutcome::New, |decision| KnownOutcome::Decided(*decision))
+    }
+
+    /// A transaction was decided.
+    ///
+    /// # Panics
+    /// If it was decided otherwise before.
+    pub fn decide(&mut self, txn: TxnId, decision: Decision) {
+        if self.ask(txn, 0) == KnownOutcome::Gone {
+            return;
+        }
+        let ended_of = self.incarnations.get_mut(&txn.node).expect("just asked for");
+        let before = ended_of.ended.insert(txn.sequence, decision);
+        assert!(before.is_none_or(|before| before == decision), "{txn} was decided otherwise");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Timestamp;
+    use crate::outcome::Abort;
+    use crate::wire::Wire;
+
+    fn txn(incarnation: u32, sequence: u64) -> TxnId {
+        TxnId { node: NodeId(3), incarnation, sequence }
+    }
+
+    #[test]
+    fn ends_are_remembered_until_their_coordinator_knows_or_lives_again() {
+        let mut outcomes = KnownOutcomes::default();
+        let commit = Decision::Commit(Timestamp(5));
+        assert_eq!(outcomes.ask(txn(1, 1), 1), KnownOutcome::New);
+        outcomes.decide(txn(1, 1), commit);
+        assert_eq!(outcomes.ask(txn(1, 1), 1), KnownOutcome::Decided(commit));
+        let mut bytes = Vec::new();
+        outcomes.encode(&mut bytes);
+        let mut outcomes = KnownOutcomes::decode_all(&bytes).unwrap();
+        assert_eq!(outcomes.known(txn(1, 1)), KnownOutcome::Decided(commit), "they come back");
+        assert_eq!(outcomes.ask(txn(1, 2), 2), KnownOutcome::New);
+        assert_eq!(outcomes.ask(txn(1, 1), 1), KnownOutcome::Gone, "it was settled");
+        assert_eq!(outcomes.ask(txn(2, 1), 1), KnownOutcome::New);
+        assert_eq!(outcomes.ask(txn(1, 3), 3), KnownOutcome::Gone);
+    }
+
+    #[test]
+    #[should_panic(expected = "was decided otherwise")]
+    fn nothing_is_decided_twice() {
+        let mut outcomes = KnownOutcomes::default();
+        outcomes.decide(txn(1, 1), Decision::Commit(Timestamp(5)));
+        outcomes.decide(txn(1, 1), Decision::Abort(Abort::StaleRead));
+    }
+}

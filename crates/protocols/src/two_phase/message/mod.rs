@@ -1,0 +1,444 @@
+//! What the roles say to each other, and what they keep.
+//!
+//! Which role sends what to which is in `docs/inside/messages.md`, as searches have seen it; what a
+//! message says, and what its sender promises by it, is written on it here. [`wire`] has the bytes,
+//! [`sizes`] how many there are for models of networks and disks.
+
+pub(super) mod sizes;
+pub(super) mod wire;
+
+use std::sync::Arc;
+
+use muesli_core::ranges::KeyRange;
+use muesli_core::{
+    Abort, Action, Decision, DelayedCall, Gave, Nanos, RepositoryId, SmallBytes, SpaceId,
+    Timestamp, TxnId,
+};
+
+use smallvec::SmallVec;
+
+use crate::doubts::ClientsUntil;
+use crate::two_phase::Variant;
+
+/// Most transactions touch a key or two of a repository; so many need no memory of their own.
+pub type Few<T> = SmallVec<[T; 2]>;
+
+/// Most requests are for one key.
+pub type Mostly<T> = SmallVec<[T; 1]>;
+
+/// Keys with their new values; `None` deletes.
+pub type Writes = Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>;
+
+/// The repositories that take part in a transaction.
+pub type Repositories = SmallVec<[RepositoryId; 8]>;
+
+/// Everything that is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message<V: Variant> {
+    /// Coordinator to a replica: read these keys.
+    Read(ReadRequest<V>),
+    /// Replica to coordinator: what was read. The clock passed the snapshot before.
+    ReadReply(ReadReply<V>),
+    /// Coordinator to a replica: scan these partitions.
+    Scan(Box<ScanRequest<V>>),
+    /// Replica to coordinator: what the scan saw.
+    ScanReply(Box<ScanReply<V>>),
+    /// Coordinator to participant: lock, validate, propose.
+    Prepare(Arc<Prepare<V>>),
+    /// Participant to whoever asked: stable before it is said, and never taken back.
+    Vote {
+        /// The transaction.
+        txn: TxnId,
+        /// Who votes.
+        repository: RepositoryId,
+        /// How.
+        vote: Vote<V>,
+        /// The last transaction applied there: what is refused as stale now is not stale at a
+        /// snapshot of at least this.
+        committed: V::Snapshot,
+        /// What was voted on, where the transaction is a client's and keys have copies.
+        about: Option<Box<About>>,
+        /// To a client: that a member has said so, for the client to show. Otherwise zero.
+        tag: u64,
+    },
+    /// To a participant: final. May be repeated, is never contradicted.
+    Decide {
+        /// The transaction.
+        txn: TxnId,
+        /// Its end.
+        decision: Decision<V::Place>,
+        /// From a client: the votes that decided it. Members need not show them.
+        ballots: Mostly<RepositoryVote<V>>,
+    },
+    /// Participant to coordinator: these decisions are stable here.
+    Acknowledge {
+        /// Who acknowledges.
+        repository: RepositoryId,
+        /// The transactions.
+        txns: Vec<TxnId>,
+    },
+    /// Participant to coordinator: what delayed actions gave in their turn; or, before a vote of
+    /// no, why they cannot be left to it.
+    Ran {
+        /// The transaction.
+        txn: TxnId,
+        /// What they gave, by the numbers that the coordinator gave them.
+        answers: Answers,
+        /// Why they cannot be left to their turn.
+        violation: Option<SmallBytes>,
+    },
+    /// Participant to participant: how did you vote? Whoever has not voted votes no.
+    Ask {
+        /// The transaction.
+        txn: TxnId,
+    },
+    /// Coordinator to every replica of a key that a running transaction writes: lock it.
+    Lock(LockRequest<V>),
+    /// Replica to coordinator: it is locked, or why it is not.
+    Locked {
+        /// The number of the request.
+        request: u64,
+        /// Why it is not.
+        refused: Option<Abort>,
+    },
+    /// Coordinator to a replica: a transaction with locks has ended without a prepare.
+    Unlock {
+        /// Who has them.
+        reader: V::Reader,
+    },
+    /// Coordinator to participant, where it is a client that has nothing under way: all its
+    /// transactions below this one are settled everywhere.
+    Settled {
+        /// The next transaction.
+        txn: TxnId,
+    },
+    /// To the gatherer of bounds: nothing here reads below this.
+    Bound {
+        /// No transaction of the sender reads below it, now or later.
+        bound: V::Snapshot,
+        /// The largest timestamp the sender knows of.
+        newest: V::Snapshot,
+    },
+    /// From the gatherer of bounds: nobody reads below this.
+    Watermark {
+        /// No transaction anywhere reads below it.
+        low: V::Snapshot,
+        /// The largest timestamp heard of.
+        newest: V::Snapshot,
+    },
+    /// Participant to all other ones: are you in doubt of anything that these clients began? It
+    /// makes nobody refuse anything.
+    AskDoubts {
+        /// When it is asked, by the clock of who asks.
+        asked: Nanos,
+        /// The clients, each with the incarnation before which everything is meant.
+        clients: Vec<ClientsUntil>,
+    },
+    /// The answer, stable before it is said: of these I am not, and all that I voted yes on of what
+    /// they began is over here.
+    NoDoubts {
+        /// Who answers.
+        repository: RepositoryId,
+        /// As in the question.
+        asked: Nanos,
+        /// Those of the question of which this holds.
+        clients: Vec<ClientsUntil>,
+    },
+}
+
+/// The messages that participants are asked by: a pattern, which stands for all of them where
+/// others are matched one by one.
+macro_rules! requests {
+    () => {
+        Message::Read(_)
+            | Message::Scan(_)
+            | Message::Lock(_)
+            | Message::Unlock { .. }
+            | Message::Prepare(_)
+            | Message::Decide { .. }
+            | Message::Settled { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
+            | Message::Ask { .. }
+    };
+}
+
+pub(in crate::two_phase) use requests;
+
+/// A request to read keys of one replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadRequest<V: Variant> {
+    /// The coordinator's number for the answer.
+    pub request: u64,
+    /// The snapshot, or for a first read the least it may be.
+    pub snapshot: V::Snapshot,
+    /// Whether this read fixes the snapshot.
+    pub first: bool,
+    /// Who reads.
+    pub reader: V::Reader,
+    /// The keys.
+    pub keys: Mostly<(SpaceId, SmallBytes)>,
+}
+
+/// A request for the lock of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockRequest<V: Variant> {
+    /// The coordinator's number for the answer.
+    pub request: u64,
+    /// Who writes.
+    pub reader: V::Reader,
+    /// The space of the key.
+    pub space: SpaceId,
+    /// The key.
+    pub key: SmallBytes,
+}
+
+/// A version of a key as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The version.
+    pub version: Timestamp,
+    /// Its value.
+    pub value: Option<SmallBytes>,
+    /// Whether it is the newest one.
+    pub newest: bool,
+    /// For histories: where no version was found, the collected deletion that was read. Protocols
+    /// never look at it.
+    pub collected: Timestamp,
+}
+
+impl Found {
+    /// What was read, for histories.
+    pub fn recorded(&self) -> Timestamp {
+        self.version.max(self.collected)
+    }
+}
+
+/// The answer to a [`ReadRequest`]: of all keys that were asked for, or of the first ones, where
+/// more would be too much for one message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadReply<V: Variant> {
+    /// The number of the request.
+    pub request: u64,
+    /// The snapshot read at; `None`: it is older than the versions still kept.
+    pub snapshot: Option<V::Snapshot>,
+    /// The last transaction applied there.
+    pub committed: V::Snapshot,
+    /// What was found, in the order asked; at least of the first key.
+    pub found: Mostly<Found>,
+}
+
+/// A request for a page of a scan: the part of a range that some partitions of one replica hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanRequest<V: Variant> {
+    /// The coordinator's number for the answer.
+    pub request: u64,
+    /// As in [`ReadRequest`].
+    pub snapshot: V::Snapshot,
+    /// As in [`ReadRequest`].
+    pub first: bool,
+    /// As in [`ReadRequest`].
+    pub reader: V::Reader,
+    /// The range.
+    pub range: KeyRange,
+    /// The partitions whose keys are wanted.
+    pub partitions: Vec<u16>,
+    /// From the end backwards.
+    pub reverse: bool,
+    /// Most rows wanted; deleted keys do not count.
+    pub limit: usize,
+}
+
+/// The answer to a [`ScanRequest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanReply<V: Variant> {
+    /// The number of the request.
+    pub request: u64,
+    /// As in [`ReadReply`].
+    pub snapshot: Option<V::Snapshot>,
+    /// As in [`ReadReply`].
+    pub committed: V::Snapshot,
+    /// Keys in the order of the scan, with their versions; deleted ones too, without a value.
+    pub rows: Vec<(SmallBytes, Found)>,
+    /// The last key that was looked at, if the range was not seen to its end: what lies beyond is
+    /// not in `rows`.
+    pub seen_to: Option<SmallBytes>,
+}
+
+/// A transaction that asks to commit, as one participant needs to know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepare<V: Variant> {
+    /// The transaction.
+    pub txn: TxnId,
+    /// All transactions of this coordinator's life with a smaller sequence number are settled
+    /// everywhere.
+    pub settled_below: u64,
+    /// Everyone who votes.
+    pub participants: Repositories,
+    /// The transaction's snapshot: it is proposed a later timestamp.
+    pub snapshot: V::Snapshot,
+    /// Who it was as it read.
+    pub reader: V::Reader,
+    /// Whether it must take effect while it is under way.
+    pub strict: bool,
+    /// Keys read that this participant holds, with the versions read.
+    pub reads: Few<(SpaceId, SmallBytes, Timestamp)>,
+    /// Keys written that this participant holds.
+    pub writes: Few<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+    /// Ranges scanned.
+    pub scans: Vec<KeyRange>,
+    /// Delayed actions on keys that this participant holds, in the order they were asked for.
+    pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
+    /// What few transactions have.
+    pub extra: Option<Box<Extra>>,
+}
+
+impl<V: Variant> Prepare<V> {
+    /// A transaction of this reader, which read at this snapshot: nothing of it yet, and nothing
+    /// before it is settled.
+    pub fn new(txn: TxnId, snapshot: V::Snapshot, reader: V::Reader) -> Prepare<V> {
+        Prepare {
+            txn,
+            settled_below: 0,
+            participants: Repositories::new(),
+            snapshot,
+            reader,
+            strict: false,
+            reads: Few::new(),
+            writes: Few::new(),
+            scans: Vec::new(),
+            delayed: Vec::new(),
+            extra: None,
+        }
+    }
+}
+
+/// What delayed actions gave, by the numbers that the coordinator gave them.
+pub type Answers = Vec<(u32, Gave)>;
+
+/// Delayed procedures, and what is to be told of what was delayed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// Procedures that this participant runs in the transaction's turn.
+    pub calls: Vec<DelayedCall>,
+    /// What the coordinator wants to know: the place of an action among those that are delayed, or
+    /// after them that of a procedure, and the number under which it is told.
+    pub asked: Vec<(u32, u32)>,
+    /// Where delayed actions may leave more bytes than they are given: at most so many. It goes
+    /// with the transaction, so that all who run it, and run it again, do the same.
+    pub result_bytes: u64,
+}
+
+impl<V: Variant> Prepare<V> {
+    /// The delayed procedures.
+    pub fn calls(&self) -> &[DelayedCall] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.calls)
+    }
+
+    /// What the coordinator wants to be told: places and numbers.
+    pub fn asked(&self) -> &[(u32, u32)] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.asked)
+    }
+
+    /// How many bytes a delayed action may leave that was given fewer.
+    pub fn result_bytes(&self) -> u64 {
+        self.extra.as_ref().map_or(0, |extra| extra.result_bytes)
+    }
+
+    /// The number under which the answer of what is at a place is told, if it is.
+    pub fn number_of(&self, place: usize) -> Option<u32> {
+        let asked = self.asked().iter().find(|(at, _)| *at as usize == place);
+        asked.map(|(_, number)| *number)
+    }
+
+    /// Whether anything of it is left to its turn.
+    pub fn delays(&self) -> bool {
+        !self.delayed.is_empty() || !self.calls().is_empty()
+    }
+}
+
+/// How a participant stands to a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vote<V: Variant> {
+    /// Prepared, and proposes this.
+    Yes(V::Yes),
+    /// Refused.
+    No(Abort),
+    /// It is over already.
+    Decided(Decision<V::Place>),
+}
+
+/// What a vote is about, so that others are sure to have been asked the same: a client that tells
+/// the copies of a key different things has told them of different transactions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Stands for all who take part, as the voter was told.
+    pub participants: u64,
+    /// Of each partition that changes, what stands for its changes; nothing once they are made.
+    pub changes: Vec<(u16, u64)>,
+}
+
+/// A vote as a client was told it, to be shown to the others who take part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryVote<V: Variant> {
+    /// Who voted.
+    pub repository: RepositoryId,
+    /// How.
+    pub vote: Vote<V>,
+    /// On what.
+    pub about: Option<Box<About>>,
+    /// That a member has said so.
+    pub tag: u64,
+}
+
+/// What a repository's log holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record<V: Variant> {
+    /// Voted yes with this proposal.
+    Prepared {
+        /// What was asked.
+        prepare: Arc<Prepare<V>>,
+        /// What was proposed.
+        at: V::Yes,
+    },
+    /// Voted no, or was asked before the prepare came.
+    Refused {
+        /// The transaction.
+        txn: TxnId,
+        /// Why.
+        reason: Abort,
+    },
+    /// Learned the end of a transaction voted yes on.
+    Decided {
+        /// The transaction.
+        txn: TxnId,
+        /// Its end.
+        decision: Decision<V::Place>,
+    },
+    /// Committed in one step: no other repository took part.
+    Committed {
+        /// Where it lies.
+        at: V::Place,
+        /// What was written.
+        writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+    },
+    /// What delayed procedures wrote in their turn, and what is told of what was delayed.
+    Ran {
+        /// The transaction.
+        txn: TxnId,
+        /// What procedures wrote.
+        writes: Writes,
+        /// What is told.
+        answers: Answers,
+    },
+    /// No snapshot above this was served before the next such record.
+    UpperBound {
+        /// The bound.
+        at: Timestamp,
+    },
+    /// Nobody reads below this any more: a replay, too, drops what is not needed at or above it.
+    Low {
+        /// The watermark.
+        low: V::Snapshot,
+    },
+}

@@ -1,0 +1,403 @@
+//! The bytes of the family's messages and records.
+//!
+//! Layouts are fixed: a byte for the kind, then the fields in the order in which they are
+//! declared. [`is_about`] is the second half of the door: bytes that decode may still name a
+//! repository or a space that is not there, and inside nobody asks again.
+
+use muesli_core::ranges::KeyRange;
+use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::{
+    Abort, Action, Catalog, Decision, DelayedCall, Index, Nanos, RepositoryId, SmallBytes, SpaceId,
+    Timestamp, TxnId, wire_struct,
+};
+
+use super::{
+    About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
+    Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote,
+};
+use crate::two_phase::Variant;
+
+wire_struct!(ReadRequest<V: Variant> {
+    request: u64,
+    snapshot: V::Snapshot,
+    first: bool,
+    reader: V::Reader,
+    keys: Mostly<(SpaceId, SmallBytes)>,
+});
+
+wire_struct!(LockRequest<V: Variant> {
+    request: u64,
+    reader: V::Reader,
+    space: SpaceId,
+    key: SmallBytes,
+});
+
+/// By hand for what only histories need, which costs nothing elsewhere.
+impl Wire for Found {
+    const LEAST_BYTES: usize = 10;
+
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.version.encode(out);
+        self.value.encode(out);
+        let collected = self.collected != Timestamp::ZERO;
+        out.push(u8::from(self.newest) | u8::from(collected) << 1);
+        if collected {
+            self.collected.encode(out);
+        }
+    }
+
+    #[inline]
+    fn decode(input: &mut Reader<'_>) -> Result<Found, WireError> {
+        let (version, value) = (Timestamp::decode(input)?, Wire::decode(input)?);
+        let flags = input.variant("flags of what was found", 4)?;
+        let collected = if flags & 2 == 0 { Timestamp::ZERO } else { Timestamp::decode(input)? };
+        Ok(Found { version, value, newest: flags & 1 == 1, collected })
+    }
+}
+
+wire_struct!(ReadReply<V: Variant> {
+    request: u64,
+    snapshot: Option<V::Snapshot>,
+    committed: V::Snapshot,
+    found: Mostly<Found>,
+});
+
+wire_struct!(ScanReply<V: Variant> {
+    request: u64,
+    snapshot: Option<V::Snapshot>,
+    committed: V::Snapshot,
+    rows: Vec<(SmallBytes, Found)>,
+    seen_to: Option<SmallBytes>,
+});
+
+wire_struct!(Prepare<V: Variant> {
+    txn: TxnId,
+    settled_below: u64,
+    participants: Repositories,
+    snapshot: V::Snapshot,
+    reader: V::Reader,
+    strict: bool,
+    reads: Few<(SpaceId, SmallBytes, Timestamp)>,
+    writes: Few<(SpaceId, SmallBytes, Option<SmallBytes>)>,
+    scans: Vec<KeyRange>,
+    delayed: Vec<(SpaceId, SmallBytes, Action)>,
+    extra: Option<Box<Extra>>,
+});
+
+wire_struct!(About { participants: u64, changes: Vec<(u16, u64)> });
+
+wire_struct!(RepositoryVote<V: Variant> {
+    repository: RepositoryId,
+    vote: Vote<V>,
+    about: Option<Box<About>>,
+    tag: u64,
+});
+
+wire_struct!(Extra { calls: Vec<DelayedCall>, asked: Vec<(u32, u32)>, result_bytes: u64 });
+
+/// By hand for the limit, which is as wide as the machine's words.
+impl<V: Variant> Wire for ScanRequest<V> {
+    const LEAST_BYTES: usize = 40;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.request.encode(out);
+        self.snapshot.encode(out);
+        self.first.encode(out);
+        self.reader.encode(out);
+        self.range.encode(out);
+        self.partitions.encode(out);
+        self.reverse.encode(out);
+        (self.limit as u64).encode(out);
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<ScanRequest<V>, WireError> {
+        Ok(ScanRequest {
+            request: u64::decode(input)?,
+            snapshot: Wire::decode(input)?,
+            first: bool::decode(input)?,
+            reader: Wire::decode(input)?,
+            range: KeyRange::decode(input)?,
+            partitions: Vec::decode(input)?,
+            reverse: bool::decode(input)?,
+            limit: usize::try_from(u64::decode(input)?).unwrap_or(usize::MAX),
+        })
+    }
+}
+
+impl<V: Variant> Wire for Vote<V> {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Vote::Yes(yes) => {
+                out.push(0);
+                yes.encode(out);
+            }
+            Vote::No(reason) => {
+                out.push(1);
+                reason.encode(out);
+            }
+            Vote::Decided(decision) => {
+                out.push(2);
+                decision.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Vote<V>, WireError> {
+        let at = input.position();
+        match u8::decode(input)? {
+            0 => Wire::decode(input).map(Vote::Yes),
+            1 => Abort::decode(input).map(Vote::No),
+            2 => Decision::decode(input).map(Vote::Decided),
+            other => Err(WireError::no_variant("vote", at, other)),
+        }
+    }
+}
+
+mod kind {
+    pub const READ: u8 = 0;
+    pub const READ_REPLY: u8 = 1;
+    pub const SCAN: u8 = 2;
+    pub const SCAN_REPLY: u8 = 3;
+    pub const PREPARE: u8 = 4;
+    pub const VOTE: u8 = 5;
+    pub const DECIDE: u8 = 6;
+    pub const ACKNOWLEDGE: u8 = 7;
+    pub const ASK: u8 = 8;
+    pub const BOUND: u8 = 9;
+    pub const WATERMARK: u8 = 10;
+    pub const RAN: u8 = 11;
+    pub const LOCK: u8 = 12;
+    pub const LOCKED: u8 = 13;
+    pub const UNLOCK: u8 = 14;
+    pub const SETTLED: u8 = 15;
+    pub const ASK_DOUBTS: u8 = 16;
+    pub const NO_DOUBTS: u8 = 17;
+}
+
+/// Appends a kind and what belongs to it.
+fn put(kind: u8, body: &impl Wire, out: &mut Vec<u8>) {
+    out.push(kind);
+    body.encode(out);
+}
+
+impl<V: Variant> Wire for Message<V> {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Message::Read(read) => put(kind::READ, read, out),
+            Message::ReadReply(reply) => put(kind::READ_REPLY, reply, out),
+            Message::Scan(scan) => put(kind::SCAN, scan, out),
+            Message::ScanReply(reply) => put(kind::SCAN_REPLY, reply, out),
+            Message::Prepare(prepare) => put(kind::PREPARE, prepare, out),
+            Message::Vote { txn, repository, vote, committed, about, tag } => {
+                put(kind::VOTE, txn, out);
+                repository.encode(out);
+                vote.encode(out);
+                committed.encode(out);
+                about.encode(out);
+                tag.encode(out);
+            }
+            Message::Decide { txn, decision, ballots } => {
+                put(kind::DECIDE, txn, out);
+                decision.encode(out);
+                ballots.encode(out);
+            }
+            Message::Acknowledge { repository, txns } => {
+                put(kind::ACKNOWLEDGE, repository, out);
+                txns.encode(out);
+            }
+            Message::Ran { txn, answers, violation } => {
+                put(kind::RAN, txn, out);
+                answers.encode(out);
+                violation.encode(out);
+            }
+            Message::Ask { txn } => put(kind::ASK, txn, out),
+            Message::Lock(asked) => put(kind::LOCK, asked, out),
+            Message::Locked { request, refused } => {
+                put(kind::LOCKED, request, out);
+                refused.encode(out);
+            }
+            Message::Unlock { reader } => put(kind::UNLOCK, reader, out),
+            Message::Settled { txn } => put(kind::SETTLED, txn, out),
+            Message::Bound { bound, newest } => {
+                put(kind::BOUND, bound, out);
+                newest.encode(out);
+            }
+            Message::Watermark { low, newest } => {
+                put(kind::WATERMARK, low, out);
+                newest.encode(out);
+            }
+            Message::AskDoubts { asked, clients } => {
+                put(kind::ASK_DOUBTS, &asked.0, out);
+                clients.encode(out);
+            }
+            Message::NoDoubts { repository, asked, clients } => {
+                put(kind::NO_DOUBTS, repository, out);
+                asked.0.encode(out);
+                clients.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Message<V>, WireError> {
+        let at = input.position();
+        Ok(match u8::decode(input)? {
+            kind::READ => Message::Read(Wire::decode(input)?),
+            kind::READ_REPLY => Message::ReadReply(Wire::decode(input)?),
+            kind::SCAN => Message::Scan(Wire::decode(input)?),
+            kind::SCAN_REPLY => Message::ScanReply(Wire::decode(input)?),
+            kind::PREPARE => Message::Prepare(Wire::decode(input)?),
+            kind::VOTE => Message::Vote {
+                txn: Wire::decode(input)?,
+                repository: Wire::decode(input)?,
+                vote: Wire::decode(input)?,
+                committed: Wire::decode(input)?,
+                about: Wire::decode(input)?,
+                tag: Wire::decode(input)?,
+            },
+            kind::DECIDE => Message::Decide {
+                txn: Wire::decode(input)?,
+                decision: Wire::decode(input)?,
+                ballots: Wire::decode(input)?,
+            },
+            kind::ACKNOWLEDGE => Message::Acknowledge {
+                repository: Wire::decode(input)?,
+                txns: Wire::decode(input)?,
+            },
+            kind::RAN => Message::Ran {
+                txn: Wire::decode(input)?,
+                answers: Wire::decode(input)?,
+                violation: Wire::decode(input)?,
+            },
+            kind::ASK => Message::Ask { txn: Wire::decode(input)? },
+            kind::LOCK => Message::Lock(Wire::decode(input)?),
+            kind::LOCKED => {
+                Message::Locked { request: Wire::decode(input)?, refused: Wire::decode(input)? }
+            }
+            kind::UNLOCK => Message::Unlock { reader: Wire::decode(input)? },
+            kind::SETTLED => Message::Settled { txn: Wire::decode(input)? },
+            kind::BOUND => {
+                Message::Bound { bound: Wire::decode(input)?, newest: Wire::decode(input)? }
+            }
+            kind::WATERMARK => {
+                Message::Watermark { low: Wire::decode(input)?, newest: Wire::decode(input)? }
+            }
+            kind::ASK_DOUBTS => Message::AskDoubts {
+                asked: Nanos(Wire::decode(input)?),
+                clients: Wire::decode(input)?,
+            },
+            kind::NO_DOUBTS => Message::NoDoubts {
+                repository: Wire::decode(input)?,
+                asked: Nanos(Wire::decode(input)?),
+                clients: Wire::decode(input)?,
+            },
+            other => return Err(WireError::no_variant("message", at, other)),
+        })
+    }
+}
+
+impl<V: Variant> Wire for Record<V> {
+    const LEAST_BYTES: usize = 1;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Record::Prepared { prepare, at } => {
+                put(0, prepare, out);
+                at.encode(out);
+            }
+            Record::Refused { txn, reason } => {
+                put(1, txn, out);
+                reason.encode(out);
+            }
+            Record::Decided { txn, decision } => {
+                put(2, txn, out);
+                decision.encode(out);
+            }
+            Record::Committed { at, writes } => {
+                put(3, at, out);
+                writes.encode(out);
+            }
+            Record::UpperBound { at } => put(4, at, out),
+            Record::Low { low } => put(5, low, out),
+            Record::Ran { txn, writes, answers } => {
+                put(6, txn, out);
+                writes.encode(out);
+                answers.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<Record<V>, WireError> {
+        let start = input.position();
+        Ok(match u8::decode(input)? {
+            0 => Record::Prepared { prepare: Wire::decode(input)?, at: Wire::decode(input)? },
+            1 => Record::Refused { txn: Wire::decode(input)?, reason: Wire::decode(input)? },
+            2 => Record::Decided { txn: Wire::decode(input)?, decision: Wire::decode(input)? },
+            3 => Record::Committed { at: Wire::decode(input)?, writes: Wire::decode(input)? },
+            4 => Record::UpperBound { at: Wire::decode(input)? },
+            5 => Record::Low { low: Wire::decode(input)? },
+            6 => Record::Ran {
+                txn: Wire::decode(input)?,
+                writes: Wire::decode(input)?,
+                answers: Wire::decode(input)?,
+            },
+            other => return Err(WireError::no_variant("record", start, other)),
+        })
+    }
+}
+
+/// Whether the spaces that a delayed procedure may touch are there, and its partition.
+pub(in crate::two_phase) fn is_call_about(call: &DelayedCall, catalog: &Catalog) -> bool {
+    let ordered = |range: &KeyRange| {
+        catalog.space(range.space).is_some_and(|it| it.options.index == Index::Ordered)
+    };
+    usize::from(call.partition) < catalog.partitions()
+        && call.keys.iter().all(|(space, _)| catalog.space(*space).is_some())
+        && call.ranges.iter().all(ordered)
+}
+
+/// Whether the repositories, spaces and partitions that `message` names are there.
+pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: &Catalog) -> bool {
+    let space = |space: &SpaceId| catalog.space(*space).is_some();
+    let place = |number: &u16| usize::from(*number) < catalog.repositories();
+    let part = |number: &u16| usize::from(*number) < catalog.partitions();
+    let ordered = |range: &KeyRange| {
+        catalog.space(range.space).is_some_and(|it| it.options.index == Index::Ordered)
+    };
+    match message {
+        Message::Read(read) => read.keys.iter().all(|(id, _)| space(id)),
+        Message::Lock(asked) => space(&asked.space),
+        Message::Scan(scan) => ordered(&scan.range) && scan.partitions.iter().all(part),
+        Message::Prepare(prepare) => {
+            prepare.participants.iter().all(|repository| place(&repository.0))
+                && prepare.reads.iter().all(|(id, ..)| space(id))
+                && prepare.writes.iter().all(|(id, ..)| space(id))
+                && prepare.delayed.iter().all(|(id, ..)| space(id))
+                && prepare.calls().iter().all(|call| is_call_about(call, catalog))
+                && prepare.scans.iter().all(ordered)
+                && !prepare.participants.is_empty()
+        }
+        Message::Vote { repository, .. }
+        | Message::Acknowledge { repository, .. }
+        | Message::NoDoubts { repository, .. } => place(&repository.0),
+        Message::ReadReply(_)
+        | Message::ScanReply(_)
+        | Message::Decide { .. }
+        | Message::Ran { .. }
+        | Message::Ask { .. }
+        | Message::Locked { .. }
+        | Message::Unlock { .. }
+        | Message::Settled { .. }
+        | Message::Bound { .. }
+        | Message::AskDoubts { .. }
+        | Message::Watermark { .. } => true,
+    }
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;
