@@ -15,17 +15,10 @@ use muesli_protocols::two_phase::message::Prepare;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-use crate::two_phase::checkpoint::{changed_pieces, happenings, restored_is_the_same};
-use crate::two_phase::false_records::{self, changes, members_live, without_pieces};
-use crate::two_phase::voter;
+use crate::two_phase::checkpoint::{changed_pieces, happenings};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(700))]
-
-    #[test]
-    fn restore_and_replay_give_the_state_with_earlier_versions(script in happenings()) {
-        restored_is_the_same::<TimeWarp>(script)?;
-    }
 
     /// Pieces of a real checkpoint with bytes changed, in any order.
     #[test]
@@ -37,28 +30,7 @@ proptest! {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
-
-    #[test]
-    fn members_outlive_false_records(
-        script in happenings(),
-        changes in changes(),
-        then in happenings(),
-    ) {
-        members_live::<TimeWarp>(&script, &changes, &without_pieces(then))?;
-    }
-}
-
-#[test]
-fn prepares_that_nobody_decides_keep_further_writes_out_at_the_limit() {
-    voter::undecided_ones_meet_the_limit::<TimeWarp>();
-}
-
-#[test]
-fn contradictions_are_left_out_in_each_protocol() {
-    false_records::contradictions_are_left_out::<TimeWarp>();
-}
+crate::two_phase::repository_tests!(TimeWarp);
 
 #[test]
 fn a_decision_contradicts_the_vote_below_it_and_where_another_one_stands() {

@@ -19,19 +19,11 @@ use muesli_protocols::two_phase::{FamilySwitch, Sabotage, Switches};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-use crate::two_phase::checkpoint::{
-    changed_pieces, happenings, prepared_transactions_are_missed, restored_is_the_same,
-};
-use crate::two_phase::false_records::{self, changes, members_live, without_pieces};
+use crate::two_phase::checkpoint::{changed_pieces, happenings, prepared_transactions_are_missed};
 use crate::two_phase::voter;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(700))]
-
-    #[test]
-    fn restore_and_replay_give_the_state(script in happenings()) {
-        restored_is_the_same::<Snapshots>(script)?;
-    }
 
     /// Pieces of a real checkpoint with bytes changed, in any order.
     #[test]
@@ -54,28 +46,7 @@ proptest! {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
-
-    #[test]
-    fn members_outlive_false_records(
-        script in happenings(),
-        changes in changes(),
-        then in happenings(),
-    ) {
-        members_live::<Snapshots>(&script, &changes, &without_pieces(then))?;
-    }
-}
-
-#[test]
-fn prepares_that_nobody_decides_keep_further_writes_out_at_the_limit() {
-    voter::undecided_ones_meet_the_limit::<Snapshots>();
-}
-
-#[test]
-fn contradictions_are_left_out_in_each_protocol() {
-    false_records::contradictions_are_left_out::<Snapshots>();
-}
+crate::two_phase::repository_tests!(Snapshots);
 
 #[test]
 fn a_checkpoint_without_the_prepared_transactions_is_noticed() {

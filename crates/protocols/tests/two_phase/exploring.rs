@@ -1,8 +1,6 @@
 //! The baselines in small scopes: every interleaving, at the level that each promises.
 
-use std::io::Write;
-
-use crate::harness::exploration::{Do, Fault, Found, Program, Scope, explore};
+use crate::harness::exploration::{Do, Fault, Program, Scope, hold_as_written};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::two_phase::{TwoPhase, Variant};
@@ -42,18 +40,9 @@ pub fn among_two_faults<V: Variant>(scopes: &mut Vec<Scope<TwoPhase<V>>>, progra
 }
 
 pub fn hold<V: Variant>(name: &str, level: Level, scopes: &[Scope<TwoPhase<V>>]) {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
-    let mut golden = goldenfile::Mint::new(folder);
-    let mut file = golden.new_goldenfile(format!("{name}.txt")).expect("a writable folder");
-    for scope in scopes {
-        let scope = Scope { level, ..scope.clone() };
-        let Found { states, outcomes, violation } = explore(&scope, LIMIT);
-        assert_eq!(violation, None);
-        assert!(outcomes.len() > 1, "more than one end: {outcomes:?}");
-        writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
-        for (outcome, ends) in outcomes {
-            writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
-        }
+    let scopes: Vec<_> = scopes.iter().map(|scope| Scope { level, ..scope.clone() }).collect();
+    for found in hold_as_written(name, &scopes, LIMIT) {
+        assert!(found.outcomes.len() > 1, "more than one end: {:?}", found.outcomes);
     }
 }
 
