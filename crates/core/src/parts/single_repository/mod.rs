@@ -6,8 +6,8 @@
 //! The [coordinator](SingleRepositoryCoordinator) reads key by key, buffers writes, and sends its
 //! read versions and its writes in one commit. It repeats what was not answered, so that messages
 //! may be lost. The repository may therefore be asked twice to commit; it remembers how
-//! transactions ended ([`KnownOutcomes`]) until their coordinator says, with a later commit, that it
-//! knows, and [answers](SingleRepository::answer) by that.
+//! transactions ended ([`KnownOutcomes`]) until their coordinator says, with a later commit, that
+//! it knows, and [answers](SingleRepository::answer) by that.
 //!
 //! # What is left to a protocol
 //! Which repository a node's transactions ask, and what a commit is there: validation, order,
