@@ -16,7 +16,8 @@
 //!
 //! # Where an object is
 //! What never moved is where static placement puts it. A repository has hints
-//! ([`Hints`](muesli_core::parts::locator::Hints)) of where others are, which may be stale: whoever gave an object away knows to whom, and passes a request on.
+//! ([`Hints`](muesli_core::parts::locator::Hints)) of where others are, which may be stale:
+//! whoever gave an object away knows to whom, and passes a request on.
 //! What comes by this way has later epochs at each step, so it ends. A repository that got an
 //! object tells the [directory](OwnersOfAll), a service beside repository 0, and whoever waits for
 //! long asks there. The directory keeps nothing on a disk: if it has forgotten, requests go the
