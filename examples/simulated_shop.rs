@@ -13,7 +13,7 @@ use muesli::{Db, Error, KeyRange, Retry, SpaceOptions, TypedSpace};
 use muesli_check::{Level, Options, check};
 use muesli_core::{Catalog, NodeId};
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::network::topology::{ChannelClass, Topology};
 use muesli_sim::plan::PlanShape;
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::random::Seed;
@@ -90,7 +90,7 @@ fn world(seed: u64) -> Result<(World, Db), Box<dyn std::error::Error>> {
     let catalog = Arc::new(catalog.with_space("orders", SpaceOptions::default())?);
     let latency =
         Latency::Exponential { least: Span::from_micros(40), mean_tail: Span::from_micros(20) };
-    let topology = Topology::uniform(SERVERS as usize, LaneClass { latency, bandwidth: 0 });
+    let topology = Topology::uniform(SERVERS as usize, ChannelClass { latency, bandwidth: 0 });
     let kinds: FaultKinds = "crash,partition,link,pause,disk,skew".parse()?;
     let horizon = VirtualTime::ZERO + Span::from_millis(300);
     let shape = PlanShape { nodes: SERVERS, clients: CLIENTS, horizon, kinds, faults_max: 6 };

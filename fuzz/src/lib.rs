@@ -25,7 +25,7 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::Strangers;
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::simulated::{self, Simulated, Upkeep, is_promised, promise};
+use muesli_workloads::simulated::{self, Simulated, Upkeep, is_guaranteed, guarantee};
 use muesli_workloads::tally::Tallies;
 
 #[expect(dead_code, reason = "commands need more of it")]
@@ -95,7 +95,7 @@ pub fn messages(data: &[u8]) {
     impl Choice for Messages<'_> {
         type Output = ();
 
-        fn chosen<P: Protocol>(self, _: P::Rules) {
+        fn chosen<P: Protocol>(self, _: P::Switches) {
             messages_of::<P>(self.0, &catalog());
         }
     }
@@ -121,7 +121,7 @@ pub fn records(data: &[u8]) {
     impl Choice for Records<'_> {
         type Output = ();
 
-        fn chosen<P: Protocol>(self, _: P::Rules) {
+        fn chosen<P: Protocol>(self, _: P::Switches) {
             let Ok(record) = P::Record::decode_all(self.0) else { return };
             let mut again = Vec::new();
             record.encode(&mut again);
@@ -157,7 +157,7 @@ struct Groups<'a>(&'a [u8]);
 impl Choice for Groups<'_> {
     type Output = ();
 
-    fn chosen<P: Protocol>(self, _: P::Rules) {
+    fn chosen<P: Protocol>(self, _: P::Switches) {
         messages_of::<Grouped<P>>(self.0, &grouped_catalog());
     }
 }
@@ -305,11 +305,11 @@ pub fn strangers(data: &[u8]) {
     if as_members {
         return;
     }
-    for check in outcome.checks.iter().filter(|it| is_promised(protocol, it.name)) {
+    for check in outcome.checks.iter().filter(|it| is_guaranteed(protocol, it.name)) {
         assert!(check.ok, "{protocol}: {}: {}", check.name, check.details);
     }
     let history = outcome.run.history(serde_json::Map::new()).expect("it was recorded");
-    let (level, options) = promise(protocol).expect("it is listed");
+    let (level, options) = guarantee(protocol).expect("it is listed");
     let verdict = muesli_check::check(&history, level, &options);
     assert!(verdict.holds(), "{protocol}: {verdict}");
 }

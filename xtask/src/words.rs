@@ -32,7 +32,7 @@ pub struct UsesLeft {
 /// The heading of the list in the glossary.
 const HEADING: &str = "## Retired words";
 /// Pages that speak of retired words, or of what was.
-const SPEAK_OF_THEM: [&str; 2] = ["GLOSSARY.md", "CHANGELOG.md"];
+const ABOUT_THEM: [&str; 2] = ["GLOSSARY.md", "CHANGELOG.md"];
 
 /// The retired words, from the glossary.
 ///
@@ -82,20 +82,24 @@ pub fn left(retired: &[Retired]) -> BTreeMap<String, (UsesLeft, Vec<String>)> {
     all
 }
 
+/// Rust's own word for what it makes macros by.
+const OF_THE_LANGUAGE: &str = "macro_rules";
+
 /// All identifiers of each crate, and all words of the project's prose.
 fn texts() -> (BTreeSet<(PathBuf, String)>, Vec<String>) {
     let (mut identifiers, mut prose) = (BTreeSet::new(), Vec::new());
     let mut read = |text: &str| prose.extend(prose_words(text));
     for path in files::with_extension(&["md"]) {
-        if !SPEAK_OF_THEM.iter().any(|page| path == Path::new(page)) {
+        if !ABOUT_THEM.iter().any(|page| path == Path::new(page)) {
             read(&files::text(&path));
         }
     }
     for path in files::with_extension(&["rs"]) {
-        let (code, said) = split_rust(&files::text(&path));
-        read(&said);
+        let (code, prose_text) = split_rust(&files::text(&path));
+        read(&prose_text);
         let word = |letter: char| !(letter.is_alphanumeric() || letter == '_');
         let all = code.split(word).filter(|it| it.starts_with(|c: char| c.is_alphabetic()));
+        let all = all.filter(|it| *it != OF_THE_LANGUAGE);
         let of: PathBuf = path.iter().take(2).collect();
         identifiers.extend(all.map(|identifier| (of.clone(), identifier.to_owned())));
     }
@@ -124,24 +128,24 @@ fn words_of(identifier: &str) -> Vec<String> {
 
 /// What of a Rust file is code, and what comments and texts say.
 fn split_rust(text: &str) -> (String, String) {
-    let (mut code, mut said, mut rest) = (String::new(), String::new(), text);
+    let (mut code, mut prose_text, mut rest) = (String::new(), String::new(), text);
     while let Some(first) = rest.chars().next() {
-        let (is_said, length) = match token(rest) {
+        let (is_prose, length) = match token(rest) {
             Some(length) => (true, length),
             None => (false, first.len_utf8()),
         };
-        let (now, later) = rest.split_at(length);
-        match is_said {
+        let (now, remaining) = rest.split_at(length);
+        match is_prose {
             true => {
-                said.push_str(now);
-                said.push('\n');
+                prose_text.push_str(now);
+                prose_text.push('\n');
                 code.push(' ');
             }
             false => code.push_str(now),
         }
-        rest = later;
+        rest = remaining;
     }
-    (code, said)
+    (code, prose_text)
 }
 
 /// How long the comment or text is that begins here, if one does.
@@ -201,10 +205,10 @@ mod tests {
     fn what_is_said_is_no_code() {
         let text = "let a = \"b \\\" c \\\n d\"; // e \"f\"\n/// g\n\
                     let h: &'static str = r#\"i \"j\"#;\nlet k = ['\"', '\\'', 'l'];";
-        let (code, said) = split_rust(text);
+        let (code, prose_text) = split_rust(text);
         let code: String = code.split_whitespace().collect();
         assert_eq!(code, "leta=;leth:&'staticstr=;letk=[,,];");
-        let words = prose_words(&said).filter(|word| !word.is_empty());
+        let words = prose_words(&prose_text).filter(|word| !word.is_empty());
         assert_eq!(words.collect::<String>(), "bcdefgrijl");
     }
 }

@@ -6,7 +6,7 @@ use crate::graph::{Components, CycleSearch, Graph, build, first_broken_reader};
 use crate::history::History;
 use crate::level::{EdgeSet, Level, RealTime, Scope};
 use crate::resolve::Resolved;
-use crate::sums::{self, SumRule};
+use crate::sums::{self, SumCheck};
 use crate::verdict::{Cycle, Stats, Verdict};
 
 /// What to judge beyond the level itself.
@@ -18,7 +18,7 @@ pub struct Options {
     /// asks for real time between all, this asks for less.
     pub update_strict: bool,
     /// Totals that every transaction reading all keys of a prefix must see.
-    pub sums: Vec<SumRule>,
+    pub sums: Vec<SumCheck>,
 }
 
 /// Judges `history` at `level`; histories of both kinds.
@@ -47,8 +47,8 @@ impl<'h> Checker<'h> {
         let (mut finding_count, mut findings) =
             self.resolved.findings.select(|anomaly, committed| level.forbids(anomaly, committed));
         let mut sums = Findings::default();
-        for rule in &options.sums {
-            sums::judge(&self.resolved, rule, &mut sums);
+        for sum_check in &options.sums {
+            sums::judge(&self.resolved, sum_check, &mut sums);
         }
         let (count, kept) = sums.select(|anomaly, committed| level.forbids(anomaly, committed));
         finding_count += count;
@@ -57,7 +57,7 @@ impl<'h> Checker<'h> {
     }
 
     /// How many transactions read all keys of a sum, and so are judged by it.
-    pub fn readers_of(&self, sum: &SumRule) -> usize {
+    pub fn readers_of(&self, sum: &SumCheck) -> usize {
         sums::readers(&self.resolved, sum)
     }
 

@@ -54,5 +54,5 @@ pub use history::{
     TransactionBuilder, TxnId, Value, Version,
 };
 pub use level::{Level, UnknownLevel};
-pub use sums::{SumRule, SumRuleError};
+pub use sums::{SumCheck, SumCheckError};
 pub use verdict::{Cycle, CycleEdge, CycleTransaction, EdgeKind, Stats, Verdict};

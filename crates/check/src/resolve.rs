@@ -6,6 +6,7 @@
 
 mod append;
 mod fate;
+mod history_walk;
 mod lists;
 mod marks;
 mod reads;
@@ -114,6 +115,28 @@ pub(crate) struct Resolved<'h> {
 }
 
 impl<'h> Resolved<'h> {
+    /// What both kinds of histories have; nothing of scans, and no tails.
+    fn of(
+        history: &'h History,
+        committed: Vec<bool>,
+        chains: Chains,
+        (reads, findings): (PlacedReads, Findings),
+    ) -> Self {
+        let update = fate::updates(history, &committed);
+        let (range_keys, range_reads, tails) = (Vec::new(), Vec::new(), Vec::new());
+        Resolved {
+            history,
+            committed,
+            update,
+            chains,
+            reads,
+            range_keys,
+            range_reads,
+            tails,
+            findings,
+        }
+    }
+
     pub(crate) fn new(history: &'h History) -> Self {
         match history.kind() {
             Kind::Version => reads::resolve(history),

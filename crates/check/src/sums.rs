@@ -13,7 +13,7 @@ use crate::resolve::Resolved;
 
 /// The values of the `count` keys that start with `prefix` always add up to `total`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SumRule {
+pub struct SumCheck {
     /// The bytes that the keys start with.
     pub prefix: Vec<u8>,
     /// What the values add up to.
@@ -25,41 +25,41 @@ pub struct SumRule {
 /// Text that is not `prefix:total:count`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("sum `{0}` is not `prefix:total:count`, as in `acct/:1000:10`")]
-pub struct SumRuleError(pub String);
+pub struct SumCheckError(pub String);
 
-impl FromStr for SumRule {
-    type Err = SumRuleError;
+impl FromStr for SumCheck {
+    type Err = SumCheckError;
 
-    fn from_str(text: &str) -> Result<Self, SumRuleError> {
+    fn from_str(text: &str) -> Result<Self, SumCheckError> {
         let parse = || {
             let (rest, count) = text.rsplit_once(':')?;
             let (prefix, total) = rest.rsplit_once(':')?;
             let (total, count) = (total.parse().ok()?, count.parse().ok()?);
-            Some(SumRule { prefix: prefix.as_bytes().to_vec(), total, count })
+            Some(SumCheck { prefix: prefix.as_bytes().to_vec(), total, count })
         };
-        parse().ok_or_else(|| SumRuleError(text.to_owned()))
+        parse().ok_or_else(|| SumCheckError(text.to_owned()))
     }
 }
 
 /// How many transactions read all keys of the sum.
-pub(crate) fn readers(resolved: &Resolved<'_>, rule: &SumRule) -> usize {
-    let summed = summed(resolved, rule);
-    let read = |txn| values_of(resolved, rule, &summed, txn).is_some();
+pub(crate) fn readers(resolved: &Resolved<'_>, sum_check: &SumCheck) -> usize {
+    let summed = summed(resolved, sum_check);
+    let read = |txn| values_of(resolved, sum_check, &summed, txn).is_some();
     resolved.history.indices().filter(|txn| read(*txn)).count()
 }
 
 /// For each key, whether it belongs to the sum.
-fn summed(resolved: &Resolved<'_>, rule: &SumRule) -> Vec<bool> {
+fn summed(resolved: &Resolved<'_>, sum_check: &SumCheck) -> Vec<bool> {
     let keys = &resolved.history.keys;
-    (0..keys.len() as u32).map(|key| keys.bytes(key).starts_with(&rule.prefix)).collect()
+    (0..keys.len() as u32).map(|key| keys.bytes(key).starts_with(&sum_check.prefix)).collect()
 }
 
 /// Adds a finding for every transaction that saw another total.
-pub(crate) fn judge(resolved: &Resolved<'_>, rule: &SumRule, findings: &mut Findings) {
+pub(crate) fn judge(resolved: &Resolved<'_>, sum_check: &SumCheck, findings: &mut Findings) {
     let history = resolved.history;
-    let summed = summed(resolved, rule);
+    let summed = summed(resolved, sum_check);
     for txn in history.indices() {
-        if let Some(fault) = judge_transaction(resolved, rule, &summed, txn) {
+        if let Some(fault) = judge_transaction(resolved, sum_check, &summed, txn) {
             findings.add(Anomaly::Sum, resolved.committed[txn.index()], || {
                 format!("{} {fault}", history.show_name(txn))
             });
@@ -69,11 +69,11 @@ pub(crate) fn judge(resolved: &Resolved<'_>, rule: &SumRule, findings: &mut Find
 
 fn judge_transaction(
     resolved: &Resolved<'_>,
-    rule: &SumRule,
+    sum_check: &SumCheck,
     summed: &[bool],
     txn: TxnIndex,
 ) -> Option<String> {
-    let values = values_of(resolved, rule, summed, txn)?;
+    let values = values_of(resolved, sum_check, summed, txn)?;
     let mut sum = 0_i128;
     for (key, value) in &values {
         match value {
@@ -85,22 +85,25 @@ fn judge_transaction(
             }
         }
     }
-    let prefix = String::from_utf8_lossy(&rule.prefix);
-    (sum != rule.total).then(|| {
-        format!("read all {} keys of {prefix} with the sum {sum}, not {}", rule.count, rule.total)
+    let prefix = String::from_utf8_lossy(&sum_check.prefix);
+    (sum != sum_check.total).then(|| {
+        format!(
+            "read all {} keys of {prefix} with the sum {sum}, not {}",
+            sum_check.count, sum_check.total
+        )
     })
 }
 
 /// What a transaction read of the sum's keys, if it read them all.
 fn values_of(
     resolved: &Resolved<'_>,
-    rule: &SumRule,
+    sum_check: &SumCheck,
     summed: &[bool],
     txn: TxnIndex,
 ) -> Option<Vec<(KeyId, Atom)>> {
     let mut values = first_values(resolved, summed, txn);
     values.retain(|(_, value)| *value != Atom::Null);
-    (values.len() == rule.count).then_some(values)
+    (values.len() == sum_check.count).then_some(values)
 }
 
 /// The value of the first read of each summed key, unless it was the transaction's own write.
@@ -135,10 +138,12 @@ mod tests {
 
     #[test]
     fn a_rule_reads_from_the_right_so_that_prefixes_may_hold_colons() {
-        let rule: SumRule = "a:b:-5:10".parse().unwrap();
-        assert_eq!(rule, SumRule { prefix: b"a:b".to_vec(), total: -5, count: 10 });
+        let sum_check: SumCheck = "a:b:-5:10".parse().unwrap();
+        assert_eq!(sum_check, SumCheck { prefix: b"a:b".to_vec(), total: -5, count: 10 });
         for bad in ["", "a", "a:1", "a:x:1", "a:1:-1"] {
-            assert!(bad.parse::<SumRule>().unwrap_err().to_string().contains("prefix:total:count"));
+            assert!(
+                bad.parse::<SumCheck>().unwrap_err().to_string().contains("prefix:total:count")
+            );
         }
     }
 }

@@ -6,7 +6,7 @@
 //! round three things befall a server, each server in turn:
 //!
 //! - *killed*: SIGKILL, and started again at once;
-//! - *away*: SIGKILL, and started again when the clients have committed `--away-mb` meanwhile;
+//! - *away*: SIGKILL, and started again when the clients have committed `--restarted-mb` meanwhile;
 //! - *folder lost*: SIGKILL, its folder removed, and started again.
 //!
 //! In the end the disk of each server in turn makes nothing stable for ten seconds
@@ -53,7 +53,7 @@ struct Arguments {
     data_mb: u64,
     /// Megabytes that are committed while a server is away
     #[arg(long, default_value_t = 1024)]
-    away_mb: u64,
+    restarted_mb: u64,
     /// How often each fault comes
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -354,7 +354,7 @@ fn main() -> anyhow::Result<()> {
     println!("{rows} rows of {VALUE_BYTES} bytes are loaded, in {:.1?}", begun.elapsed());
     let begun = Instant::now();
     let writers = Writers::start(&servers, rows, arguments.clients)?;
-    let (mut killed, mut away, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut killed, mut restarted, mut lost) = (Vec::new(), Vec::new(), Vec::new());
     let (mut missed, mut copied, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..arguments.rounds {
         let server = round % SERVERS;
@@ -362,12 +362,15 @@ fn main() -> anyhow::Result<()> {
         killed.push(servers.back(server)?.as_secs_f64());
         println!("round {round}: server {server} was killed: {:.2} s", killed[round]);
         servers.kill(server)?;
-        let bytes = writers.wait_for(arguments.away_mb << 20)?;
-        away.push(servers.back(server)?.as_secs_f64());
+        let bytes = writers.wait_for(arguments.restarted_mb << 20)?;
+        restarted.push(servers.back(server)?.as_secs_f64());
         copied.push(copy(folder.path(), bytes)?.as_secs_f64());
         missed.push(bytes as f64 / f64::from(1 << 20));
-        ratios.push(away[round] / copied[round]);
-        println!("round {round}: it was away: {:.2} s, cp {:.2} s", away[round], copied[round]);
+        ratios.push(restarted[round] / copied[round]);
+        println!(
+            "round {round}: it was away: {:.2} s, cp {:.2} s",
+            restarted[round], copied[round]
+        );
         servers.kill(server)?;
         fs::remove_dir_all(servers.dir.join(format!("node-{server}/data")))?;
         lost.push(servers.back(server)?.as_secs_f64());
@@ -376,13 +379,13 @@ fn main() -> anyhow::Result<()> {
     let (hung, calm) = hang(&servers, &writers)?;
     let rate = writers.written() as f64 / begun.elapsed().as_secs_f64() / 1e6;
     let revisions = writers.end()?;
-    let idle = copy(folder.path(), arguments.away_mb << 20)?.as_secs_f64();
+    let idle = copy(folder.path(), arguments.restarted_mb << 20)?.as_secs_f64();
     stop.store(true, Ordering::Relaxed);
     let most = watched.join().expect("it only looks") as f64 / f64::from(1 << 20);
     println!("{:<58} {:>9} {:>9} {:>9}", "back, while clients write", "median", "min", "max");
     row("a killed server", "s", killed);
     row("a server that missed", "MiB", missed);
-    row("    was back after", "s", away);
+    row("    was back after", "s", restarted);
     row("    cp and sync of as much, in the same minute", "s", copied);
     row("    back over cp and sync (at most 2 is wanted)", "", ratios);
     row("    cp and sync of as much, without clients", "s", vec![idle]);

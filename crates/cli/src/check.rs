@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use muesli_check::command::{CheckCommand, UNREADABLE};
-use muesli_check::{Level, Options, SumRule};
+use muesli_check::{Level, Options, SumCheck};
 
 #[derive(Args, Clone, Debug)]
 struct CheckOptions {
@@ -26,7 +26,7 @@ struct CheckOptions {
     update_strict: bool,
     /// What values must add up to in every transaction that reads them all
     #[arg(long = "sum", value_name = "PREFIX:TOTAL:COUNT")]
-    sums: Vec<SumRule>,
+    sums: Vec<SumCheck>,
     /// Where to draw the cycle that breaks the level, if there is one
     #[arg(long, value_name = "FILE")]
     dot: Option<PathBuf>,

@@ -91,7 +91,7 @@ fn inspect(options: &InspectOptions) -> anyhow::Result<u8> {
             End::NoHeader => "; its header cannot be read".to_owned(),
         };
         damaged |= matches!(segment.end, End::Damaged(..) | End::NoHeader);
-        say(&format!("{}: {} bytes, {records}{end}", segment.file, segment.bytes));
+        print_line(&format!("{}: {} bytes, {records}{end}", segment.file, segment.bytes));
     }
     for (covers, wrong) in &log.checkpoints {
         let state = match wrong {
@@ -99,7 +99,7 @@ fn inspect(options: &InspectOptions) -> anyhow::Result<u8> {
             Some(why) => format!("cannot be used: {why}"),
         };
         damaged |= wrong.is_some();
-        say(&format!("checkpoint of the first {covers} records: {state}"));
+        print_line(&format!("checkpoint of the first {covers} records: {state}"));
     }
     Ok(if damaged { DAMAGED } else { 0 })
 }
@@ -108,12 +108,12 @@ fn truncate(options: &TruncateOptions) -> anyhow::Result<u8> {
     let (folder, at) = (StoppedLog::open(&options.folder)?, Sequence(options.at));
     let log = folder.inspect()?;
     folder.judge_cut(at)?;
-    say_what_is_lost(&log, at);
+    print_what_is_lost(&log, at);
     if !options.yes {
         bail!("nothing was changed; copy the folder away, and cut the log with --yes");
     }
     let left = folder.truncate(at)?;
-    say(&format!(
+    print_line(&format!(
         "the log ends after record {left} now. Where there are other servers, start this one with \
          `accept_loss = true` once: to them its folder is an older copy"
     ));
@@ -121,19 +121,19 @@ fn truncate(options: &TruncateOptions) -> anyhow::Result<u8> {
 }
 
 /// Says what a cut before record `at` costs.
-fn say_what_is_lost(log: &Inspection, at: Sequence) {
+fn print_what_is_lost(log: &Inspection, at: Sequence) {
     let last = log.segments.iter().filter_map(|segment| segment.records.map(|(_, last)| last));
     match last.max().filter(|last| *last >= at) {
-        Some(last) => say(&format!(
+        Some(last) => print_line(&format!(
             "lost: records {at} to {last}, what may follow them, and all that clients were told of"
         )),
-        None => say(&format!("lost: record {at}, and what may follow it")),
+        None => print_line(&format!("lost: record {at}, and what may follow it")),
     }
     for (covers, _) in log.checkpoints.iter().filter(|(covers, _)| *covers >= at) {
-        say(&format!("removed: the checkpoint of the first {covers} records"));
+        print_line(&format!("removed: the checkpoint of the first {covers} records"));
     }
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     let _ = writeln!(stdout(), "{line}"); // A reader that has gone away is no matter.
 }

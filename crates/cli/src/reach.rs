@@ -13,7 +13,7 @@ pub const WITHIN: Duration = Duration::from_secs(1);
 /// How long servers are waited for of which none answers: as [`Connect`] waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Whoever waits for so long is told for what.
-const SAY_AFTER: Duration = Duration::from_millis(500);
+const REPORT_AFTER: Duration = Duration::from_millis(500);
 /// How often is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -46,7 +46,7 @@ pub fn connect(
 /// None of them answers for five seconds, or all that do refuse.
 pub fn first(addresses: &[String]) -> anyhow::Result<Visit> {
     let (begun, all) = (Instant::now(), addresses.join(", "));
-    let mut is_told = false;
+    let mut is_reported = false;
     loop {
         let (mut trouble, mut may_come) = ("no address was given".to_owned(), false);
         for address in addresses {
@@ -65,8 +65,8 @@ pub fn first(addresses: &[String]) -> anyhow::Result<Visit> {
             let within = PATIENCE.as_millis();
             bail!("no server of {all} answered within {within} ms: {trouble}");
         }
-        if !is_told && begun.elapsed() >= SAY_AFTER && stderr().is_terminal() {
-            is_told = true;
+        if !is_reported && begun.elapsed() >= REPORT_AFTER && stderr().is_terminal() {
+            is_reported = true;
             // A reader that has gone away is no matter.
             let _ = writeln!(stderr(), "waiting for a server at {all} ...");
         }

@@ -18,8 +18,8 @@ use crate::storage::folder::{FolderOwner, StoredIdentity};
 use crate::wire::challenge::Challenge;
 use crate::wire::control::Control;
 use crate::wire::frame::{self, FrameKind};
-use crate::wire::hello::{Hello, Station, Welcome};
-use crate::wire::ids::{ClusterId, Life};
+use crate::wire::hello::{Hello, ProcessKind, Welcome};
+use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::progress::{Alive, Reached};
 use crate::wire::proof::SecretProof;
 use crate::wire::refusal::{ConnectionRefusal, REASONS, Reason};
@@ -36,7 +36,7 @@ fn map() -> MapParts {
         leaving: vec![RepositoryId(7)],
         begun: vec![8],
         replicas: 9,
-        spread: 10,
+        partitions_per_repository: 10,
         masters: vec![NodeId(11)],
         spaces: vec![space()],
     }
@@ -48,17 +48,17 @@ fn space() -> SpaceParts {
 }
 
 fn reached() -> Reached {
-    Reached { node: NodeId(3), life: Life(4), begun: 5, process: 6, record: 7 }
+    Reached { node: NodeId(3), data_id: DataId(4), begun: 5, process: 6, record: 7 }
 }
 
-fn hello(station: Station) -> Hello {
+fn hello(process_kind: ProcessKind) -> Hello {
     Hello {
         cluster: ClusterId(1),
         protocol: "score".to_owned(),
-        station,
+        process_kind,
         node: NodeId(2),
-        life: Life(3),
-        lives: vec![(NodeId(4), Life(5))],
+        data_id: DataId(3),
+        data_ids: vec![(NodeId(4), DataId(5))],
         heights: vec![reached()],
         proves: true,
         challenge: Challenge([6; 16]),
@@ -73,16 +73,19 @@ fn framed(kind: FrameKind, body: &impl Wire) -> Vec<u8> {
 
 /// What is said before messages pass.
 fn handshakes() -> Vec<(String, Vec<u8>)> {
-    let stations = [Station::Server, Station::Client, Station::Visitor, Station::Admin];
+    let stations =
+        [ProcessKind::Server, ProcessKind::Client, ProcessKind::Probe, ProcessKind::Admin];
     let mut all: Vec<_> = stations
-        .map(|station| (format!("hello {station:?}"), framed(FrameKind::Hello, &hello(station))))
+        .map(|process_kind| {
+            (format!("hello {process_kind:?}"), framed(FrameKind::Hello, &hello(process_kind)))
+        })
         .into();
     let proof = Some(Tag([7; 16]));
     let welcome = Welcome {
         cluster: ClusterId(1),
         node: NodeId(2),
-        life: Life(3),
-        lives: vec![(NodeId(4), Life(5))],
+        data_id: DataId(3),
+        data_ids: vec![(NodeId(4), DataId(5))],
         heights: vec![reached()],
         map: map(),
         proof,
@@ -143,13 +146,16 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     let owner =
         FolderOwner { cluster: ClusterId(1), node: NodeId(2), protocol: "score".to_owned() };
     let program = "0.0.0".to_owned();
-    let identity = StoredIdentity { data: 3, program, owner, life: 4, starts: 5, begun: 6 };
+    let identity = StoredIdentity { data: 3, program, owner, data_id: 4, starts: 5, begun: 6 };
     all.push((
         "file identity".to_owned(),
         crate::storage::folder::file(formats::FOLDER, &identity),
     ));
-    let heard = vec![reached()];
-    all.push(("file heard".to_owned(), crate::storage::folder::file(formats::FOLDER, &heard)));
+    let all_heights = vec![reached()];
+    all.push((
+        "file heard".to_owned(),
+        crate::storage::folder::file(formats::FOLDER, &all_heights),
+    ));
     all.push(("file map".to_owned(), crate::storage::folder::file(formats::FOLDER, &map())));
     let mut row = Vec::new();
     Register { epoch: 1, spaces: vec![space()] }.encode(&mut row);

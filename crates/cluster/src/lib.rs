@@ -54,5 +54,5 @@ pub use network::Network;
 pub use node::loop_state::LoopCounts;
 pub use spaces::map::{Deal, Map};
 pub use storage::timestamp_lease::LeaseError;
-pub use wire::ids::{ClusterId, Life};
+pub use wire::ids::{ClusterId, DataId};
 pub use wire::proof::read_secret;

@@ -245,7 +245,7 @@ pub fn in_range(at: Timestamp) -> Result<(), Rejection> {
 ///
 /// # Errors
 /// It is beyond.
-pub fn has_room(at: Timestamp) -> Result<(), Rejection> {
+pub fn has_capacity(at: Timestamp) -> Result<(), Rejection> {
     ensure(at <= Timestamp::LOGGED_MOST, Rejection::Range)
 }
 

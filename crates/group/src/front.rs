@@ -16,9 +16,9 @@ use muesli_core::{
 
 use crate::agreement::ballot::Ballot;
 use crate::inside::{Context, InnerContext, Inside, send_now};
-use crate::judge::judge_inside;
+use crate::judge::judge_by;
 use crate::layout;
-use crate::protocol::{Grouped, Message, Rules};
+use crate::protocol::{GroupSettings, Grouped, Message, between_members};
 use crate::timers;
 
 /// The coordinator. Repositories of its own node it reaches by messages too, for their leaders
@@ -27,9 +27,9 @@ use crate::timers;
 pub struct Front<P: Protocol> {
     inner: P::Coordinator,
     inside: Inside<P>,
-    visitors: BTreeSet<NodeId>,
+    unregistered: BTreeSet<NodeId>,
     /// The epoch of the placement that visitors were told.
-    told: u64,
+    announced: u64,
 }
 
 impl<P: Protocol> Front<P> {
@@ -39,11 +39,11 @@ impl<P: Protocol> Front<P> {
         run: impl FnOnce(&mut P::Coordinator, Here<'_, P>, &mut InnerContext<'_, P>) -> T,
     ) -> T {
         let inner = &mut self.inner;
-        let (answer, said) =
+        let (answer, messages) =
             self.inside.run(Role::Coordinator, cx, |cx| run(inner, Here::new(&mut []), cx));
-        for effect in said {
+        for effect in messages {
             match effect {
-                Effect::Send { envelope, .. } => self.inside.speak(envelope, cx),
+                Effect::Send { envelope, .. } => self.inside.send(envelope, cx),
                 Effect::Complete { op, result, .. } => {
                     cx.complete_after(op, result, LogPosition(0));
                 }
@@ -71,23 +71,23 @@ impl<P: Protocol> Front<P> {
     /// Repeats to visitors that a member leads its group.
     fn tell_leader<'a>(
         &self,
-        visitors: impl IntoIterator<Item = &'a NodeId>,
+        unregistered: impl IntoIterator<Item = &'a NodeId>,
         (group, member, ballot): (u16, u16, Ballot),
         cx: &mut Context<'_, P>,
     ) {
         let epoch = cx.catalog.placement;
-        for &visitor in visitors {
+        for &unregistered in unregistered {
             let message = Message::Leads { group, member, ballot, epoch };
-            send_now(Address::coordinator(visitor), message, cx);
+            send_now(Address::coordinator(unregistered), message, cx);
         }
     }
 
     /// Tells visitors where members live, if that has changed since they were told.
     fn tell_of_moves(&mut self, cx: &mut Context<'_, P>) {
-        if self.told < cx.catalog.placement {
-            self.told = cx.catalog.placement;
-            for &visitor in &self.visitors {
-                tell_placement(Address::coordinator(visitor), cx);
+        if self.announced < cx.catalog.placement {
+            self.announced = cx.catalog.placement;
+            for &unregistered in &self.unregistered {
+                tell_placement(Address::coordinator(unregistered), cx);
             }
         }
     }
@@ -97,11 +97,7 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
     type Timer = <P::Coordinator as StateMachine<P>>::Timer;
 
     fn judge(&self, message: &Message<P::Message>, view: View<'_>) -> Result<(), Rejection> {
-        let Message::Inside { from: first, message, .. } = message else { return Ok(()) };
-        let inner = self.inside.known_catalog(view.catalog);
-        let (said, issued) = ((*first, message), self.inner.issued());
-        let view = judge_inside::<P>(said, (view.me, &inner), issued, view)?;
-        self.inner.judge(message, view)
+        judge_by(&self.inner, &self.inside, message, view).unwrap_or(Ok(()))
     }
 
     fn issued(&self) -> Timestamp {
@@ -112,7 +108,7 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
         if !cx.catalog.is_client(node) || cx.catalog.is_client(cx.me.node) {
             return;
         }
-        self.visitors.insert(node);
+        self.unregistered.insert(node);
         tell_placement(Address::coordinator(node), cx);
         for leader in self.inside.leaders() {
             self.tell_leader(&[node], leader, cx);
@@ -120,7 +116,7 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
     }
 
     fn unlinked(&mut self, node: NodeId, _: &mut Context<'_, P>) {
-        self.visitors.remove(&node);
+        self.unregistered.remove(&node);
     }
 
     fn unfinished(&self) -> usize {
@@ -133,10 +129,14 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
 }
 
 impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
-    fn new(node: NodeId, incarnation: u32, rules: &Rules<P::Rules>) -> Front<P> {
-        let inner = P::Coordinator::new(node, incarnation, &rules.inner);
-        let (inside, visitors) = (Inside::new(), BTreeSet::new());
-        Front { inner, inside, visitors, told: 0 }
+    fn new(
+        node: NodeId,
+        incarnation: u32,
+        group_settings: &GroupSettings<P::Switches>,
+    ) -> Front<P> {
+        let inner = P::Coordinator::new(node, incarnation, &group_settings.inner);
+        let (inside, unregistered) = (Inside::new(), BTreeSet::new());
+        Front { inner, inside, unregistered, announced: 0 }
     }
 
     fn operate(
@@ -170,9 +170,9 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
             }
             Message::Leads { group, member, ballot, epoch } => {
                 if group < layout::groups(cx.catalog)
-                    && self.inside.hear_leader(group, member, ballot)
+                    && self.inside.observe_leader(group, member, ballot)
                 {
-                    self.tell_leader(&self.visitors, (group, member, ballot), cx);
+                    self.tell_leader(&self.unregistered, (group, member, ballot), cx);
                 }
                 if group < layout::groups(cx.catalog) && !cx.catalog.begun.contains(&group) {
                     cx.go_by(Arc::new(cx.catalog.with_begun(&[group])));
@@ -190,23 +190,8 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
                     cx.go_by(Arc::new(newer));
                 }
             }
-            Message::Consensus(..)
-            | Message::At(_)
-            | Message::Confirm { .. }
-            | Message::Confirmed { .. }
-            | Message::Ask
-            | Message::Begun(_)
-            | Message::Knows(_)
-            | Message::Behind(_)
-            | Message::Reached { .. }
-            | Message::Fetch(_)
-            | Message::Entries(_)
-            | Message::FetchState(_)
-            | Message::State(_)
-            | Message::NoState
-            | Message::Long(_)
-            | Message::Stable(_)
-            | Message::Resync(_) => {} // For members: whoever sent it here is mistaken.
+            // For members: whoever sent it here is mistaken.
+            between_members!() | Message::Begun(_) | Message::Stable(_) => {}
         }
     }
 
@@ -230,12 +215,12 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
         self.inner.oldest_snapshot()
     }
 
-    fn past(&self) -> Option<SmallBytes> {
-        self.inner.past()
+    fn session_token(&self) -> Option<SmallBytes> {
+        self.inner.session_token()
     }
 
-    fn adopt(&mut self, past: &SmallBytes) {
-        self.inner.adopt(past);
+    fn adopt(&mut self, session_token: &SmallBytes) {
+        self.inner.adopt(session_token);
     }
 
     fn outcome(&self, txn: TxnId) -> Outcome {
@@ -257,10 +242,10 @@ mod tests {
     use muesli_protocols::score::Score;
 
     type Groups = Grouped<Score>;
-    type Said = Vec<(Address, &'static str)>;
+    type Sent = Vec<(Address, &'static str)>;
 
-    const VISITOR: NodeId = NodeId(1 << 31);
-    const SECOND: NodeId = NodeId(VISITOR.0 + 1);
+    const UNREGISTERED: NodeId = NodeId(1 << 31);
+    const SECOND: NodeId = NodeId(UNREGISTERED.0 + 1);
 
     fn catalog() -> Catalog {
         let homes = layout::homes(2, 3, 4).unwrap();
@@ -269,19 +254,19 @@ mod tests {
     }
 
     /// A node's coordinator, and what it says.
-    struct Stage {
+    struct Harness {
         node: Node<Groups>,
         effects: Effects<Groups>,
     }
 
-    impl Stage {
-        fn new(id: NodeId) -> Stage {
+    impl Harness {
+        fn new(id: NodeId) -> Harness {
             let (catalog, settings) = (Arc::new(catalog()), Arc::new(Settings::default()));
-            let node = Node::new(id, 1, catalog, settings, &Rules::default());
-            Stage { node, effects: Effects::default() }
+            let node = Node::new(id, 1, catalog, settings, &GroupSettings::default());
+            Harness { node, effects: Effects::default() }
         }
 
-        fn said(&mut self) -> Said {
+        fn messages(&mut self) -> Sent {
             let sent = self.effects.list.drain(..).filter_map(|effect| match effect {
                 Effect::Send { envelope, .. } => Some(envelope),
                 _ => None,
@@ -289,16 +274,16 @@ mod tests {
             sent.map(|it| (it.to, Groups::message_name(&it.message))).collect()
         }
 
-        fn link(&mut self, node: NodeId) -> Said {
+        fn link(&mut self, node: NodeId) -> Sent {
             self.node.linked(node, &mut self.effects);
-            self.said()
+            self.messages()
         }
 
-        fn deliver(&mut self, message: <Groups as Protocol>::Message) -> Said {
+        fn deliver(&mut self, message: <Groups as Protocol>::Message) -> Sent {
             let from = Address::repository(NodeId(1), RepositoryId(1));
             let to = Address::coordinator(self.node.id());
             self.node.deliver(Envelope { from, to, message }, &mut self.effects);
-            self.said()
+            self.messages()
         }
     }
 
@@ -309,60 +294,60 @@ mod tests {
 
     #[test]
     fn visitors_are_told_everything_when_they_come_and_then_what_is_news() {
-        let mut stage = Stage::new(NodeId(0));
-        let (first, second) = (Address::coordinator(VISITOR), Address::coordinator(SECOND));
-        assert_eq!(stage.link(VISITOR), [(first, "Placement")]);
-        assert_eq!(stage.deliver(leads(1, 1)), [(first, "Leads"), (first, "Placement")]);
-        assert_eq!(stage.deliver(leads(1, 1)), []);
-        assert_eq!(stage.link(SECOND), [(second, "Placement"), (second, "Leads")]);
-        assert_eq!(stage.deliver(leads(2, 2)), [(first, "Leads"), (second, "Leads")]);
-        stage.node.unlinked(VISITOR, &mut stage.effects);
-        assert_eq!(stage.deliver(leads(3, 1)), [(second, "Leads")]);
+        let mut harness = Harness::new(NodeId(0));
+        let (first, second) = (Address::coordinator(UNREGISTERED), Address::coordinator(SECOND));
+        assert_eq!(harness.link(UNREGISTERED), [(first, "Placement")]);
+        assert_eq!(harness.deliver(leads(1, 1)), [(first, "Leads"), (first, "Placement")]);
+        assert_eq!(harness.deliver(leads(1, 1)), []);
+        assert_eq!(harness.link(SECOND), [(second, "Placement"), (second, "Leads")]);
+        assert_eq!(harness.deliver(leads(2, 2)), [(first, "Leads"), (second, "Leads")]);
+        harness.node.unlinked(UNREGISTERED, &mut harness.effects);
+        assert_eq!(harness.deliver(leads(3, 1)), [(second, "Leads")]);
         let moved = catalog().moved(RepositoryId(3), NodeId(0));
         let (epoch, homes, leaving) = (moved.placement, moved.stays(), Vec::new());
-        stage.deliver(Message::Placement { epoch, homes, leaving });
-        assert_eq!(stage.node.catalog().placement, 2);
+        harness.deliver(Message::Placement { epoch, homes, leaving });
+        assert_eq!(harness.node.catalog().placement, 2);
         let leader = Address::coordinator(NodeId(1));
-        assert_eq!(stage.deliver(leads(3, 1)), [(leader, "Placement"), (second, "Placement")]);
+        assert_eq!(harness.deliver(leads(3, 1)), [(leader, "Placement"), (second, "Placement")]);
     }
 
     #[test]
     fn a_placement_that_a_member_makes_up_is_left_out() {
-        let mut stage = Stage::new(NodeId(0));
+        let mut harness = Harness::new(NodeId(0));
         let (homes, leaving) = (catalog().stays(), Vec::new());
         let from = Address::coordinator(NodeId(1));
-        let mut say = |epoch| {
+        let mut send = |epoch| {
             let placement =
                 Message::Placement { epoch, homes: homes.clone(), leaving: leaving.clone() };
             let to = Address::coordinator(NodeId(0));
             let envelope = Envelope { from, to, message: placement };
-            let judged = stage.node.receive(Sender::Member, envelope, &mut stage.effects);
-            (judged, stage.node.catalog().placement)
+            let judged = harness.node.receive(Sender::Member, envelope, &mut harness.effects);
+            (judged, harness.node.catalog().placement)
         };
-        assert_eq!(say(u64::MAX), (Err(Rejection::Range), 1));
-        assert_eq!(say(2), (Ok(()), 2));
+        assert_eq!(send(u64::MAX), (Err(Rejection::Range), 1));
+        assert_eq!(send(2), (Ok(()), 2));
     }
 
     #[test]
     fn nodes_of_the_catalog_and_visitors_themselves_repeat_nothing() {
-        assert_eq!(Stage::new(NodeId(0)).link(NodeId(2)), []);
-        let mut visitor = Stage::new(VISITOR);
-        assert_eq!(visitor.link(NodeId(2)), []);
-        assert_eq!(visitor.deliver(leads(1, 1)), []);
+        assert_eq!(Harness::new(NodeId(0)).link(NodeId(2)), []);
+        let mut unregistered = Harness::new(UNREGISTERED);
+        assert_eq!(unregistered.link(NodeId(2)), []);
+        assert_eq!(unregistered.deliver(leads(1, 1)), []);
     }
 
     #[test]
     fn names_that_there_are_not_are_left_out() {
         let message = muesli_protocols::two_phase::message::Message::Ask {
-            txn: TxnId { node: VISITOR, incarnation: 1, sequence: 1 },
+            txn: TxnId { node: UNREGISTERED, incarnation: 1, sequence: 1 },
         };
         let from = Address::repository(NodeId(1), RepositoryId(60_000));
-        let mut stage = Stage::new(NodeId(0));
+        let mut harness = Harness::new(NodeId(0));
         let inside = Message::Inside { from, hops: 0, message };
-        assert_eq!(stage.deliver(inside.clone()), []);
+        assert_eq!(harness.deliver(inside.clone()), []);
         let to = Address::repository(NodeId(0), RepositoryId(0));
-        let from = Address::coordinator(VISITOR);
-        stage.node.deliver(Envelope { from, to, message: inside }, &mut stage.effects);
-        assert_eq!(stage.said(), []);
+        let from = Address::coordinator(UNREGISTERED);
+        harness.node.deliver(Envelope { from, to, message: inside }, &mut harness.effects);
+        assert_eq!(harness.messages(), []);
     }
 }

@@ -7,7 +7,7 @@ use muesli_core::{
 use crate::front::Front;
 use crate::judge;
 use crate::layout;
-use crate::protocol::{Grouped, Message, Record, Rules};
+use crate::protocol::{GroupSettings, Grouped, Message, Record, between_members};
 use crate::replica::Replica;
 use crate::service::NodeService;
 
@@ -23,21 +23,25 @@ impl<P: Protocol> Protocol for Grouped<P> {
     const KEEPS_OLD_VERSIONS: bool = P::KEEPS_OLD_VERSIONS;
     type Message = Message<P::Message>;
     type Record = Record<P::Record>;
-    type Rules = Rules<P::Rules>;
+    type Switches = GroupSettings<P::Switches>;
     type Coordinator = Front<P>;
     type Participant = Replica<P>;
     type Service = NodeService<P>;
 
-    fn services(rules: &Rules<P::Rules>, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
-        P::services(&rules.inner, node, &layout::inner(catalog))
+    fn services(
+        group_settings: &GroupSettings<P::Switches>,
+        node: NodeId,
+        catalog: &Catalog,
+    ) -> Vec<ServiceId> {
+        P::services(&group_settings.inner, node, &layout::inner(catalog))
     }
 
-    fn offers_strict(rules: &Rules<P::Rules>) -> bool {
-        P::offers_strict(&rules.inner)
+    fn offers_strict(group_settings: &GroupSettings<P::Switches>) -> bool {
+        P::offers_strict(&group_settings.inner)
     }
 
-    fn has_masters(rules: &Rules<P::Rules>) -> bool {
-        P::has_masters(&rules.inner)
+    fn has_masters(group_settings: &GroupSettings<P::Switches>) -> bool {
+        P::has_masters(&group_settings.inner)
     }
 
     fn is_for_all(_: &Message<P::Message>) -> bool {
@@ -122,25 +126,11 @@ impl<P: Protocol> Protocol for Grouped<P> {
             // The catalog of the protocol inside is smaller: replicas and fronts ask again.
             Message::Inside { message, .. } => P::is_about(message, catalog),
             Message::Leads { group, .. } => *group < layout::groups(catalog),
-            Message::Consensus(..)
-            | Message::At(_)
-            | Message::Confirm { .. }
-            | Message::Confirmed { .. }
-            | Message::Ask
+            between_members!()
             | Message::AskBegun(_)
             | Message::Begun(_)
             | Message::AskPlacement
-            | Message::Stable(_)
-            | Message::Knows(_)
-            | Message::Behind(_)
-            | Message::Reached { .. }
-            | Message::Fetch(_)
-            | Message::Entries(_)
-            | Message::FetchState(_)
-            | Message::State(_)
-            | Message::NoState
-            | Message::Long(_)
-            | Message::Resync(_) => true,
+            | Message::Stable(_) => true,
             Message::Placement { homes, leaving, .. } => {
                 let all = catalog.repositories();
                 homes.len() == all && leaving.iter().all(|it| usize::from(it.0) < all)

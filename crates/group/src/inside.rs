@@ -74,9 +74,9 @@ impl<P: Protocol> Inside<P> {
         run: impl FnOnce(&mut InnerContext<'_, P>) -> T,
     ) -> (T, InnerEffects<P>) {
         let positions = Positions::alone(role, self.positions);
-        let (answer, said, positions) = self.run_at(role, positions, cx, run);
+        let (answer, sent, positions) = self.run_at(role, positions, cx, run);
         self.positions = positions.of(role);
-        (answer, said)
+        (answer, sent)
     }
 
     /// Lets `role` run in its own world, at these positions of a log. Returns what it answered,
@@ -136,12 +136,12 @@ impl<P: Protocol> Inside<P> {
     }
 
     /// Sends what was said to whoever it is for, now.
-    pub(crate) fn speak(&mut self, envelope: Envelope<P::Message>, cx: &mut Context<'_, P>) {
-        self.speak_after(envelope, LogPosition(0), cx);
+    pub(crate) fn send(&mut self, envelope: Envelope<P::Message>, cx: &mut Context<'_, P>) {
+        self.deliver_after(envelope, LogPosition(0), cx);
     }
 
     /// Sends what was said to whoever it is for, once the node's log is stable up to `after`.
-    pub(crate) fn speak_after(
+    pub(crate) fn deliver_after(
         &mut self,
         envelope: Envelope<P::Message>,
         after: LogPosition,
@@ -170,8 +170,8 @@ impl<P: Protocol> Inside<P> {
             let places = layout::taken(cx.catalog, group.0);
             places.filter_map(|place| layout::address(cx.catalog, group.0, place))
         };
-        let turn = self.for_any as usize % members().count().max(1);
-        members().find(|member| member.node == cx.me.node).or_else(|| members().nth(turn))
+        let rotation = self.for_any as usize % members().count().max(1);
+        members().find(|member| member.node == cx.me.node).or_else(|| members().nth(rotation))
     }
 
     /// Sends a message that was passed on `hops` times, to whoever leads.
@@ -218,7 +218,7 @@ impl<P: Protocol> Inside<P> {
     }
 
     /// A member says that it leads; true if nobody had said so before.
-    pub(crate) fn hear_leader(&mut self, group: u16, member: u16, ballot: Ballot) -> bool {
+    pub(crate) fn observe_leader(&mut self, group: u16, member: u16, ballot: Ballot) -> bool {
         let known = self.leaders.entry(group).or_default();
         let is_news = member < layout::PLACES && ballot > known.0;
         if is_news {

@@ -10,12 +10,14 @@
 
 use muesli_core::judgement::ensure;
 use muesli_core::{
-    Address, Catalog, NodeId, Protocol, Rejection, RepositoryId, Role, Sender, Timestamp, View,
+    Address, Catalog, NodeId, Protocol, Rejection, RepositoryId, Role, Sender, StateMachine,
+    Timestamp, View,
 };
 
+use crate::inside::Inside;
 use crate::layout;
 use crate::placement::EPOCHS_AHEAD_MAX;
-use crate::protocol::Message;
+use crate::protocol::{Message, between_members};
 
 /// Whether this sender may say this, and whether its numbers can be.
 pub(crate) fn judge<P: Protocol>(
@@ -44,21 +46,7 @@ pub(crate) fn judge<P: Protocol>(
                 view.from.role == Role::Coordinator && !view.catalog.is_client(view.from.node);
             ensure(is_asked || !to_member, Rejection::Sender)
         }
-        Message::Consensus(..)
-        | Message::Confirm { .. }
-        | Message::Confirmed { .. }
-        | Message::At(_)
-        | Message::Ask
-        | Message::Knows(_)
-        | Message::Behind(_)
-        | Message::Reached { .. }
-        | Message::Fetch(_)
-        | Message::Entries(_)
-        | Message::FetchState(_)
-        | Message::State(_)
-        | Message::NoState
-        | Message::Long(_)
-        | Message::Resync(_) => judge_fellow(view),
+        between_members!() => judge_fellow(view),
         // It is behind a member's own log, and never leaves its node.
         Message::Stable(_) => Err(Rejection::Sender),
     }
@@ -78,13 +66,13 @@ fn judge_fellow(view: View<'_>) -> Result<(), Rejection> {
 /// A member that goes by another placement may live elsewhere than is known here.
 fn judge_leader((group, member): (u16, u16), epoch: u64, view: View<'_>) -> Result<(), Rejection> {
     let Role::Repository(repository) = view.from.role else {
-        let is_visitor = view.repository().is_none() && view.catalog.is_client(view.me.node);
-        return ensure(is_visitor, Rejection::Sender);
+        let is_unregistered = view.repository().is_none() && view.catalog.is_client(view.me.node);
+        return ensure(is_unregistered, Rejection::Sender);
     };
     ensure(layout::place(repository) == (group, member), Rejection::Sender)?;
-    let lives_there =
+    let is_placed_there =
         epoch != view.catalog.placement || view.catalog.home(repository) == view.from.node;
-    ensure(lives_there, Rejection::Sender)
+    ensure(is_placed_there, Rejection::Sender)
 }
 
 /// Whether a placement can come after the one that is known here, or before it. An older one is
@@ -127,6 +115,20 @@ pub(crate) fn judge_inside<'a, P: Protocol>(
     P::judge(message, view).map(|()| view)
 }
 
+/// Judges what is said to a role that stands under the same number in both catalogs: as a message
+/// of the protocol inside, and by that role. `None`: it is no such message.
+pub(crate) fn judge_by<P: Protocol, M: StateMachine<P>>(
+    role: &M,
+    inside: &Inside<P>,
+    message: &Message<P::Message>,
+    view: View<'_>,
+) -> Option<Result<(), Rejection>> {
+    let Message::Inside { from: first, message, .. } = message else { return None };
+    let catalog = inside.known_catalog(view.catalog);
+    let judged = judge_inside::<P>((*first, message), (view.me, &catalog), role.issued(), view);
+    Some(judged.and_then(|inner| role.judge(message, inner)))
+}
+
 /// Who said it first, where a member may have passed it on. The proof that a client showed to that
 /// member is not passed on.
 fn first_sender(first: Address, sender: Sender, inner: &Catalog) -> Sender {
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     type Groups = crate::protocol::Grouped<muesli_protocols::score::Score>;
-    type Said = <Groups as Protocol>::Message;
+    type GroupMessage = <Groups as Protocol>::Message;
 
     /// Two groups on four nodes, and clients that the catalog does not list.
     fn known() -> Catalog {
@@ -164,7 +166,7 @@ mod tests {
     }
 
     /// Whether `to` takes this of a server.
-    fn heard(message: &Said, from: Address, to: Address) -> Result<(), Rejection> {
+    fn judged_as(message: &GroupMessage, from: Address, to: Address) -> Result<(), Rejection> {
         let (catalog, settings) = (known(), muesli_core::Settings::default());
         let (catalog, settings) = (&catalog, &settings);
         let view = View { me: to, from, sender: Sender::Member, catalog, settings };
@@ -176,7 +178,7 @@ mod tests {
         layout::address(&known(), 1, place).unwrap()
     }
 
-    fn leads(member: u16, epoch: u64) -> Said {
+    fn leads(member: u16, epoch: u64) -> GroupMessage {
         let number = u64::from(member) + 1;
         let ballot =
             crate::agreement::ballot::Ballot { configuration: 1, number: 1, member: number };
@@ -186,34 +188,34 @@ mod tests {
     #[test]
     fn that_a_member_leads_it_says_itself() {
         let epoch = known().placement;
-        let (server, visitor) = (Address::coordinator(NodeId(0)), NodeId(1 << 31));
+        let (server, unregistered) = (Address::coordinator(NodeId(0)), NodeId(1 << 31));
         let (leader, follower) = (second(1), second(2));
         for to in [server, second(0), layout::address(&known(), 0, 0).unwrap()] {
-            assert_eq!(heard(&leads(1, epoch), leader, to), Ok(()));
-            assert_eq!(heard(&leads(2, epoch), leader, to), Err(Rejection::Sender));
-            assert_eq!(heard(&leads(1, epoch), follower, to), Err(Rejection::Sender));
+            assert_eq!(judged_as(&leads(1, epoch), leader, to), Ok(()));
+            assert_eq!(judged_as(&leads(2, epoch), leader, to), Err(Rejection::Sender));
+            assert_eq!(judged_as(&leads(1, epoch), follower, to), Err(Rejection::Sender));
             let of_another = layout::address(&known(), 0, 1).unwrap();
-            assert_eq!(heard(&leads(1, epoch), of_another, to), Err(Rejection::Sender));
-            let repeated = heard(&leads(1, epoch), Address::coordinator(leader.node), to);
+            assert_eq!(judged_as(&leads(1, epoch), of_another, to), Err(Rejection::Sender));
+            let repeated = judged_as(&leads(1, epoch), Address::coordinator(leader.node), to);
             assert_eq!(repeated, Err(Rejection::Sender), "only to visitors");
             let elsewhere = Address { node: follower.node, ..leader };
-            assert_eq!(heard(&leads(1, epoch), elsewhere, to), Err(Rejection::Sender));
-            assert_eq!(heard(&leads(1, epoch + 1), elsewhere, to), Ok(()), "it has moved");
+            assert_eq!(judged_as(&leads(1, epoch), elsewhere, to), Err(Rejection::Sender));
+            assert_eq!(judged_as(&leads(1, epoch + 1), elsewhere, to), Ok(()), "it has moved");
         }
-        let visitor = Address::coordinator(visitor);
-        assert_eq!(heard(&leads(1, epoch), server, visitor), Ok(()));
+        let unregistered = Address::coordinator(unregistered);
+        assert_eq!(judged_as(&leads(1, epoch), server, unregistered), Ok(()));
         let unknown = leads(u16::MAX, epoch);
-        assert_eq!(heard(&unknown, leader, server), Err(Rejection::Sender));
+        assert_eq!(judged_as(&unknown, leader, server), Err(Rejection::Sender));
     }
 
     #[test]
     fn what_a_server_knows_of_a_group_its_coordinator_says() {
         let begun = Message::Begun(true);
         let to = second(0);
-        assert_eq!(heard(&begun, Address::coordinator(NodeId(3)), to), Ok(()));
-        assert_eq!(heard(&begun, second(1), to), Err(Rejection::Sender));
+        assert_eq!(judged_as(&begun, Address::coordinator(NodeId(3)), to), Ok(()));
+        assert_eq!(judged_as(&begun, second(1), to), Err(Rejection::Sender));
         let stranger = Address::coordinator(NodeId(1 << 31));
-        assert_eq!(heard(&begun, stranger, to), Err(Rejection::Sender));
+        assert_eq!(judged_as(&begun, stranger, to), Err(Rejection::Sender));
     }
 
     /// Whether a placement of this epoch is taken that differs in this from the one known.
@@ -238,8 +240,8 @@ mod tests {
         assert_eq!(judged(&known, epoch + EPOCHS_AHEAD_MAX, |_| {}), Ok(()));
         let far = judged(&known, epoch + EPOCHS_AHEAD_MAX + 1, |_| {});
         assert_eq!((far, judged(&known, u64::MAX, |_| {})), (Err(Rejection::Range), far));
-        let later = judged(&known, epoch + 1, |it| it[0] = (NodeId(3), epoch + 2));
-        assert_eq!(later, Err(Rejection::Range));
+        let newer = judged(&known, epoch + 1, |it| it[0] = (NodeId(3), epoch + 2));
+        assert_eq!(newer, Err(Rejection::Range));
         let moved = judged(&known, epoch + 1, |it| it[0].0 = NodeId(3));
         assert_eq!(moved, Err(Rejection::State), "it lives elsewhere since the same epoch");
         let left = judged(&known, epoch + 1, |it| it[0] = (NodeId(4), epoch + 1));

@@ -145,7 +145,7 @@ pub fn try_inner(outer: &Catalog) -> Result<Catalog, CatalogError> {
     };
     let homes: Vec<_> = (0..groups(outer)).map(name).collect();
     let mut inner = Catalog::new(&homes, usize::from(outer.replicas), &outer.coordinators)?;
-    inner = inner.with_spread(usize::from(outer.spread))?;
+    inner = inner.with_partitions_per_repository(usize::from(outer.partitions_per_repository))?;
     inner.visiting_coordinators = outer.visiting_coordinators;
     inner = inner.with_masters(&outer.masters).without(&outer.left);
     inner = inner.with_sites(outer.sites.clone());

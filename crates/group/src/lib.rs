@@ -53,4 +53,4 @@ pub mod service;
 pub mod timers;
 mod wire;
 
-pub use protocol::{Grouped, Limits, Message, Record, Rules};
+pub use protocol::{GroupSettings, Grouped, Limits, Message, Record};

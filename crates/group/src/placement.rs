@@ -121,7 +121,7 @@ impl PlacementRow {
         !is_going && self.others(member).all(|other| since(other) < since(member))
     }
 
-    /// The next row, in which a member lives on another node. `post` knows of every member the post
+    /// The next row, in which a member lives on another node. `role` knows of every member the post
     /// that its node says it has, if the node answers and goes by *this* row.
     ///
     /// The member itself need not take part: a node that is lost for good is left in this way, and
@@ -136,7 +136,7 @@ impl PlacementRow {
         member: RepositoryId,
         to: NodeId,
         shape: Shape,
-        post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
+        role: impl Fn(RepositoryId) -> Option<ReplicaRole>,
     ) -> Result<PlacementRow, Refused> {
         if self.home(member)? == to {
             return Err(Refused::There { member: member.0, node: to });
@@ -149,9 +149,9 @@ impl PlacementRow {
         }
         let is_enough = self.through_or_waiting_for(member);
         for other in self.others(member) {
-            self.has_room(other, to, shape)?;
+            self.has_capacity(other, to, shape)?;
             // Who is to go does not vote any more where all others take part.
-            if !post(other).is_some_and(is_enough) && !self.leaving.contains(&other) {
+            if !role(other).is_some_and(is_enough) && !self.leaving.contains(&other) {
                 return Err(Refused::UnderWay { other: other.0 });
             }
         }
@@ -161,7 +161,7 @@ impl PlacementRow {
     }
 
     /// Whether a node may hold another member of the group of `other`.
-    fn has_room(&self, other: RepositoryId, to: NodeId, shape: Shape) -> Result<(), Refused> {
+    fn has_capacity(&self, other: RepositoryId, to: NodeId, shape: Shape) -> Result<(), Refused> {
         let there = self.home(other)?;
         if there == to {
             return Err(Refused::Taken { other: other.0, node: to });
@@ -202,7 +202,7 @@ impl PlacementRow {
     }
 
     /// The next row, in which a group has one more member, on `to`, and which member that is.
-    /// `post` as in [`moved`](Self::moved).
+    /// `role` as in [`moved`](Self::moved).
     ///
     /// # Errors
     /// The rules say no.
@@ -211,14 +211,14 @@ impl PlacementRow {
         group: u16,
         to: NodeId,
         shape: Shape,
-        post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
+        role: impl Fn(RepositoryId) -> Option<ReplicaRole>,
     ) -> Result<(PlacementRow, RepositoryId), Refused> {
         self.check_group(group)?;
         if self.left.contains(&to) {
             return Err(Refused::Left { node: to });
         }
         for other in self.members(group) {
-            self.has_room(other, to, shape)?;
+            self.has_capacity(other, to, shape)?;
             if self.leaving.contains(&other) {
                 return Err(Refused::Leaving { member: other.0 });
             }
@@ -226,7 +226,7 @@ impl PlacementRow {
         let mut free = (0..layout::PLACES).map(|place| layout::member(group, place));
         let free = free.find(|member| self.home(*member).is_err());
         let Some(member) = free else { return Err(Refused::Full { group }) };
-        let takes_part = |it| post(it).is_some_and(ReplicaRole::takes_part);
+        let takes_part = |it| role(it).is_some_and(ReplicaRole::takes_part);
         self.majority(group, &self.members(group).collect::<Vec<_>>(), takes_part)?;
         let mut next = PlacementRow { epoch: self.next_epoch()?, ..self.clone() };
         next.homes[usize::from(member.0)] = (to, next.epoch);
@@ -251,7 +251,7 @@ impl PlacementRow {
     pub fn shrinking(
         &self,
         member: RepositoryId,
-        post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
+        role: impl Fn(RepositoryId) -> Option<ReplicaRole>,
     ) -> Result<PlacementRow, Refused> {
         self.home(member)?;
         if self.leaving.contains(&member) {
@@ -263,7 +263,7 @@ impl PlacementRow {
             return Err(Refused::Least { group });
         }
         let is_enough = self.through_or_waiting_for(member);
-        self.majority(group, &rest, |it| post(it).is_some_and(is_enough))?;
+        self.majority(group, &rest, |it| role(it).is_some_and(is_enough))?;
         let mut next = PlacementRow { epoch: self.next_epoch()?, ..self.clone() };
         next.leaving.push(member);
         next.leaving.sort_unstable();
@@ -278,14 +278,14 @@ impl PlacementRow {
     pub fn shrunk(
         &self,
         member: RepositoryId,
-        post: impl Fn(RepositoryId) -> Option<ReplicaRole>,
+        role: impl Fn(RepositoryId) -> Option<ReplicaRole>,
     ) -> Result<PlacementRow, Refused> {
         self.home(member)?;
         if !self.leaving.contains(&member) {
             return Err(Refused::Stays { member: member.0 });
         }
         let (group, _) = layout::place(member);
-        let takes_part = |it| post(it).is_some_and(ReplicaRole::takes_part);
+        let takes_part = |it| role(it).is_some_and(ReplicaRole::takes_part);
         self.majority(group, &self.staying(group).collect::<Vec<_>>(), takes_part)?;
         let mut next = PlacementRow { epoch: self.next_epoch()?, ..self.clone() };
         next.leaving.retain(|it| *it != member);

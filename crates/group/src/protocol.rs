@@ -19,7 +19,7 @@ pub struct Grouped<P>(PhantomData<P>);
 
 /// Switches of groups. Those that are true or false break a rule each, to see it noticed.
 #[derive(Clone, Debug)]
-pub struct Rules<R> {
+pub struct GroupSettings<R> {
     /// The switches of the protocol inside.
     pub inner: R,
     /// The time between two ticks of the consensus. A leader that is silent for about ten of them
@@ -108,9 +108,9 @@ impl Limits {
     }
 }
 
-impl<R: Default> Default for Rules<R> {
-    fn default() -> Rules<R> {
-        Rules {
+impl<R: Default> Default for GroupSettings<R> {
+    fn default() -> GroupSettings<R> {
+        GroupSettings {
             inner: R::default(),
             tick: Nanos::from_millis(2),
             syncs_first: true,
@@ -221,6 +221,30 @@ pub enum Message<M> {
     /// Member to member: I take in a message of so many bytes, and am silent meanwhile.
     Long(u64),
 }
+
+/// The messages of one member of a group to another: a pattern, which stands for all of them where
+/// others are matched one by one.
+macro_rules! between_members {
+    () => {
+        Message::Consensus(..)
+            | Message::At(_)
+            | Message::Confirm { .. }
+            | Message::Confirmed { .. }
+            | Message::Ask
+            | Message::Knows(_)
+            | Message::Behind(_)
+            | Message::Reached { .. }
+            | Message::Fetch(_)
+            | Message::Entries(_)
+            | Message::FetchState(_)
+            | Message::State(_)
+            | Message::NoState
+            | Message::Long(_)
+            | Message::Resync(_)
+    };
+}
+
+pub(crate) use between_members;
 
 /// What a node's log holds: changes of what a member knows, made together or not at all, or what a
 /// service says.

@@ -2,8 +2,8 @@
 
 mod checkpoint;
 mod disk;
-mod heard;
 mod long;
+mod reach;
 mod receive;
 mod regroup;
 mod roles;
@@ -22,7 +22,7 @@ use muesli_core::{
 };
 
 use self::disk::DiskPace;
-use self::heard::MemberProgress;
+use self::reach::MemberProgress;
 use self::step_down::Mark;
 use self::transfer::catch_up::Fetching;
 use self::transfer::load::Loading;
@@ -31,11 +31,11 @@ use crate::agreement::consensus::{Consensus, ELECTION_TICKS, Outgoing};
 use crate::agreement::entry::Entry;
 use crate::agreement::join::Joining;
 use crate::agreement::lead::Leading;
-use crate::agreement::ledger::{Ledger, Standing};
+use crate::agreement::ledger::{Ledger, ReplicaState};
 use crate::agreement::written::StableEntries;
 use crate::inside::{Context, Inside, send_now};
 use crate::layout;
-use crate::protocol::{Message, Rules};
+use crate::protocol::{GroupSettings, Message};
 
 /// A leader says that it leads once in so many ticks.
 const ANNOUNCE_TICKS: u64 = 8;
@@ -50,7 +50,7 @@ const HOPS_MAX: u8 = 2;
 pub struct Replica<P: Protocol> {
     group: u16,
     place: u16,
-    rules: Rules<P::Rules>,
+    group_settings: GroupSettings<P::Switches>,
     settings: Settings,
     inside: Inside<P>,
     ledger: Ledger,
@@ -89,7 +89,7 @@ pub struct Replica<P: Protocol> {
     /// How far the other members have come, as they said last.
     reached: BTreeMap<u16, MemberProgress>,
     /// At which tick each other member was heard of last, whatever it said.
-    last_heard: BTreeMap<u16, u64>,
+    last_seen: BTreeMap<u16, u64>,
     /// The participant has done what may never be decided, or has forgotten what was.
     is_void: bool,
     /// What its disk holds makes up the participant's state, though the participant may be void.
@@ -108,9 +108,9 @@ pub struct Replica<P: Protocol> {
     pace: DiskPace,
     ticks: u64,
     /// When a leader was last heard of.
-    heard: Option<u64>,
+    seen_at: Option<u64>,
     /// It lives on another node now.
-    away: bool,
+    moved: bool,
     /// Which places of the group are to have a member, as the placement says.
     wanted: Vec<u16>,
     /// What is to be said of configurations that have ended, with their numbers.
@@ -178,7 +178,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// What it knows.
-    pub fn look<T>(&self, look: impl FnOnce(&Standing) -> T) -> T {
+    pub fn look<T>(&self, look: impl FnOnce(&ReplicaState) -> T) -> T {
         self.ledger.look(look)
     }
 
@@ -193,7 +193,7 @@ impl<P: Protocol> Replica<P> {
 
     fn new_participant(&self) -> P::Participant {
         let id = RepositoryId(self.group);
-        P::Participant::new(id, &self.settings, &self.rules.inner)
+        P::Participant::new(id, &self.settings, &self.group_settings.inner)
     }
 
     /// A message of the protocol inside: for the participant if it leads, or for whoever does.
@@ -227,7 +227,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// After every input: leads or follows, writes down, speaks.
-    fn turn(&mut self, cx: &mut Context<'_, P>) {
+    fn after_event(&mut self, cx: &mut Context<'_, P>) {
         self.check_leadership(cx);
         if self.leading.is_none() {
             self.replay_decided(cx);
@@ -241,7 +241,7 @@ impl<P: Protocol> Replica<P> {
         self.write_down(cx);
         self.tell_news(cx);
         self.send_decided(cx);
-        self.speak_of_consensus(cx);
+        self.send_of_consensus(cx);
         self.release(cx);
     }
 
@@ -269,7 +269,7 @@ impl<P: Protocol> Replica<P> {
         let (Some(consensus), Some(leading)) = (&self.consensus, &mut self.leading) else { return };
         let decided = consensus.decided();
         while let Some(envelope) = leading.release(decided) {
-            self.inside.speak(envelope, cx);
+            self.inside.send(envelope, cx);
         }
     }
 }

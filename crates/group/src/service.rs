@@ -9,9 +9,9 @@ use muesli_core::{
 };
 
 use crate::inside::{Context, InnerContext, Inside};
-use crate::judge::judge_inside;
+use crate::judge::judge_by;
 use crate::layout;
-use crate::protocol::{Grouped, Message, Record, Rules};
+use crate::protocol::{GroupSettings, Grouped, Message, Record};
 use crate::timers;
 
 /// A service.
@@ -30,11 +30,11 @@ impl<P: Protocol> NodeService<P> {
     ) -> T {
         let inner = &mut self.inner;
         let positions = cx.effects.positions.clone();
-        let (answer, said, positions) =
+        let (answer, sent, positions) =
             self.inside.run_at(self.role, positions, cx, |cx| run(inner, cx));
-        for effect in said {
+        for effect in sent {
             match effect {
-                Effect::Send { envelope, after } => self.inside.speak_after(envelope, after, cx),
+                Effect::Send { envelope, after } => self.inside.deliver_after(envelope, after, cx),
                 Effect::Complete { op, result, after } => cx.complete_after(op, result, after),
                 Effect::SetTimer { timer, after, .. } => {
                     let timer: <P::Service as StateMachine<P>>::Timer = timers::inner(timer);
@@ -53,13 +53,7 @@ impl<P: Protocol> StateMachine<Grouped<P>> for NodeService<P> {
     type Timer = <P::Service as StateMachine<P>>::Timer;
 
     fn judge(&self, message: &Message<P::Message>, view: View<'_>) -> Result<(), Rejection> {
-        let Message::Inside { from: first, message, .. } = message else {
-            return Err(Rejection::Role);
-        };
-        let inner = self.inside.known_catalog(view.catalog);
-        let (said, issued) = ((*first, message), self.inner.issued());
-        let view = judge_inside::<P>(said, (view.me, &inner), issued, view)?;
-        self.inner.judge(message, view)
+        judge_by(&self.inner, &self.inside, message, view).unwrap_or(Err(Rejection::Role))
     }
 
     fn issued(&self) -> Timestamp {
@@ -136,9 +130,9 @@ impl<P: Protocol> Service<Grouped<P>> for NodeService<P> {
         node: NodeId,
         incarnation: u32,
         settings: &Settings,
-        rules: &Rules<P::Rules>,
+        group_settings: &GroupSettings<P::Switches>,
     ) -> NodeService<P> {
-        let inner = P::Service::new(id, node, incarnation, settings, &rules.inner);
+        let inner = P::Service::new(id, node, incarnation, settings, &group_settings.inner);
         NodeService { inner, role: Role::Service(id), inside: Inside::new() }
     }
 }

@@ -73,7 +73,7 @@ pub struct Cut {
     /// Why it was not taken for a record.
     pub what: &'static str,
     /// The last of the whole records behind the place where it breaks off, if there are any.
-    pub later: Option<Sequence>,
+    pub goes_on_at: Option<Sequence>,
 }
 
 /// A segment that was found.
@@ -383,8 +383,8 @@ impl<'a, R: Replay> Going<'a, R> {
             let zeros = rest.iter().rev().take_while(|&&byte| byte == 0).count();
             let bytes = (rest.len() - zeros) as u64;
             let (file, offset) = (segment.name.clone(), scanned.end as u64);
-            let later = scanned.later;
-            self.cut = Some(Cut { file, offset, bytes, what, later });
+            let goes_on_at = scanned.goes_on_at;
+            self.cut = Some(Cut { file, offset, bytes, what, goes_on_at });
         }
         let (file, last) = (&mut segment.file, &self.buffer[scanned.batch..scanned.end]);
         let rewritten = file.write_at(scanned.batch as u64, last);

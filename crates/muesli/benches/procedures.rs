@@ -154,12 +154,12 @@ impl Measured {
         let sum: i64 = self.db.read_only().blocking().transact(sum).expect("a reader");
         assert_eq!(sum, self.done as i64, "calls were lost, or counted twice");
         self.db.close();
-        (self.rates, spread(self.own)[1])
+        (self.rates, partitions_per_repository(self.own)[1])
     }
 }
 
 /// Smallest, median and largest.
-fn spread(mut all: Vec<f64>) -> [f64; 3] {
+fn partitions_per_repository(mut all: Vec<f64>) -> [f64; 3] {
     all.sort_by(f64::total_cmp);
     [all[0], all[all.len() / 2], all[all.len() - 1]]
 }
@@ -172,8 +172,10 @@ fn measure(row: Row, threads: usize, per_micro: f64) {
         more.round(row, rounds, round > 0);
     }
     let ((one, alone), (more, helped)) = (one.check(), more.check());
-    let ratios = spread(more.iter().zip(&one).map(|(more, one)| more / one).collect());
-    let ([least, median, most], [low, middle, high]) = (spread(one), spread(more));
+    let ratios =
+        partitions_per_repository(more.iter().zip(&one).map(|(more, one)| more / one).collect());
+    let ([least, median, most], [low, middle, high]) =
+        (partitions_per_repository(one), partitions_per_repository(more));
     let name = match row.hot {
         0 => format!("{}, {} us", row.protocol, row.micros),
         hot => format!("{}, {} us, {hot} % of one key", row.protocol, row.micros),

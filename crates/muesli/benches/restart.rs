@@ -67,11 +67,13 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()
             .expect("this program starts");
-        let mut said = String::new();
+        let mut output_text = String::new();
         let output = child.stdout.take().expect("it was asked for");
-        BufReader::new(output).read_line(&mut said).expect("it says where it listens");
-        let said: Vec<_> = said.split_whitespace().collect();
-        let [address, opened, processor] = said[..] else { panic!("an address and two times") };
+        BufReader::new(output).read_line(&mut output_text).expect("it says where it listens");
+        let output_text: Vec<_> = output_text.split_whitespace().collect();
+        let [address, opened, processor] = output_text[..] else {
+            panic!("an address and two times")
+        };
         let micros = |text: &str| Duration::from_micros(text.parse().expect("a number"));
         let (opened, processor) = (micros(opened), micros(processor));
         Process { child, begun, opened, processor, address: address.to_owned() }

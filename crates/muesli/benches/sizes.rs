@@ -103,13 +103,13 @@ fn run(name: &str, case: Case) {
     let took = began.elapsed();
     bystander.stop.store(true, Ordering::Relaxed);
     let longest = bystander.thread.join().unwrap();
-    let lives = server.try_wait().unwrap().is_none();
+    let is_running = server.try_wait().unwrap().is_none();
     println!(
         "; {} ms in all, longest read of another client {} ms, server held at most {} MiB, and {}",
         took.as_millis(),
         longest.as_millis(),
         most_memory(&server),
-        if lives { "lives" } else { "is dead" }
+        if is_running { "lives" } else { "is dead" }
     );
     server.kill().unwrap();
     server.wait().unwrap();
@@ -153,8 +153,8 @@ fn hundred_megabytes(db: &Db) {
     for (rows, value_bytes) in [(95, 1 << 20), (104, 1 << 20)] {
         let began = Instant::now();
         let done = write(db, 0..rows, value_bytes);
-        let told = done.map_err(|error| error.to_string());
-        print!("{rows} MiB: {told:?} after {} ms; ", began.elapsed().as_millis());
+        let failure = done.map_err(|error| error.to_string());
+        print!("{rows} MiB: {failure:?} after {} ms; ", began.elapsed().as_millis());
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Options {
     pub replicas: usize,
     /// How many partitions there are for each repository. More than one, so that
     /// [moves](crate::Db::move_partition) can share the keys out anew.
-    pub spread: usize,
+    pub partitions_per_repository: usize,
     /// How many loops (threads) run them; repositories are dealt to loops in turn.
     pub loops: usize,
     /// How many loops there are besides, which hold no keys and decide for the others, under
@@ -76,7 +76,7 @@ impl Default for Options {
         Options {
             repositories: 1,
             replicas: 1,
-            spread: 1,
+            partitions_per_repository: 1,
             loops: 1,
             masters: 0,
             protocol: "score".to_owned(),

@@ -100,7 +100,7 @@ pub fn run(address: SocketAddr, workload: &Workload) -> anyhow::Result<Measured>
     while begun.elapsed() < workload.length {
         poll.poll(&mut events, Some(workload.length.saturating_sub(begun.elapsed())))?;
         for event in &events {
-            running.hear(&mut clients[event.token().0])?;
+            running.receive(&mut clients[event.token().0])?;
         }
     }
     running.measured.seconds = begun.elapsed().as_secs_f64();
@@ -141,10 +141,10 @@ impl Running<'_> {
                 (client.awaited, client.reading) = (1, false);
             }
         }
-        say(client, &out)
+        send(client, &out)
     }
 
-    fn hear(&mut self, client: &mut Client) -> anyhow::Result<()> {
+    fn receive(&mut self, client: &mut Client) -> anyhow::Result<()> {
         let mut bytes = [0; 4096];
         loop {
             match client.stream.read(&mut bytes) {
@@ -203,7 +203,7 @@ fn transfer(client: &mut Client, from: i64, to: i64) -> anyhow::Result<()> {
     command(&["SET", &client.to.to_string(), &to.to_string()], &mut out);
     command(&["EXEC"], &mut out);
     (client.awaited, client.reading) = (4, false);
-    say(client, &out)
+    send(client, &out)
 }
 
 /// Appends a command.
@@ -214,7 +214,7 @@ pub fn command(words: &[&str], out: &mut Vec<u8>) {
     }
 }
 
-fn say(client: &mut Client, bytes: &[u8]) -> anyhow::Result<()> {
+fn send(client: &mut Client, bytes: &[u8]) -> anyhow::Result<()> {
     client.stream.write_all(bytes).context("a command does not fit into a socket")
 }
 

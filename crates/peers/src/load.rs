@@ -27,7 +27,7 @@ pub trait Dialect {
     fn end(&mut self, out: &mut Vec<u8>);
     /// Takes whole answers from the front of `input`: appends what the counters show, in the order
     /// of the calls, and says how many bytes that were.
-    fn hear(&mut self, input: &[u8], shown: &mut Vec<u64>) -> anyhow::Result<usize>;
+    fn receive(&mut self, input: &[u8], shown: &mut Vec<u64>) -> anyhow::Result<usize>;
 }
 
 /// What is to be run.
@@ -94,7 +94,7 @@ pub fn run<D: Dialect>(
             measured = Some((running.done, begun.elapsed().as_secs_f64()));
         }
         for event in &events {
-            running.hear(&mut connections[event.token().0], measured.is_none())?;
+            running.receive(&mut connections[event.token().0], measured.is_none())?;
         }
     }
     let (done, seconds) = measured.context("the loop ends after it was measured")?;
@@ -160,7 +160,7 @@ impl Running {
         connection.stream.write_all(&self.out).context("calls do not fit into a socket")
     }
 
-    fn hear<D: Dialect>(
+    fn receive<D: Dialect>(
         &mut self,
         connection: &mut Connection<D>,
         goes_on: bool,
@@ -179,7 +179,7 @@ impl Running {
             }
         }
         self.answers.clear();
-        let taken = connection.dialect.hear(&connection.input, &mut self.answers)?;
+        let taken = connection.dialect.receive(&connection.input, &mut self.answers)?;
         connection.input.drain(..taken);
         for shown in &self.answers {
             let counter = connection.asked.pop_front().context("an answer too many")? as usize;

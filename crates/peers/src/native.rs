@@ -12,13 +12,13 @@ use anyhow::{Context, bail, ensure};
 use muesli_cluster::spaces::parts::SpaceParts;
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::{self, FrameKind, WireFrame};
-use muesli_cluster::wire::hello::{Hello, Station, Welcome};
-use muesli_cluster::wire::ids::{ClusterId, Life};
+use muesli_cluster::wire::hello::{Hello, ProcessKind, Welcome};
+use muesli_cluster::wire::ids::{ClusterId, DataId};
 use muesli_core::issuance::Proof;
 use muesli_core::wire::{Reader, Wire};
-use muesli_core::{NodeId, ProcedureId, RepositoryId, Role, SmallBytes, Timestamp, TxnId};
+use muesli_core::{NodeId, ProcedureId, RepositoryId, Role, SmallBytes, TxnId};
 use muesli_protocols::granola::message::{
-    Agreement, Few, Message, Part, PartAnswer, ReplyOutcome, Repositories, Request, Task,
+    Few, Message, Part, PartAnswer, ReplyOutcome, Repositories, Request, Task,
 };
 
 use crate::load::Dialect;
@@ -54,20 +54,20 @@ pub fn connect(address: SocketAddr, number: u32) -> anyhow::Result<(TcpStream, C
     let hello = Hello {
         cluster: ClusterId(0),
         protocol: "granola".to_owned(),
-        station: Station::Client,
+        process_kind: ProcessKind::Client,
         node,
-        life: Life(u64::from(number) + 1),
-        lives: Vec::new(),
+        data_id: DataId(u64::from(number) + 1),
+        data_ids: Vec::new(),
         ..Hello::default()
     };
-    say(&mut stream, FrameKind::Hello, &hello)?;
+    send(&mut stream, FrameKind::Hello, &hello)?;
     let mut input = Vec::new();
-    let welcome: Welcome = hear(&mut stream, &mut input, FrameKind::Welcome)?;
+    let welcome: Welcome = receive(&mut stream, &mut input, FrameKind::Welcome)?;
     if welcome.map.spaces.is_empty() {
         let space = SpaceParts { name: "counters".to_owned(), ..SpaceParts::default() };
-        say(&mut stream, FrameKind::Control, &Control::CreateSpace { request: 1, space })?;
+        send(&mut stream, FrameKind::Control, &Control::CreateSpace { request: 1, space })?;
         while !matches!(
-            hear(&mut stream, &mut input, FrameKind::Control)?,
+            receive(&mut stream, &mut input, FrameKind::Control)?,
             Control::SpaceCreated { refused: None, .. }
         ) {}
     }
@@ -78,18 +78,12 @@ pub fn connect(address: SocketAddr, number: u32) -> anyhow::Result<(TcpStream, C
 impl Calls {
     fn of(node: NodeId) -> Calls {
         let procedure = ProcedureId { name: "counter-add".into(), version: 1 };
-        let task = Task::Call { procedure, arguments: SmallBytes::EMPTY, tells: false, spaces: 1 };
-        let request = Request {
-            txn: TxnId { node, incarnation: 1, sequence: 0 },
-            settled_below: 1,
-            floor: Timestamp::ZERO,
-            agreement: Agreement::Alone,
-            read_only: false,
-            nearby: false,
-            master: None,
-            participants: Repositories::from_iter([RepositoryId(0)]),
-            parts: Few::from_iter([Part { partition: PARTITION, owners: None, task }]),
-        };
+        let task = Task::Call { procedure, arguments: SmallBytes::EMPTY, shares: false, spaces: 1 };
+        let request = Request::new(
+            TxnId { node, incarnation: 1, sequence: 0 },
+            Repositories::from_iter([RepositoryId(0)]),
+            Few::from_iter([Part { partition: PARTITION, owners: None, task }]),
+        );
         let (proof, arguments) = (Proof::default(), Vec::new());
         Calls { request: Arc::new(request), open: None, answered: 0, proof, arguments }
     }
@@ -104,7 +98,8 @@ impl Calls {
         shown.push(varint(given.as_slice()).context("this is no number")?);
         self.answered = txn.sequence;
         let request = Arc::get_mut(&mut self.request).expect("nobody else has it");
-        (request.floor, request.settled_below) = (request.floor.max(at), self.answered + 1);
+        (request.lower_bound, request.settled_below) =
+            (request.lower_bound.max(at), self.answered + 1);
         Ok(())
     }
 }
@@ -135,7 +130,7 @@ impl Dialect for Calls {
         }
     }
 
-    fn hear(&mut self, input: &[u8], shown: &mut Vec<u64>) -> anyhow::Result<usize> {
+    fn receive(&mut self, input: &[u8], shown: &mut Vec<u64>) -> anyhow::Result<usize> {
         let mut taken = 0;
         while let Some(found) = frame::next(&input[taken..], FRAME_BYTES_MAX)? {
             taken += found.bytes();
@@ -171,7 +166,7 @@ fn varint(bytes: &[u8]) -> Option<u64> {
     bytes.last().is_some_and(|last| *last < 0x80).then_some(number)
 }
 
-fn say(stream: &mut TcpStream, kind: FrameKind, body: &impl Wire) -> anyhow::Result<()> {
+fn send(stream: &mut TcpStream, kind: FrameKind, body: &impl Wire) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     let start = frame::begin(kind, &mut bytes);
     body.encode(&mut bytes);
@@ -180,7 +175,7 @@ fn say(stream: &mut TcpStream, kind: FrameKind, body: &impl Wire) -> anyhow::Res
 }
 
 /// The next frame of a kind; what comes before it is passed over.
-fn hear<T: Wire>(
+fn receive<T: Wire>(
     stream: &mut TcpStream,
     input: &mut Vec<u8>,
     wanted: FrameKind,

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A simple string: `OK`, `QUEUED`.
-    Said(String),
+    Status(String),
     Error(String),
     Number(i64),
     Bytes(Option<Vec<u8>>),
@@ -24,7 +24,7 @@ pub fn next(buffer: &[u8]) -> anyhow::Result<Option<(Reply, usize)>> {
     let (kind, rest) = line.split_at_checked(1).context("an empty line")?;
     let after = end + 2;
     Ok(Some(match kind {
-        "+" => (Reply::Said(rest.to_owned()), after),
+        "+" => (Reply::Status(rest.to_owned()), after),
         "-" => (Reply::Error(rest.to_owned()), after),
         ":" => (Reply::Number(rest.parse()?), after),
         "$" => match usize::try_from(rest.parse::<i64>()?) {
@@ -72,7 +72,7 @@ mod tests {
     fn replies_are_read_whole_or_not_at_all() {
         let bytes = b"*3\r\n$2\r\n12\r\n$-1\r\n+QUEUED\r\n:7\r\n";
         let number = Reply::Bytes(Some(b"12".to_vec()));
-        let list = vec![number.clone(), Reply::Bytes(None), Reply::Said("QUEUED".to_owned())];
+        let list = vec![number.clone(), Reply::Bytes(None), Reply::Status("QUEUED".to_owned())];
         assert_eq!(next(bytes).unwrap(), Some((Reply::List(Some(list)), bytes.len() - 4)));
         for end in 0..bytes.len() - 4 {
             assert_eq!(next(&bytes[..end]).unwrap(), None);

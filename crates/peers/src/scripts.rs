@@ -58,7 +58,7 @@ impl Dialect for Script {
 
     fn end(&mut self, _out: &mut Vec<u8>) {}
 
-    fn hear(&mut self, input: &[u8], shown: &mut Vec<u64>) -> anyhow::Result<usize> {
+    fn receive(&mut self, input: &[u8], shown: &mut Vec<u64>) -> anyhow::Result<usize> {
         let mut at = 0;
         while let Some((reply, bytes)) = reply::next(&input[at..])? {
             at += bytes;
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn answers_are_taken_whole() {
         let mut shown = Vec::new();
-        let taken = Script::named("abc").hear(b":12\r\n:3\r\n:4", &mut shown).unwrap();
+        let taken = Script::named("abc").receive(b":12\r\n:3\r\n:4", &mut shown).unwrap();
         assert_eq!((taken, shown), (9, vec![12, 3]));
     }
 }

@@ -76,16 +76,16 @@ impl Muesli {
         command.stdout(Stdio::piped());
         let started = command.spawn();
         let mut process = started.with_context(|| format!("cannot start {}", program.display()))?;
-        let mut said = BufReader::new(process.stdout.take().context("it is piped")?);
+        let mut output = BufReader::new(process.stdout.take().context("it is piped")?);
         let mut line = String::new();
-        said.read_line(&mut line)?;
+        output.read_line(&mut line)?;
         let address = line.split(" listens on ").nth(1).and_then(|rest| rest.split(';').next());
         let address = address.and_then(|address| address.parse().ok());
         let Some(address) = address else {
             let _ = process.kill(); // It may have ended by itself.
             bail!("muesli does not come up; it said: {line}");
         };
-        Ok(Muesli { process, address, _said: said })
+        Ok(Muesli { process, address, _said: output })
     }
 
     /// Where it listens.

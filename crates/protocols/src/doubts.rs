@@ -50,7 +50,7 @@ impl Asking {
     }
 
     /// A repository has answered the question of then, and is in doubt of nothing of these.
-    pub fn hear(&mut self, repository: RepositoryId, asked: Nanos, clients: &[ClientsUntil]) {
+    pub fn observe(&mut self, repository: RepositoryId, asked: Nanos, clients: &[ClientsUntil]) {
         if asked == self.asked && self.missing.remove(&repository) {
             let clients: BTreeSet<&ClientsUntil> = clients.iter().collect();
             assert!(self.clients.len() <= CLIENTS_ASKED_MAX, "asked about too many clients");
@@ -114,11 +114,11 @@ mod tests {
         let (me, asked) = (RepositoryId(1), Nanos(5));
         let (mut asking, others) = Asking::new(me, asked, clients.clone(), &catalog);
         assert_eq!(Vec::from_iter(others), [RepositoryId(0), RepositoryId(2)]);
-        asking.hear(RepositoryId(0), Nanos(4), &[]);
-        asking.hear(RepositoryId(0), asked, &clients[..2]);
-        asking.hear(RepositoryId(0), asked, &[]);
+        asking.observe(RepositoryId(0), Nanos(4), &[]);
+        asking.observe(RepositoryId(0), asked, &clients[..2]);
+        asking.observe(RepositoryId(0), asked, &[]);
         assert!(!asking.is_over() && asking.clients == clients[..2]);
-        asking.hear(RepositoryId(2), asked, &clients[1..]);
+        asking.observe(RepositoryId(2), asked, &clients[1..]);
         assert!(asking.is_over() && asking.clients == clients[1..2]);
         assert_eq!(asking.last, NodeId(9));
     }

@@ -37,13 +37,13 @@ pub trait Choice {
     type Output;
 
     /// Goes on under protocol `P`, whose switches stand as its name says.
-    fn chosen<P: Protocol>(self, rules: P::Rules) -> Self::Output;
+    fn chosen<P: Protocol>(self, switches: P::Switches) -> Self::Output;
 }
 
 /// The table of protocols: a line each, with its name, its earlier name if it had one, its type and
 /// its rules. Earlier names are accepted wherever a name is, and stay in files and handshakes.
 macro_rules! protocols {
-    ($($name:literal $(was $earlier:literal)? => $protocol:ty, $rules:expr;)+) => {
+    ($($name:literal $(was $earlier:literal)? => $protocol:ty, $switches:expr;)+) => {
         /// The names that `--protocol` takes.
         pub const NAMES: &[&str] = &[$($name),+];
 
@@ -56,7 +56,7 @@ macro_rules! protocols {
         /// There is none of this name here; the choice comes back.
         pub fn choose<C: Choice>(name: &str, choice: C) -> Result<C::Output, C> {
             match canonical_name(name) {
-                $($name => Ok(choice.chosen::<$protocol>($rules)),)+
+                $($name => Ok(choice.chosen::<$protocol>($switches)),)+
                 _ => Err(choice),
             }
         }
@@ -64,33 +64,33 @@ macro_rules! protocols {
 }
 
 protocols! {
-    "score" => score::Score, score::Rules::default();
-    "score-waiting" => score::Score, score::Rules::waiting();
-    "bumper" => bumper::Bumper, bumper::Rules::default();
-    "bumper-time-warping" was "bumper-tw" => bumper::Bumper, bumper::Rules::time_warping();
-    "bumper-delaying" was "bumper-da" => bumper::Bumper, bumper::Rules::delaying();
-    "bumper-reconciled" => bumper::Bumper, bumper::Rules::reconciled();
-    "bumper-waiting" => bumper::Bumper, bumper::Rules::waiting();
-    "bumper-printed" => bumper::Bumper, bumper::Rules::printed();
-    "gmu" => gmu::Gmu, gmu::Rules::default();
-    "gmu-printed" => gmu::Gmu, gmu::Rules::printed();
+    "score" => score::Score, score::Switches::default();
+    "score-waiting" => score::Score, score::Switches::waiting();
+    "bumper" => bumper::Bumper, bumper::Switches::default();
+    "bumper-time-warping" was "bumper-tw" => bumper::Bumper, bumper::Switches::time_warping();
+    "bumper-delaying" was "bumper-da" => bumper::Bumper, bumper::Switches::delaying();
+    "bumper-reconciled" => bumper::Bumper, bumper::Switches::reconciled();
+    "bumper-waiting" => bumper::Bumper, bumper::Switches::waiting();
+    "bumper-printed" => bumper::Bumper, bumper::Switches::printed();
+    "gmu" => gmu::Gmu, gmu::Switches::default();
+    "gmu-printed" => gmu::Gmu, gmu::Switches::printed();
     "two-phase-commit" was "2pc" =>
-        two_phase_commit::TwoPhaseCommit, two_phase_commit::Rules::default();
+        two_phase_commit::TwoPhaseCommit, two_phase_commit::Switches::default();
     "two-phase-commit-waiting" was "2pc-waiting" =>
-        two_phase_commit::TwoPhaseCommit, two_phase_commit::Rules::waiting();
+        two_phase_commit::TwoPhaseCommit, two_phase_commit::Switches::waiting();
     "repeatable-read" was "rr" =>
-        repeatable_read::RepeatableRead, repeatable_read::Rules::default();
+        repeatable_read::RepeatableRead, repeatable_read::Switches::default();
     "repeatable-read-at-commit" was "rr-at-commit" =>
-        repeatable_read::RepeatableRead, repeatable_read::Rules::at_commit();
-    "granola" => granola::Granola, granola::Rules::default();
-    "granola-passing" => granola::Granola, granola::Rules::out_of_order();
-    "granola-on-demand" => granola::Granola, granola::Rules::locks_undone_on_demand();
-    "granola-stay" => granola::Granola, granola::Rules::locking_until_idle();
-    "granola-unordered" => granola::Granola, granola::Rules::unordered();
-    "granola-locking" => granola::Granola, granola::Rules::locking();
-    "sinfonia" => granola::Granola, granola::Rules::sinfonia();
+        repeatable_read::RepeatableRead, repeatable_read::Switches::at_commit();
+    "granola" => granola::Granola, granola::Switches::default();
+    "granola-passing" => granola::Granola, granola::Switches::out_of_order();
+    "granola-on-demand" => granola::Granola, granola::Switches::locks_undone_on_demand();
+    "granola-stay" => granola::Granola, granola::Switches::locking_until_idle();
+    "granola-unordered" => granola::Granola, granola::Switches::unordered();
+    "granola-locking" => granola::Granola, granola::Switches::locking();
+    "sinfonia" => granola::Granola, granola::Switches::sinfonia();
     "non-genuine-multiversioning" was "ngm" =>
-        non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Rules::default();
+        non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Switches::default();
 }
 
 /// The name that `--protocol` lists for a protocol that is called `name`, or was earlier. What is
@@ -117,7 +117,7 @@ mod tests {
     impl Choice for Name {
         type Output = &'static str;
 
-        fn chosen<P: Protocol>(self, _rules: P::Rules) -> &'static str {
+        fn chosen<P: Protocol>(self, _rules: P::Switches) -> &'static str {
             P::NAME
         }
     }

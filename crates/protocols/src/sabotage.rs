@@ -15,22 +15,22 @@ use std::marker::PhantomData;
 #[doc(hidden)]
 pub trait Sabotage<R>: Sized {
     /// Says whether a rule holds.
-    fn set(&mut self, rule: R, holds: bool);
+    fn set(&mut self, switch: R, holds: bool);
 
     /// The same with one more rule broken.
     #[must_use]
-    fn without(mut self, rule: R) -> Self {
-        self.set(rule, false);
+    fn without(mut self, switch: R) -> Self {
+        self.set(switch, false);
         self
     }
 
     /// The protocol as it should be, but for one rule.
     #[must_use]
-    fn broken(rule: R) -> Self
+    fn broken(switch: R) -> Self
     where
         Self: Default,
     {
-        Self::default().without(rule)
+        Self::default().without(switch)
     }
 }
 
@@ -45,7 +45,7 @@ pub trait Breakable: Copy + Debug + Eq + Sized + 'static {
 
     /// The one that scripts call so.
     fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(rule, _)| *rule)
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(switch, _)| *switch)
     }
 }
 
@@ -53,28 +53,28 @@ pub trait Breakable: Copy + Debug + Eq + Sized + 'static {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Broken<R> {
     bits: u32,
-    rules: PhantomData<R>,
+    switches: PhantomData<R>,
 }
 
 impl<R> Default for Broken<R> {
     fn default() -> Broken<R> {
-        Broken { bits: 0, rules: PhantomData }
+        Broken { bits: 0, switches: PhantomData }
     }
 }
 
 impl<R: Breakable> Broken<R> {
     /// Whether a rule holds.
     #[inline]
-    pub(crate) fn keeps(self, rule: R) -> bool {
-        self.bits & rule.bit() == 0
+    pub(crate) fn keeps(self, switch: R) -> bool {
+        self.bits & switch.bit() == 0
     }
 
-    pub(crate) fn set(&mut self, rule: R, holds: bool) {
+    pub(crate) fn set(&mut self, switch: R, holds: bool) {
         assert!(R::ALL.len() <= u32::BITS as usize, "more rules than a set has room for");
         if holds {
-            self.bits &= !rule.bit();
+            self.bits &= !switch.bit();
         } else {
-            self.bits |= rule.bit();
+            self.bits |= switch.bit();
         }
     }
 }
@@ -84,7 +84,7 @@ impl<R: Breakable> Broken<R> {
 pub(crate) struct Unbroken<R> {
     #[cfg(feature = "sabotage")]
     broken: Broken<R>,
-    rules: PhantomData<R>,
+    switches: PhantomData<R>,
 }
 
 impl<R> Default for Unbroken<R> {
@@ -92,7 +92,7 @@ impl<R> Default for Unbroken<R> {
         Unbroken {
             #[cfg(feature = "sabotage")]
             broken: Broken::default(),
-            rules: PhantomData,
+            switches: PhantomData,
         }
     }
 }
@@ -101,8 +101,8 @@ impl<R: Breakable> Unbroken<R> {
     /// Whether a rule holds: it does, unless a test broke it.
     #[cfg(feature = "sabotage")]
     #[inline]
-    pub(crate) fn keeps(self, rule: R) -> bool {
-        self.broken.keeps(rule)
+    pub(crate) fn keeps(self, switch: R) -> bool {
+        self.broken.keeps(switch)
     }
 
     /// Whether a rule holds: it does, as nothing can break it.
@@ -113,39 +113,39 @@ impl<R: Breakable> Unbroken<R> {
     }
 
     #[cfg(feature = "sabotage")]
-    pub(crate) fn set(&mut self, rule: R, holds: bool) {
-        self.broken.set(rule, holds);
+    pub(crate) fn set(&mut self, switch: R, holds: bool) {
+        self.broken.set(switch, holds);
     }
 }
 
 impl<R: Breakable> Debug for Unbroken<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let broken = R::ALL.iter().filter(|(rule, _)| !self.keeps(*rule));
-        f.debug_set().entries(broken.map(|(rule, _)| rule)).finish()
+        let broken = R::ALL.iter().filter(|(switch, _)| !self.keeps(*switch));
+        f.debug_set().entries(broken.map(|(switch, _)| switch)).finish()
     }
 }
 
 impl<R: Breakable> Debug for Broken<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let broken = R::ALL.iter().filter(|(rule, _)| !self.keeps(*rule));
-        f.debug_set().entries(broken.map(|(rule, _)| rule)).finish()
+        let broken = R::ALL.iter().filter(|(switch, _)| !self.keeps(*switch));
+        f.debug_set().entries(broken.map(|(switch, _)| switch)).finish()
     }
 }
 
 /// Makes the enum of the switches of a family, each with its name in scripts.
 macro_rules! breakable {
     ($(#[$about:meta])* enum $name:ident {
-        $($(#[$what:meta])* $rule:ident = $script:literal,)+
+        $($(#[$what:meta])* $switch:ident = $script:literal,)+
     }) => {
         $(#[$about])*
         #[doc(hidden)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name {
-            $($(#[$what])* $rule,)+
+            $($(#[$what])* $switch,)+
         }
 
         impl crate::sabotage::Breakable for $name {
-            const ALL: &'static [($name, &'static str)] = &[$(($name::$rule, $script)),+];
+            const ALL: &'static [($name, &'static str)] = &[$(($name::$switch, $script)),+];
 
             #[inline]
             fn bit(self) -> u32 {

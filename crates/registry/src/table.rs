@@ -5,16 +5,16 @@ use std::sync::{Arc, RwLock};
 use muesli_core::{
     AnyProtocol, LoggedRole as _, Nanos, Participant, Protocol, RepositoryId, Settings, Typed,
 };
-use muesli_group::{Grouped, Limits, Rules};
+use muesli_group::{GroupSettings, Grouped, Limits};
 use muesli_protocols::{Choice, NAMES, canonical_name, choose};
 use thiserror::Error;
 
 /// How groups keep repositories.
 #[derive(Clone, Debug)]
 pub struct Grouping {
-    /// The time between two ticks of a group's consensus; see [`Rules::tick`].
+    /// The time between two ticks of a group's consensus; see [`GroupSettings::tick`].
     pub tick: Nanos,
-    /// Whether members go on with less than a majority of memories; see [`Rules::accepts_loss`].
+    /// Whether members go on with less than a majority of memories; see [`GroupSettings::accepts_loss`].
     pub accepts_loss: bool,
     /// Limits of size and time.
     pub limits: Limits,
@@ -22,7 +22,7 @@ pub struct Grouping {
 
 impl Default for Grouping {
     fn default() -> Grouping {
-        let Rules { tick, accepts_loss, limits, .. } = Rules::<()>::default();
+        let GroupSettings { tick, accepts_loss, limits, .. } = GroupSettings::<()>::default();
         Grouping { tick, accepts_loss, limits }
     }
 }
@@ -88,14 +88,14 @@ pub fn names() -> Vec<&'static str> {
     NAMES.iter().copied().chain(registered.iter().map(|(name, _)| *name)).collect()
 }
 
-/// Registers a protocol under a name of its own, with its switches as `rules` say, for as long as
+/// Registers a protocol under a name of its own, with its switches as `switches` say, for as long as
 /// the process runs.
 ///
 /// # Errors
 /// The name is taken, or is none.
-pub fn register<P: Protocol<Rules: Sync>>(
+pub fn register<P: Protocol<Switches: Sync>>(
     name: &'static str,
-    rules: P::Rules,
+    switches: P::Switches,
 ) -> Result<(), NotRegistered> {
     let fits = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(fits) {
@@ -106,7 +106,7 @@ pub fn register<P: Protocol<Rules: Sync>>(
     if taken.any(|it| it == canonical_name(name)) {
         return Err(NotRegistered::Taken(name));
     }
-    registered.push((name, Arc::new(move |grouping| make::<P>(name, rules.clone(), grouping))));
+    registered.push((name, Arc::new(move |grouping| make::<P>(name, switches.clone(), grouping))));
     Ok(())
 }
 
@@ -136,28 +136,29 @@ struct Making(Option<Grouping>);
 impl Choice for Making {
     type Output = Result<Arc<dyn AnyProtocol>, NoProtocol>;
 
-    fn chosen<P: Protocol>(self, rules: P::Rules) -> Self::Output {
-        make::<P>(P::NAME, rules, self.0)
+    fn chosen<P: Protocol>(self, switches: P::Switches) -> Self::Output {
+        make::<P>(P::NAME, switches, self.0)
     }
 }
 
 fn make<P: Protocol>(
     name: &'static str,
-    rules: P::Rules,
+    switches: P::Switches,
     grouping: Option<Grouping>,
 ) -> Result<Arc<dyn AnyProtocol>, NoProtocol> {
     let Some(Grouping { tick, accepts_loss, limits }) = grouping else {
-        return Ok(Arc::new(Typed::<P>(rules)));
+        return Ok(Arc::new(Typed::<P>(switches)));
     };
     if P::REPLICATES_ITSELF {
         return Err(NoProtocol::InGroups { name });
     }
-    let empty = P::Participant::new(RepositoryId(0), &Settings::default(), &rules);
+    let empty = P::Participant::new(RepositoryId(0), &Settings::default(), &switches);
     if empty.begin_checkpoint().is_none() {
         return Err(NoProtocol::WithoutCheckpoints { name });
     }
-    let rules = Rules { inner: rules, tick, accepts_loss, limits, ..Rules::default() };
-    Ok(Arc::new(Typed::<Grouped<P>>(rules)))
+    let switches =
+        GroupSettings { inner: switches, tick, accepts_loss, limits, ..GroupSettings::default() };
+    Ok(Arc::new(Typed::<Grouped<P>>(switches)))
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ wire_struct!(Record { txn: TxnId, decision: Decision, writes: NewValues });
 
 /// Switches. One that breaks the key rule is there to see that the checker notices.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rules {
+pub struct Switches {
     /// Commits without comparing versions.
     pub skips_validation: bool,
 }
@@ -54,7 +54,7 @@ impl Protocol for Central {
     const REPLICATES_ITSELF: bool = false;
     type Message = RepositoryMessage;
     type Record = Record;
-    type Rules = Rules;
+    type Switches = Switches;
     type Coordinator = SingleRepositoryCoordinator<Central>;
     type Participant = Centre;
 
@@ -70,7 +70,7 @@ impl Protocol for Central {
         message.judge(view)
     }
 
-    fn offers_strict(_: &Rules) -> bool {
+    fn offers_strict(_: &Switches) -> bool {
         true
     }
 }
@@ -84,7 +84,7 @@ impl SingleRepositoryProtocol for Central {
 /// The participant; that of every repository but [`CENTRE`] stays empty.
 #[derive(Clone, Debug, Default)]
 pub struct Centre {
-    rules: Rules,
+    switches: Switches,
     keys: BTreeMap<(SpaceId, SmallBytes), (Timestamp, Option<SmallBytes>)>,
     last: Timestamp,
     outcomes: KnownOutcomes,
@@ -101,7 +101,7 @@ impl SingleRepository<Central> for Centre {
 
     fn decide(&self, _: TxnId, reads: ReadVersions) -> Decision {
         let is_new = |(space, key, version)| self.read(space, key).0 == version;
-        match self.rules.skips_validation || reads.into_iter().all(is_new) {
+        match self.switches.skips_validation || reads.into_iter().all(is_new) {
             true => Decision::Commit(self.last.after(1, CENTRE)),
             false => Decision::Abort(Abort::StaleRead),
         }
@@ -190,8 +190,8 @@ impl Participant<Central> for Centre {
     muesli_core::participant_without_readers!(Central);
     muesli_core::participant_kept_by_one_node!();
 
-    fn new(_: RepositoryId, _: &Settings, rules: &Rules) -> Centre {
-        Centre { rules: *rules, ..Centre::default() }
+    fn new(_: RepositoryId, _: &Settings, switches: &Switches) -> Centre {
+        Centre { switches: *switches, ..Centre::default() }
     }
 
     fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {

@@ -4,7 +4,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use muesli_core::NodeId;
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::network::topology::{ChannelClass, Topology};
 use muesli_sim::network::{Arrival, Network};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -18,9 +18,9 @@ fn send_and_arrive(bencher: Bencher<'_, '_>, latency: &str) {
     let latency = match latency {
         "constant" => Latency::Constant(least),
         "exponential" => Latency::Exponential { least, mean_tail },
-        _ => Latency::LogNormal { median: least, spread: 1.5 },
+        _ => Latency::LogNormal { median: least, partitions_per_repository: 1.5 },
     };
-    let class = LaneClass { latency, bandwidth: 1_250_000_000 };
+    let class = ChannelClass { latency, bandwidth: 1_250_000_000 };
     let topology = Topology::uniform(NODES as usize, class);
     let mut network = Network::new(topology, Seed::new(1).stream());
     let mut nodes = Seed::new(2).stream();

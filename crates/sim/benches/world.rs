@@ -13,7 +13,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use muesli_core::{Catalog, NodeId, Typed};
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::network::topology::{ChannelClass, Topology};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -31,7 +31,7 @@ fn world(nodes: u32, virtual_time: VirtualTime, logging: bool) -> World {
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
     let latency = Latency::Exponential { least, mean_tail };
     let topology =
-        Topology::uniform(nodes as usize, LaneClass { latency, bandwidth: 1_250_000_000 });
+        Topology::uniform(nodes as usize, ChannelClass { latency, bandwidth: 1_250_000_000 });
     let plan = Plan::calm(virtual_time);
     let protocol = Arc::new(Typed::<Registers>(Default::default()));
     let mut setup = Setup::new(protocol, Seed::new(1), catalog, topology, plan);

@@ -15,7 +15,7 @@ use muesli::{Db, Error, Retry, Space, SpaceOptions};
 use muesli_core::{Catalog, NodeId, Typed};
 use muesli_protocols::score::Score;
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::network::topology::{ChannelClass, Topology};
 use muesli_sim::plan::Plan;
 use muesli_sim::random::{Random, Seed};
 use muesli_sim::time::{Span, VirtualTime};
@@ -68,8 +68,9 @@ impl Zipfian {
         if even * self.zeta < 1.0 + 0.5_f64.powf(THETA) {
             return 1;
         }
-        let spread = (self.eta * even - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
-        (self.items * spread) as u64
+        let partitions_per_repository =
+            (self.eta * even - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
+        (self.items * partitions_per_repository) as u64
     }
 }
 
@@ -111,7 +112,7 @@ fn world(choice: Choice, end: VirtualTime, done: &Rc<Cell<u64>>) -> World {
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
     let latency = Latency::Exponential { least, mean_tail };
     let topology =
-        Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 1_250_000_000 });
+        Topology::uniform(NODES as usize, ChannelClass { latency, bandwidth: 1_250_000_000 });
     let setup = Setup::new(
         Arc::new(Typed::<Score>(Default::default())),
         Seed::new(1),

@@ -63,7 +63,7 @@ pub fn measure<P: Protocol>(mut progress: impl FnMut(&str)) -> io::Result<Costs>
     progress("a disk");
     Ok(Costs {
         sync: span(sync()?),
-        turn: span(short.look),
+        tick: span(short.look),
         fetch: span(short.read),
         flush: span(short.write),
         byte_picos: costs.byte_picos + (byte_nanos * 1_000.0).round() as u64,
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_costs_of_a_real_node_can_be_measured() {
         let costs = measure::<Score>(|_| {}).expect("there is a loopback network");
-        assert!(costs.turn > Span::ZERO);
+        assert!(costs.tick > Span::ZERO);
         assert!(costs.operation + costs.receive + costs.send > Span::ZERO);
         assert_eq!(costs.to_string().parse(), Ok(costs));
     }
@@ -180,7 +180,7 @@ mod tests {
             pair.transaction(shape);
             let load = pair.take_load();
             assert_eq!(load.received, load.sent, "{shape:?}: {load:?}");
-            assert_eq!(load.sent > 0, shape.away, "{shape:?}: {load:?}");
+            assert_eq!(load.sent > 0, shape.remote, "{shape:?}: {load:?}");
             assert_eq!(load.logged > 0, shape.writes > 0, "{shape:?}: {load:?}");
             assert!(load.operations >= 2 + shape.reads as u64 + shape.writes as u64);
         }

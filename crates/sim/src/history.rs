@@ -25,7 +25,7 @@ mod sampled;
 
 /// A transaction as its node recorded it, and what its client was told.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ReportedTransaction {
     /// The record as its coordinator made it; its end and times may be wrong for its client.
     pub record: TxnRecord,
     /// How it ended as far as its client was told.
@@ -41,13 +41,13 @@ pub struct Told {
     pub crashed: bool,
 }
 
-impl Told {
+impl ReportedTransaction {
     /// A transaction whose client was told what was recorded, on a node whose clock is that of
     /// all.
     pub fn as_recorded(
         (record, operations): (TxnRecord, impl Iterator<Item = RecordedOperation>),
-    ) -> Told {
-        Told {
+    ) -> ReportedTransaction {
+        ReportedTransaction {
             record,
             status: record.status,
             begin: record.begin.0,
@@ -64,7 +64,7 @@ pub type Chain = (SpaceId, SmallBytes, Vec<Timestamp>);
 /// What a node leaves behind, on any driver.
 pub trait Remains {
     /// The transactions begun there.
-    fn told(&self) -> impl Iterator<Item = Told>;
+    fn reported(&self) -> impl Iterator<Item = ReportedTransaction>;
     /// Where a participant there applied a transaction.
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp>;
     /// What the delayed actions of a transaction read and wrote, as participants there saw it.
@@ -98,12 +98,12 @@ pub fn by_versions<N: Remains>(
     }
     builder.meta(meta);
     let names = KeyNames { catalog };
-    for (told, at) in all(nodes) {
+    for (reported, at) in all(nodes) {
         match &sampled {
-            None => names.add(&mut builder, &told, at)?,
+            None => names.add(&mut builder, &reported, at)?,
             Some(sampled) => {
-                if let Some(told) = sampled.kept(told, at) {
-                    names.add(&mut builder, &told, at)?;
+                if let Some(reported) = sampled.kept(reported, at) {
+                    names.add(&mut builder, &reported, at)?;
                 }
             }
         }
@@ -127,43 +127,45 @@ pub fn by_versions<N: Remains>(
 }
 
 /// All transactions of a run with all that is known of each, and where it lies.
-fn all<N: Remains>(nodes: &[N]) -> impl Iterator<Item = (Told, Option<Timestamp>)> + use<'_, N> {
+fn all<N: Remains>(
+    nodes: &[N],
+) -> impl Iterator<Item = (ReportedTransaction, Option<Timestamp>)> + use<'_, N> {
     let lasting = Lasting::of(nodes);
-    let told = nodes.iter().flat_map(|node| node.told());
-    told.map(move |told| completed(nodes, &lasting, told))
+    let reported = nodes.iter().flat_map(|node| node.reported());
+    reported.map(move |reported| completed(nodes, &lasting, reported))
 }
 
 /// A transaction with what participants know of it, and where it lies.
 fn completed<N: Remains>(
     nodes: &[N],
     lasting: &Lasting<'_>,
-    mut told: Told,
-) -> (Told, Option<Timestamp>) {
-    if told.crashed {
-        told.operations.retain(|it| lasting.was_seen(it));
+    mut reported: ReportedTransaction,
+) -> (ReportedTransaction, Option<Timestamp>) {
+    if reported.crashed {
+        reported.operations.retain(|it| lasting.was_seen(it));
     }
-    let asked = matches!(told.status, Status::Unknown | Status::Running);
-    let applied = || applied(nodes, told.record.id, lasting);
-    let at = told.record.at.or_else(|| if asked { applied() } else { None });
+    let asked = matches!(reported.status, Status::Unknown | Status::Running);
+    let applied = || applied(nodes, reported.record.id, lasting);
+    let at = reported.record.at.or_else(|| if asked { applied() } else { None });
     if asked && at.is_none() {
-        told.operations.retain(|it| !finds_a_deletion(it));
+        reported.operations.retain(|it| !finds_a_deletion(it));
     }
-    if let Some(at) = at.filter(|_| told.status != Status::Aborted) {
-        told.operations.extend(executed(nodes, told.record.id));
-        let ran: Vec<_> = ran(nodes, told.record.id, at).collect();
+    if let Some(at) = at.filter(|_| reported.status != Status::Aborted) {
+        reported.operations.extend(executed(nodes, reported.record.id));
+        let ran: Vec<_> = ran(nodes, reported.record.id, at).collect();
         // What nobody was told of may have run over writes that were not stable, and be
         // lost with them: of what it read counts what lasts.
-        let interactive = !told.operations.is_empty();
-        let sure = told.status == Status::Committed;
+        let interactive = !reported.operations.is_empty();
+        let sure = reported.status == Status::Committed;
         if interactive {
-            as_found_at_the_end(&mut told.operations, &ran);
+            as_found_at_the_end(&mut reported.operations, &ran);
         }
         let counts = |it: &RecordedOperation| {
             is_write(it) || (!interactive && (sure || lasting.was_seen(it)))
         };
-        told.operations.extend(ran.into_iter().filter(counts));
+        reported.operations.extend(ran.into_iter().filter(counts));
     }
-    (told, at)
+    (reported, at)
 }
 
 /// Where a transaction lies whose client never learned it, as participants say who applied it. A
@@ -186,7 +188,7 @@ fn applied<N: Remains>(
 /// The versions that outlive every crash: those whose clients were told of them, and those that
 /// repositories hold in the end.
 struct Lasting<'a> {
-    told: BTreeSet<Timestamp>,
+    reported: BTreeSet<Timestamp>,
     /// Those that somebody has read who has committed.
     read: BTreeSet<Timestamp>,
     held: BTreeSet<(SpaceId, &'a SmallBytes, Timestamp)>,
@@ -196,11 +198,11 @@ struct Lasting<'a> {
 
 impl<'a> Lasting<'a> {
     fn of<N: Remains>(nodes: &'a [N]) -> Lasting<'a> {
-        let committed = nodes.iter().flat_map(|node| node.told());
-        let committed = committed.filter(|told| told.status == Status::Committed);
+        let committed = nodes.iter().flat_map(|node| node.reported());
+        let committed = committed.filter(|reported| reported.status == Status::Committed);
         let mut read = BTreeSet::new();
-        let committed = committed.inspect(|told| {
-            for operation in &told.operations {
+        let committed = committed.inspect(|reported| {
+            for operation in &reported.operations {
                 match operation {
                     RecordedOperation::Read { version, .. } => read.extend([*version]),
                     RecordedOperation::Scan { rows, .. } => {
@@ -214,10 +216,10 @@ impl<'a> Lasting<'a> {
         let held = chains.flat_map(|(space, key, versions)| {
             versions.iter().map(move |version| (*space, key, *version))
         });
-        let told = committed.filter_map(|told| told.record.at).collect();
+        let reported = committed.filter_map(|reported| reported.record.at).collect();
         let held: BTreeSet<_> = held.collect();
         let kept = held.iter().map(|(.., version)| *version).collect();
-        Lasting { told, read, held, kept }
+        Lasting { reported, read, held, kept }
     }
 
     /// Whether what a transaction that a crash ended has seen is there for all. It may have seen
@@ -226,7 +228,7 @@ impl<'a> Lasting<'a> {
     fn was_seen(&self, operation: &RecordedOperation) -> bool {
         let lasts = |space: SpaceId, key: &SmallBytes, version: Timestamp| {
             version == Timestamp::ZERO
-                || self.told.contains(&version)
+                || self.reported.contains(&version)
                 || self.held.contains(&(space, key, version))
         };
         match operation {
@@ -264,10 +266,10 @@ fn ran<N: Remains>(
 ) -> impl Iterator<Item = RecordedOperation> + use<N> {
     let runs = nodes.iter().flat_map(|node| node.ran(txn)).filter(|ran| ran.at == at);
     let runs: Vec<_> = runs.collect();
-    let told: BTreeSet<u16> = runs.iter().filter(|ran| ran.told).map(|ran| ran.part).collect();
+    let shared: BTreeSet<u16> = runs.iter().filter(|ran| ran.shared).map(|ran| ran.part).collect();
     let mut all: Vec<(u16, Vec<RecordedOperation>)> = Vec::new();
     for PartRan { part, operations, .. } in
-        runs.into_iter().filter(|ran| ran.told || !told.contains(&ran.part))
+        runs.into_iter().filter(|ran| ran.shared || !shared.contains(&ran.part))
     {
         if !all.contains(&(part, operations.clone())) {
             all.push((part, operations));
@@ -362,27 +364,27 @@ impl KeyNames<'_> {
     fn add(
         &self,
         builder: &mut HistoryBuilder,
-        told: &Told,
+        reported: &ReportedTransaction,
         at: Option<Timestamp>,
     ) -> Result<(), BuildError> {
-        let record = told.record;
+        let record = reported.record;
         let id = record.id.to_string();
         let mut transaction = builder.transaction(Header {
             id: TxnId::Text(&id),
             session: Value::Unsigned(record.session),
-            begin: told.begin,
-            end: told.end,
-            status: checked(told.status),
+            begin: reported.begin,
+            end: reported.end,
+            status: checked(reported.status),
             read_only: Some(record.read_only),
             timestamp: at.map_or(Value::Unrecorded, |at| Value::Unsigned(at.0)),
         })?;
-        let last = last_writes(&told.operations);
+        let last = last_writes(&reported.operations);
         let mut written = BTreeSet::new();
-        for (place, operation) in told.operations.iter().enumerate() {
+        for (place, operation) in reported.operations.iter().enumerate() {
             if let RecordedOperation::Write { space, key, .. } = operation {
                 written.insert((*space, key));
             }
-            let installs = told.status != Status::Aborted && last.contains(&place);
+            let installs = reported.status != Status::Aborted && last.contains(&place);
             let version = at.filter(|_| installs).map(|at| Version::Number(at.0));
             self.add_operation(&mut transaction, operation, version, &written)?;
         }

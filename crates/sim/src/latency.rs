@@ -28,7 +28,7 @@ pub enum Latency {
         /// Half of the draws are below.
         median: Span,
         /// How many times the median the draw one deviation above it is; 1 means constant.
-        spread: f64,
+        partitions_per_repository: f64,
     },
 }
 
@@ -43,9 +43,10 @@ impl Latency {
             Latency::Exponential { least, mean_tail } => {
                 least + scaled(mean_tail, random.exponential())
             }
-            Latency::LogNormal { median, spread } => {
-                scaled(median, libm::exp(libm::log(spread.max(1.0)) * random.normal()))
-            }
+            Latency::LogNormal { median, partitions_per_repository } => scaled(
+                median,
+                libm::exp(libm::log(partitions_per_repository.max(1.0)) * random.normal()),
+            ),
         }
     }
 
@@ -75,7 +76,9 @@ impl fmt::Display for Latency {
             Latency::Constant(span) => write!(out, "const {span}"),
             Latency::Uniform(low, high) => write!(out, "uniform {low} {high}"),
             Latency::Exponential { least, mean_tail } => write!(out, "exp {least} +{mean_tail}"),
-            Latency::LogNormal { median, spread } => write!(out, "lognormal {median} x{spread}"),
+            Latency::LogNormal { median, partitions_per_repository } => {
+                write!(out, "lognormal {median} x{partitions_per_repository}")
+            }
         }
     }
 }
@@ -106,10 +109,11 @@ fn parse(text: &str) -> Option<Latency> {
             least: span(least)?,
             mean_tail: span(tail.strip_prefix('+')?)?,
         }),
-        ["lognormal", median, spread] => {
-            let spread: f64 = spread.strip_prefix('x')?.parse().ok()?;
-            let fits = spread.is_finite() && spread >= 1.0;
-            fits.then_some(Latency::LogNormal { median: span(median)?, spread })
+        ["lognormal", median, partitions_per_repository] => {
+            let partitions_per_repository: f64 =
+                partitions_per_repository.strip_prefix('x')?.parse().ok()?;
+            let fits = partitions_per_repository.is_finite() && partitions_per_repository >= 1.0;
+            fits.then_some(Latency::LogNormal { median: span(median)?, partitions_per_repository })
         }
         _ => None,
     }
@@ -128,7 +132,10 @@ mod tests {
             (span(), span()).prop_map(|(low, high)| Latency::Uniform(low, high)),
             (span(), span())
                 .prop_map(|(least, mean_tail)| Latency::Exponential { least, mean_tail }),
-            (span(), 1.0..5.0).prop_map(|(median, spread)| Latency::LogNormal { median, spread }),
+            (span(), 1.0..5.0).prop_map(|(median, partitions_per_repository)| Latency::LogNormal {
+                median,
+                partitions_per_repository
+            }),
         ]
     }
 
@@ -138,7 +145,7 @@ mod tests {
         let all = [
             Latency::Uniform(Span::from_micros(10), Span::from_micros(90)),
             Latency::Exponential { least: Span::from_micros(20), mean_tail: fifty },
-            Latency::LogNormal { median: fifty, spread: 2.0 },
+            Latency::LogNormal { median: fifty, partitions_per_repository: 2.0 },
         ];
         for latency in all {
             let mut random = Seed::new(5).stream();

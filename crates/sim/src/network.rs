@@ -36,19 +36,19 @@ use topology::{Topology, index};
 #[derive(Debug)]
 pub struct Network<M> {
     topology: Topology,
-    lanes: Vec<Lane>,
+    channels: Vec<Channel>,
     /// Lanes that partitions block, and what waits there. No entry: open.
-    blocked: BTreeMap<LaneId, Blocked<M>>,
+    blocked: BTreeMap<ChannelId, Blocked<M>>,
     down: BTreeSet<NodeId>,
     /// Whether no link has broken yet: then every message arrives, and its lane need not be asked.
     unbroken: bool,
     random: Random,
 }
 
-type LaneId = (NodeId, NodeId);
+type ChannelId = (NodeId, NodeId);
 
 #[derive(Clone, Debug, Default)]
-struct Lane {
+struct Channel {
     /// When the wire has taken all bytes sent so far.
     wire_free: VirtualTime,
     /// When the message sent last arrives; while broken: when the last message arrives that does.
@@ -95,17 +95,17 @@ pub struct LinkBreak {
     /// The life that ended.
     pub epoch: Epoch,
     /// When the first of the two nodes given to [`Network::sever`] is told.
-    pub first_told: VirtualTime,
+    pub first_notified: VirtualTime,
     /// When the second is told.
-    pub second_told: VirtualTime,
+    pub second_notified: VirtualTime,
 }
 
 impl<M> Network<M> {
     /// A network with all links up. Chances are drawn from `random`.
     pub fn new(topology: Topology, random: Random) -> Self {
-        let lanes = vec![Lane::default(); topology.nodes() * topology.nodes()];
+        let channels = vec![Channel::default(); topology.nodes() * topology.nodes()];
         let (blocked, down) = (BTreeMap::new(), BTreeSet::new());
-        Network { topology, lanes, blocked, down, unbroken: true, random }
+        Network { topology, channels, blocked, down, unbroken: true, random }
     }
 
     /// Sends a message of `bytes` bytes; `None` if it is lost because the link is broken, or
@@ -120,15 +120,15 @@ impl<M> Network<M> {
         if to.0 as usize >= self.topology.nodes() {
             return None;
         }
-        let lane = &mut self.lanes[lane_index(self.topology.nodes(), from, to)];
-        if lane.broken {
+        let channel = &mut self.channels[channel_index(self.topology.nodes(), from, to)];
+        if channel.broken {
             return None;
         }
         let class = self.topology.class(from, to);
-        lane.wire_free = lane.wire_free.max(now) + class.wire_time(bytes);
-        let due = lane.wire_free + class.latency.draw(&mut self.random);
-        lane.last_arrival = lane.last_arrival.max(due);
-        Some(Departure { due: lane.last_arrival, epoch: Epoch(lane.epoch) })
+        channel.wire_free = channel.wire_free.max(now) + class.wire_time(bytes);
+        let due = channel.wire_free + class.latency.draw(&mut self.random);
+        channel.last_arrival = channel.last_arrival.max(due);
+        Some(Departure { due: channel.last_arrival, epoch: Epoch(channel.epoch) })
     }
 
     /// Settles a message that is due now.
@@ -143,14 +143,14 @@ impl<M> Network<M> {
         if self.unbroken && self.blocked.is_empty() {
             return Arrival::Delivered(message);
         }
-        let lane = &self.lanes[lane_index(self.topology.nodes(), from, to)];
-        let cut = lane.broken && now > lane.last_arrival;
-        if lane.epoch != epoch.0 || cut {
+        let channel = &self.channels[channel_index(self.topology.nodes(), from, to)];
+        let cut = channel.broken && now > channel.last_arrival;
+        if channel.epoch != epoch.0 || cut {
             return Arrival::Lost;
         }
         match self.blocked.get_mut(&(from, to)) {
             // The hold ended with the break; what is due before the cut of a break still arrives.
-            Some(blocked) if !lane.broken => {
+            Some(blocked) if !channel.broken => {
                 blocked.held.push(message);
                 Arrival::Held
             }
@@ -160,35 +160,35 @@ impl<M> Network<M> {
 
     /// Breaks the link between two nodes; `None` if it is broken already.
     pub fn sever(&mut self, now: VirtualTime, first: NodeId, second: NodeId) -> Option<LinkBreak> {
-        let there = lane_index(self.topology.nodes(), first, second);
-        if first == second || self.lanes[there].broken {
+        let there = channel_index(self.topology.nodes(), first, second);
+        if first == second || self.channels[there].broken {
             return None;
         }
-        let epoch = Epoch(self.lanes[there].epoch);
-        let second_told = self.cut(now, first, second);
-        let first_told = self.cut(now, second, first);
-        Some(LinkBreak { epoch, first_told, second_told })
+        let epoch = Epoch(self.channels[there].epoch);
+        let second_notified = self.cut(now, first, second);
+        let first_notified = self.cut(now, second, first);
+        Some(LinkBreak { epoch, first_notified, second_notified })
     }
 
     /// Cuts one lane and draws when its receiver is told.
     fn cut(&mut self, now: VirtualTime, from: NodeId, to: NodeId) -> VirtualTime {
         self.unbroken = false;
-        let lane = &mut self.lanes[lane_index(self.topology.nodes(), from, to)];
-        lane.broken = true;
-        let under_way = lane.last_arrival.since(now).as_nanos();
+        let channel = &mut self.channels[channel_index(self.topology.nodes(), from, to)];
+        channel.broken = true;
+        let under_way = channel.last_arrival.since(now).as_nanos();
         // All lost and nothing lost are the cases that find faults, so they are not left to luck.
         let survives = match self.random.below(4) {
             0 => 0,
             1 => under_way,
             _ => self.random.between(0, under_way),
         };
-        lane.last_arrival = now + Span::from_nanos(survives);
+        channel.last_arrival = now + Span::from_nanos(survives);
         if let Some(blocked) = self.blocked.get_mut(&(from, to)) {
             blocked.held.clear();
             // Nothing passes a blocked lane, not even what is due before the cut.
-            lane.epoch += 1;
+            channel.epoch += 1;
         }
-        lane.last_arrival.max(now) + self.topology.break_notice.draw(&mut self.random)
+        channel.last_arrival.max(now) + self.topology.break_notice.draw(&mut self.random)
     }
 
     /// A node stops for good or for a while: all its links break, and nothing under way to it
@@ -198,8 +198,8 @@ impl<M> Network<M> {
         let others = (0..self.topology.nodes() as u32).map(NodeId).filter(|other| *other != node);
         let breaks = others.filter_map(|other| {
             let cut = self.sever(now, node, other);
-            let towards = lane_index(self.topology.nodes(), other, node);
-            self.lanes[towards].epoch += 1;
+            let towards = channel_index(self.topology.nodes(), other, node);
+            self.channels[towards].epoch += 1;
             cut.map(|cut| (other, cut))
         });
         breaks.collect()
@@ -214,19 +214,20 @@ impl<M> Network<M> {
     /// what the old life still delivers is not through. True also if the link is up.
     pub fn reconnect(&mut self, now: VirtualTime, first: NodeId, second: NodeId) -> bool {
         let nodes = self.topology.nodes();
-        let (there, back) = (lane_index(nodes, first, second), lane_index(nodes, second, first));
-        if !self.lanes[there].broken {
+        let (there, back) =
+            (channel_index(nodes, first, second), channel_index(nodes, second, first));
+        if !self.channels[there].broken {
             return true;
         }
-        let through = now > self.lanes[there].last_arrival.max(self.lanes[back].last_arrival);
+        let through = now > self.channels[there].last_arrival.max(self.channels[back].last_arrival);
         let blocked = self.is_blocked(first, second) || self.is_blocked(second, first);
         if !through || blocked || self.down.contains(&first) || self.down.contains(&second) {
             return false;
         }
-        let epoch = self.lanes[there].epoch.max(self.lanes[back].epoch) + 1;
-        let fresh = Lane { wire_free: now, last_arrival: now, epoch, broken: false };
-        self.lanes[there] = fresh.clone();
-        self.lanes[back] = fresh;
+        let epoch = self.channels[there].epoch.max(self.channels[back].epoch) + 1;
+        let fresh = Channel { wire_free: now, last_arrival: now, epoch, broken: false };
+        self.channels[there] = fresh.clone();
+        self.channels[back] = fresh;
         true
     }
 
@@ -259,7 +260,7 @@ impl<M> Network<M> {
 
     /// Whether the link between two nodes is broken.
     pub fn is_broken(&self, first: NodeId, second: NodeId) -> bool {
-        self.lanes[lane_index(self.topology.nodes(), first, second)].broken
+        self.channels[channel_index(self.topology.nodes(), first, second)].broken
     }
 
     /// The latencies and bandwidths.
@@ -268,7 +269,7 @@ impl<M> Network<M> {
     }
 }
 
-fn lane_index(nodes: usize, from: NodeId, to: NodeId) -> usize {
+fn channel_index(nodes: usize, from: NodeId, to: NodeId) -> usize {
     index(from) * nodes + index(to)
 }
 

@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "in the past")]
-    fn the_past_is_closed() {
+    fn times_before_now_are_refused() {
         let mut queue = EventQueue::new();
         queue.push(at(5), ());
         queue.pop();

@@ -26,7 +26,7 @@ mod run;
 mod setup;
 mod strangers;
 mod tasks;
-mod turn;
+mod tick;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -52,7 +52,7 @@ pub use host::journal::Recorded;
 pub use host::longest::Longest;
 pub use host::mistake::Mistake;
 pub use host::routes::{Route, Routes};
-pub use host::strangers::Heard;
+pub use host::strangers::StrangerCount;
 pub use run::{HostHistory, Run, Stuck};
 pub use setup::{Setup, SetupError};
 pub use strangers::Strangers;
@@ -72,11 +72,11 @@ pub struct World {
     network: Network<SentMessage>,
     stations: Vec<Rc<HostEngine>>,
     /// Nodes that the catalog does not list: clients that come and go.
-    visitors: Arc<BTreeSet<NodeId>>,
+    unregistered: Arc<BTreeSet<NodeId>>,
     /// The tasks of each host. Beside the stations and not in them, because a poll borrows both.
     tasks: Vec<WorldTasks>,
     /// Hosts whose turn begins now.
-    due_turns: VecDeque<usize>,
+    due_ticks: VecDeque<usize>,
     woken: Woken,
     /// Empty between uses.
     woken_names: Vec<TaskId>,
@@ -113,7 +113,7 @@ enum Event {
     /// A message is due at its receiver.
     Arrive { epoch: Epoch, sent: SentMessage },
     /// A host's turn begins.
-    Turn(usize),
+    Tick(usize),
     /// A role's timer is due.
     Timer { place: usize, incarnation: u32, role: Role, timer: u32 },
     /// A client's sleep is over.
@@ -149,9 +149,9 @@ impl World {
         let database = DATABASES.fetch_add(1, Ordering::Relaxed);
         let hosts = setup.topology.nodes();
         let woken = Woken::default();
-        let visitors = Arc::new(links::visitors(&setup.catalog, hosts));
+        let unregistered = Arc::new(links::unregistered(&setup.catalog, hosts));
         let stations = (0..hosts as u32).map(|place| {
-            let host = RefCell::new(new_host(&setup, place, &visitors));
+            let host = RefCell::new(new_host(&setup, place, &unregistered));
             Rc::new(HostEngine { database, host })
         });
         let trace = if setup.trace_text { Trace::with_text() } else { Trace::digest_only() };
@@ -161,10 +161,10 @@ impl World {
             now: VirtualTime::ZERO,
             queue: EventQueue::new(),
             stations: stations.collect(),
-            visitors: Arc::clone(&visitors),
+            unregistered: Arc::clone(&unregistered),
             network: Network::new(setup.topology, setup.seed.split("network").stream()),
             tasks: (0..hosts as u32).map(|place| WorldTasks::new(place, woken.clone())).collect(),
-            due_turns: VecDeque::new(),
+            due_ticks: VecDeque::new(),
             woken,
             woken_names: Vec::new(),
             clients: Vec::new(),
@@ -204,25 +204,25 @@ impl World {
 
     /// Lets everything happen that happens until `limit`, which becomes the time.
     pub fn run_until(&mut self, limit: VirtualTime) {
-        self.run_due_turns();
+        self.run_due_ticks();
         while let Some((time, event)) = self.queue.pop_until(limit) {
             self.now = time;
             self.happen(event);
-            self.run_due_turns();
+            self.run_due_ticks();
         }
         self.now = self.now.max(limit);
     }
 
-    fn run_due_turns(&mut self) {
-        while let Some(place) = self.due_turns.pop_front() {
-            self.turn(place);
+    fn run_due_ticks(&mut self) {
+        while let Some(place) = self.due_ticks.pop_front() {
+            self.tick(place);
         }
     }
 
     fn happen(&mut self, event: Event) {
         match event {
             Event::Arrive { epoch, sent } => self.arrive(epoch, sent),
-            Event::Turn(place) => self.turn(place),
+            Event::Tick(place) => self.tick(place),
             Event::Timer { place, incarnation, role, timer } => {
                 if self.is_alive(place, incarnation) {
                     self.trace_node(place, "timer", [role_number(role), timer.into(), 0]);
@@ -241,7 +241,7 @@ impl World {
             }
             Event::Reconnect(first, second) => self.reconnect(first, second),
             Event::GivenUp { from, to, since } => self.give_up(from, to, since),
-            Event::Stranger => self.hear_stranger(),
+            Event::Stranger => self.receive_from_stranger(),
             Event::Checkpoint(place) => self.begin_checkpoint(place),
             Event::Fault(number) => self.inflict(number),
             Event::Repair(number) => self.repair(number),
@@ -262,7 +262,7 @@ impl World {
         self.trace_message(envelope.message.name, envelope);
         self.messages += u64::from(envelope.from.node != envelope.to.node);
         if let Some(crowd) = &mut self.crowd {
-            crowd.hear(envelope.message.name, envelope);
+            crowd.overhear(envelope.message.name, envelope);
         }
         let sender = self.sender_of(&sent);
         self.offer(sent.envelope.to.node.0 as usize, HostInput::Message(sender, sent));
@@ -342,7 +342,7 @@ impl World {
     }
 }
 
-fn new_host(setup: &Setup, place: u32, visitors: &Arc<BTreeSet<NodeId>>) -> Host {
+fn new_host(setup: &Setup, place: u32, unregistered: &Arc<BTreeSet<NodeId>>) -> Host {
     let disk_seed = setup.seed.split("disk").nth(place.into());
     let mut disk = Disk::new(setup.disk, disk_seed.stream());
     let crashes =
@@ -352,7 +352,7 @@ fn new_host(setup: &Setup, place: u32, visitors: &Arc<BTreeSet<NodeId>>) -> Host
     }
     let random = setup.seed.split("host").nth(place.into()).stream();
     let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, setup.costs, random);
-    host.outside.visitors = Arc::clone(visitors);
+    host.outside.unregistered = Arc::clone(unregistered);
     host.cuts_too_much = setup.mistake == Some(Mistake::CutsTooMuch);
     if setup.history {
         host.record();

@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn numbers_of_threads_that_cannot_be_are_refused() {
         for wrong in [0, THREADS_MAX + 1] {
-            let told = parallel(wrong).map(drop).expect_err("refused").to_string();
-            assert_eq!(told, format!("{wrong} threads for procedures: allowed are 1 to 256"));
+            let message = parallel(wrong).map(drop).expect_err("refused").to_string();
+            assert_eq!(message, format!("{wrong} threads for procedures: allowed are 1 to 256"));
         }
         assert!(!parallel(1).expect("nothing").is_on());
         assert_eq!(parallel(3).expect("threads").at_most(), 12);

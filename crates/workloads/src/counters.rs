@@ -175,7 +175,7 @@ struct CounterLedger {
 }
 
 impl CounterLedger {
-    fn begin_life(&mut self) {
+    fn begin_incarnation(&mut self) {
         for (group, counter, amount) in std::mem::take(&mut self.under_way) {
             *self.perhaps.entry((group, counter)).or_default() += amount;
         }
@@ -183,7 +183,7 @@ impl CounterLedger {
 
     fn settle(&mut self, ended: &Ended) {
         if *ended == Ended::Unknown {
-            return self.begin_life();
+            return self.begin_incarnation();
         }
         for (group, counter, amount) in std::mem::take(&mut self.under_way) {
             if *ended == Ended::Committed {
@@ -235,7 +235,7 @@ impl Counters {
     }
 
     /// Waits for a client's turn in its pair, where sessions are shared; the session's handle.
-    async fn turn(&self, seat: &Seat) -> Result<Option<(CounterStep<'_>, Db)>, Error> {
+    async fn tick(&self, seat: &Seat) -> Result<Option<(CounterStep<'_>, Db)>, Error> {
         if !self.roams {
             return Ok(None);
         }
@@ -262,8 +262,10 @@ impl Counters {
     ) -> Result<Shown, Error> {
         let (space, catalog) = (db.space(SPACE)?, db.catalog_of_keys());
         let home = |key: &SmallBytes| {
-            let lives = catalog.partition(space.id(), key);
-            (0..lives).find(|it| Static.are_colocated(*it, lives, &catalog)).unwrap_or(lives)
+            let its_home = catalog.partition(space.id(), key);
+            (0..its_home)
+                .find(|it| Static.are_colocated(*it, its_home, &catalog))
+                .unwrap_or(its_home)
         };
         let (mut shown, mut asked) = (Vec::new(), Asked::default());
         for (group, phase) in phases.iter().enumerate() {
@@ -335,7 +337,7 @@ impl Workload for Counters {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<CounterMemory, Error> {
-        self.ledgers.of(seat.client).begin_life();
+        self.ledgers.of(seat.client).begin_incarnation();
         let groups = self.groups(seat.db.space(SPACE)?);
         Ok(CounterMemory { groups, reader: seat.db.read_only(), seen: BTreeMap::new() })
     }
@@ -343,11 +345,11 @@ impl Workload for Counters {
     async fn transact(&self, seat: &mut Seat, memory: &mut CounterMemory) -> (Ended, u32) {
         let phases = self.draw(&mut seat.chance);
         let adds = added(&phases);
-        let turn = match self.turn(seat).await {
-            Ok(turn) => turn,
+        let tick = match self.tick(seat).await {
+            Ok(tick) => tick,
             Err(error) => return (Ended::Failed(error), 0),
         };
-        let shared = turn.as_ref().map(|(_, db)| (db.clone(), db.read_only()));
+        let shared = tick.as_ref().map(|(_, db)| (db.clone(), db.read_only()));
         let (writer, reader) = match &shared {
             Some((writer, reader)) => (writer, reader),
             None => (&seat.db, &memory.reader),
@@ -357,21 +359,23 @@ impl Workload for Counters {
             false => (writer.clone(), self.marks.draw(&mut seat.chance)),
         };
         self.ledgers.of(seat.client).under_way = adds;
-        let (told, drawn) = (&*memory, &phases);
+        let (shown_values, drawn) = (&*memory, &phases);
         let body = async |tx: &Tx| {
-            let shown = self.run(tx, (db, told), drawn).await?;
+            let shown = self.run(tx, (db, shown_values), drawn).await?;
             marks::perform(tx, db, marks).await?;
             Ok(shown)
         };
         let (answer, attempts) = transact_answering(db, body).await;
         let answer = answer.and_then(|((read, asked), results)| match asked.shown(&results) {
-            Ok(told) => Ok(read.into_iter().enumerate().chain(told).collect::<Vec<_>>()),
+            Ok(shown_values) => {
+                Ok(read.into_iter().enumerate().chain(shown_values).collect::<Vec<_>>())
+            }
             // It was done, and nobody has told in time what it left.
             Err(Error::AnswerLost) => Ok(Vec::new()),
             Err(error) => Err(error),
         });
         if let Ok(shown) = &answer {
-            match turn {
+            match tick {
                 Some(_) => {
                     let mut seen = std::mem::take(&mut self.pairs.of(seat.client / 2).seen);
                     self.judge(seat, &mut seen, &phases[HOT], shown);
@@ -401,7 +405,7 @@ impl Workload for Counters {
                 let place = (group, counter);
                 let (mut least, mut most) = (0, 0);
                 for mut ledger in self.ledgers.all() {
-                    ledger.begin_life();
+                    ledger.begin_incarnation();
                     let sure = ledger.sure.get(&place).copied().unwrap_or_default();
                     let perhaps = ledger.perhaps.get(&place).copied().unwrap_or_default();
                     (least, most) = (least + sure, most + sure + perhaps);

@@ -11,7 +11,7 @@ use muesli::Report;
 use muesli_check::{BuildError, Header, History, HistoryBuilder, Kind, TxnId, Value};
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling};
 use muesli_core::{Catalog, RepositoryId, SpaceId, Timestamp};
-use muesli_sim::history::{self, Chain, Remains, Told};
+use muesli_sim::history::{self, Chain, Remains, ReportedTransaction};
 use serde_json::{Map, Value as Json};
 
 use crate::append;
@@ -22,21 +22,21 @@ use crate::list_history::{ListHistory, ListOperation, ListStatus, ListTransactio
 struct Left<'a>(&'a Report, Option<SpaceId>);
 
 impl Left<'_> {
-    fn is_of_clients(&self, told: &Told) -> bool {
+    fn is_of_clients(&self, reported: &ReportedTransaction) -> bool {
         let space = |operation: &RecordedOperation| match operation {
             RecordedOperation::Read { space, .. }
             | RecordedOperation::ReadOwn { space, .. }
             | RecordedOperation::Write { space, .. }
             | RecordedOperation::Scan { space, .. } => *space,
         };
-        !told.operations.iter().any(|operation| Some(space(operation)) == self.1)
+        !reported.operations.iter().any(|operation| Some(space(operation)) == self.1)
     }
 }
 
 impl Remains for Left<'_> {
-    fn told(&self) -> impl Iterator<Item = Told> {
-        let all = self.0.recorder.transactions().map(Told::as_recorded);
-        all.filter(|told| self.is_of_clients(told))
+    fn reported(&self) -> impl Iterator<Item = ReportedTransaction> {
+        let all = self.0.recorder.transactions().map(ReportedTransaction::as_recorded);
+        all.filter(|reported| self.is_of_clients(reported))
     }
 
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp> {
@@ -130,13 +130,13 @@ fn lasting(lists: &ListHistory) -> BTreeSet<u64> {
 fn add_lists(
     builder: &mut HistoryBuilder,
     number: usize,
-    told: &ListTransaction,
+    reported: &ListTransaction,
     counts: impl Fn(&[u64]) -> bool,
 ) -> Result<(), BuildError> {
-    let id = TxnId::Numbered { node: told.client.into(), sequence: number as u64 };
+    let id = TxnId::Numbered { node: reported.client.into(), sequence: number as u64 };
     // Each life of a client is a session of its own.
-    let session = u64::from(told.client) << 32 | u64::from(told.life);
-    let status = match told.status {
+    let session = u64::from(reported.client) << 32 | u64::from(reported.incarnation);
+    let status = match reported.status {
         ListStatus::Committed => muesli_check::Status::Committed,
         ListStatus::Aborted => muesli_check::Status::Aborted,
         ListStatus::Unknown => muesli_check::Status::Unknown,
@@ -144,14 +144,14 @@ fn add_lists(
     let mut transaction = builder.transaction(Header {
         id,
         session: Value::Unsigned(session),
-        begin: told.begin.0,
-        end: told.end.map(|end| end.0),
+        begin: reported.begin.0,
+        end: reported.end.map(|end| end.0),
         status,
         read_only: None,
         timestamp: Value::Unrecorded,
     })?;
     let name = |key: u64| format!("{}/{key}", append::SPACE).into_bytes();
-    for operation in &told.operations {
+    for operation in &reported.operations {
         match operation {
             ListOperation::Append { key, element } => {
                 transaction.append(&name(*key), Value::Unsigned(*element))?;
@@ -176,7 +176,7 @@ mod tests {
     fn a_lost_append_breaks_a_list_history() {
         let transaction = |client, operations| ListTransaction {
             client,
-            life: 1,
+            incarnation: 1,
             begin: Nanos(0),
             end: Some(Nanos(u64::from(client) + 1)),
             status: ListStatus::Committed,
@@ -205,7 +205,7 @@ mod tests {
                 .extend(append.iter().map(|it| ListOperation::Append { key: 1, element: *it }));
             let at = Nanos(u64::from(client) * 10);
             let end = returned.then_some(Nanos(at.0 + 5));
-            ListTransaction { client, life: 1, begin: at, end, status: *status, operations }
+            ListTransaction { client, incarnation: 1, begin: at, end, status: *status, operations }
         });
         let lists = ListHistory { transactions: transactions.collect() };
         let history = by_lists(&lists, Map::new()).unwrap();
@@ -225,7 +225,10 @@ mod tests {
         let effective = (&[5_u64, 6][..], &[8_u64][..], false, Unknown);
         let end_of_it = (&[5_u64, 7, 8][..], &[][..], true, Committed);
         assert!(!holds(&[first, lost, effective, after, end_of_it]), "it committed");
-        let told = (lost.0, lost.1, true, Committed);
-        assert!(!holds(&[first, told, (&[5, 6], &[], false, Unknown), after, end]), "it was told");
+        let reported = (lost.0, lost.1, true, Committed);
+        assert!(
+            !holds(&[first, reported, (&[5, 6], &[], false, Unknown), after, end]),
+            "it was told"
+        );
     }
 }

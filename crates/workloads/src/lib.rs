@@ -4,7 +4,7 @@
 //! [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`], [`counter_service`],
 //! [`vacation`] and those on [`home`] copies. They are written once against [`muesli::Db`];
 //! [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under faults, and
-//! [`history`] turns what was recorded into what the checker judges. A [`trial`] does all of that
+//! [`history`] turns what was recorded into what the checker judges. A [`seeded_run`] does all of that
 //! with one seed; [`calibration`] measures what the simulator's costs stand on.
 
 pub mod append;
@@ -19,9 +19,9 @@ pub mod delayed_adds;
 pub mod history;
 pub mod home;
 mod runs;
+pub mod seeded_run;
 pub mod sets;
 pub mod tpcc;
-pub mod trial;
 pub mod vacation;
 pub mod workload;
 pub mod ycsb;
@@ -30,4 +30,4 @@ pub use clients::{chance, check, distribution, list_history, marks, parameters, 
 use clients::{loading, per_client, reading};
 
 pub use runs::{connected, embedded, machines, simulated, tempo};
-use runs::{guest, lingering, pauses, promises};
+use runs::{guarantees, guest, lingering, pauses};

@@ -40,7 +40,7 @@ pub struct Seat {
     /// Its number, from 0.
     pub client: u32,
     /// Which life of the client this is, from 1; a client that vanished begins another one.
-    pub life: u32,
+    pub incarnation: u32,
     /// How many clients there are.
     pub clients: u32,
     /// The node it runs on.

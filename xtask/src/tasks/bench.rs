@@ -21,9 +21,9 @@ pub fn run() -> Done {
 /// Instructions of a transaction, as BENCHMARKS.md counts them: below the loop's polling alone.
 fn instructions() -> Done {
     let built = ["bench", "--locked", "-p", "muesli", "--bench", "hot_path", "--no-run"];
-    let told = program("cargo").args(built).output().map_err(|error| error.to_string())?;
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    let (_, path) = told.rsplit_once('(').ok_or("cargo does not say what it has built")?;
+    let built_text = program("cargo").args(built).output().map_err(|error| error.to_string())?;
+    let built_text = String::from_utf8_lossy(&built_text.stderr).into_owned();
+    let (_, path) = built_text.rsplit_once('(').ok_or("cargo does not say what it has built")?;
     let path = path.split(')').next().unwrap_or_default();
     for mode in ["plain", "async", "history", "sampled", "reads"] {
         let [few, many] = COUNTS.map(|count| counted(path, mode, count));

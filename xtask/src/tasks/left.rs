@@ -20,8 +20,8 @@ pub fn run() -> Done {
 /// Lowers the numbers of a list; a line of which nothing is left goes.
 fn lower(path: &str, found: &BTreeMap<String, Vec<usize>>, none: &[usize]) -> Done {
     let path = files::root().join(path);
-    let told = |error: std::io::Error| format!("{}: {error}", path.display());
-    let before = fs::read_to_string(&path).map_err(told)?;
+    let failure = |error: std::io::Error| format!("{}: {error}", path.display());
+    let before = fs::read_to_string(&path).map_err(failure)?;
     let mut after = String::new();
     for line in before.lines() {
         if line.is_empty() || line.starts_with('#') {
@@ -38,5 +38,5 @@ fn lower(path: &str, found: &BTreeMap<String, Vec<usize>>, none: &[usize]) -> Do
             after += &format!("{name} {}\n", numbers.join(" "));
         }
     }
-    fs::write(&path, after).map_err(told)
+    fs::write(&path, after).map_err(failure)
 }

@@ -10,7 +10,7 @@
 use super::sink::AuxiliaryRole;
 use super::{Components, Graph};
 
-const LANES: usize = 128;
+const COLUMNS: usize = 128;
 
 /// A reader with the window of the order in which its cycle would lie.
 struct Suspect {
@@ -31,7 +31,7 @@ pub(crate) fn first_broken_reader(graph: &Graph, components: &Components) -> Opt
         .collect();
     suspects.sort_unstable_by_key(|suspect| (suspect.low, suspect.reader));
     let mut masks = vec![0_u128; components.order.len()];
-    let batches = suspects.chunks(LANES);
+    let batches = suspects.chunks(COLUMNS);
     batches.filter_map(|batch| sweep(graph, components, &position, batch, &mut masks)).min()
 }
 
@@ -52,11 +52,11 @@ fn sweep(
 ) -> Option<u32> {
     let low = batch.iter().map(|suspect| suspect.low).min()? as usize;
     let high = batch.iter().map(|suspect| suspect.high).max()? as usize;
-    for (lane, suspect) in batch.iter().enumerate() {
+    for (column, suspect) in batch.iter().enumerate() {
         for node in graph.rows.of(suspect.reader) {
             let place = position[*node as usize];
             if place <= suspect.high {
-                masks[place as usize] |= 1 << lane;
+                masks[place as usize] |= 1 << column;
             }
         }
     }
@@ -73,9 +73,9 @@ fn sweep(
             }
         }
     }
-    let closes = |(lane, suspect): (usize, &Suspect)| {
+    let closes = |(column, suspect): (usize, &Suspect)| {
         let before = graph.into_readers.of(suspect.reader).iter();
-        let reached = |node: &u32| masks[position[*node as usize] as usize] >> lane & 1 == 1;
+        let reached = |node: &u32| masks[position[*node as usize] as usize] >> column & 1 == 1;
         before.clone().any(reached).then_some(suspect.reader)
     };
     let found = batch.iter().enumerate().filter_map(closes).min();

@@ -6,9 +6,9 @@
 //! links and with them a cycle of write dependencies, which is what it deserves. Committed
 //! appends that nobody read come after the chain.
 
+use super::history_walk::HistoryWalk;
 use super::lists::{Appends, Orders};
-use super::marks::VersionMarks;
-use super::{ChainPosition, ChainTail, Chains, Label, Link, PlacedReads, Resolved, fate};
+use super::{ChainTail, Chains, Label, Link, Resolved, fate};
 use crate::finding::{Anomaly, Findings};
 use crate::history::{History, KeyId, Op, Status, TxnIndex};
 
@@ -20,30 +20,11 @@ pub(super) fn resolve(history: &History) -> Resolved<'_> {
     let orders = Orders::new(history, &appends, &committed, &mut findings);
     let (chains, links) = chain(history, &appends, &orders, &committed, &mut findings);
     let tails = tails(history, &appends, &orders, &committed);
-    let mut placer = ListPlacer {
-        history,
-        appends: &appends,
-        orders: &orders,
-        committed: &committed,
-        links: &links,
-        own: VersionMarks::new(history.keys.len()),
-        first: VersionMarks::new(history.keys.len()),
-        reads: PlacedReads::default(),
-        findings,
-    };
+    let walk = HistoryWalk::new(history, &committed, findings);
+    let mut placer = ListPlacer { appends: &appends, orders: &orders, links: &links, walk };
     history.indices().for_each(|txn| placer.transaction(txn));
-    let ListPlacer { reads, findings, .. } = placer;
-    Resolved {
-        history,
-        update: fate::updates(history, &committed),
-        committed,
-        chains,
-        reads,
-        range_keys: Vec::new(),
-        range_reads: Vec::new(),
-        tails,
-        findings,
-    }
+    let HistoryWalk { reads, findings, .. } = placer.walk;
+    Resolved { tails, ..Resolved::of(history, committed, chains, (reads, findings)) }
 }
 
 /// An unknown transaction counts as committed if somebody else read one of its elements.
@@ -140,32 +121,24 @@ fn tails(
 
 /// Walks the transactions and collects the places they read.
 struct ListPlacer<'a> {
-    history: &'a History,
     appends: &'a Appends,
     orders: &'a Orders<'a>,
-    committed: &'a [bool],
     /// The place of every ordered element in the chain of its key.
     links: &'a [u32],
-    /// How many elements the transaction has appended so far per key.
-    own: VersionMarks,
-    first: VersionMarks,
-    reads: PlacedReads,
-    findings: Findings,
+    /// Its numbers are how many elements the transaction has appended so far per key.
+    walk: HistoryWalk<'a>,
 }
 
 impl ListPlacer<'_> {
     fn transaction(&mut self, txn: TxnIndex) {
-        self.own.clear();
-        self.first.clear();
-        self.reads.starts.push(self.reads.places.len() as u32);
-        for op in self.history.ops_range(txn) {
-            match self.history.ops[op] {
+        for op in self.walk.begin(txn) {
+            match self.walk.history.ops[op] {
                 Op::Append { key, .. } => {
-                    let appended = self.own.get(key).unwrap_or(0);
-                    self.own.set(key, appended + 1);
+                    let appended = self.walk.own.get(key).unwrap_or(0);
+                    self.walk.own.set(key, appended + 1);
                 }
                 Op::ReadList { key, start, length } => {
-                    let list = self.history.list_read(start, length);
+                    let list = self.walk.history.list_read(start, length);
                     self.read(txn, op, key, list);
                 }
                 Op::Read { .. } | Op::Write { .. } | Op::Delete { .. } | Op::Scan { .. } => {}
@@ -174,13 +147,13 @@ impl ListPlacer<'_> {
     }
 
     fn read(&mut self, txn: TxnIndex, op: usize, key: KeyId, list: &[u32]) {
-        let appended = self.own.get(key).unwrap_or(0) as usize;
+        let appended = self.walk.own.get(key).unwrap_or(0) as usize;
         let Some(outside) = self.without_own(txn, op, key, list, appended) else {
-            return self.add(
+            return self.walk.add(
                 Anomaly::InternalRead,
                 txn,
                 key,
-                "without exactly its own appends last",
+                || "without exactly its own appends last",
             );
         };
         let prefix = outside.len().min(self.orders.of(key).len());
@@ -195,13 +168,18 @@ impl ListPlacer<'_> {
                 let intermediate = !self.appends.last[*last as usize];
                 let writer = self.appends.writer(*last);
                 if !foreign && intermediate && writer != Some(txn) {
-                    self.add(Anomaly::IntermediateRead, txn, key, "between two appends of another");
+                    self.walk.add(
+                        Anomaly::IntermediateRead,
+                        txn,
+                        key,
+                        || "between two appends of another",
+                    );
                     return;
                 }
                 self.links[*last as usize]
             }
         };
-        self.place(txn, key, position);
+        self.walk.place(txn, (key, position), |_| "twice, with different lists".to_owned());
     }
 
     /// The part of `list` that others wrote, if the rest is what `txn` appended before `op`.
@@ -217,8 +195,8 @@ impl ListPlacer<'_> {
         if outside.iter().any(|element| self.appends.writer(*element) == Some(txn)) {
             return None;
         }
-        let before = self.history.ops_range(txn).start..op;
-        let mut expected = self.history.ops[before].iter().filter_map(|op| match *op {
+        let before = self.walk.history.ops_range(txn).start..op;
+        let mut expected = self.walk.history.ops[before].iter().filter_map(|op| match *op {
             Op::Append { key: to, element } if to == key => Some(element),
             _ => None,
         });
@@ -233,13 +211,18 @@ impl ListPlacer<'_> {
             match self.appends.writer(*element) {
                 None => {
                     foreign = true;
-                    self.add(Anomaly::UnknownVersion, txn, key, "with an element nobody appended");
+                    self.walk.add(
+                        Anomaly::UnknownVersion,
+                        txn,
+                        key,
+                        || "with an element nobody appended",
+                    );
                 }
-                Some(writer) if !self.committed[writer.index()] && writer != txn => {
+                Some(writer) if !self.walk.committed[writer.index()] && writer != txn => {
                     foreign = true;
-                    let writer = self.history.show_name(writer);
+                    let writer = self.walk.history.show_name(writer);
                     let how = format!("with an element of {writer}, which did not commit");
-                    self.add(Anomaly::DirtyRead, txn, key, &how);
+                    self.walk.add(Anomaly::DirtyRead, txn, key, || how);
                 }
                 Some(_) => {}
             }
@@ -250,24 +233,8 @@ impl ListPlacer<'_> {
     /// The list is no prefix of the order of its key.
     fn misread(&mut self, txn: TxnIndex, key: KeyId, list: &[u32]) {
         self.report_foreign(txn, key, list);
-        let longest = self.history.show_name(self.orders.reader[key.index()]);
+        let longest = self.walk.history.show_name(self.orders.reader[key.index()]);
         let how = format!("as a list that is no prefix of the one {longest} read");
-        self.add(Anomaly::IncompatibleOrder, txn, key, &how);
-    }
-
-    fn place(&mut self, txn: TxnIndex, key: KeyId, position: u32) {
-        match self.first.get(key) {
-            Some(first) if first == position => return,
-            Some(_) => self.add(Anomaly::UnrepeatableRead, txn, key, "twice, with different lists"),
-            None => self.first.set(key, position),
-        }
-        self.reads.places.push(ChainPosition { key, position });
-    }
-
-    fn add(&mut self, anomaly: Anomaly, txn: TxnIndex, key: KeyId, how: &str) {
-        let history = self.history;
-        self.findings.add(anomaly, self.committed[txn.index()], || {
-            format!("{} read {} {how}", history.show_name(txn), history.show_key(key))
-        });
+        self.walk.add(Anomaly::IncompatibleOrder, txn, key, || how);
     }
 }

@@ -3,10 +3,10 @@
 //! The operations of a transaction are walked in program order, so that reads of its own writes
 //! can be told from reads of other transactions' versions.
 
-use super::marks::VersionMarks;
+use super::history_walk::HistoryWalk;
 use super::scans::{RangeKeys, covers};
 use super::versions::{ChainEntry, VersionTable, find_missing, written};
-use super::{ChainPosition, Chains, PlacedReads, RangeRead, Resolved, fate, replicas};
+use super::{ChainPosition, Chains, RangeRead, Resolved, fate, replicas};
 use crate::finding::{Anomaly, Findings};
 use crate::history::{Atom, History, KeyId, Op, Row, SeenId, TxnIndex, VersionId};
 
@@ -23,59 +23,37 @@ pub(super) fn resolve(history: &History) -> Resolved<'_> {
         false => RangeKeys::new(history, &chains),
     };
     let mut placer = ReadPlacer {
-        history,
         table: &table,
-        committed: &committed,
         chains: &chains,
         range_keys: &range_keys,
-        own: VersionMarks::new(history.keys.len()),
-        first: VersionMarks::new(history.keys.len()),
-        reads: PlacedReads::default(),
         range_reads: Vec::new(),
-        findings,
+        walk: HistoryWalk::new(history, &committed, findings),
     };
     for txn in history.indices() {
         placer.transaction(txn);
     }
-    let ReadPlacer { reads, range_reads, findings, .. } = placer;
-    Resolved {
-        history,
-        update: fate::updates(history, &committed),
-        committed,
-        chains,
-        reads,
-        range_keys: range_keys.sorted,
-        range_reads,
-        tails: Vec::new(),
-        findings,
-    }
+    let ReadPlacer { range_reads, walk: HistoryWalk { reads, findings, .. }, .. } = placer;
+    let found = (reads, findings);
+    let range_keys = range_keys.sorted;
+    Resolved { range_keys, range_reads, ..Resolved::of(history, committed, chains, found) }
 }
 
 /// Walks the transactions and collects the places they read.
 struct ReadPlacer<'a> {
-    history: &'a History,
     table: &'a VersionTable,
-    committed: &'a [bool],
     chains: &'a Chains,
     range_keys: &'a RangeKeys,
-    /// The transaction's latest write so far per key, as an operation index.
-    own: VersionMarks,
-    /// The first place the transaction read per key.
-    first: VersionMarks,
-    reads: PlacedReads,
     range_reads: Vec<RangeRead>,
-    findings: Findings,
+    /// Its numbers are the transaction's latest write so far per key, as an operation index.
+    walk: HistoryWalk<'a>,
 }
 
 impl ReadPlacer<'_> {
     fn transaction(&mut self, txn: TxnIndex) {
-        self.own.clear();
-        self.first.clear();
-        self.reads.starts.push(self.reads.places.len() as u32);
-        for op in self.history.ops_range(txn) {
-            match self.history.ops[op] {
+        for op in self.walk.begin(txn) {
+            match self.walk.history.ops[op] {
                 Op::Read { key, seen, value } => self.read(txn, Row { key, seen, value }),
-                Op::Write { key, .. } | Op::Delete { key, .. } => self.own.set(key, op as u32),
+                Op::Write { key, .. } | Op::Delete { key, .. } => self.walk.own.set(key, op as u32),
                 Op::Scan { scan } => self.scan(txn, op, scan),
                 Op::Append { .. } | Op::ReadList { .. } => {}
             }
@@ -83,12 +61,12 @@ impl ReadPlacer<'_> {
     }
 
     fn read(&mut self, txn: TxnIndex, row: Row) {
-        let own = self.own.get(row.key);
+        let own = self.walk.own.get(row.key);
         match (row.seen, own) {
             (SeenId::Own, Some(op)) => self.compare_own(txn, row, op),
             (SeenId::Own, None) => self.internal(txn, row.key, "as its own before writing it"),
             (SeenId::Version(version), Some(op)) => {
-                let entries = self.table.find(self.history, row.key, version);
+                let entries = self.table.find(self.walk.history, row.key, version);
                 match entries.iter().any(|entry| entry.writer == txn) {
                     true => self.compare_own(txn, row, op),
                     false => self.internal(txn, row.key, "from others after writing it"),
@@ -100,9 +78,9 @@ impl ReadPlacer<'_> {
     }
 
     fn read_other(&mut self, txn: TxnIndex, row: Row, version: VersionId) {
-        let entries = self.table.find(self.history, row.key, version);
+        let entries = self.table.find(self.walk.history, row.key, version);
         let best = entries.iter().max_by_key(|entry| {
-            let committed = self.committed[entry.writer.index()];
+            let committed = self.walk.committed[entry.writer.index()];
             (entry.position > 0, committed, entry.writer == txn, std::cmp::Reverse(entry.position))
         });
         let Some(entry) = best.copied() else {
@@ -113,7 +91,7 @@ impl ReadPlacer<'_> {
         } else if entry.position > 0 {
             self.compare_values(txn, row, version, &entry);
             self.place(txn, row.key, entry.position);
-        } else if self.committed[entry.writer.index()] {
+        } else if self.walk.committed[entry.writer.index()] {
             self.misplaced(Anomaly::IntermediateRead, txn, row, version, Some(entry.writer));
         } else {
             self.misplaced(Anomaly::DirtyRead, txn, row, version, Some(entry.writer));
@@ -121,29 +99,15 @@ impl ReadPlacer<'_> {
     }
 
     fn place(&mut self, txn: TxnIndex, key: KeyId, position: u32) {
-        match self.first.get(key) {
-            Some(first) if first == position => return,
-            Some(first) => {
-                let (history, chains) = (self.history, self.chains);
-                self.findings.add(Anomaly::UnrepeatableRead, self.committed[txn.index()], || {
-                    let show =
-                        |position| show_position(history, chains, ChainPosition { key, position });
-                    format!(
-                        "{} read {} twice: version {}, then {}",
-                        history.show_name(txn),
-                        history.show_key(key),
-                        show(first),
-                        show(position)
-                    )
-                });
-            }
-            None => self.first.set(key, position),
-        }
-        self.reads.places.push(ChainPosition { key, position });
+        let (history, chains) = (self.walk.history, self.chains);
+        self.walk.place(txn, (key, position), |first| {
+            let show = |position| show_position(history, chains, ChainPosition { key, position });
+            format!("twice: version {}, then {}", show(first), show(position))
+        });
     }
 
     fn scan(&mut self, txn: TxnIndex, op: usize, scan: u32) {
-        let history = self.history;
+        let history = self.walk.history;
         let scan = &history.scans[scan as usize];
         let rows = &history.rows[scan.rows.clone()];
         for row in rows {
@@ -183,7 +147,7 @@ impl ReadPlacer<'_> {
         latest.sort_by_key(|(key, _)| *key);
         latest.dedup_by_key(|(key, _)| *key);
         for (key, deleted) in latest {
-            let inside = covers(scan, self.history.keys.bytes(key.0));
+            let inside = covers(scan, self.walk.history.keys.bytes(key.0));
             if inside && !deleted && listed.binary_search(&key).is_err() {
                 self.internal(txn, key, "as absent in a scan after writing it");
             }
@@ -191,19 +155,19 @@ impl ReadPlacer<'_> {
     }
 
     fn compare_own(&mut self, txn: TxnIndex, row: Row, op: u32) {
-        let wrote = op_value(&self.history.ops[op as usize]);
+        let wrote = op_value(&self.walk.history.ops[op as usize]);
         if row.value.contradicts(wrote) {
             self.internal(txn, row.key, "with another value than its own last write");
         }
     }
 
     fn compare_values(&mut self, txn: TxnIndex, row: Row, version: VersionId, entry: &ChainEntry) {
-        let history = self.history;
+        let history = self.walk.history;
         let wrote = op_value(&history.ops[entry.op as usize]);
         if !row.value.contradicts(wrote) {
             return;
         }
-        self.findings.add(Anomaly::ValueMismatch, self.committed[txn.index()], || {
+        self.walk.findings.add(Anomaly::ValueMismatch, self.walk.committed[txn.index()], || {
             format!(
                 "{} read {} = {} in version {}, but {} wrote {}",
                 history.show_name(txn),
@@ -217,10 +181,7 @@ impl ReadPlacer<'_> {
     }
 
     fn internal(&mut self, txn: TxnIndex, key: KeyId, how: &str) {
-        let history = self.history;
-        self.findings.add(Anomaly::InternalRead, self.committed[txn.index()], || {
-            format!("{} read {} {how}", history.show_name(txn), history.show_key(key))
-        });
+        self.walk.add(Anomaly::InternalRead, txn, key, || how);
     }
 
     fn misplaced(
@@ -231,8 +192,8 @@ impl ReadPlacer<'_> {
         version: VersionId,
         writer: Option<TxnIndex>,
     ) {
-        let history = self.history;
-        self.findings.add(anomaly, self.committed[txn.index()], || {
+        let history = self.walk.history;
+        self.walk.findings.add(anomaly, self.walk.committed[txn.index()], || {
             let version = history.show_version(version);
             let read = format!(
                 "{} read version {version} of {}",

@@ -165,8 +165,8 @@ fn a_scan_does_not_count_its_rows_and_own_inserts_as_absent() {
     assert_breaks(&lines, &[]);
     let forgets = [r#"A 1 1 2 c [["w","b",1],["s","a","z",[]]]"#];
     assert_finds(&forgets, Level::Rr, Anomaly::InternalRead);
-    let strays = [r#"A 1 1 2 c [["w","b",1]]"#, r#"B 1 3 4 c [["s","c","z",[["b",1]]]]"#];
-    assert_finds(&strays, Level::Rr, Anomaly::InternalRead);
+    let shapes = [r#"A 1 1 2 c [["w","b",1]]"#, r#"B 1 3 4 c [["s","c","z",[["b",1]]]]"#];
+    assert_finds(&shapes, Level::Rr, Anomaly::InternalRead);
 }
 
 #[test]
@@ -292,8 +292,8 @@ fn sums_are_judged_over_complete_reads() {
         r#"P 1 7 8 c [["r","a/1",2,50]]"#,
     ];
     let history = history(&lines);
-    let with = |rule: &str| {
-        let options = Options { sums: vec![rule.parse().unwrap()], ..Options::default() };
+    let with = |sum_check: &str| {
+        let options = Options { sums: vec![sum_check.parse().unwrap()], ..Options::default() };
         Checker::new(&history).check(Level::Serializable, &options)
     };
     assert!(with("a/:100:2").holds());

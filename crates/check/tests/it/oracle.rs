@@ -174,7 +174,7 @@ fn place_next(
         let txn = &txns[next];
         let follows = |(key, version): &(u64, u64)| {
             let now = current.get(key).copied().unwrap_or(0);
-            chains[key].iter().find(|later| **later > now) == Some(version)
+            chains[key].iter().find(|newer| **newer > now) == Some(version)
         };
         let sees = |(key, version): &(u64, u64)| current.get(key).copied().unwrap_or(0) == *version;
         let allowed = left.iter().all(|other| *other == next || !before(*other, next))

@@ -28,12 +28,12 @@ pub struct Admin {
 }
 
 /// Makes the next row from the present one and what the servers say.
-trait PlacementRule:
+trait PlacementChange:
     Fn(&PlacementRow, &Survey) -> Result<PlacementRow, Refused> + Clone + Send + 'static
 {
 }
 
-impl<R> PlacementRule for R where
+impl<R> PlacementChange for R where
     R: Fn(&PlacementRow, &Survey) -> Result<PlacementRow, Refused> + Clone + Send + 'static
 {
 }
@@ -121,10 +121,10 @@ impl Admin {
         let survey = self.survey()?;
         survey.check_node(to)?;
         let shape = survey.shape;
-        let rule = move |row: &PlacementRow, survey: &Survey| {
-            row.moved(member, to, shape, |it| survey.post(row, it))
+        let placement_change = move |row: &PlacementRow, survey: &Survey| {
+            row.moved(member, to, shape, |it| survey.role(row, it))
         };
-        let row = self.decide(survey, rule)?;
+        let row = self.decide(survey, placement_change)?;
         self.wait_for(member, to, &row)?;
         Ok(format!("member {} lives on node {} and takes part", member.0, to.0))
     }
@@ -156,11 +156,11 @@ impl Admin {
             bail!("node {} does not answer; a new member has to learn there first", to.0);
         }
         let shape = survey.shape;
-        let rule = move |row: &PlacementRow, survey: &Survey| {
-            let next = row.grown(group, to, shape, |it| survey.post(row, it));
+        let placement_change = move |row: &PlacementRow, survey: &Survey| {
+            let next = row.grown(group, to, shape, |it| survey.role(row, it));
             next.map(|(row, _)| row)
         };
-        let row = self.decide(survey, rule)?;
+        let row = self.decide(survey, placement_change)?;
         let member = row.member_on(group, to)?;
         self.wait_for(member, to, &row)?;
         let members = row.members(group).count();
@@ -180,13 +180,13 @@ impl Admin {
         };
         let going = move |row: &PlacementRow, survey: &Survey| {
             there(row)?;
-            row.shrinking(member, |it| survey.post(row, it))
+            row.shrinking(member, |it| survey.role(row, it))
         };
         let row = self.decide(self.survey()?, going)?;
         self.survey()?.tell(&row);
         let gone = move |row: &PlacementRow, survey: &Survey| {
             there(row)?;
-            row.shrunk(member, |it| survey.post(row, it))
+            row.shrunk(member, |it| survey.role(row, it))
         };
         let row = self.decide(self.survey()?, gone)?;
         self.survey()?.tell(&row);
@@ -203,7 +203,7 @@ impl Admin {
             // Somebody else may have made further changes meanwhile.
             let now = self.row()?;
             if now.home(member) != Ok(to)
-                || survey.post(&now, member).is_some_and(ReplicaRole::takes_part)
+                || survey.role(&now, member).is_some_and(ReplicaRole::takes_part)
             {
                 return Ok(());
             }
@@ -222,14 +222,18 @@ impl Admin {
 
     /// Writes the row that a rule makes by what the servers say. As long as members that it needs
     /// do not take part, tries again.
-    fn decide(&self, mut survey: Survey, rule: impl PlacementRule) -> anyhow::Result<PlacementRow> {
+    fn decide(
+        &self,
+        mut survey: Survey,
+        placement_change: impl PlacementChange,
+    ) -> anyhow::Result<PlacementRow> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             // A node that is behind would not count.
             survey.tell(&self.row()?);
             survey = self.survey()?;
-            let (rule, seen) = (rule.clone(), Arc::new(survey));
-            let next = self.attempt(move |row| rule(row, &seen))?;
+            let (placement_change, seen) = (placement_change.clone(), Arc::new(survey));
+            let next = self.attempt(move |row| placement_change(row, &seen))?;
             match next {
                 Err(Refused::UnderWay { .. } | Refused::TooFew { .. })
                     if Instant::now() < deadline =>
@@ -244,15 +248,21 @@ impl Admin {
 
     fn change(
         &self,
-        rule: impl Fn(&PlacementRow) -> Result<PlacementRow, Refused> + Clone + Send + 'static,
+        placement_change: impl Fn(&PlacementRow) -> Result<PlacementRow, Refused>
+        + Clone
+        + Send
+        + 'static,
     ) -> anyhow::Result<PlacementRow> {
-        Ok(self.attempt(rule)??)
+        Ok(self.attempt(placement_change)??)
     }
 
     /// One transaction: reads the row, and writes what the rule makes of it, if that is another.
     fn attempt(
         &self,
-        rule: impl Fn(&PlacementRow) -> Result<PlacementRow, Refused> + Clone + Send + 'static,
+        placement_change: impl Fn(&PlacementRow) -> Result<PlacementRow, Refused>
+        + Clone
+        + Send
+        + 'static,
     ) -> anyhow::Result<Result<PlacementRow, Refused>> {
         let (space, first) = (self.space, PlacementRow::of(&self.db.catalog()));
         let (secret, known) = (self.secret.clone(), self.survey()?.row());
@@ -264,7 +274,7 @@ impl Admin {
                 Some(Ok(row)) => row,
                 Some(Err(error)) => return Ok(Err(format!("the row is damaged: {error}"))),
             };
-            let next = rule(&row);
+            let next = placement_change(&row);
             if let Ok(next) = &next
                 && *next != row
             {

@@ -26,13 +26,13 @@ pub fn members(survey: &Survey) -> (String, Vec<String>) {
             table.add_row(row.map(str::to_owned));
             continue;
         };
-        for (member, post) in replica_roles {
+        for (member, role) in replica_roles {
             let (group, place) = layout::place(*member);
             let numbers = [u32::from(member.0), u32::from(group), u32::from(place), server.node.0];
-            let part = format!("{post:?}").to_lowercase();
+            let part = format!("{role:?}").to_lowercase();
             let row = numbers.map(|number| number.to_string()).into_iter();
             let lag = server.lags.iter().find(|(it, _)| it == member);
-            let state = state(*post, lag.map(|(_, lag)| *lag));
+            let state = state(*role, lag.map(|(_, lag)| *lag));
             table.add_row(row.chain([part, state, placement.to_string()]));
         }
     }
@@ -79,7 +79,7 @@ fn without_majority(survey: &Survey) -> Vec<String> {
         let takes_part = |member: &&RepositoryId| {
             let replica_roles = survey.servers.iter().filter_map(|server| server.answer.as_ref());
             let mut replica_roles = replica_roles.flat_map(|(_, replica_roles)| replica_roles);
-            replica_roles.any(|(it, post)| it == *member && post.takes_part())
+            replica_roles.any(|(it, role)| it == *member && role.takes_part())
         };
         let (all, part) = (members.len(), members.iter().filter(takes_part).count());
         (all > 0 && part <= all / 2).then(|| {
@@ -94,15 +94,15 @@ fn without_majority(survey: &Survey) -> Vec<String> {
 }
 
 /// How far a member is, as operators are told.
-fn state(post: ReplicaRole, lag: Option<Lag>) -> String {
-    match (lag, post) {
+fn state(role: ReplicaRole, lag: Option<Lag>) -> String {
+    match (lag, role) {
         (Some(lag), _) => lag.to_string(),
         (None, ReplicaRole::Lost) => "lost its memory".to_owned(),
         (None, ReplicaRole::Leads) => "hears no majority".to_owned(),
         (None, ReplicaRole::Joins | ReplicaRole::Follows | ReplicaRole::Regroups) => {
             "behind by unknown".to_owned()
         }
-        (None, ReplicaRole::Alone | ReplicaRole::Away | ReplicaRole::Leaves) => "-".to_owned(),
+        (None, ReplicaRole::Alone | ReplicaRole::Moved | ReplicaRole::Leaves) => "-".to_owned(),
     }
 }
 
@@ -119,6 +119,6 @@ mod tests {
         assert_eq!(state(ReplicaRole::Follows, None), "behind by unknown", "it is cut off");
         assert_eq!(state(ReplicaRole::Leads, None), "hears no majority");
         assert_eq!(state(ReplicaRole::Lost, None), "lost its memory");
-        assert_eq!(state(ReplicaRole::Away, None), "-");
+        assert_eq!(state(ReplicaRole::Moved, None), "-");
     }
 }

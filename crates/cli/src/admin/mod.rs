@@ -45,7 +45,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         }
         "members" => {
             let (table, broken) = members::members(&Survey::of(&addresses, None)?);
-            say(&table);
+            print_line(&table);
             return Ok(complain(&broken));
         }
         "status" => status::status(&addresses)?,
@@ -63,7 +63,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             }
         }
     };
-    say(&printed);
+    print_line(&printed);
     Ok(0)
 }
 
@@ -75,7 +75,7 @@ fn complain(broken: &[String]) -> u8 {
     u8::from(!broken.is_empty())
 }
 
-fn say(text: &str) {
+fn print_line(text: &str) {
     let _ = writeln!(stdout(), "{text}"); // A reader that has gone away is no matter.
 }
 
@@ -99,7 +99,7 @@ fn placement(row: &PlacementRow) -> String {
 fn drain(admin: &Admin, server: u32) -> anyhow::Result<String> {
     let mut moved = 0;
     while let Some(printed) = admin.drain_one(server)? {
-        say(&printed);
+        print_line(&printed);
         moved += 1;
     }
     Ok(format!("server {server} holds no members any more; {moved} were moved"))

@@ -39,7 +39,7 @@ impl Survey {
         let map = reach::first(addresses)?.welcome.map;
         let ask = |(node, address): &(NodeId, String)| {
             let visit = Visit::begin(address, WITHIN);
-            let answered = say(visit, &Control::AskMembers);
+            let answered = print_line(visit, &Control::AskMembers);
             let (answer, lags) =
                 answered.map(|(known, lags)| (Some(known), lags)).unwrap_or_default();
             Surveyed { node: *node, address: address.clone(), answer, lags }
@@ -122,12 +122,12 @@ impl Survey {
 
     /// The post of a member, as the node says where it lives by this row, if it answers and goes by
     /// the row too.
-    pub fn post(&self, row: &PlacementRow, member: RepositoryId) -> Option<ReplicaRole> {
+    pub fn role(&self, row: &PlacementRow, member: RepositoryId) -> Option<ReplicaRole> {
         let home = row.home(member).ok()?;
         let server = self.servers.iter().find(|server| server.node == home)?;
         let (placement, replica_roles) = server.answer.as_ref()?;
-        let post = replica_roles.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
-        post.filter(|_| *placement == row.epoch)
+        let role = replica_roles.iter().find(|(it, _)| *it == member).map(|(_, role)| *role);
+        role.filter(|_| *placement == row.epoch)
     }
 
     /// Tells all servers what the row says.
@@ -141,14 +141,14 @@ impl Survey {
         let word = Control::Place(map);
         for server in self.servers.iter().filter(|server| server.answer.is_some()) {
             let visit = Visit::begin_as_admin(&server.address, WITHIN, self.secret.as_ref());
-            say(visit, &word); // Who does not hear it is told by the others.
+            print_line(visit, &word); // Who does not hear it is told by the others.
         }
     }
 }
 
 type Members = (u64, Vec<(RepositoryId, ReplicaRole)>);
 
-fn say(
+fn print_line(
     visit: Result<Visit, VisitError>,
     word: &Control,
 ) -> Option<(Members, Vec<(RepositoryId, Lag)>)> {

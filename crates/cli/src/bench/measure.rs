@@ -61,7 +61,7 @@ pub struct Benchmark {
     /// How many nodes keep each repository, on a cluster or in the simulator.
     pub group: u16,
     /// How many partitions there are for each repository.
-    pub spread: usize,
+    pub partitions_per_repository: usize,
     /// How many procedures that have nothing to do with each other are run together, in the
     /// simulator.
     pub parallel: usize,
@@ -116,7 +116,7 @@ impl Benchmark {
             extra: vec![
                 format!("record_collected = {}", self.history),
                 format!("procedure_threads = {}", self.procedure_threads),
-                format!("spread = {}", self.spread),
+                format!("spread = {}", self.partitions_per_repository),
                 format!("masters = {:?}", (self.nodes..servers).collect::<Vec<_>>()),
             ],
             reached: None,
@@ -162,7 +162,7 @@ impl Benchmark {
         let options = Options {
             repositories: self.repositories,
             replicas: self.replicas,
-            spread: self.spread,
+            partitions_per_repository: self.partitions_per_repository,
             loops: self.nodes,
             masters: self.masters,
             protocol: self.protocol.clone(),
@@ -202,7 +202,7 @@ impl Benchmark {
             masters: self.masters,
             repositories: self.repositories,
             replicas: self.replicas,
-            spread: self.spread,
+            partitions_per_repository: self.partitions_per_repository,
             upkeep: Upkeep {
                 group: self.group,
                 caches: self.caches,

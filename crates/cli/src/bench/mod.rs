@@ -54,7 +54,7 @@ struct BenchOptions {
     /// How many partitions there are for each repository; more than one where partitions move
     #[arg(long, value_name = "P", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=100))]
-    spread: u16,
+    partitions_per_repository: u16,
     /// How many procedures that touch nothing in common a repository runs together at most, in
     /// the simulator; elsewhere that is --procedure-threads
     #[arg(long = "together", value_name = "N", default_value_t = 1,
@@ -148,7 +148,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.caches && options.driver == BenchDriver::Embedded {
         bail!("--caches is for the drivers cluster and sim: in this process all is near");
     }
-    if options.spread > 1 && options.connect.is_some() {
+    if options.partitions_per_repository > 1 && options.connect.is_some() {
         bail!("--spread is for nodes that are started: not --connect");
     }
     if options.durability == "log"
@@ -240,7 +240,7 @@ fn benchmark(
         replicas: options.replicas,
         procedure_threads: usize::from(options.procedure_threads),
         group: options.group,
-        spread: usize::from(options.spread),
+        partitions_per_repository: usize::from(options.partitions_per_repository),
         parallel: usize::from(options.parallel),
         caches: options.caches,
         client_nodes: usize::from(options.client_nodes),

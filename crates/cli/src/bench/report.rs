@@ -3,7 +3,7 @@
 use comfy_table::Table;
 use muesli_workloads::check::Check;
 use muesli_workloads::embedded::EARLIER;
-use muesli_workloads::simulated::is_promised;
+use muesli_workloads::simulated::is_guaranteed;
 use muesli_workloads::tally::Tally;
 use serde::Serialize;
 
@@ -56,24 +56,24 @@ pub struct Checked {
     pub name: String,
     pub ok: bool,
     /// Whether the protocol promises that it holds.
-    pub promised: bool,
+    pub guaranteed: bool,
     pub details: String,
 }
 
 impl Checked {
     /// A check under a protocol.
     pub fn new(check: Check, protocol: &str) -> Checked {
-        let promised = is_promised(protocol, check.name);
-        Checked { name: check.name.to_owned(), ok: check.ok, promised, details: check.details }
+        let guaranteed = is_guaranteed(protocol, check.name);
+        Checked { name: check.name.to_owned(), ok: check.ok, guaranteed, details: check.details }
     }
 
     /// Whether all is as promised.
     fn is_fine(&self) -> bool {
-        self.ok || !self.promised
+        self.ok || !self.guaranteed
     }
 
     fn in_a_word(&self) -> &'static str {
-        match (self.ok, self.promised) {
+        match (self.ok, self.guaranteed) {
             _ if self.name == EARLIER => "not checked",
             (true, _) => "holds",
             (false, true) => "BROKEN",

@@ -158,7 +158,10 @@ mod tests {
             (meant.repositories, meant.replicas)
         );
         assert_eq!(defaults.procedure_threads, meant.procedure_threads);
-        assert_eq!((defaults.spread, defaults.group), (meant.spread, meant.group));
+        assert_eq!(
+            (defaults.partitions_per_repository, defaults.group),
+            (meant.partitions_per_repository, meant.group)
+        );
         assert_eq!((defaults.settings, defaults.network), (meant.settings, meant.network));
         assert_eq!(defaults.checkpoint_bytes, meant.checkpoint_bytes);
         assert_eq!((defaults.dial, defaults.trouble), (meant.dial, meant.trouble));

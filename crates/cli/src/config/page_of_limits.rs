@@ -255,7 +255,7 @@ fn with_commas(number: u64) -> String {
 }
 
 /// The default of a key as the page writes it.
-fn said_default(key: &ConfigKey) -> String {
+fn shown_default(key: &ConfigKey) -> String {
     let number: u64 = key.default.parse().unwrap();
     let in_units = |units: &[(u64, &str)]| {
         let found = units.iter().find(|(size, _)| number >= *size && number.is_multiple_of(*size));
@@ -273,7 +273,7 @@ fn said_default(key: &ConfigKey) -> String {
 }
 
 /// Whether a text has this number with its unit, and not as a part of a longer one.
-fn says(text: &str, number: &str) -> bool {
+fn has_number(text: &str, number: &str) -> bool {
     text.match_indices(number).any(|(place, _)| {
         let part = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == ',');
         let (before, after) = (&text[..place], text[place + number.len()..].chars().next());
@@ -288,12 +288,12 @@ fn the_page_of_limits_names_all_keys_of_numbers_with_their_defaults() {
     let limits = keys::all().filter(is_number).filter(|key| !NO_LIMITS.contains(&key.name));
     let limits: Vec<_> = limits.collect();
     assert!(limits.len() > 40, "{}", limits.len());
-    let is_said = |key: &&&ConfigKey| {
-        let (name, default) = (format!("`{}`", key.name), said_default(key));
-        rows().any(|row| row.contains(&name) && says(row, &default))
+    let is_shown = |key: &&&ConfigKey| {
+        let (name, default) = (format!("`{}`", key.name), shown_default(key));
+        rows().any(|row| row.contains(&name) && has_number(row, &default))
     };
-    let missing = limits.iter().filter(|key| !is_said(key));
-    let missing: Vec<_> = missing.map(|key| (key.name, said_default(key))).collect();
+    let missing = limits.iter().filter(|key| !is_shown(key));
+    let missing: Vec<_> = missing.map(|key| (key.name, shown_default(key))).collect();
     assert!(
         missing.is_empty(),
         "docs/running/limits.md lacks rows with these defaults: {missing:?}"
@@ -314,7 +314,11 @@ fn the_page_of_limits_says_what_the_code_declares() {
 
 #[test]
 fn numbers_are_found_whole() {
-    assert!(says("| 10 s, 2 minutes", "10 s") && says("(10 s)", "10 s"));
-    assert!(!says("110 s", "10 s") && !says("1,000 s", "000 s") && !says("10 seconds", "10 s"));
+    assert!(has_number("| 10 s, 2 minutes", "10 s") && has_number("(10 s)", "10 s"));
+    assert!(
+        !has_number("110 s", "10 s")
+            && !has_number("1,000 s", "000 s")
+            && !has_number("10 seconds", "10 s")
+    );
     assert_eq!((with_commas(1), with_commas(12_000)), ("1".to_owned(), "12,000".to_owned()));
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{ArgMatches, Command};
 use muesli_workloads::available::find;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::simulated::promise;
+use muesli_workloads::simulated::guarantee;
 use muesli_workloads::tally::Tallies;
 
 use crate::bench::measure::{BenchDriver, Benchmark};
@@ -77,7 +77,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             replicas: REPLICAS,
             procedure_threads: 1,
             group: 1,
-            spread: 1,
+            partitions_per_repository: 1,
             parallel: 1,
             caches: false,
             client_nodes: 0,
@@ -112,7 +112,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
 fn measure(benchmark: &Benchmark) -> anyhow::Result<(BenchResult, Result<String, String>)> {
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let (measured, history) = watched(benchmark, &tallies)?;
-    let (level, options) = promise(&benchmark.protocol).expect("it was just run");
+    let (level, options) = guarantee(&benchmark.protocol).expect("it was just run");
     let history = history.expect("it was asked for");
     let verdict = muesli_check::check(&history, level, &options);
     let judged =

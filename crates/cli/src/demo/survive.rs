@@ -16,7 +16,7 @@ use muesli_core::ReplicaRole;
 use muesli_workloads::available::find;
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::by_versions;
-use muesli_workloads::simulated::promise;
+use muesli_workloads::simulated::guarantee;
 use muesli_workloads::tally::Tallies;
 
 use crate::local::{ClusterPlan, Temporary};
@@ -55,7 +55,7 @@ pub fn run() -> anyhow::Result<bool> {
         reached: None,
         troubled: false,
     })?;
-    say(&format!(
+    print_line(&format!(
         "\nA cluster: {NODES} processes on this machine in groups of {NODES}: each key is on all \
          of them, in logs that are synced;\n{CLIENTS} clients. A server that leads is going to be \
          killed, and the others go on."
@@ -100,8 +100,8 @@ fn watch(cluster: &Temporary, tallies: &Tallies) -> anyhow::Result<()> {
     let (mut killed, mut started) = (0, 0);
     for moment in 1..=STOP_AT {
         let done = watching.wait_until(MOMENT * moment);
-        let lives = |node| if cluster.cluster.process(node).is_some() { '●' } else { '✗' };
-        let nodes: String = (0..NODES).flat_map(|node| [' ', lives(node)]).collect();
+        let is_running = |node| if cluster.cluster.process(node).is_some() { '●' } else { '✗' };
+        let nodes: String = (0..NODES).flat_map(|node| [' ', is_running(node)]).collect();
         let happens = match moment {
             KILL_AT => {
                 (killed, watching.pause) = (watching.before, Duration::ZERO);
@@ -117,12 +117,12 @@ fn watch(cluster: &Temporary, tallies: &Tallies) -> anyhow::Result<()> {
         };
         let bar = "█".repeat((done * BAR / watching.most) as usize);
         let (seconds, done) = ((MOMENT * moment).as_secs_f64(), grouped(done));
-        say(&format!("{seconds:5.1} s {nodes}  {done:>7} committed {bar:30}{happens}"));
+        print_line(&format!("{seconds:5.1} s {nodes}  {done:>7} committed {bar:30}{happens}"));
     }
     let a_second = |commits: u64, moments: u32| {
         grouped((commits as f64 / (MOMENT * moments).as_secs_f64()).round() as u64)
     };
-    say(&format!(
+    print_line(&format!(
         "Committed a second: {} before the kill, {} while server {victim} was dead, {} after; \
          never nothing for more than {:.2} s.",
         a_second(killed - first, KILL_AT),
@@ -139,7 +139,7 @@ fn leader(cluster: &Temporary) -> usize {
         let asked = Visit::begin(&cluster.cluster.addresses()[*node], ANSWERS_WITHIN)
             .and_then(|mut visit| visit.ask(&Control::AskMembers));
         let Ok(Control::Members { members, .. }) = asked else { return 0 };
-        members.iter().filter(|(_, post)| *post == ReplicaRole::Leads).count()
+        members.iter().filter(|(_, role)| *role == ReplicaRole::Leads).count()
     };
     (0..NODES).max_by_key(leads).unwrap_or(0)
 }
@@ -179,15 +179,15 @@ fn judge(clients: &Clients) -> anyhow::Result<bool> {
     let checks = clients.check(Duration::from_secs(10))?;
     let catalog = clients.dbs[0].catalog();
     let history = by_versions(&clients.close(), &catalog, serde_json::Map::default())?;
-    let (level, options) = promise(PROTOCOL).expect("it was just run");
+    let (level, options) = guarantee(PROTOCOL).expect("it was just run");
     let verdict = muesli_check::check(&history, level, &options);
     let broken = checks.iter().find(|check| !check.ok);
     let tally = clients.tallies.total();
     let (committed, unknown) = (grouped(tally.committed), tally.unknown);
     match (broken, verdict.holds()) {
-        (Some(check), _) => say(&format!("BROKEN: {}: {}", check.name, check.details)),
-        (None, false) => say(&format!("BROKEN: {verdict}")),
-        (None, true) => say(&format!(
+        (Some(check), _) => print_line(&format!("BROKEN: {}: {}", check.name, check.details)),
+        (None, false) => print_line(&format!("BROKEN: {verdict}")),
+        (None, true) => print_line(&format!(
             "All {committed} committed transactions are there ({unknown} of unknown outcome), \
              and the history is {}.",
             level.name()
@@ -196,7 +196,7 @@ fn judge(clients: &Clients) -> anyhow::Result<bool> {
     Ok(broken.is_none() && verdict.holds())
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     let mut out = stdout();
     // A reader that has gone away is no matter.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

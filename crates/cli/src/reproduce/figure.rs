@@ -142,7 +142,7 @@ pub struct Model {
     /// Of which line.
     pub of: &'static str,
     /// What is shown, by the point's setting and what was measured besides.
-    pub says: fn(&Point) -> f64,
+    pub predicts: fn(&Point) -> f64,
 }
 
 /// A line of a paper's figure, or a part of it, as far as the paper prints it in numbers.
@@ -155,7 +155,7 @@ pub struct Printed {
     /// The values of the axis at which it says something.
     pub xs: &'static [f64],
     /// What it says at such a value.
-    pub says: PrintedAs,
+    pub predicts: PrintedAs,
 }
 
 /// How a paper says where a line is.
@@ -170,8 +170,8 @@ pub enum PrintedAs {
 impl Printed {
     /// Where the line is, over our own points where the paper says so.
     pub fn places(&self, figure: &Figure, points: &[Point]) -> Vec<(f64, f64)> {
-        let place = |x: f64| match self.says {
-            PrintedAs::Number(says) => Some((x, says(x))),
+        let place = |x: f64| match self.predicts {
+            PrintedAs::Number(predicts) => Some((x, predicts(x))),
             PrintedAs::Share(line, share) => {
                 let ours = points.iter().find(|point| point.line == line && point.x == x)?;
                 Some((x, share(x) * ours.shows(figure.shows)))

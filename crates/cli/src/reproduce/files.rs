@@ -8,7 +8,7 @@ use super::figure::Figure;
 use super::judge::JudgedClaim;
 use super::plot;
 use super::point::Point;
-use super::spread::Spread;
+use super::seed_points::SeedPoints;
 
 /// Writes the table and the plots.
 ///
@@ -16,14 +16,14 @@ use super::spread::Spread;
 /// The system does not let it.
 pub fn write_files(
     figure: &Figure,
-    (by_seed, spreads, first): (&[Vec<Point>], &[Spread], u64),
+    (by_seed, all_points, first): (&[Vec<Point>], &[SeedPoints], u64),
     judged: &[JudgedClaim],
     out: &Path,
 ) -> anyhow::Result<()> {
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let canvas = plot::draw(figure, spreads);
+    let canvas = plot::draw(figure, all_points);
     for (extension, bytes) in [
-        ("csv", csv(figure, (by_seed, spreads, first), judged).into_bytes()),
+        ("csv", csv(figure, (by_seed, all_points, first), judged).into_bytes()),
         ("svg", canvas.svg().into_bytes()),
         ("png", canvas.png()?),
     ] {
@@ -36,7 +36,7 @@ pub fn write_files(
 /// The points of each seed, then claims, then what the paper prints, each a table of its own.
 fn csv(
     figure: &Figure,
-    (by_seed, spreads, first): (&[Vec<Point>], &[Spread], u64),
+    (by_seed, all_points, first): (&[Vec<Point>], &[SeedPoints], u64),
     judged: &[JudgedClaim],
 ) -> String {
     let mut text = "seed,line,x,nodes,clients,committed_a_second,several_a_second,updates_aborted,\
@@ -76,7 +76,7 @@ fn csv(
             number(judged.ratio())
         );
     }
-    let medians: Vec<_> = spreads.iter().map(|spread| spread.median.clone()).collect();
+    let medians: Vec<_> = all_points.iter().map(|seed_points| seed_points.median.clone()).collect();
     text += if figure.printed.is_empty() { "" } else { "\nprinted,x,shown,source\n" };
     for printed in figure.printed {
         for (x, y) in printed.places(figure, &medians) {

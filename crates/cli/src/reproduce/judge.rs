@@ -2,7 +2,7 @@
 
 use super::figure::{Figure, Measure, PaperClaim};
 use super::point::Point;
-use super::spread::median;
+use super::seed_points::median;
 
 /// A claim beside what was measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +68,7 @@ fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
             let Some(model) = figure.models.iter().find(|it| it.name == name) else {
                 return f64::NAN;
             };
-            mean(of(model.of).map(|point| point.shows(figure.shows) / (model.says)(point)))
+            mean(of(model.of).map(|point| point.shows(figure.shows) / (model.predicts)(point)))
         }
     }
 }
@@ -115,7 +115,7 @@ mod tests {
             point("a", 50, 150.0, 0.2),
             point("b", 50, 300.0, 0.0),
         ];
-        let model = Model { name: "half", of: "a", says: |point| point.throughput / 2.0 };
+        let model = Model { name: "half", of: "a", predicts: |point| point.throughput / 2.0 };
         let models: &'static [Model] = Box::leak(Box::new([model]));
         let figure = Figure { models, ..*figures::all().next().expect("there are some") };
         let near = |measure, expected: f64| {

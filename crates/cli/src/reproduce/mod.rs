@@ -9,7 +9,7 @@ mod plot;
 mod point;
 mod points;
 mod report;
-mod spread;
+mod seed_points;
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use figure::Figure;
 use files::write_files;
 use points::Course;
 use report::tell;
-use spread::spreads;
+use seed_points::all_points;
 
 #[derive(Args, Clone, Debug)]
 struct ReproduceOptions {
@@ -99,13 +99,13 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         check_parameters(available::find(figure.workload)?, &options.parameters)?;
         let course = options.course()?;
         let by_seed = points::run(figure, &course)?;
-        let (judged, spreads) = (judge::judge(figure, &by_seed), spreads(&by_seed));
-        write_files(figure, (&by_seed, &spreads, course.seed), &judged, &options.out)?;
+        let (judged, all_points) = (judge::judge(figure, &by_seed), all_points(&by_seed));
+        write_files(figure, (&by_seed, &all_points, course.seed), &judged, &options.out)?;
         let given = options.given(figure);
         if !given.is_empty() {
             let _ = writeln!(stdout(), "\n  given: {}", given.join(" "));
         }
-        fine &= tell(figure, (&spreads, &course), &judged, &options.out);
+        fine &= tell(figure, (&all_points, &course), &judged, &options.out);
     }
     Ok(u8::from(!fine))
 }
@@ -229,7 +229,7 @@ mod tests {
             name: "paper: score",
             source: "nowhere, section 0",
             xs: &[2.0, 3.0],
-            says: figure::PrintedAs::Share("score", |_| 0.5),
+            predicts: figure::PrintedAs::Share("score", |_| 0.5),
         }],
         claims: &[figure::PaperClaim {
             what: "speedup",
@@ -302,11 +302,11 @@ mod tests {
             assert!(point.several_a_second == point.throughput && point.several_ms > 0.0);
             assert!(point.broken.is_empty(), "{point:?}");
         }
-        let text = points_table(&figure, &spreads(&by_seed)).to_string();
+        let text = points_table(&figure, &all_points(&by_seed)).to_string();
         assert!(text.contains("by the model") && text.contains("locking mode"), "{text}");
         let judged = judge::judge(&figure, &by_seed);
         assert!(judged.iter().all(|it| it.ours.is_finite()), "{judged:?}");
-        assert!(plot::draw(&figure, &spreads(&by_seed)).svg().contains("model, 64"));
+        assert!(plot::draw(&figure, &all_points(&by_seed)).svg().contains("model, 64"));
     }
 
     #[test]
@@ -325,22 +325,25 @@ mod tests {
         assert_eq!(points::run(&SMALL, &course).unwrap(), by_seed);
         let second = Course { seed: 4, ..COURSE };
         assert_eq!(points::run(&SMALL, &second).unwrap(), by_seed[1..]);
-        let (judged, spreads) = (judge::judge(&SMALL, &by_seed), spreads(&by_seed));
+        let (judged, all_points) = (judge::judge(&SMALL, &by_seed), all_points(&by_seed));
         assert_eq!(judged[0].met, Some(true), "{judged:?}");
         let (least, most) = judged[0].range;
         assert!(least < judged[0].ours && judged[0].ours < most, "{judged:?}");
-        assert!(points_table(&SMALL, &spreads).to_string().contains(".."), "spreads are shown");
+        assert!(
+            points_table(&SMALL, &all_points).to_string().contains(".."),
+            "all_points are shown"
+        );
         let out = tempfile::tempdir().unwrap();
-        write_files(&SMALL, (&by_seed, &spreads, 3), &judged, out.path()).unwrap();
+        write_files(&SMALL, (&by_seed, &all_points, 3), &judged, out.path()).unwrap();
         let read = |name: &str| std::fs::read(out.path().join(name)).unwrap();
         let table = String::from_utf8(read("small.csv")).unwrap();
         assert_eq!(table.lines().count(), 1 + 2 * 4 + 1 + 1 + 1 + 1 + 1 + 2, "{table}");
         assert!(
             read("small.svg").starts_with(b"<svg") && read("small.png")[1..].starts_with(b"PNG")
         );
-        assert!(tell(&SMALL, (&spreads, &course), &judged, out.path()));
+        assert!(tell(&SMALL, (&all_points, &course), &judged, out.path()));
         let missed = [JudgedClaim { met: Some(false), ..judged[0].clone() }];
-        assert!(!tell(&SMALL, (&spreads, &course), &missed, out.path()));
+        assert!(!tell(&SMALL, (&all_points, &course), &missed, out.path()));
     }
 
     #[test]
@@ -361,15 +364,15 @@ mod tests {
             for printed in figure.printed {
                 assert!(printed.source.contains("section"), "{}", figure.name);
                 assert!(!printed.xs.is_empty(), "{}", figure.name);
-                if let figure::PrintedAs::Share(line, _) = printed.says {
+                if let figure::PrintedAs::Share(line, _) = printed.predicts {
                     assert!(figure.lines.iter().any(|it| it.name == line), "{}", figure.name);
                     assert!(printed.xs.iter().all(|x| figure.xs.contains(x)), "{}", figure.name);
                 }
             }
         }
         let by_seed = points::run(&SMALL, &COURSE).unwrap();
-        let spreads = spreads(&by_seed);
-        let svg = plot::draw(&SMALL, &spreads).svg();
+        let all_points = all_points(&by_seed);
+        let svg = plot::draw(&SMALL, &all_points).svg();
         assert!(svg.contains("stroke-dasharray") && svg.contains("paper: score"), "{svg}");
         let places = SMALL.printed[0].places(&SMALL, &by_seed[0]);
         let ours = by_seed[0][0].throughput;

@@ -5,7 +5,7 @@
 use super::canvas::{Canvas, Colour, LETTER};
 use super::figure::{Figure, Measure};
 use super::point::{Point, Quantity};
-use super::spread::Spread;
+use super::seed_points::SeedPoints;
 use crate::table::grouped;
 
 const SIZE: (i32, i32) = (900, 520);
@@ -67,14 +67,15 @@ struct Drawn {
 }
 
 /// Draws the points of a figure.
-pub fn draw(figure: &Figure, spreads: &[Spread]) -> Canvas {
+pub fn draw(figure: &Figure, all_points: &[SeedPoints]) -> Canvas {
     let mut canvas = Canvas::new(SIZE.0, SIZE.1);
-    let medians: Vec<Point> = spreads.iter().map(|spread| spread.median.clone()).collect();
+    let medians: Vec<Point> =
+        all_points.iter().map(|seed_points| seed_points.median.clone()).collect();
     let claimed = claimed_points(figure, &medians);
     let printed = figure.printed.iter().map(|it| (it.name, it.places(figure, &medians)));
     // Where the figure is over something measured, the paper's values of the axis say nothing.
     let printed: Vec<_> = printed.filter(|_| figure.against.is_none()).collect();
-    let lines = lines(figure, spreads);
+    let lines = lines(figure, all_points);
     let all = lines.iter().flat_map(|line| &line.places);
     let all = || all.clone().chain(printed.iter().flat_map(|(_, places)| places));
     let xs: Vec<f64> = all().map(|(x, _)| *x).collect();
@@ -136,8 +137,8 @@ fn draw_range(canvas: &mut Canvas, x: i32, (least, most): (i32, i32), colour: Co
     }
 }
 
-fn lines(figure: &Figure, spreads: &[Spread]) -> Vec<Drawn> {
-    let of = |name: &'static str| spreads.iter().filter(move |it| it.median.line == name);
+fn lines(figure: &Figure, all_points: &[SeedPoints]) -> Vec<Drawn> {
+    let of = |name: &'static str| all_points.iter().filter(move |it| it.median.line == name);
     let across = |point: &Point| figure.against.map_or(point.x, |quantity| point.shows(quantity));
     let measured = figure.lines.iter().map(|line| Drawn {
         name: line.name,
@@ -149,7 +150,7 @@ fn lines(figure: &Figure, spreads: &[Spread]) -> Vec<Drawn> {
     });
     let theory = figure.models.iter().map(|model| Drawn {
         name: model.name,
-        places: of(model.of).map(|it| (across(&it.median), (model.says)(&it.median))).collect(),
+        places: of(model.of).map(|it| (across(&it.median), (model.predicts)(&it.median))).collect(),
         ranges: Vec::new(),
         theory: true,
     });

@@ -7,13 +7,13 @@ use super::figure::{ClaimTarget, Figure};
 use super::judge::JudgedClaim;
 use super::point::Quantity;
 use super::points::Course;
-use super::spread::Spread;
+use super::seed_points::SeedPoints;
 use crate::table::{self, grouped};
 
 /// Prints what was seen; whether all is as it should be.
 pub fn tell(
     figure: &Figure,
-    (spreads, course): (&[Spread], &Course),
+    (all_points, course): (&[SeedPoints], &Course),
     judged: &[JudgedClaim],
     out: &Path,
 ) -> bool {
@@ -31,10 +31,14 @@ pub fn tell(
     for printed in figure.printed {
         let _ = writeln!(stdout(), "  printed: {}: {}", printed.name, printed.source);
     }
-    let _ =
-        writeln!(stdout(), "{}\n{}", points_table(figure, spreads), claims_table(figure, judged));
+    let _ = writeln!(
+        stdout(),
+        "{}\n{}",
+        points_table(figure, all_points),
+        claims_table(figure, judged)
+    );
     let _ = writeln!(stdout(), "written to {}", out.join(figure.name).display());
-    let points = spreads.iter().map(|spread| &spread.median);
+    let points = all_points.iter().map(|seed_points| &seed_points.median);
     let broken = points.flat_map(|point| point.broken.iter().map(move |it| (point, it)));
     let mut fine = judged.iter().all(|judged| judged.met != Some(false));
     for (point, broken) in broken {
@@ -51,7 +55,7 @@ fn with_range(text: impl Fn(f64) -> String, median: f64, (least, most): (f64, f6
 }
 
 /// A line for each point: medians of the seeds, and where the seeds lie.
-pub fn points_table(figure: &Figure, spreads: &[Spread]) -> comfy_table::Table {
+pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::Table {
     let mut header = vec!["line", figure.axis.name];
     header.extend(["nodes", "clients"].into_iter().filter(|name| *name != figure.axis.name));
     header.extend(["committed/s", "updates aborted", "p50", "p99", "messages"]);
@@ -59,8 +63,8 @@ pub fn points_table(figure: &Figure, spreads: &[Spread]) -> comfy_table::Table {
     header.extend(special.map(Quantity::name));
     header.extend(figure.models.first().map(|_| "by the model"));
     let mut table = table::new(header.iter().map(|name| (*name).to_owned()).collect());
-    for spread in spreads {
-        let (point, range) = (&spread.median, |quantity| spread.range(quantity));
+    for seed_points in all_points {
+        let (point, range) = (&seed_points.median, |quantity| seed_points.range(quantity));
         let mut row = vec![point.line.to_owned(), point.x.to_string()];
         let counts = [("nodes", point.nodes.to_string()), ("clients", point.clients.to_string())];
         let counts = counts.into_iter().filter(|(name, _)| *name != figure.axis.name);
@@ -74,7 +78,7 @@ pub fn points_table(figure: &Figure, spreads: &[Spread]) -> comfy_table::Table {
             with_range(
                 |it| format!("{:.1} %", it * 100.0),
                 point.aborts,
-                (spread.least.aborts, spread.most.aborts),
+                (seed_points.least.aborts, seed_points.most.aborts),
             ),
             table::micros(point.p50_ms * 1e3),
             table::micros(point.p99_ms * 1e3),
@@ -84,7 +88,7 @@ pub fn points_table(figure: &Figure, spreads: &[Spread]) -> comfy_table::Table {
             with_range(|it| format!("{it:.3}"), point.shows(quantity), range(quantity))
         }));
         let model = figure.models.iter().find(|model| model.of == point.line);
-        row.extend(model.map(|model| format!("{:.3}", (model.says)(point))));
+        row.extend(model.map(|model| format!("{:.3}", (model.predicts)(point))));
         table.add_row(row);
     }
     table

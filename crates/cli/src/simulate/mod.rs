@@ -14,7 +14,7 @@ use clap::{ArgMatches, FromArgMatches};
 use muesli_registry::{check_caches, check_strict, keeps_old_versions};
 use muesli_sim::time::Span;
 use muesli_workloads::available::Description;
-use muesli_workloads::trial::Trial;
+use muesli_workloads::seeded_run::SeededRun;
 
 use crate::names::check_parameters;
 use crate::options::chosen;
@@ -58,7 +58,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let _ = writeln!(stdout(), "{}", task(workload.name, &options, &seeds));
     let search = Search {
-        trial: trial(workload, &options),
+        seeded_run: seeded_run(workload, &options),
         options: &options,
         workload,
         next: AtomicU64::new(seeds.start),
@@ -93,10 +93,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(u8::from(failed > 0))
 }
 
-fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
+fn seeded_run(workload: &'static Description, options: &SimOptions) -> SeededRun {
     let mut parameters = vec!["keys=30".to_owned()];
     parameters.extend(options.parameters.iter().cloned());
-    Trial {
+    SeededRun {
         parameters,
         protocol: options.protocol.clone(),
         nodes: options.nodes as usize,
@@ -109,7 +109,7 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         histories: options.history.clone(),
         masters: usize::from(options.masters),
         replicas: options.replicas,
-        spread: usize::from(options.spread),
+        partitions_per_repository: usize::from(options.partitions_per_repository),
         group: options.group,
         caches: options.caches,
         parallel: usize::from(options.parallel),
@@ -118,6 +118,6 @@ fn trial(workload: &'static Description, options: &SimOptions) -> Trial {
         faults: options.faults.clone(),
         plan: options.plan.clone(),
         strangers: strangers(options),
-        ..Trial::of(workload)
+        ..SeededRun::of(workload)
     }
 }

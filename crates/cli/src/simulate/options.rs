@@ -59,7 +59,7 @@ pub struct SimOptions {
     /// with --param moving=5 of append-procedures)
     #[arg(long, value_name = "P", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=100))]
-    pub spread: u16,
+    pub partitions_per_repository: u16,
     /// How many nodes keep each repository, by agreeing on its log; 1 is none but its own
     #[arg(long, value_name = "G", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=9))]
@@ -207,8 +207,8 @@ pub fn command_again(
     if options.as_members {
         command += " --as-members";
     }
-    if options.spread > 1 {
-        command += &format!(" --spread {}", options.spread);
+    if options.partitions_per_repository > 1 {
+        command += &format!(" --spread {}", options.partitions_per_repository);
     }
     for parameter in &options.parameters {
         command += &format!(" --param '{parameter}'");

@@ -10,10 +10,10 @@ use std::time::Instant;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use muesli_sim::plan::Plan;
-use muesli_sim::world::Heard;
+use muesli_sim::world::StrangerCount;
 use muesli_workloads::available::Description;
 use muesli_workloads::background::Backgrounds;
-use muesli_workloads::trial::{Trial, TrialError, Trialled};
+use muesli_workloads::seeded_run::{SeededRun, SeededRunError, Trialled};
 
 use super::options::{SimOptions, command_again};
 use crate::table::grouped;
@@ -26,7 +26,7 @@ pub fn progress(seeds: u64) -> ProgressBar {
 
 /// A search under way.
 pub struct Search<'a> {
-    pub trial: Trial,
+    pub seeded_run: SeededRun,
     pub options: &'a SimOptions,
     pub workload: &'static Description,
     pub next: AtomicU64,
@@ -44,7 +44,7 @@ pub struct SearchTotals {
     pub faults: u64,
     pub verdicts: u64,
     pub failed: u64,
-    pub strangers: BTreeMap<&'static str, Heard>,
+    pub strangers: BTreeMap<&'static str, StrangerCount>,
     pub background: Backgrounds,
     /// Why the search cannot go on.
     pub error: Option<anyhow::Error>,
@@ -83,7 +83,7 @@ impl Search<'_> {
     }
 
     fn one(&self, seed: u64) -> anyhow::Result<()> {
-        let trialled = attempt(&self.trial, seed, self.options.trace.is_some());
+        let trialled = attempt(&self.seeded_run, seed, self.options.trace.is_some());
         let (plan, problems) = match trialled {
             Ok(trialled) => {
                 let trialled = trialled?;
@@ -109,8 +109,8 @@ impl Search<'_> {
         found.transactions += trialled.transactions;
         found.faults += trialled.plan.faults().len() as u64;
         found.verdicts += trialled.verdicts;
-        for (name, heard) in &trialled.strangers {
-            *found.strangers.entry(name).or_default() += *heard;
+        for (name, counted) in &trialled.strangers {
+            *found.strangers.entry(name).or_default() += *counted;
         }
         trialled.background.iter().for_each(|run| found.background.add(run));
         let message = format!("{} transactions", grouped(found.transactions));
@@ -133,7 +133,7 @@ impl Search<'_> {
         }
         text += &format!("  again: {}\n", self.again(seed, None));
         if let Some(plan) = plan.filter(|plan| !plan.faults().is_empty()) {
-            let shrunk = self.trial.shrink(seed, plan)?;
+            let shrunk = self.seeded_run.shrink(seed, plan)?;
             if shrunk.faults().len() < plan.faults().len() {
                 text += &format!("  shorter: {}\n", self.again(seed, Some(&shrunk)));
             }
@@ -147,8 +147,12 @@ impl Search<'_> {
 }
 
 /// Tries a seed; what an assertion of the code under test said, if one failed.
-fn attempt(trial: &Trial, seed: u64, trace: bool) -> Result<Result<Trialled, TrialError>, String> {
-    catch_unwind(AssertUnwindSafe(|| trial.run(seed, trace))).map_err(|panic| {
+fn attempt(
+    seeded_run: &SeededRun,
+    seed: u64,
+    trace: bool,
+) -> Result<Result<Trialled, SeededRunError>, String> {
+    catch_unwind(AssertUnwindSafe(|| seeded_run.run(seed, trace))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         format!("an assertion failed: {}", text.unwrap_or("without a message"))

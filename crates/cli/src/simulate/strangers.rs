@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use muesli_sim::time::Span;
-use muesli_sim::world::{Heard, Strangers};
+use muesli_sim::world::{StrangerCount, Strangers};
 
 use super::options::SimOptions;
 use crate::table::grouped;
@@ -20,15 +20,15 @@ pub fn strangers(options: &SimOptions) -> Option<Strangers> {
 
 /// How many messages of strangers passed the first checks, by kind and in all. A kind of which only
 /// few do is marked: what it does behind these checks is hardly looked at.
-pub fn of_strangers(heard: &BTreeMap<&'static str, Heard>) -> String {
-    let line = |name: &str, it: Heard| {
+pub fn of_strangers(counted: &BTreeMap<&'static str, StrangerCount>) -> String {
+    let line = |name: &str, it: StrangerCount| {
         let all = it.taken + it.rejected;
         let share = 100.0 * it.taken as f64 / all.max(1) as f64;
         format!("strangers: {name}: {} of {} taken, {share:.0} %", grouped(it.taken), grouped(all))
     };
-    let mut sum = Heard::default();
+    let mut sum = StrangerCount::default();
     let mut text = String::new();
-    for (name, it) in heard {
+    for (name, it) in counted {
         sum += *it;
         let all = it.taken + it.rejected;
         let is_low = all >= FEW && it.taken > 0 && 5 * it.taken < all;
@@ -44,12 +44,12 @@ mod tests {
 
     #[test]
     fn kinds_of_which_few_messages_are_taken_are_marked() {
-        let heard = |taken, rejected| Heard { taken, rejected };
+        let counted = |taken, rejected| StrangerCount { taken, rejected };
         let all = [
-            ("Few", heard(1, 50)),
-            ("Low", heard(10, 50)),
-            ("None", heard(0, 90)),
-            ("Well", heard(30, 100)),
+            ("Few", counted(1, 50)),
+            ("Low", counted(10, 50)),
+            ("None", counted(0, 90)),
+            ("Well", counted(30, 100)),
         ];
         let text = of_strangers(&all.into_iter().collect());
         let marked: Vec<&str> =

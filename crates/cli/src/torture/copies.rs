@@ -17,7 +17,7 @@ use crate::local::LocalCluster;
 /// A node answers within this, or is left alone.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// A server gives signs of life much more often.
-const TELLS_WITHIN: Duration = Duration::from_millis(600);
+const REPORTS_WITHIN: Duration = Duration::from_millis(600);
 /// A server with an older copy must end within this.
 const REFUSED_WITHIN: Duration = Duration::from_secs(10);
 /// How often is looked.
@@ -72,7 +72,7 @@ impl FolderCopies {
             (is_linked && has_more).then_some(())
         };
         if until(ANSWERS_WITHIN, is_older).is_some() {
-            std::thread::sleep(TELLS_WITHIN);
+            std::thread::sleep(REPORTS_WITHIN);
             cluster.kill(node)?;
             std::fs::rename(&data, &newest).context("cannot put a folder aside")?;
             std::fs::rename(&older, &data).context("cannot put a copy back")?;

@@ -113,7 +113,7 @@ impl Victims<'_> {
             match visit.and_then(|mut visit| visit.ask(&Control::AskMembers)) {
                 Ok(Control::Members { members, .. }) => {
                     let replica_roles =
-                        members.into_iter().map(|(_, post)| post).collect::<Vec<_>>();
+                        members.into_iter().map(|(_, role)| role).collect::<Vec<_>>();
                     Some((node, replica_roles))
                 }
                 _ => None,
@@ -122,7 +122,7 @@ impl Victims<'_> {
         let all: Option<Vec<_>> = self.roster.nodes().into_iter().map(replica_roles).collect();
         let all = all?;
         let take_part =
-            all.iter().flat_map(|(_, replica_roles)| replica_roles).all(|post| post.takes_part());
+            all.iter().flat_map(|(_, replica_roles)| replica_roles).all(|role| role.takes_part());
         let (_, replica_roles) = all.into_iter().find(|(it, _)| *it == node)?;
         take_part.then_some(replica_roles)
     }

@@ -152,11 +152,11 @@ impl Operator<'_> {
             })?;
         }
         let leaves = (self.seed % self.plan.nodes as u64) as usize;
-        let nothing_lives_there = || match self.admin()?.drain_one(leaves as u32)? {
+        let nothing_is_placed_there = || match self.admin()?.drain_one(leaves as u32)? {
             None => Ok(()),
             Some(_) => bail!("there are more members on server {leaves}"),
         };
-        self.at_last("a server could not be drained", nothing_lives_there)?;
+        self.at_last("a server could not be drained", nothing_is_placed_there)?;
         self.at_last("a server did not leave", || self.leave(leaves))?;
         changed.left += 1;
         self.look_after_guest()?;

@@ -15,7 +15,7 @@ use muesli_workloads::available::{self, find};
 use muesli_workloads::check::Check;
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::{by_lists, by_versions};
-use muesli_workloads::simulated::promise;
+use muesli_workloads::simulated::guarantee;
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::AnyWorkload;
 
@@ -321,7 +321,7 @@ impl RunningRound<'_> {
             Ok(history) => history,
             Err(error) => return Ok(Some(format!("no history: {error:#}"))),
         };
-        let (level, options) = promise(&self.round.protocol).context("it was just run")?;
+        let (level, options) = guarantee(&self.round.protocol).context("it was just run")?;
         let verdict = muesli_check::check(&history, level, &options);
         let broken: Option<&Check> = checks.iter().find(|check| !check.ok);
         let violation = match (broken, verdict.holds()) {

@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, output_text};
 use crate::groups::{all_take_part, under_load};
 
 /// Until signs of life have come from everybody.
-const TOLD_WITHIN: Duration = Duration::from_millis(500);
+const REPORTED_WITHIN: Duration = Duration::from_millis(500);
 /// What is said of an older copy.
 const WORDS: &str = "are an older copy";
 
@@ -30,15 +30,15 @@ fn copy(from: &Path, to: &Path) {
 
 /// Kills a node and copies its folder, as backups are made.
 fn back_up(cluster: &Cluster, node: usize) {
-    cluster.says(&["kill", &node.to_string()]);
+    cluster.checked_output(&["kill", &node.to_string()]);
     copy(&cluster.node(node).join("data"), &cluster.node(node).join("older"));
-    cluster.says(&["restart", &node.to_string()]);
+    cluster.checked_output(&["restart", &node.to_string()]);
 }
 
 /// Kills a node whose folder was copied, and puts the copy back; the newest folder is put aside.
 fn put_back(cluster: &Cluster, node: usize) {
-    std::thread::sleep(TOLD_WITHIN);
-    cluster.says(&["kill", &node.to_string()]);
+    std::thread::sleep(REPORTED_WITHIN);
+    cluster.checked_output(&["kill", &node.to_string()]);
     let folder = cluster.node(node);
     fs::rename(folder.join("data"), folder.join("newest")).unwrap();
     copy(&folder.join("older"), &folder.join("data"));
@@ -56,7 +56,7 @@ fn bring_newest(cluster: &Cluster, node: usize) {
     let folder = cluster.node(node);
     fs::remove_dir_all(folder.join("data")).unwrap();
     fs::rename(folder.join("newest"), folder.join("data")).unwrap();
-    cluster.says(&["restart", &node.to_string()]);
+    cluster.checked_output(&["restart", &node.to_string()]);
 }
 
 #[test]
@@ -73,17 +73,17 @@ fn a_member_with_an_older_folder_is_refused_and_the_others_go_on() {
         all_take_part(&cluster, &[0, 1, 2]);
         get_on("all are back");
         // It begins anew with an empty folder; the one from before that is of another life.
-        cluster.says(&["kill", "2"]);
+        cluster.checked_output(&["kill", "2"]);
         fs::rename(cluster.node(2).join("data"), cluster.node(2).join("newest")).unwrap();
-        cluster.says(&["restart", "2"]);
+        cluster.checked_output(&["restart", "2"]);
         all_take_part(&cluster, &[0, 1, 2]);
-        cluster.says(&["kill", "2"]);
+        cluster.checked_output(&["kill", "2"]);
         fs::rename(cluster.node(2).join("data"), cluster.node(2).join("of the new life")).unwrap();
         fs::rename(cluster.node(2).join("newest"), cluster.node(2).join("data")).unwrap();
         assert!(is_refused(&cluster, 2).contains("begun anew since"));
         // An empty one will do.
         fs::remove_dir_all(cluster.node(2).join("data")).unwrap();
-        cluster.says(&["restart", "2"]);
+        cluster.checked_output(&["restart", "2"]);
         all_take_part(&cluster, &[0, 1, 2]);
     });
 }
@@ -100,17 +100,17 @@ fn a_server_whose_clock_was_wrong_comes_back_with_an_empty_folder() {
         let file = folder.join("muesli.toml");
         let keys = fs::read_to_string(&file).unwrap();
         let trouble = format!("trouble_file = {:?}\n", folder.join("trouble"));
-        cluster.says(&["kill", "2"]);
+        cluster.checked_output(&["kill", "2"]);
         fs::write(&file, keys + &trouble).unwrap();
         fs::write(&clock, YEARS_MS.to_string()).unwrap();
         fs::remove_dir_all(&data).unwrap();
-        cluster.says(&["restart", "2"]);
+        cluster.checked_output(&["restart", "2"]);
         all_take_part(&cluster, &[0, 1, 2]);
         get_on("the clock is wrong");
-        cluster.says(&["kill", "2"]);
+        cluster.checked_output(&["kill", "2"]);
         fs::remove_file(&clock).unwrap();
         fs::rename(&data, folder.join("older")).unwrap();
-        cluster.says(&["restart", "2"]);
+        cluster.checked_output(&["restart", "2"]);
         all_take_part(&cluster, &[0, 1, 2]);
         get_on("the clock is right");
         put_back(&cluster, 2);
@@ -136,8 +136,8 @@ fn without_groups_an_older_folder_is_refused_also_when_all_were_stopped() {
 
 /// All are stopped, and one begins with an older folder.
 fn put_back_again(cluster: &Cluster) {
-    std::thread::sleep(TOLD_WITHIN);
-    cluster.says(&["down"]);
+    std::thread::sleep(REPORTED_WITHIN);
+    cluster.checked_output(&["down"]);
     let folder = cluster.node(0);
     fs::rename(folder.join("data"), folder.join("newest")).unwrap();
     fs::rename(folder.join("older"), folder.join("data")).unwrap();
@@ -151,9 +151,9 @@ fn put_back_again(cluster: &Cluster) {
     let file = folder.join("muesli.toml");
     let keys = fs::read_to_string(&file).unwrap();
     fs::write(&file, keys + "accept_loss = true\n").unwrap();
-    cluster.says(&["restart", "0"]);
+    cluster.checked_output(&["restart", "0"]);
     // And the newest folder is the older one from then on.
-    cluster.says(&["kill", "0"]);
+    cluster.checked_output(&["kill", "0"]);
     fs::rename(folder.join("data"), folder.join("accepted")).unwrap();
     fs::rename(folder.join("newest"), folder.join("data")).unwrap();
     let keys = fs::read_to_string(&file).unwrap().replace("accept_loss = true\n", "");

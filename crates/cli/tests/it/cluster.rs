@@ -9,7 +9,7 @@ use muesli_cluster::lifecycle::visit;
 use muesli_workloads::available::find;
 use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::history::by_versions;
-use muesli_workloads::simulated::promise;
+use muesli_workloads::simulated::guarantee;
 use muesli_workloads::tally::Tallies;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Cluster {
         let protocol = arguments.iter().skip_while(|it| **it != "--protocol").nth(1);
         let protocol = (*protocol.unwrap_or(&"score")).to_owned();
         let cluster = Cluster { dir: tempfile::tempdir().unwrap(), protocol };
-        assert!(cluster.says(&[&["up"], arguments].concat()).contains(" at 127.0.0.1:"));
+        assert!(cluster.checked_output(&[&["up"], arguments].concat()).contains(" at 127.0.0.1:"));
         cluster
     }
 
@@ -45,7 +45,7 @@ impl Cluster {
         muesli(&all).output().unwrap()
     }
 
-    pub(crate) fn says(&self, arguments: &[&str]) -> String {
+    pub(crate) fn checked_output(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", output_text(&output));
         output_text(&output)
@@ -155,7 +155,7 @@ fn bank_holds(cluster: &Cluster, transactions: u64) {
     let outcome = embedded::run_connected(&db, &workload, &plan, &tallies).unwrap();
     assert!(outcome.checks.iter().all(|check| check.ok), "{:?}", outcome.checks);
     let history = by_versions(&outcome.reports, &outcome.catalog, Default::default()).unwrap();
-    let (level, options) = promise("score").unwrap();
+    let (level, options) = guarantee("score").unwrap();
     let verdict = muesli_check::check(&history, level, &options);
     assert!(verdict.holds(), "{verdict}");
     assert!(outcome.tally.committed > 0);
@@ -165,14 +165,14 @@ fn bank_holds(cluster: &Cluster, transactions: u64) {
 fn three_processes_keep_their_promises_and_stop_when_told() {
     let cluster = Cluster::up(&["--nodes", "3", "--replicas", "2"]);
     bank_holds(&cluster, 2_000);
-    let table = cluster.says(&["status"]);
+    let table = cluster.checked_output(&["status"]);
     assert!(!table.contains("dead"), "{table}");
-    assert!(cluster.says(&["down"]).contains("3 servers stopped"));
+    assert!(cluster.checked_output(&["down"]).contains("3 servers stopped"));
     for node in 0..3 {
         let last = output_of(&cluster.node(node));
         assert!(last.trim_end().ends_with(&format!("server {node} stopped")), "{last}");
     }
-    assert!(cluster.says(&["status"]).matches("dead").count() == 3);
+    assert!(cluster.checked_output(&["status"]).matches("dead").count() == 3);
 }
 
 #[test]
@@ -269,8 +269,8 @@ fn a_durable_node_comes_back_with_what_was_committed() {
     let counters = counters.typed::<u64, u64>();
     for round in 1..=6u64 {
         let node = (round % 3).to_string();
-        cluster.says(&["kill", &node]);
-        assert!(cluster.says(&["restart", &node]).contains("serves"));
+        cluster.checked_output(&["kill", &node]);
+        assert!(cluster.checked_output(&["restart", &node]).contains("serves"));
         let seen = db.strict().blocking().transact(async move |tx| {
             for key in 0..30 {
                 let seen = counters.get(tx, &key).await?.unwrap_or(0);
@@ -299,7 +299,7 @@ fn a_node_of_memory_that_lost_its_data_is_refused_and_clients_are_told_errors() 
         })
     };
     write(&db).unwrap();
-    cluster.says(&["kill", "1"]);
+    cluster.checked_output(&["kill", "1"]);
     let error = write(&db).unwrap_err();
     assert!(matches!(error, Error::Unknown { .. } | Error::Timeout { .. }), "{error}");
     let again = cluster.run(&["restart", "1"]);
@@ -322,8 +322,8 @@ fn checkpoints_are_taken_while_clients_run_and_started_from() {
         let names: Vec<_> = files.map(|name| name.into_string().unwrap()).collect();
         let checkpoints = names.iter().filter(|name| name.starts_with("checkpoint")).count();
         assert!((1..=3).contains(&checkpoints), "{names:?}");
-        cluster.says(&["kill", node]);
-        cluster.says(&["restart", node]);
+        cluster.checked_output(&["kill", node]);
+        cluster.checked_output(&["restart", node]);
         assert!(output_of(&cluster.node(number)).contains("a checkpoint held the first"));
     }
     every_account_is_there(&cluster, 200);
@@ -333,10 +333,10 @@ fn checkpoints_are_taken_while_clients_run_and_started_from() {
 fn processes_of_several_loops_keep_their_promises_and_their_data() {
     let cluster = Cluster::up(&["--nodes", "2", "--loops", "2", "--replicas", "2"]);
     bank_holds(&cluster, 1_000);
-    cluster.says(&["kill", "1"]);
-    cluster.says(&["restart", "1"]);
+    cluster.checked_output(&["kill", "1"]);
+    cluster.checked_output(&["restart", "1"]);
     every_account_is_there(&cluster, 200);
-    cluster.says(&["down"]);
+    cluster.checked_output(&["down"]);
     let file = cluster.node(0).join("muesli.toml");
     let fewer = muesli(&["start", "--loops", "1", "--config", file.to_str().unwrap()]).output();
     assert!(output_text(&fewer.unwrap()).contains("those of 2 loops, not of 1"));
@@ -471,7 +471,7 @@ fn members_of_a_lone_server_are_told_and_a_silent_one_is_an_error() {
     let text = output_text(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.matches("serves").count() == 2 && text.contains("no groups"), "{text}");
-    cluster.says(&["kill", "1"]);
+    cluster.checked_output(&["kill", "1"]);
     let output = members();
     let text = output_text(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -486,10 +486,10 @@ fn commands_wait_for_a_server_that_comes_up() {
     let bench = ["bench", "bank", "--driver", "cluster", "--transactions", "9", "--clients", "1"];
     let commands: [&[&str]; 3] = [&bench, &["admin", "members"], &["admin", "status"]];
     for command in commands {
-        cluster.says(&["down"]);
+        cluster.checked_output(&["down"]);
         let line = [command, &["--connect", &addresses]].concat();
         let waiting = muesli(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        cluster.says(&["restart"]);
+        cluster.checked_output(&["restart"]);
         let output = waiting.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{command:?}: {}", output_text(&output));
     }

@@ -274,7 +274,7 @@ fn calibrate_writes_a_table_of_costs() {
     let first = written.lines().next().expect("a first line");
     assert!(first.starts_with("# Costs of a node's work, measured by `muesli calibrate` on 20"));
     let costs: Costs = written.parse().expect("a table of costs");
-    assert!(costs.turn > Span::ZERO && costs.sync > Span::ZERO);
+    assert!(costs.tick > Span::ZERO && costs.sync > Span::ZERO);
 }
 
 #[test]

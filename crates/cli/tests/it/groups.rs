@@ -10,7 +10,7 @@ use muesli_core::{Index, ReplicaRole, RepositoryId, SpaceOptions};
 use muesli_workloads::available::find;
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::by_versions;
-use muesli_workloads::simulated::promise;
+use muesli_workloads::simulated::guarantee;
 use muesli_workloads::tally::Tallies;
 
 use crate::cluster::{Cluster, muesli, output_text};
@@ -41,8 +41,8 @@ pub(crate) fn all_take_part(cluster: &Cluster, nodes: &[usize]) {
     wait_until("all members take part", || {
         nodes.iter().all(|&node| {
             let mut replica_roles = replica_roles(cluster, node);
-            replica_roles.retain(|(_, post)| *post != ReplicaRole::Away);
-            !replica_roles.is_empty() && replica_roles.iter().all(|(_, post)| post.takes_part())
+            replica_roles.retain(|(_, role)| *role != ReplicaRole::Moved);
+            !replica_roles.is_empty() && replica_roles.iter().all(|(_, role)| role.takes_part())
         })
     });
 }
@@ -52,8 +52,8 @@ fn leader(cluster: &Cluster, nodes: usize) -> usize {
     let mut found = None;
     wait_until("the first group has a leader", || {
         let leads = |node: &usize| {
-            let first = |(member, post): &(RepositoryId, ReplicaRole)| {
-                member.0 < 9 && *post == ReplicaRole::Leads
+            let first = |(member, role): &(RepositoryId, ReplicaRole)| {
+                member.0 < 9 && *role == ReplicaRole::Leads
             };
             replica_roles(cluster, *node).iter().any(first)
         };
@@ -104,7 +104,7 @@ pub(crate) fn under_load(cluster: &Cluster, meanwhile: impl FnOnce(&dyn Fn(&str)
     assert!(checks.iter().all(|check| check.ok), "{checks:?}");
     let catalog = clients.dbs[0].catalog();
     let history = by_versions(&clients.close(), &catalog, Default::default()).unwrap();
-    let (level, options) = promise(&cluster.protocol).unwrap();
+    let (level, options) = guarantee(&cluster.protocol).unwrap();
     let verdict = muesli_check::check(&history, level, &options);
     assert!(verdict.holds(), "{verdict}");
 }
@@ -125,9 +125,9 @@ fn a_group_serves_on_when_its_leader_is_killed_and_the_dead_one_catches_up() {
         for _ in 0..2 {
             get_on("all is well");
             let victim = leader(&cluster, 3);
-            cluster.says(&["kill", &victim.to_string()]);
+            cluster.checked_output(&["kill", &victim.to_string()]);
             get_on("a leader is dead");
-            cluster.says(&["restart", &victim.to_string()]);
+            cluster.checked_output(&["restart", &victim.to_string()]);
             all_take_part(&cluster, &[0, 1, 2]);
         }
         get_on("all are back");
@@ -140,15 +140,15 @@ fn a_node_that_lost_its_folder_learns_everything_from_the_others() {
     let cluster = Cluster::up(&["--nodes", "3", "--group", "3", "--set", "checkpoint_bytes=40000"]);
     under_load(&cluster, |get_on| {
         get_on("all is well");
-        cluster.says(&["kill", "2"]);
+        cluster.checked_output(&["kill", "2"]);
         std::fs::remove_dir_all(cluster.node(2).join("data")).unwrap();
         get_on("a node is dead");
-        cluster.says(&["restart", "2"]);
+        cluster.checked_output(&["restart", "2"]);
         all_take_part(&cluster, &[0, 1, 2]);
         // What was committed before it was lost is needed of it now.
-        cluster.says(&["kill", "0"]);
+        cluster.checked_output(&["kill", "0"]);
         get_on("one of the others is dead");
-        cluster.says(&["restart", "0"]);
+        cluster.checked_output(&["restart", "0"]);
         all_take_part(&cluster, &[0, 1, 2]);
     });
 }
@@ -156,13 +156,13 @@ fn a_node_that_lost_its_folder_learns_everything_from_the_others() {
 /// These nodes are killed, and come back without their folders.
 fn lose_folders(cluster: &Cluster, nodes: &[usize]) {
     for &node in nodes {
-        cluster.says(&["kill", &node.to_string()]);
+        cluster.checked_output(&["kill", &node.to_string()]);
         std::fs::remove_dir_all(cluster.node(node).join("data")).unwrap();
     }
     // Servers without a folder wait for each other.
     std::thread::scope(|scope| {
         for node in nodes {
-            scope.spawn(move || cluster.says(&["restart", &node.to_string()]));
+            scope.spawn(move || cluster.checked_output(&["restart", &node.to_string()]));
         }
     });
 }
@@ -201,7 +201,7 @@ fn two_lost_folders_are_noticed_and_the_loss_is_accepted_by_people_only() {
         let file = cluster.node(node).join("muesli.toml");
         let keys = std::fs::read_to_string(&file).unwrap() + "accept_loss = true\n";
         std::fs::write(file, keys).unwrap();
-        cluster.says(&["restart", &node.to_string()]);
+        cluster.checked_output(&["restart", &node.to_string()]);
     }
     all_take_part(&cluster, &[0, 1, 2]);
     under_load(&cluster, |get_on| get_on("the loss is accepted"));
@@ -212,7 +212,7 @@ fn members_move_while_clients_run_and_nodes_come_and_go() {
     let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
     under_load(&cluster, |get_on| {
         get_on("all is well");
-        assert!(cluster.says(&["add"]).contains("server 3 serves"));
+        assert!(cluster.checked_output(&["add"]).contains("server 3 serves"));
         let first = leader(&cluster, 3);
         let member =
             replica_roles(&cluster, first).iter().map(|(member, _)| member.0).min().unwrap();
@@ -222,12 +222,12 @@ fn members_move_while_clients_run_and_nodes_come_and_go() {
         let drained = admin(&cluster, &["drain", "1"]);
         assert!(drained.contains("server 1 holds no members any more"), "{drained}");
         // It is not needed for anything, and what it knew is elsewhere.
-        cluster.says(&["kill", "1"]);
+        cluster.checked_output(&["kill", "1"]);
         get_on("the drained node is dead");
         let victim = leader(&cluster, 4);
-        cluster.says(&["kill", &victim.to_string()]);
+        cluster.checked_output(&["kill", &victim.to_string()]);
         get_on("a leader is dead as well");
-        cluster.says(&["restart", &victim.to_string()]);
+        cluster.checked_output(&["restart", &victim.to_string()]);
     });
     all_take_part(&cluster, &[0, 2, 3]);
     let table = admin(&cluster, &["members"]);
@@ -249,17 +249,17 @@ fn a_group_grows_and_shrinks_while_clients_run_and_leaders_die() {
         get_on("there are five");
         // Two of five may be lost, also when they were those who had decided everything before.
         let first = leader(&cluster, 5);
-        cluster.says(&["kill", &first.to_string()]);
+        cluster.checked_output(&["kill", &first.to_string()]);
         get_on("the leader is dead");
         let second = leader(&cluster, 5);
-        cluster.says(&["kill", &second.to_string()]);
+        cluster.checked_output(&["kill", &second.to_string()]);
         wait_until("another one leads", || leader(&cluster, 5) != second);
-        cluster.says(&["restart", &second.to_string()]);
+        cluster.checked_output(&["restart", &second.to_string()]);
         get_on("one of two is back");
         // The other one is taken from the group while it is dead, and hears of it later.
         let shrunk = admin(&cluster, &["shrink", "0", &first.to_string()]);
         assert!(shrunk.contains("group 0 has 4 members"), "{shrunk}");
-        cluster.says(&["restart", &first.to_string()]);
+        cluster.checked_output(&["restart", &first.to_string()]);
         let led = leader(&cluster, 5);
         let shrunk = admin(&cluster, &["shrink", "0", &led.to_string()]);
         assert!(shrunk.contains("group 0 has 3 members"), "{shrunk}");
@@ -269,9 +269,9 @@ fn a_group_grows_and_shrinks_while_clients_run_and_leaders_die() {
         assert!(refused.contains("no member of group 0 lives on node"), "{refused}");
         let placed = admin(&cluster, &["placement"]);
         assert!(!placed.contains("to go"), "{placed}");
-        cluster.says(&["kill", &led.to_string()]);
+        cluster.checked_output(&["kill", &led.to_string()]);
         get_on("a server that is not of the group any more is dead");
-        cluster.says(&["restart", &led.to_string()]);
+        cluster.checked_output(&["restart", &led.to_string()]);
     });
     all_take_part(&cluster, &[0, 1, 2, 3, 4]);
 }
@@ -279,7 +279,7 @@ fn a_group_grows_and_shrinks_while_clients_run_and_leaders_die() {
 #[test]
 fn a_drained_server_leaves_for_good_dead_or_alive() {
     let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
-    cluster.says(&["add"]);
+    cluster.checked_output(&["add"]);
     let refused = |arguments: &[&str]| refused(&cluster, arguments);
     assert!(
         refused(&["leave", "1"]).contains("server 1 holds members 1, 9, 20: `muesli admin drain")
@@ -291,8 +291,8 @@ fn a_drained_server_leaves_for_good_dead_or_alive() {
     assert!(admin(&cluster, &["leave", "1"]).contains("server 1 has left the cluster for good"));
     wait_until("it has stopped", || cluster.last_words(1).contains("was taken off"));
     // One that is dead hears of it when it comes back.
-    cluster.says(&["add"]);
-    cluster.says(&["kill", "4"]);
+    cluster.checked_output(&["add"]);
+    cluster.checked_output(&["kill", "4"]);
     admin(&cluster, &["leave", "4"]);
     assert!(
         output_text(&cluster.run(&["restart", "4"]))
@@ -306,7 +306,7 @@ fn a_drained_server_leaves_for_good_dead_or_alive() {
     assert!(refused(&["move", "0", "4"]).contains("there is no node 4"));
     assert!(refused(&["leave", "4"]).contains("server 4 has left the cluster"));
     assert!(refused(&["join", "4", "127.0.0.1:1"]).contains("the next server to join is node 5"));
-    assert!(cluster.says(&["add"]).contains("server 5 serves"));
+    assert!(cluster.checked_output(&["add"]).contains("server 5 serves"));
     all_take_part(&cluster, &[0, 2, 3]);
     assert!(!admin(&cluster, &["members"]).contains("does not answer"));
 }
@@ -314,14 +314,14 @@ fn a_drained_server_leaves_for_good_dead_or_alive() {
 #[test]
 fn the_first_server_leaves_and_spaces_are_made_without_it() {
     let cluster = Cluster::up(&["--nodes", "3", "--group", "3"]);
-    cluster.says(&["add"]);
+    cluster.checked_output(&["add"]);
     let db = cluster.connect(false);
     let space = |name: &str| db.create_space(name, SpaceOptions::default());
     let first = space("first").unwrap();
     under_load(&cluster, |get_on| {
         get_on("all is well");
         // Nobody makes the spaces alone: not the first one either, while it is there.
-        cluster.says(&["kill", "0"]);
+        cluster.checked_output(&["kill", "0"]);
         let second = space("second").unwrap();
         assert_ne!(first, second);
         get_on("the first server is dead");
@@ -354,7 +354,7 @@ fn no_server_of_several_loops_ever_holds_two_members_of_a_group() {
     assert!(moved.contains(message), "{moved}");
     assert!(refused(&cluster, &["drain", "1"]).contains("finds no other node"));
     assert!(admin(&cluster, &["move", "0", "1"]).contains("member 0 lives on node 1"));
-    assert!(cluster.says(&["add"]).contains("server 3 serves"));
+    assert!(cluster.checked_output(&["add"]).contains("server 3 serves"));
     let drained = admin(&cluster, &["drain", "1"]);
     assert!(drained.contains("server 1 holds no members any more"), "{drained}");
     admin(&cluster, &["leave", "1"]);
@@ -413,9 +413,9 @@ fn a_lost_majority_is_an_error() {
     };
     let output = members();
     assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
-    cluster.says(&["kill", "0"]);
+    cluster.checked_output(&["kill", "0"]);
     wait_until("two of three go on", || members().status.code() == Some(0));
-    cluster.says(&["kill", "1"]);
+    cluster.checked_output(&["kill", "1"]);
     wait_until("the majority is lost", || members().status.code() == Some(1));
     let text = output_text(&members());
     assert!(text.contains("muesli: group 0 has no majority: "), "{text}");

@@ -13,7 +13,7 @@ use crate::cluster::{muesli, output_text};
 const KEYS: u32 = 60;
 
 /// What the command says, which ends with this status.
-fn says(status: i32, arguments: &[&str]) -> String {
+fn output_of(status: i32, arguments: &[&str]) -> String {
     let output = muesli(arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", output_text(&output));
     output_text(&output)
@@ -90,30 +90,30 @@ fn a_damaged_log_is_looked_at_and_cut_as_the_start_advises() {
         written.unwrap();
     }
     for command in [&["inspect", data][..], &["truncate", data, "--at", "5", "--yes"]] {
-        let refused = says(2, &[&["log"], command].concat());
+        let refused = output_of(2, &[&["log"], command].concat());
         assert!(refused.contains("is in use"), "{refused}");
     }
     stop(running);
-    let whole = says(0, &["log", "inspect", data]);
+    let whole = output_of(0, &["log", "inspect", data]);
     assert!(whole.contains("records 1 to ") && !whole.contains("damaged"), "{whole}");
     damage(&folder);
-    let refused = says(2, &["start", "--listen", "127.0.0.1:0", "--data-dir", data]);
+    let refused = output_of(2, &["start", "--listen", "127.0.0.1:0", "--data-dir", data]);
     let (_, advice) = refused.split_once("`muesli log truncate FOLDER --at ").expect(&refused);
     let at = advice.split('`').next().unwrap();
-    let damaged = says(1, &["log", "inspect", data]);
+    let damaged = output_of(1, &["log", "inspect", data]);
     assert!(damaged.contains(&format!("record {at} was promised")), "{damaged}");
     // Not without being sure of it, and not where nothing would be left or nothing is.
     let before = files(&folder);
-    let asked = says(2, &["log", "truncate", data, "--at", at]);
+    let asked = output_of(2, &["log", "truncate", data, "--at", at]);
     assert!(asked.contains(&format!("lost: records {at} to ")), "{asked}");
     assert!(asked.contains("nothing was changed") && asked.contains("--yes"), "{asked}");
-    let refused = says(2, &["log", "truncate", data, "--at", "1000000", "--yes"]);
+    let refused = output_of(2, &["log", "truncate", data, "--at", "1000000", "--yes"]);
     assert!(refused.contains("allowed are records 1 to "), "{refused}");
     assert_eq!(files(&folder), before);
-    let cut = says(0, &["log", "truncate", data, "--at", at, "--yes"]);
+    let cut = output_of(0, &["log", "truncate", data, "--at", at, "--yes"]);
     let left = at.parse::<u64>().unwrap() - 1;
     assert!(cut.contains(&format!("ends after record {left} now")), "{cut}");
-    assert_eq!(says(0, &["log", "inspect", data]).matches("segment-").count(), 1);
+    assert_eq!(output_of(0, &["log", "inspect", data]).matches("segment-").count(), 1);
     let running = start(data);
     let found = keys_of(&running.1);
     assert!(!found.is_empty() && found.len() < KEYS as usize / 2, "{found:?}");
@@ -125,9 +125,9 @@ fn a_damaged_log_is_looked_at_and_cut_as_the_start_advises() {
 fn a_folder_that_is_no_servers_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("none");
-    let refused = says(2, &["log", "inspect", folder.to_str().unwrap()]);
+    let refused = output_of(2, &["log", "inspect", folder.to_str().unwrap()]);
     assert!(refused.contains("is no folder of a server"), "{refused}");
     assert!(!folder.exists());
-    let help = says(0, &["log", "--help"]);
+    let help = output_of(0, &["log", "--help"]);
     assert!(help.contains("Copy the folder away") && help.contains("--yes"), "{help}");
 }

@@ -14,15 +14,15 @@ fn stops_lose_nothing(arguments: &[&str]) {
     under_load(&cluster, |get_on| {
         for node in 0..NODES {
             get_on("all serve");
-            cluster.says(&["restart", &node.to_string()]);
+            cluster.checked_output(&["restart", &node.to_string()]);
             let output = std::fs::read_to_string(cluster.node(node).join("output")).unwrap();
             assert!(output.contains(&format!("server {node} stopped")), "{output}");
         }
         get_on("all serve again");
-        assert!(cluster.says(&["down"]).contains("3 servers stopped"));
+        assert!(cluster.checked_output(&["down"]).contains("3 servers stopped"));
         // They wait for each other.
-        assert!(cluster.says(&["restart"]).contains("3 servers serve"));
-        assert!(cluster.says(&["restart"]).contains("all servers serve already"));
+        assert!(cluster.checked_output(&["restart"]).contains("3 servers serve"));
+        assert!(cluster.checked_output(&["restart"]).contains("all servers serve already"));
         get_on("all were stopped at once");
     });
 }
@@ -47,7 +47,7 @@ fn servers_outlive_the_terminal_that_they_were_started_from() {
             cluster.signal(node, Signal::HUP);
             get_on("the terminal is closed");
         }
-        let status = cluster.says(&["status"]);
+        let status = cluster.checked_output(&["status"]);
         assert!(!status.contains("dead"), "{status}");
     });
 }

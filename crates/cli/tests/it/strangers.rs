@@ -36,8 +36,8 @@ fn one_message_does_not_stop_a_cluster() {
         assert!(admin.contains("secret"), "{admin}");
     }
     serves(&cluster, 1);
-    cluster.says(&["kill", "1"]);
-    assert!(cluster.says(&["restart", "1"]).contains("serves"));
+    cluster.checked_output(&["kill", "1"]);
+    assert!(cluster.checked_output(&["restart", "1"]).contains("serves"));
     serves(&cluster, 2);
 }
 

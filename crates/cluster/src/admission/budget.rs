@@ -16,9 +16,9 @@ use std::time::Duration;
 use muesli_core::Nanos;
 
 use crate::admission::timeouts::passed;
-use crate::connections::connection::{Connection, PROGRESS_BYTES, VISITOR_BYTES_MAX};
+use crate::connections::connection::{Connection, PROBE_BYTES_MAX, PROGRESS_BYTES};
 use crate::dispatch::event_loop::Loop;
-use crate::wire::hello::Station;
+use crate::wire::hello::ProcessKind;
 use crate::wire::refusal::Reason;
 
 /// A frame up to this is held without room being given for it.
@@ -58,10 +58,15 @@ impl Loop {
 
     /// Whether whoever says that it is this kind of process may stay, as far as there are
     /// connections left.
-    pub(crate) fn has_capacity_for(&mut self, place: usize, station: Station, now: Nanos) -> bool {
-        match station {
-            Station::Server | Station::Admin => true,
-            Station::Client | Station::Visitor => {
+    pub(crate) fn has_capacity_for(
+        &mut self,
+        place: usize,
+        process_kind: ProcessKind,
+        now: Nanos,
+    ) -> bool {
+        match process_kind {
+            ProcessKind::Server | ProcessKind::Admin => true,
+            ProcessKind::Client | ProcessKind::Probe => {
                 self.peers.count() <= self.network.connections_max
                     || self.close_expendable(Some(place), now)
             }
@@ -73,7 +78,7 @@ impl Loop {
     /// anything: so welcomes of clients and visitors have a share of what may wait, and beyond it
     /// those that have not taken theirs in are closed, oldest first.
     pub(crate) fn close_expendable_for_welcome(&mut self, place: usize, now: Nanos) {
-        let waiting = self.station.inner.borrow().outside.outbox.waiting_at(place);
+        let waiting = self.loop_engine.inner.borrow().outside.outbox.waiting_at(place);
         if let Some(connection) = self.peers.at_mut(place) {
             connection.welcome(waiting);
         }
@@ -100,7 +105,7 @@ impl Loop {
     /// A part of a frame has come at `place`: a long one needs room.
     pub(crate) fn request_capacity(&mut self, place: usize) {
         let Some(connection) = self.peers.at_mut(place) else { return };
-        let wanted = connection.promised();
+        let wanted = connection.announced();
         let has_some = connection.capacity > 0 || connection.awaits_capacity.is_some();
         // Administrators send few, and must be heard whatever others hold.
         let is_limited = connection.is_guest() && !connection.is_admin();
@@ -148,7 +153,7 @@ impl Loop {
         let (mut held, mut partial) = (0, Vec::new());
         for (place, connection) in self.peers.all_mut() {
             if connection.awaits_capacity.is_some() {
-                connection.heard = now;
+                connection.seen_at = now;
                 connection.partial_since = Some(now);
             }
             if connection.is_guest() && connection.capacity == 0 && connection.held() > 0 {
@@ -156,7 +161,7 @@ impl Loop {
                 partial.push((connection.partial_since, place, connection.held()));
             }
         }
-        let most = (self.network.incoming_bytes_total / 4).max(VISITOR_BYTES_MAX);
+        let most = (self.network.incoming_bytes_total / 4).max(PROBE_BYTES_MAX);
         partial.sort_unstable();
         for (_, place, bytes) in partial {
             if held <= most {
@@ -198,14 +203,14 @@ impl Loop {
             if !passed(since, hurry, now) || connection.readable {
                 continue;
             }
-            let promised = connection.promised();
-            let least = PROGRESS_BYTES.min(promised.saturating_sub(had));
+            let announced = connection.announced();
+            let least = PROGRESS_BYTES.min(announced.saturating_sub(had));
             if held.saturating_sub(had) >= least {
                 connection.pace = Some((now, held));
                 continue;
             }
             let text = format!(
-                "a frame of {promised} bytes came too slowly while others waited for room \
+                "a frame of {announced} bytes came too slowly while others waited for room \
                  (`incoming_bytes_total`): {} of {least} bytes within {} ms",
                 held.saturating_sub(had),
                 hurry.as_millis()
@@ -220,7 +225,7 @@ impl Loop {
     /// Where too much waits to be sent to all, closes those that hold most of it until it does not:
     /// visitors, and then clients that take nothing in.
     pub(crate) fn relieve(&mut self, now: Nanos) {
-        let inner = self.station.inner.borrow();
+        let inner = self.loop_engine.inner.borrow();
         let (mut all, _) = inner.outside.outbox.waiting();
         let most = self.network.outgoing_bytes_total;
         if all <= most {
@@ -259,8 +264,8 @@ fn goes_as_client(it: &Connection, waiting: usize, hurry: Duration, now: Nanos) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connections::connection::Stage;
-    use crate::wire::ids::Life;
+    use crate::connections::connection::ConnectionState;
+    use crate::wire::ids::DataId;
     use crate::wire::progress::Reached;
     use muesli_core::NodeId;
 
@@ -269,28 +274,37 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (begun, hurry, now) = (Nanos(1), Duration::from_millis(10), Nanos::from_millis(20));
-        let goes = |stage: Stage, crowded_since: Option<Nanos>| {
+        let goes = |state: ConnectionState, crowded_since: Option<Nanos>| {
             let stream = mio::net::TcpStream::connect(address).unwrap();
-            let mut connection = Connection::new(stream, stage, None, begun);
+            let mut connection = Connection::new(stream, state, None, begun);
             connection.crowded_since = crowded_since;
             assert_eq!(goes_as_client(&connection, 0, hurry, now), None, "nothing waits for it");
             goes_as_client(&connection, 1 << 30, hurry, now)
         };
-        let up = |station| {
-            let (node, life, own) = (NodeId(7), Life(7), Reached::default());
-            Stage::Up { node, station, life, own }
+        let up = |process_kind| {
+            let (node, data_id, own) = (NodeId(7), DataId(7), Reached::default());
+            ConnectionState::Up { node, process_kind, data_id, own }
         };
         let long = Some(begun);
-        for stage in [Stage::AwaitHello, Stage::AwaitProof, Stage::Dialling, Stage::AwaitWelcome] {
-            assert_eq!(goes(stage, long), None, "{stage:?}");
+        for state in [
+            ConnectionState::AwaitHello,
+            ConnectionState::AwaitProof,
+            ConnectionState::Dialling,
+            ConnectionState::AwaitWelcome,
+        ] {
+            assert_eq!(goes(state, long), None, "{state:?}");
         }
-        for station in [Station::Server, Station::Admin] {
-            assert_eq!(goes(up(station), long), None, "{station:?}");
+        for process_kind in [ProcessKind::Server, ProcessKind::Admin] {
+            assert_eq!(goes(up(process_kind), long), None, "{process_kind:?}");
         }
-        assert_eq!(goes(up(Station::Visitor), None), Some(false));
-        assert_eq!(goes(Stage::Closing, None), Some(false));
-        assert_eq!(goes(up(Station::Client), long), Some(true));
-        assert_eq!(goes(up(Station::Client), Some(Nanos::from_millis(15))), None, "not for long");
-        assert_eq!(goes(up(Station::Client), None), None, "it takes in what it is told");
+        assert_eq!(goes(up(ProcessKind::Probe), None), Some(false));
+        assert_eq!(goes(ConnectionState::Closing, None), Some(false));
+        assert_eq!(goes(up(ProcessKind::Client), long), Some(true));
+        assert_eq!(
+            goes(up(ProcessKind::Client), Some(Nanos::from_millis(15))),
+            None,
+            "not for long"
+        );
+        assert_eq!(goes(up(ProcessKind::Client), None), None, "it takes in what it is told");
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use mio::net::TcpStream;
 use muesli_core::Nanos;
 
-use crate::connections::connection::{Connection, HandshakeClaim, Stage};
+use crate::connections::connection::{Connection, ConnectionState, HandshakeClaim};
 use crate::connections::targets::{begin_look_up, look_up};
 use crate::dispatch::event_loop::Loop;
 use crate::dispatch::failure::LoopFailure;
@@ -14,18 +14,18 @@ use crate::mailbox::outgoing::SendBuffer;
 use crate::spaces::map::Map;
 use crate::wire::challenge::Challenge;
 use crate::wire::frame::FrameKind;
-use crate::wire::hello::{Hello, Station, Welcome};
+use crate::wire::hello::{Hello, ProcessKind, Welcome};
 use crate::wire::ids::ClusterId;
 use crate::wire::progress::own_of;
 use crate::wire::refusal::{ConnectionRefusal, Reason};
 
 /// So many connections are accepted in one turn.
-const ACCEPTS_PER_TURN: usize = 256;
+const ACCEPTS_PER_TICK: usize = 256;
 
 impl Loop {
     /// Accepts who is waiting.
     pub(crate) fn accept(&mut self, now: Nanos) {
-        for turn in 0.. {
+        for attempt in 0.. {
             let Some(listener) = &self.peers.listener else { return };
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
@@ -40,8 +40,8 @@ impl Loop {
                 self.refuse_at_limit(stream);
                 continue;
             }
-            self.open(Connection::new(stream, Stage::AwaitHello, None, now));
-            if turn == ACCEPTS_PER_TURN {
+            self.open(Connection::new(stream, ConnectionState::AwaitHello, None, now));
+            if attempt == ACCEPTS_PER_TICK {
                 // The poller tells only once; the rest is looked for in the next turn.
                 self.accept_again = true;
                 return;
@@ -98,8 +98,9 @@ impl Loop {
     }
 
     fn connect(&mut self, number: usize, address: &str, at: SocketAddr, now: Nanos) {
-        let opened = TcpStream::connect(at)
-            .map(|stream| self.open(Connection::new(stream, Stage::Dialling, Some(number), now)));
+        let opened = TcpStream::connect(at).map(|stream| {
+            self.open(Connection::new(stream, ConnectionState::Dialling, Some(number), now))
+        });
         if let Err(error) = opened {
             self.on_unreachable(number, format!("cannot reach {address}: {error}"), now);
         }
@@ -108,7 +109,7 @@ impl Loop {
     fn on_unreachable(&mut self, number: usize, why: String, now: Nanos) {
         let pauses = (self.network.redial_first, self.network.redial_most);
         self.peers.targets.failed(number, now, pauses);
-        self.entry_point.change(|standing| standing.trouble = Some(why));
+        self.entry_point.change(|status| status.trouble = Some(why));
     }
 
     /// A connection that was dialled is there, or has failed.
@@ -123,22 +124,22 @@ impl Loop {
             self.close(place, now, &why);
             return;
         }
-        connection.stage = Stage::AwaitWelcome;
+        connection.state = ConnectionState::AwaitWelcome;
         let me = &self.peers.me;
         let proves = me.secret.is_some();
         let challenge = if proves { Challenge::draw() } else { Challenge::default() };
         let hello = Hello {
             cluster: me.cluster,
             protocol: me.protocol.clone(),
-            station: me.station,
+            process_kind: me.process_kind,
             node: me.node,
-            life: me.life,
-            lives: self.peers.lives(),
-            heights: self.heights_to(me.station),
+            data_id: me.data_id,
+            data_ids: self.peers.data_ids(),
+            heights: self.heights_to(me.process_kind),
             proves,
             challenge,
         };
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(FrameKind::Hello, &hello);
+        self.frame(place, FrameKind::Hello, &hello);
         if let Some(connection) = self.peers.at_mut(place) {
             connection.claim =
                 Some(Box::new(HandshakeClaim { hello, challenge: Challenge::default() }));
@@ -162,14 +163,14 @@ impl Loop {
             return;
         }
         if let Err((reason, text)) =
-            self.learn_incarnations(welcome.node, welcome.life, &welcome.lives)
+            self.learn_incarnations(welcome.node, welcome.data_id, &welcome.data_ids)
         {
             self.give_up(text.clone());
             self.refuse(place, reason, text, now);
             return;
         }
         if let Err((reason, text)) =
-            self.learn_heights(welcome.node, welcome.life, &welcome.heights)
+            self.learn_heights(welcome.node, welcome.data_id, &welcome.heights)
         {
             self.refuse(place, reason, text, now);
             return;
@@ -177,7 +178,7 @@ impl Loop {
         if self.peers.me.cluster == ClusterId(0) {
             self.peers.me.cluster = welcome.cluster;
         }
-        let (node, life) = (welcome.node, welcome.life);
+        let (node, data_id) = (welcome.node, welcome.data_id);
         let map = Map::try_from(welcome.map).map_err(|error| error.to_string());
         let learned = map.and_then(|it| self.learn_map(it, now).map_err(|error| error.to_string()));
         if let Err(why) = learned {
@@ -195,31 +196,34 @@ impl Loop {
             connection.target = Some(number);
         }
         let own = own_of(&welcome.heights);
-        self.come_up(place, Stage::Up { node, station: Station::Server, life, own });
+        self.come_up(
+            place,
+            ConnectionState::Up { node, process_kind: ProcessKind::Server, data_id, own },
+        );
     }
 
     /// The handshake of a connection is over.
-    pub(crate) fn come_up(&mut self, place: usize, stage: Stage) {
-        let Stage::Up { node, station, .. } = stage else { return };
+    pub(crate) fn come_up(&mut self, place: usize, state: ConnectionState) {
+        let ConnectionState::Up { node, process_kind, .. } = state else { return };
         let Some(connection) = self.peers.at_mut(place) else { return };
-        connection.stage = stage;
+        connection.state = state;
         connection.claim = None;
-        if !station.is_node() {
+        if !process_kind.is_node() {
             return;
         }
-        let proven = Station::Client;
-        let proven = station == proven || self.peers.me.station == proven;
-        self.station.inner.borrow_mut().link(place, node, proven);
-        if station == Station::Server {
+        let proven = ProcessKind::Client;
+        let proven = process_kind == proven || self.peers.me.process_kind == proven;
+        self.loop_engine.inner.borrow_mut().link(place, node, proven);
+        if process_kind == ProcessKind::Server {
             self.tell_map(place);
-            self.entry_point.change(|standing| {
-                standing.up.insert(node);
+            self.entry_point.change(|status| {
+                status.up.insert(node);
             });
         }
     }
 
     pub(crate) fn on_refusal(&mut self, place: usize, refusal: ConnectionRefusal, now: Nanos) {
-        if self.peers.me.station == Station::Server {
+        if self.peers.me.process_kind == ProcessKind::Server {
             self.tell_refused(&refusal.text);
         }
         match refusal.reason {
@@ -241,7 +245,7 @@ impl Loop {
 
     /// There is no use in trying further.
     fn give_up(&mut self, text: String) {
-        self.entry_point.change(|standing| standing.failed = Some(text.clone()));
+        self.entry_point.change(|status| status.failed = Some(text.clone()));
         self.failed.get_or_insert(LoopFailure::Refused(text));
     }
 
@@ -254,15 +258,9 @@ impl Loop {
         self.keep_placement();
         let refusal = self.refusal_to(place, reason, text);
         let Some(connection) = self.peers.at_mut(place) else { return };
-        connection.stage = Stage::Closing;
+        connection.state = ConnectionState::Closing;
         connection.opened = now;
-        self.station
-            .inner
-            .borrow_mut()
-            .outside
-            .outbox
-            .to(place)
-            .frame(FrameKind::Refusal, &refusal);
+        self.frame(place, FrameKind::Refusal, &refusal);
         self.write(place, now);
         if let Some(connection) = self.peers.at(place) {
             // The other end sees the end of the stream after the refusal, and closes.
@@ -273,11 +271,11 @@ impl Loop {
     /// Nobody is at `place` any more, as far as messages go.
     fn leave(&mut self, place: usize) {
         let Some(connection) = self.peers.at(place) else { return };
-        let (stage, node) = (connection.stage, connection.node());
-        self.station.inner.borrow_mut().unlink(place, node);
-        if let Stage::Up { node, station: Station::Server, .. } = stage {
-            self.entry_point.change(|standing| {
-                standing.up.remove(&node);
+        let (state, node) = (connection.state, connection.node());
+        self.loop_engine.inner.borrow_mut().unlink(place, node);
+        if let ConnectionState::Up { node, process_kind: ProcessKind::Server, .. } = state {
+            self.entry_point.change(|status| {
+                status.up.remove(&node);
             });
         }
     }

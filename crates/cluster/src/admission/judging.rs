@@ -2,14 +2,14 @@
 
 use muesli_core::{Nanos, NodeId};
 
-use crate::connections::connection::{HandshakeClaim, Stage};
+use crate::connections::connection::{ConnectionState, HandshakeClaim};
 use crate::dispatch::event_loop::Loop;
 use crate::dispatch::failure::LoopFailure;
 use crate::spaces::parts::MapParts;
 use crate::wire::challenge::Challenge;
 use crate::wire::frame::FrameKind;
-use crate::wire::hello::{CLIENT_NUMBERS, Hello, Station, Welcome};
-use crate::wire::ids::{ClusterId, Life};
+use crate::wire::hello::{CLIENT_NUMBERS, Hello, ProcessKind, Welcome};
+use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::progress::own_of;
 use crate::wire::proof::{self, SecretProof};
 use crate::wire::protocol_name::is_same_protocol;
@@ -18,7 +18,7 @@ use crate::wire::refusal::{ConnectionRefusal, Reason, left, lost};
 impl Loop {
     /// Somebody has said who it is: it is asked for a proof, welcomed or refused.
     pub(crate) fn on_hello(&mut self, place: usize, hello: Hello, now: Nanos) {
-        if !self.has_capacity_for(place, hello.station, now) {
+        if !self.has_capacity_for(place, hello.process_kind, now) {
             self.peers.refused_at_limit += 1;
             let text = self.full();
             self.refuse(place, Reason::Full, text, now);
@@ -39,25 +39,19 @@ impl Loop {
         };
         self.keep_claim(place, hello);
         let Some(connection) = self.peers.at_mut(place) else { return };
-        connection.stage = Stage::AwaitProof;
+        connection.state = ConnectionState::AwaitProof;
         if let Some(claim) = &mut connection.claim {
             claim.challenge = challenge;
         }
-        self.station
-            .inner
-            .borrow_mut()
-            .outside
-            .outbox
-            .to(place)
-            .frame(FrameKind::Challenge, &challenge);
+        self.frame(place, FrameKind::Challenge, &challenge);
     }
 
     /// Whether whoever says this has to prove the cluster's secret, or why it cannot come in.
     fn proof_of(&self, hello: &Hello) -> Result<bool, String> {
-        let must = match hello.station {
-            Station::Server | Station::Admin => true,
-            Station::Client => self.peers.clients_prove,
-            Station::Visitor => false,
+        let must = match hello.process_kind {
+            ProcessKind::Server | ProcessKind::Admin => true,
+            ProcessKind::Client => self.peers.clients_prove,
+            ProcessKind::Probe => false,
         };
         match (&self.peers.me.secret, hello.proves) {
             (Some(_), true) => Ok(true),
@@ -66,7 +60,7 @@ impl Loop {
             (Some(_), false) => Err(format!(
                 "{} has to prove that it knows the cluster's secret, and has none: give it the \
                  servers' `secret_file`",
-                hello.station.name()
+                hello.process_kind.name()
             )),
             (None, true) => Err("this server has no secret, and cannot prove that it is of the \
                                  cluster: give it the `secret_file` of the others"
@@ -102,7 +96,7 @@ impl Loop {
         let claim = self.peers.at(place).and_then(|connection| connection.claim.as_ref());
         let (Some(secret), Some(claim)) = (&self.peers.me.secret, claim) else { return };
         let proof = SecretProof { tag: proof::of_dialler(secret, &claim.hello, challenge) };
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(FrameKind::Proof, &proof);
+        self.frame(place, FrameKind::Proof, &proof);
     }
 
     /// Whether the server at `place` has proven what this process wants proven.
@@ -116,8 +110,8 @@ impl Loop {
     pub(crate) fn is_believed(&self, place: usize, refusal: &ConnectionRefusal) -> bool {
         let Some(connection) = self.peers.at(place) else { return false };
         // Whoever is no server refuses nobody.
-        if let Stage::Up { station, .. } = connection.stage {
-            return station == Station::Server;
+        if let ConnectionState::Up { process_kind, .. } = connection.state {
+            return process_kind == ProcessKind::Server;
         }
         let Some(secret) = &self.peers.me.secret else { return true };
         match &connection.claim {
@@ -161,9 +155,9 @@ impl Loop {
             return;
         }
         let own = own_of(&hello.heights);
-        let Hello { station, node, life, .. } = hello;
-        let before = self.station.inner.borrow().outside.outbox.place_of(node);
-        if let Some(before) = before.filter(|_| station.is_node()) {
+        let Hello { process_kind, node, data_id, .. } = hello;
+        let before = self.loop_engine.inner.borrow().outside.outbox.place_of(node);
+        if let Some(before) = before.filter(|_| process_kind.is_node()) {
             // The same process once more: it has noticed before us that the link is dead.
             self.close(before, now, "the other end dialled again");
         }
@@ -171,9 +165,9 @@ impl Loop {
         let welcome = Welcome {
             cluster: self.peers.me.cluster,
             node: self.peers.me.node,
-            life: self.peers.me.life,
-            lives: self.peers.lives(),
-            heights: self.heights_to(station),
+            data_id: self.peers.me.data_id,
+            data_ids: self.peers.data_ids(),
+            heights: self.heights_to(process_kind),
             map: MapParts::from(map),
             proof: None,
         };
@@ -181,14 +175,8 @@ impl Loop {
             Some(secret) if proves => proof::signed(secret, challenge, welcome),
             _ => welcome,
         };
-        self.station
-            .inner
-            .borrow_mut()
-            .outside
-            .outbox
-            .to(place)
-            .frame(FrameKind::Welcome, &welcome);
-        self.come_up(place, Stage::Up { node, station, life, own });
+        self.frame(place, FrameKind::Welcome, &welcome);
+        self.come_up(place, ConnectionState::Up { node, process_kind, data_id, own });
         self.close_expendable_for_welcome(place, now);
     }
 
@@ -200,22 +188,25 @@ impl Loop {
             return Err((Reason::Cluster, text));
         }
         let is_server = map.is_some_and(|map| map.address_of(hello.node).is_some());
-        if hello.station == Station::Server && map.is_some_and(|map| map.has_left(hello.node)) {
+        if hello.process_kind == ProcessKind::Server
+            && map.is_some_and(|map| map.has_left(hello.node))
+        {
             return Err((Reason::Left, left(hello.node)));
         }
-        if !hello.station.is_node() {
+        if !hello.process_kind.is_node() {
             return Ok(());
         }
         if !is_same_protocol(&hello.protocol, &me.protocol) {
             let text = format!("this cluster runs protocol `{}`", me.protocol);
             return Err((Reason::Protocol, text));
         }
-        if is_server != (hello.station == Station::Server) || hello.node == me.node {
-            let text = format!("node {} cannot come in as a {:?}", hello.node.0, hello.station);
+        if is_server != (hello.process_kind == ProcessKind::Server) || hello.node == me.node {
+            let text =
+                format!("node {} cannot come in as a {:?}", hello.node.0, hello.process_kind);
             return Err((Reason::Taken, text));
         }
         // Who has the number of no server could be taken for one that joins, or for nobody.
-        if hello.station == Station::Client && !CLIENT_NUMBERS.contains(&hello.node.0) {
+        if hello.process_kind == ProcessKind::Client && !CLIENT_NUMBERS.contains(&hello.node.0) {
             let text = format!(
                 "node {} cannot come in as a client: those have numbers from {} to {}",
                 hello.node.0,
@@ -224,9 +215,9 @@ impl Loop {
             );
             return Err((Reason::Taken, text));
         }
-        if hello.station == Station::Server {
-            self.learn_incarnations(hello.node, hello.life, &hello.lives)?;
-            return self.learn_heights(hello.node, hello.life, &hello.heights);
+        if hello.process_kind == ProcessKind::Server {
+            self.learn_incarnations(hello.node, hello.data_id, &hello.data_ids)?;
+            return self.learn_heights(hello.node, hello.data_id, &hello.heights);
         }
         self.judge_client(hello)
     }
@@ -238,15 +229,15 @@ impl Loop {
             let text = format!("not ready: still looking for nodes {}", names.join(", "));
             return Err((Reason::NotReady, text));
         }
-        let before = self.station.inner.borrow().outside.outbox.place_of(hello.node);
+        let before = self.loop_engine.inner.borrow().outside.outbox.place_of(hello.node);
         let other = before.and_then(|place| self.peers.at(place)).is_some_and(
-            |connection| !matches!(connection.stage, Stage::Up { life, .. } if life == hello.life),
+            |connection| !matches!(connection.state, ConnectionState::Up { data_id, .. } if data_id == hello.data_id),
         );
         if other {
             return Err((Reason::Taken, format!("another client has the number {}", hello.node.0)));
         }
-        for (node, life) in hello.lives.iter().filter(|_| !self.peers.forgives()) {
-            if self.peers.lives.get(node).is_some_and(|known| known != life) {
+        for (node, data_id) in hello.data_ids.iter().filter(|_| !self.peers.forgives()) {
+            if self.peers.data_ids.get(node).is_some_and(|known| known != data_id) {
                 return Err((Reason::Lost, lost(*node)));
             }
         }
@@ -257,20 +248,20 @@ impl Loop {
     pub(crate) fn learn_incarnations(
         &mut self,
         node: NodeId,
-        life: Life,
-        lives: &[(NodeId, Life)],
+        data_id: DataId,
+        data_ids: &[(NodeId, DataId)],
     ) -> Result<(), (Reason, String)> {
         let me = self.peers.me.node;
         if self.peers.forgives() {
-            self.peers.lives.insert(node, life);
+            self.peers.data_ids.insert(node, data_id);
             return Ok(());
         }
-        for &(node, life) in lives.iter().chain([&(node, life)]) {
-            let known = self.peers.lives.get(&node).copied();
+        for &(node, data_id) in data_ids.iter().chain([&(node, data_id)]) {
+            let known = self.peers.data_ids.get(&node).copied();
             if known.is_none() {
-                self.peers.lives.insert(node, life);
-            } else if known != Some(life) {
-                if node == me && self.peers.me.station == Station::Server {
+                self.peers.data_ids.insert(node, data_id);
+            } else if known != Some(data_id) {
+                if node == me && self.peers.me.process_kind == ProcessKind::Server {
                     self.failed = Some(LoopFailure::Refused(lost(node)));
                 }
                 return Err((Reason::Lost, lost(node)));

@@ -32,12 +32,12 @@ use std::time::{Duration, Instant};
 
 use muesli_core::{Nanos, NodeId};
 
-use crate::connections::connection::Stage;
+use crate::connections::connection::ConnectionState;
 use crate::connections::heights::{Heights, OlderCopy};
 use crate::dispatch::event_loop::Loop;
 use crate::dispatch::failure::LoopFailure;
-use crate::wire::hello::Station;
-use crate::wire::ids::Life;
+use crate::wire::hello::ProcessKind;
+use crate::wire::ids::DataId;
 use crate::wire::progress::{Alive, PROGRESS_REPORTS_MAX, Reached, own_of};
 use crate::wire::refusal::Reason;
 
@@ -50,14 +50,15 @@ impl Loop {
     /// How far this server's log has come.
     fn reached(&self) -> Reached {
         let me = &self.peers.me;
-        let record = self.station.inner.borrow().kept();
-        Reached { node: me.node, life: me.life, begun: me.begun, process: me.process, record }
+        let record = self.loop_engine.inner.borrow().kept();
+        Reached { node: me.node, data_id: me.data_id, begun: me.begun, process: me.process, record }
     }
 
     /// What is told in a handshake between this process and one of that kind: only servers hear it
     /// of servers.
-    pub(crate) fn heights_to(&self, station: Station) -> Vec<Reached> {
-        if station != Station::Server || self.peers.me.station != Station::Server {
+    pub(crate) fn heights_to(&self, process_kind: ProcessKind) -> Vec<Reached> {
+        if process_kind != ProcessKind::Server || self.peers.me.process_kind != ProcessKind::Server
+        {
             return Vec::new();
         }
         let others = self.peers.heights.all();
@@ -68,10 +69,10 @@ impl Loop {
     pub(crate) fn learn_heights(
         &mut self,
         node: NodeId,
-        life: Life,
+        data_id: DataId,
         heights: &[Reached],
     ) -> Result<(), (Reason, String)> {
-        if self.peers.me.station != Station::Server {
+        if self.peers.me.process_kind != ProcessKind::Server {
             return Ok(());
         }
         let mine = self.reached();
@@ -85,8 +86,8 @@ impl Loop {
             return Err((Reason::NotReady, text));
         }
         // It tells its own first; without that it is no server of this version.
-        let theirs = Some(own_of(heights)).filter(|it| it.node == node && it.life == life);
-        let theirs = theirs.unwrap_or(Reached { node, life, ..Reached::default() });
+        let theirs = Some(own_of(heights)).filter(|it| it.node == node && it.data_id == data_id);
+        let theirs = theirs.unwrap_or(Reached { node, data_id, ..Reached::default() });
         let judged = self.peers.heights.judge(theirs);
         judged.map_err(|why| (Reason::Older(why.begun()), older(theirs, why)))?;
         let others = heights.iter().filter(|it| it.node != mine.node);
@@ -96,12 +97,13 @@ impl Loop {
 
     /// A sign of life has come.
     pub(crate) fn on_alive(&mut self, place: usize, node: NodeId, alive: Alive) {
-        let stage = self.peers.at(place).map(|connection| connection.stage);
-        let Some(Stage::Up { station, own, .. }) = stage else { return };
-        if station.is_node() {
-            self.station.inner.borrow_mut().note_taken(place, node, alive.taken);
+        let state = self.peers.at(place).map(|connection| connection.state);
+        let Some(ConnectionState::Up { process_kind, own, .. }) = state else { return };
+        if process_kind.is_node() {
+            self.loop_engine.inner.borrow_mut().note_taken(place, node, alive.taken);
         }
-        if station == Station::Server && self.peers.me.station == Station::Server {
+        if process_kind == ProcessKind::Server && self.peers.me.process_kind == ProcessKind::Server
+        {
             self.peers.heights.note_alive(Reached { record: alive.record, ..own });
         }
     }
@@ -110,13 +112,13 @@ impl Loop {
     pub(crate) fn tell_alive(&mut self, place: usize, now: Nanos) {
         let Reached { record, .. } = self.reached();
         let Some(connection) = self.peers.at_mut(place) else { return };
-        if !matches!(connection.stage, Stage::Up { .. }) {
+        if !matches!(connection.state, ConnectionState::Up { .. }) {
             return;
         }
         (connection.spoke, connection.reported_record) = (now, record);
-        (connection.told, connection.reported_at) = (connection.taken, now);
+        (connection.reported, connection.reported_at) = (connection.taken, now);
         let alive = Alive { taken: connection.taken, record };
-        self.station.inner.borrow_mut().outside.outbox.at(place).alive(alive);
+        self.loop_engine.inner.borrow_mut().outside.outbox.at(place).alive(alive);
     }
 
     /// Other data of this server, which began then, are taken for later ones. Whether its own have
@@ -125,10 +127,10 @@ impl Loop {
         let Some(begun) = begun.filter(|_| self.peers.begins && self.peers.met.is_empty()) else {
             return false;
         };
-        let later = begun.saturating_add(1).max(self.peers.me.begun);
-        let kept = self.peers.folder.as_ref().map_or(Ok(()), |folder| folder.begin_at(later));
+        let newer = begun.saturating_add(1).max(self.peers.me.begun);
+        let kept = self.peers.folder.as_ref().map_or(Ok(()), |folder| folder.begin_at(newer));
         if kept.is_ok() {
-            self.peers.me.begun = later;
+            self.peers.me.begun = newer;
         }
         kept.is_ok()
     }
@@ -146,10 +148,10 @@ impl Loop {
         }
         self.peers.heights_kept = now;
         self.peers.heights.is_new = false;
-        let heard = self.peers.heights.all();
+        let all_heights = self.peers.heights.all();
         let over = keeping.clone();
         let keep = move || {
-            let failed = folder.keep_progress(&heard).is_err();
+            let failed = folder.keep_progress(&all_heights).is_err();
             over.has_failed.store(failed, atomic::Ordering::Release);
             drop(folder);
             over.is_under_way.store(false, atomic::Ordering::Release);

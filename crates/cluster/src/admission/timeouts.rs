@@ -2,7 +2,7 @@
 
 use muesli_core::Nanos;
 
-use crate::connections::connection::{Connection, Stage};
+use crate::connections::connection::{Connection, ConnectionState};
 use crate::dispatch::event_loop::Loop;
 
 /// How long whoever was refused may take to close.
@@ -21,10 +21,10 @@ impl Loop {
         self.keep_pace(now);
         self.relieve(now);
         self.read_spaces(now);
-        self.station.clock.look();
+        self.loop_engine.clock.look();
         let (mut overdue, mut due, is_server) = (Vec::new(), Vec::new(), !self.peers.is_client());
-        let station = self.station.clone();
-        let inner = station.inner.borrow();
+        let loop_engine = self.loop_engine.clone();
+        let inner = loop_engine.inner.borrow();
         for (place, connection) in self.peers.all_mut() {
             let waiting = inner.outside.outbox.waiting_at(place);
             let high = connection.outgoing_bytes_high(self.network.outgoing_bytes_high);
@@ -33,19 +33,19 @@ impl Loop {
                 overdue.push((place, why));
                 continue;
             }
-            let up = matches!(connection.stage, Stage::Up { .. });
+            let up = matches!(connection.state, ConnectionState::Up { .. });
             let silent = waiting == 0 && passed(connection.spoke, self.network.alive_every, now);
             let has_kept =
                 connection.server().is_some() && inner.kept() > connection.reported_record;
-            if up && (silent || is_server && connection.taken > connection.told || has_kept) {
+            if up && (silent || is_server && connection.taken > connection.reported || has_kept) {
                 due.push(place);
             }
         }
         drop(inner);
         for place in due {
             self.tell_alive(place, now);
-            let station = self.station.clone();
-            station.inner.borrow_mut().outside.outbox.to(place);
+            let loop_engine = self.loop_engine.clone();
+            loop_engine.inner.borrow_mut().outside.outbox.to(place);
         }
         self.keep_heights(now);
         for (place, why) in overdue {
@@ -66,18 +66,27 @@ fn overdue_reason(
     now: Nanos,
 ) -> Option<&'static str> {
     let since = |since: Option<Nanos>| since.is_some_and(|at| passed(at, network.slow_after, now));
-    match connection.stage {
-        Stage::Closing => (now - connection.opened > CLOSING_AT_MOST).then_some("it was refused"),
-        Stage::Dialling | Stage::AwaitHello | Stage::AwaitProof | Stage::AwaitWelcome => {
+    match connection.state {
+        ConnectionState::Closing => {
+            (now - connection.opened > CLOSING_AT_MOST).then_some("it was refused")
+        }
+        ConnectionState::Dialling
+        | ConnectionState::AwaitHello
+        | ConnectionState::AwaitProof
+        | ConnectionState::AwaitWelcome => {
             let late = passed(connection.opened, network.hello_within, now);
             late.then_some("nobody said hello in time")
         }
-        Stage::Up { .. } if waiting > network.outgoing_bytes_max => {
+        ConnectionState::Up { .. } if waiting > network.outgoing_bytes_max => {
             Some("too much waits to be sent to it")
         }
-        Stage::Up { .. } if since(connection.crowded_since) => Some("it takes in too slowly"),
-        Stage::Up { .. } if since(connection.partial_since) => Some("a frame took too long"),
-        Stage::Up { .. } => passed(connection.heard, network.dead_after, now)
+        ConnectionState::Up { .. } if since(connection.crowded_since) => {
+            Some("it takes in too slowly")
+        }
+        ConnectionState::Up { .. } if since(connection.partial_since) => {
+            Some("a frame took too long")
+        }
+        ConnectionState::Up { .. } => passed(connection.seen_at, network.dead_after, now)
             .then_some("it was silent for too long"),
     }
 }

@@ -7,20 +7,20 @@ use muesli_core::{Nanos, NodeId};
 
 use crate::wire::challenge::Challenge;
 use crate::wire::frame;
-use crate::wire::hello::{HELLO_BYTES_MAX, Hello, Station};
-use crate::wire::ids::Life;
+use crate::wire::hello::{HELLO_BYTES_MAX, Hello, ProcessKind};
+use crate::wire::ids::DataId;
 use crate::wire::progress::Reached;
 
 /// The longest body of a frame of a visitor, who has but questions.
-pub(crate) const VISITOR_BYTES_MAX: usize = 16 << 10;
+pub(crate) const PROBE_BYTES_MAX: usize = 16 << 10;
 /// With more bytes than this waiting to be sent to a visitor, nothing more is read from it.
-const VISITOR_OUTGOING_BYTES_HIGH: usize = 64 << 10;
+const PROBE_OUTGOING_BYTES_HIGH: usize = 64 << 10;
 /// The longest body of a frame of an administrator, who sends maps.
 const ADMIN_BYTES_MAX: usize = 16 << 20;
 
 /// How a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ConnectionState {
     /// Dialled, and not connected yet.
     Dialling,
     /// Connected; the hello went out.
@@ -30,7 +30,7 @@ pub(crate) enum Stage {
     /// It said who it is, and was asked to prove the cluster's secret.
     AwaitProof,
     /// Messages pass. Of a server, what it said of itself in the handshake.
-    Up { node: NodeId, station: Station, life: Life, own: Reached },
+    Up { node: NodeId, process_kind: ProcessKind, data_id: DataId, own: Reached },
     /// A refusal was sent: what still comes is thrown away, until the other end closes.
     Closing,
 }
@@ -38,7 +38,7 @@ pub(crate) enum Stage {
 /// A connection.
 pub(crate) struct Connection {
     pub stream: TcpStream,
-    pub stage: Stage,
+    pub state: ConnectionState,
     /// For one that was dialled, the number of its target.
     pub target: Option<usize>,
     /// What has arrived of a frame that is not whole.
@@ -49,7 +49,7 @@ pub(crate) struct Connection {
     pub blocked: bool,
     pub opened: Nanos,
     /// When the last whole frame came.
-    pub heard: Nanos,
+    pub seen_at: Nanos,
     pub spoke: Nanos,
     /// Since when a frame is not whole.
     pub partial_since: Option<Nanos>,
@@ -68,7 +68,7 @@ pub(crate) struct Connection {
     pub stalled: bool,
     /// Bytes of messages taken, and how many of them the other end was told of, and when.
     pub taken: u64,
-    pub told: u64,
+    pub reported: u64,
     pub reported_at: Nanos,
     /// Up to which record of the log here the other end was told that it is stable.
     pub reported_record: u64,
@@ -102,16 +102,21 @@ pub(crate) enum Arrived {
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream, stage: Stage, target: Option<usize>, now: Nanos) -> Connection {
+    pub fn new(
+        stream: TcpStream,
+        state: ConnectionState,
+        target: Option<usize>,
+        now: Nanos,
+    ) -> Connection {
         Connection {
             stream,
-            stage,
+            state,
             target,
             input: Vec::new(),
             readable: false,
             blocked: false,
             opened: now,
-            heard: now,
+            seen_at: now,
             spoke: now,
             partial_since: None,
             crowded_since: None,
@@ -121,7 +126,7 @@ impl Connection {
             claim: None,
             stalled: false,
             taken: 0,
-            told: 0,
+            reported: 0,
             reported_record: 0,
             reported_at: now,
             awaited: 0,
@@ -133,16 +138,16 @@ impl Connection {
 
     /// Who is at the other end, where that is known.
     pub fn node(&self) -> Option<NodeId> {
-        match self.stage {
-            Stage::Up { node, .. } => Some(node),
+        match self.state {
+            ConnectionState::Up { node, .. } => Some(node),
             _ => None,
         }
     }
 
     /// Which server is at the other end, if one is.
     pub fn server(&self) -> Option<NodeId> {
-        match self.stage {
-            Stage::Up { node, station: Station::Server, .. } => Some(node),
+        match self.state {
+            ConnectionState::Up { node, process_kind: ProcessKind::Server, .. } => Some(node),
             _ => None,
         }
     }
@@ -150,43 +155,54 @@ impl Connection {
     /// Whether nothing is read from it while too much waits to be sent to all: it is a client or a
     /// visitor. Servers and administrators are heard, and so is who has not said yet what it is.
     pub fn waits_with_all(&self) -> bool {
-        let others = [Station::Server, Station::Admin];
-        match self.stage {
-            Stage::Up { station, .. } => !others.contains(&station),
-            Stage::Closing => true,
-            Stage::AwaitHello | Stage::AwaitProof | Stage::Dialling | Stage::AwaitWelcome => false,
+        let others = [ProcessKind::Server, ProcessKind::Admin];
+        match self.state {
+            ConnectionState::Up { process_kind, .. } => !others.contains(&process_kind),
+            ConnectionState::Closing => true,
+            ConnectionState::AwaitHello
+            | ConnectionState::AwaitProof
+            | ConnectionState::Dialling
+            | ConnectionState::AwaitWelcome => false,
         }
     }
 
     /// With more bytes than this waiting to be sent to it, too much does, where that is `high` for
     /// clients.
     pub fn outgoing_bytes_high(&self, high: usize) -> usize {
-        match self.stage {
-            Stage::Up { station: Station::Visitor, .. } => VISITOR_OUTGOING_BYTES_HIGH.min(high),
+        match self.state {
+            ConnectionState::Up { process_kind: ProcessKind::Probe, .. } => {
+                PROBE_OUTGOING_BYTES_HIGH.min(high)
+            }
             _ => high,
         }
     }
 
     /// Whether it is no server, as far as is known.
     pub fn is_guest(&self) -> bool {
-        match self.stage {
-            Stage::Up { station, .. } => station != Station::Server,
-            Stage::AwaitHello | Stage::AwaitProof | Stage::Closing => true,
-            Stage::Dialling | Stage::AwaitWelcome => false,
+        match self.state {
+            ConnectionState::Up { process_kind, .. } => process_kind != ProcessKind::Server,
+            ConnectionState::AwaitHello
+            | ConnectionState::AwaitProof
+            | ConnectionState::Closing => true,
+            ConnectionState::Dialling | ConnectionState::AwaitWelcome => false,
         }
     }
 
     /// Whether it is an administrator.
     pub fn is_admin(&self) -> bool {
-        matches!(self.stage, Stage::Up { station: Station::Admin, .. })
+        matches!(self.state, ConnectionState::Up { process_kind: ProcessKind::Admin, .. })
     }
 
     /// The longest body of a frame that is taken now.
     pub fn frame_bytes_max(&self, most: usize) -> usize {
-        match self.stage {
-            Stage::AwaitHello | Stage::AwaitProof => HELLO_BYTES_MAX.min(most),
-            Stage::Up { station: Station::Visitor, .. } => VISITOR_BYTES_MAX.min(most),
-            Stage::Up { station: Station::Admin, .. } => ADMIN_BYTES_MAX.min(most),
+        match self.state {
+            ConnectionState::AwaitHello | ConnectionState::AwaitProof => HELLO_BYTES_MAX.min(most),
+            ConnectionState::Up { process_kind: ProcessKind::Probe, .. } => {
+                PROBE_BYTES_MAX.min(most)
+            }
+            ConnectionState::Up { process_kind: ProcessKind::Admin, .. } => {
+                ADMIN_BYTES_MAX.min(most)
+            }
             _ => most,
         }
     }
@@ -244,7 +260,7 @@ impl Connection {
             return false;
         }
         self.input.extend_from_slice(arrived);
-        self.heard = now;
+        self.seen_at = now;
         if self.input.len() >= self.progress.0 + PROGRESS_BYTES {
             (self.progress.0, self.partial_since) = (self.input.len(), Some(now));
         }
@@ -276,7 +292,7 @@ impl Connection {
     pub fn keep(&mut self, rest: &[u8], now: Nanos) {
         self.partial_since = (!rest.is_empty()).then(|| self.partial_since.unwrap_or(now));
         self.input = rest.to_vec();
-        self.awaited = frame::promised(rest).unwrap_or_default();
+        self.awaited = frame::announced(rest).unwrap_or_default();
         self.progress.0 = rest.len();
     }
 
@@ -291,24 +307,26 @@ impl Connection {
     }
 
     /// How long the frame is of which a part has come, as far as its header says.
-    pub fn promised(&self) -> usize {
-        frame::promised(&self.input).unwrap_or(self.input.len())
+    pub fn announced(&self) -> usize {
+        frame::announced(&self.input).unwrap_or(self.input.len())
     }
 
     /// Whether it can be closed to make room for somebody who has something to say: it has not said
     /// who it is, or only asks questions. Lower ones go first.
     pub fn expendable(&self) -> Option<u8> {
-        match self.stage {
-            Stage::Closing => Some(0),
-            Stage::AwaitHello | Stage::AwaitProof => Some(1),
-            Stage::Up { station: Station::Visitor, .. } => Some(2),
-            Stage::Dialling | Stage::AwaitWelcome | Stage::Up { .. } => None,
+        match self.state {
+            ConnectionState::Closing => Some(0),
+            ConnectionState::AwaitHello | ConnectionState::AwaitProof => Some(1),
+            ConnectionState::Up { process_kind: ProcessKind::Probe, .. } => Some(2),
+            ConnectionState::Dialling
+            | ConnectionState::AwaitWelcome
+            | ConnectionState::Up { .. } => None,
         }
     }
 
     /// A whole frame has come.
-    pub fn hear(&mut self, now: Nanos) {
-        self.heard = now;
+    pub fn observe(&mut self, now: Nanos) {
+        self.seen_at = now;
         self.partial_since = None;
     }
 }

@@ -96,10 +96,10 @@ pub(crate) struct Keeping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::ids::Life;
+    use crate::wire::ids::DataId;
 
-    fn reached(life: u64, process: u64, record: u64) -> Reached {
-        Reached { node: NodeId(1), life: Life(9 - life), begun: life, process, record }
+    fn reached(data_id: u64, process: u64, record: u64) -> Reached {
+        Reached { node: NodeId(1), data_id: DataId(9 - data_id), begun: data_id, process, record }
     }
 
     #[test]
@@ -132,9 +132,11 @@ mod tests {
 
     #[test]
     fn data_that_others_have_followed_are_an_older_copy_in_whichever_order_that_is_heard() {
-        for lives in [[1, 2], [2, 1]] {
+        for data_ids in [[1, 2], [2, 1]] {
             let mut here = Heights::default();
-            lives.iter().for_each(|&life| here.note(reached(life, life, 10 * (3 - life))));
+            data_ids
+                .iter()
+                .for_each(|&data_id| here.note(reached(data_id, data_id, 10 * (3 - data_id))));
             assert_eq!(here.judge(reached(1, 3, 60)), Err(OlderCopy::Followed(2)));
             assert_eq!(here.judge(reached(2, 3, 10)), Ok(()));
             assert_eq!(here.judge(reached(3, 3, 0)), Ok(()));

@@ -12,8 +12,8 @@ use crate::connections::targets::Targets;
 use crate::spaces::map::Map;
 use crate::spaces::row_reader::Readings;
 use crate::storage::folder::Folder;
-use crate::wire::hello::Station;
-use crate::wire::ids::{ClusterId, Life};
+use crate::wire::hello::ProcessKind;
+use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::judgement::Judged;
 
 /// Who this process is.
@@ -22,9 +22,9 @@ pub(crate) struct ProcessIdentity {
     pub cluster: ClusterId,
     /// As it was chosen by name.
     pub protocol: String,
-    pub station: Station,
+    pub process_kind: ProcessKind,
     pub node: NodeId,
-    pub life: Life,
+    pub data_id: DataId,
     /// When that began, by its clock: milliseconds since 1970.
     pub begun: u64,
     /// Drawn by this process.
@@ -43,7 +43,7 @@ pub(crate) struct Peers {
     pub folder: Option<Folder>,
     pub targets: Targets,
     /// The lives of the servers, this one's included.
-    pub lives: BTreeMap<NodeId, Life>,
+    pub data_ids: BTreeMap<NodeId, DataId>,
     /// How far the logs of the other servers had come.
     pub heights: Heights,
     /// When these were last kept, and what is under way.
@@ -97,9 +97,9 @@ impl Peers {
         listener: Option<TcpListener>,
         targets: Targets,
     ) -> Peers {
-        let mut lives = BTreeMap::new();
-        if me.station == Station::Server {
-            lives.insert(me.node, me.life);
+        let mut data_ids = BTreeMap::new();
+        if me.process_kind == ProcessKind::Server {
+            data_ids.insert(me.node, me.data_id);
         }
         Peers {
             me,
@@ -107,7 +107,7 @@ impl Peers {
             listener,
             folder: None,
             targets,
-            lives,
+            data_ids,
             heights: Heights::default(),
             heights_kept: Nanos(0),
             keeping: Arc::default(),
@@ -204,7 +204,7 @@ impl Peers {
 
     /// Whether this process runs transactions for an application.
     pub fn is_client(&self) -> bool {
-        self.me.station == Station::Client
+        self.me.process_kind == ProcessKind::Client
     }
 
     /// Whether a server that has lost its data may come back: members of groups learn from the
@@ -214,8 +214,8 @@ impl Peers {
     }
 
     /// The lives as they are told to others.
-    pub fn lives(&self) -> Vec<(NodeId, Life)> {
-        self.lives.iter().map(|(node, life)| (*node, *life)).collect()
+    pub fn data_ids(&self) -> Vec<(NodeId, DataId)> {
+        self.data_ids.iter().map(|(node, data_id)| (*node, *data_id)).collect()
     }
 
     /// Whom this server has to meet before it serves clients. One that remembers the map and is of

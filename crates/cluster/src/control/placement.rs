@@ -18,7 +18,7 @@ impl Loop {
     /// map does not know of it.
     pub(crate) fn keep_placement(&mut self) {
         let Some(map) = &self.peers.map else { return };
-        let inner = self.station.inner.borrow();
+        let inner = self.loop_engine.inner.borrow();
         let catalog = inner.machine.catalog();
         let begun = catalog.begun.len() > map.catalog.begun.len();
         if catalog.placement <= map.catalog.placement && !begun {
@@ -43,7 +43,7 @@ impl Loop {
             self.peers.targets.joined(&map);
         }
         self.peers.map = Some(map.clone());
-        self.entry_point.change(|standing| standing.map = Some(map));
+        self.entry_point.change(|status| status.map = Some(map));
         true
     }
 
@@ -52,9 +52,9 @@ impl Loop {
         if !self.peers.forgives() {
             return;
         }
-        let replica_roles = self.station.inner.borrow().machine.replica_roles();
+        let replica_roles = self.loop_engine.inner.borrow().machine.replica_roles();
         let lost =
-            |(member, post): &(_, ReplicaRole)| (*post == ReplicaRole::Lost).then_some(*member);
+            |(member, role): &(_, ReplicaRole)| (*role == ReplicaRole::Lost).then_some(*member);
         let lost: Vec<_> = replica_roles.iter().filter_map(lost).collect();
         for member in lost.iter().filter(|member| !self.reported_lost.contains(member)) {
             (self.notice)(&format!(
@@ -69,7 +69,7 @@ impl Loop {
 
     /// The repositories here, and which part they take.
     pub(crate) fn members(&self) -> Control {
-        let inner = self.station.inner.borrow();
+        let inner = self.loop_engine.inner.borrow();
         let placement = inner.machine.catalog().placement;
         let (members, lags) = (inner.machine.replica_roles(), inner.machine.lags());
         Control::Members { placement, members, lags }

@@ -14,7 +14,7 @@ use muesli_core::client::Task;
 use muesli_core::judgement::ensure;
 use muesli_core::{Catalog, Nanos, NodeId, Rejection};
 
-use crate::connections::connection::Stage;
+use crate::connections::connection::ConnectionState;
 use crate::dispatch::event_loop::Loop;
 use crate::mailbox::entry_point::Command;
 use crate::spaces::limits;
@@ -24,20 +24,20 @@ use crate::spaces::register::Register;
 use crate::spaces::row_reader::{self, Read, RegisterReader};
 use crate::wire::control::Control;
 use crate::wire::frame::FrameKind;
-use crate::wire::hello::Station;
+use crate::wire::hello::ProcessKind;
 use crate::wire::judgement::{NoSuccessor, judge_map, judge_sender};
 use crate::wire::refusal::Reason;
 
 impl Loop {
     /// A message from another driver: it is judged, and counted.
     pub(crate) fn on_control(&mut self, place: usize, control: Control, now: Nanos) {
-        let stage = self.peers.at(place).map(|connection| connection.stage);
-        let Some(Stage::Up { node, station, .. }) = stage else { return };
+        let state = self.peers.at(place).map(|connection| connection.state);
+        let Some(ConnectionState::Up { node, process_kind, .. }) = state else { return };
         let kind = control.kind();
-        let judged = match judge_sender(&control, station, self.peers.me.station) {
+        let judged = match judge_sender(&control, process_kind, self.peers.me.process_kind) {
             Ok(()) => self.take_control((place, node), control, now),
             Err(reason) => {
-                self.refuse_sender(place, station, &control, now);
+                self.refuse_sender(place, process_kind, &control, now);
                 Err(reason)
             }
         };
@@ -55,7 +55,7 @@ impl Loop {
             Control::CreateSpace { request, space } => {
                 let refused = self.create_space(&space).err();
                 let judged = ensure(refused.is_none(), Rejection::State);
-                self.say(place, &Control::SpaceCreated { request, refused });
+                self.send_control(place, &Control::SpaceCreated { request, refused });
                 judged
             }
             Control::SpaceCreated { request, refused } => {
@@ -77,18 +77,18 @@ impl Loop {
             Control::SpacesMade(epoch) => {
                 let map = self.peers.map.as_ref().filter(|map| map.group > 1);
                 let known = map.ok_or(Rejection::Role)?.catalog.epoch;
-                ensure(self.peers.readings.hear(epoch, known), Rejection::Range)?;
+                ensure(self.peers.readings.observe(epoch, known), Rejection::Range)?;
                 self.read_spaces(now);
                 Ok(())
             }
             Control::AskMembers => {
                 let members = self.members();
-                self.say(place, &members);
+                self.send_control(place, &members);
                 Ok(())
             }
             Control::AskStatus => {
                 let status = self.status();
-                self.say(place, &Control::Status(status));
+                self.send_control(place, &Control::Status(status));
                 Ok(())
             }
             Control::Status(_) | Control::Members { .. } => Err(Rejection::Role),
@@ -107,23 +107,31 @@ impl Loop {
             return Err(reason);
         }
         let members = self.members();
-        self.say(place, &members);
+        self.send_control(place, &members);
         Ok(())
     }
 
     /// Tells whoever may not say what changes the cluster, and closes. What else nobody should
     /// say here is left out.
-    fn refuse_sender(&mut self, place: usize, station: Station, control: &Control, now: Nanos) {
-        let name = station.name();
+    fn refuse_sender(
+        &mut self,
+        place: usize,
+        process_kind: ProcessKind,
+        control: &Control,
+        now: Nanos,
+    ) {
+        let name = process_kind.name();
         let text = match control {
-            Control::Place(_) if station != Station::Admin => format!(
+            Control::Place(_) if process_kind != ProcessKind::Admin => format!(
                 "{name} may not say where members live; an administrator may, who knows the \
                  cluster's secret (`muesli admin --secret-file`)"
             ),
-            Control::CreateSpace { .. } | Control::SpacesMade(_) if !station.is_node() => format!(
-                "{name} may not make spaces; a client may, which proves the cluster's secret where \
+            Control::CreateSpace { .. } | Control::SpacesMade(_) if !process_kind.is_node() => {
+                format!(
+                    "{name} may not make spaces; a client may, which proves the cluster's secret where \
                  the servers ask it to (`clients_need_secret`)"
-            ),
+                )
+            }
             _ => return,
         };
         self.peers.unproven += 1;
@@ -138,17 +146,17 @@ impl Loop {
             return Ok(());
         };
         judge_map(known, &map)?;
-        let (before, said) = (known.catalog.epoch, map.catalog.epoch);
-        let is_server = self.peers.me.station == Station::Server;
+        let (before, received) = (known.catalog.epoch, map.catalog.epoch);
+        let is_server = self.peers.me.process_kind == ProcessKind::Server;
         // One that joins knows of no space where it could read.
-        if !is_server || map.group <= 1 || before == 0 || said <= before {
+        if !is_server || map.group <= 1 || before == 0 || received <= before {
             self.on_map(map);
             return Ok(());
         }
         let mut without_spaces = Catalog::clone(&map.catalog);
         without_spaces.epoch = 0;
         self.on_map(map.with_catalog(without_spaces.into()));
-        self.peers.readings.hear(said, before);
+        self.peers.readings.observe(received, before);
         self.read_spaces(now);
         Ok(())
     }
@@ -157,12 +165,12 @@ impl Loop {
     pub(crate) fn read_spaces(&mut self, now: Nanos) {
         let Some(map) = self.peers.map.as_ref().filter(|map| map.group > 1) else { return };
         let Some(space) = map.catalog.space_named(crate::spaces::register::SPACE) else { return };
-        let is_server = self.peers.me.station == Station::Server;
+        let is_server = self.peers.me.process_kind == ProcessKind::Server;
         if !is_server || !self.peers.readings.begin(map.catalog.epoch, now) {
             return;
         }
         let entry_point = self.entry_point.clone();
-        let (database, frame_bytes_max) = (self.station.database, self.network.frame_bytes_max);
+        let (database, frame_bytes_max) = (self.loop_engine.database, self.network.frame_bytes_max);
         let reader = RegisterReader { database, space, map: map.clone(), frame_bytes_max };
         let task: Task = Box::pin(async move {
             let read = row_reader::register(reader).await;
@@ -174,7 +182,7 @@ impl Loop {
     /// The register was read, or could not be. It is gone by wherever it is newer than the map,
     /// whatever was said of it.
     pub(crate) fn spaces_read(&mut self, read: Read) {
-        let now = self.station.inner.borrow().now();
+        let now = self.loop_engine.inner.borrow().now();
         let Some(map) = &self.peers.map else { return };
         let known = map.catalog.epoch;
         let next = match read {
@@ -211,10 +219,11 @@ impl Loop {
     }
 
     fn tell_servers(&mut self, word: &Control) {
-        let is_server = |stage| matches!(stage, Stage::Up { station: Station::Server, .. });
-        let all = self.peers.all().filter(|(_, connection)| is_server(connection.stage));
+        let is_server =
+            |state| matches!(state, ConnectionState::Up { process_kind: ProcessKind::Server, .. });
+        let all = self.peers.all().filter(|(_, connection)| is_server(connection.state));
         let servers: Vec<_> = all.map(|(place, _)| place).collect();
-        servers.into_iter().for_each(|place| self.say(place, word));
+        servers.into_iter().for_each(|place| self.send_control(place, word));
     }
 
     /// Tells those who look after this server why it does not learn of new spaces, once each.
@@ -225,8 +234,8 @@ impl Loop {
         }
     }
 
-    fn say(&mut self, place: usize, control: &Control) {
-        self.station.inner.borrow_mut().outside.outbox.to(place).frame(FrameKind::Control, control);
+    fn send_control(&mut self, place: usize, control: &Control) {
+        self.frame(place, FrameKind::Control, control);
     }
 
     /// Another thread wants a space.
@@ -240,7 +249,7 @@ impl Loop {
             let _ = answer.send(self.create_space(&space).err());
             return;
         }
-        let inner = self.station.inner.borrow();
+        let inner = self.loop_engine.inner.borrow();
         let place_of =
             |map_server: NodeId| Some((map_server, inner.outside.outbox.place_of(map_server)?));
         let found = map_server.and_then(place_of);
@@ -253,7 +262,7 @@ impl Loop {
         self.peers.requests += 1;
         let request = self.peers.requests;
         self.peers.asked.insert(request, (map_server, answer));
-        self.say(place, &Control::CreateSpace { request, space });
+        self.send_control(place, &Control::CreateSpace { request, space });
     }
 
     /// Another thread has made spaces by a transaction: goes by them, and tells the servers.
@@ -300,8 +309,8 @@ impl Loop {
         if !self.keep_map(&map) {
             return;
         }
-        self.station.inner.borrow_mut().place(map.catalog.clone());
-        if self.peers.me.station == Station::Server {
+        self.loop_engine.inner.borrow_mut().place(map.catalog.clone());
+        if self.peers.me.process_kind == ProcessKind::Server {
             let places: Vec<_> = self.peers.all().map(|(place, _)| place).collect();
             for place in places {
                 self.tell_map(place);
@@ -315,30 +324,33 @@ impl Loop {
     /// Whether this server was taken off the list.
     pub(crate) fn has_left(&self) -> bool {
         let me = &self.peers.me;
-        let map = self.peers.map.as_ref().filter(|_| me.station == Station::Server);
+        let map = self.peers.map.as_ref().filter(|_| me.process_kind == ProcessKind::Server);
         map.is_some_and(|map| map.has_left(me.node))
     }
 
     /// Tells whoever is at `place` the map, if it goes by it.
     pub(crate) fn tell_map(&mut self, place: usize) {
-        let up = self.peers.at(place).map(|connection| connection.stage);
-        if let Some(Stage::Up { station: Station::Server | Station::Client, .. }) = up
-            && self.peers.me.station == Station::Server
+        let up = self.peers.at(place).map(|connection| connection.state);
+        if let Some(ConnectionState::Up {
+            process_kind: ProcessKind::Server | ProcessKind::Client,
+            ..
+        }) = up
+            && self.peers.me.process_kind == ProcessKind::Server
             && let Some(map) = &self.peers.map
         {
             let map = Control::Map(MapParts::from(map));
-            self.say(place, &map);
+            self.send_control(place, &map);
         }
     }
 
     /// How this process does.
     fn status(&self) -> Vec<(String, u64)> {
-        let inner = self.station.inner.borrow();
+        let inner = self.loop_engine.inner.borrow();
         let (coordinated, in_doubt) = inner.machine.unfinished();
-        let ups = |wanted: Station| {
+        let ups = |wanted: ProcessKind| {
             let all = self.peers.all();
-            let up = |stage| matches!(stage, Stage::Up { station, .. } if station == wanted);
-            all.filter(|(_, connection)| up(connection.stage)).count() as u64
+            let up = |state| matches!(state, ConnectionState::Up { process_kind, .. } if process_kind == wanted);
+            all.filter(|(_, connection)| up(connection.state)).count() as u64
         };
         let now: Nanos = inner.now();
         let oldest = inner.machine.oldest_snapshot();
@@ -349,8 +361,8 @@ impl Loop {
             ("ready", u64::from(self.peers.awaited().is_empty())),
             ("epoch", self.peers.map.as_ref().map_or(0, |map| map.catalog.epoch)),
             ("placement", inner.machine.catalog().placement),
-            ("servers", ups(Station::Server)),
-            ("clients", ups(Station::Client)),
+            ("servers", ups(ProcessKind::Server)),
+            ("clients", ups(ProcessKind::Client)),
             ("connections", self.peers.count() as u64),
             ("outgoing-bytes", inner.outside.outbox.waiting().0 as u64),
             ("repositories", inner.machine.repositories() as u64),

@@ -2,7 +2,7 @@
 
 use muesli_core::Nanos;
 
-use crate::connections::connection::{Arrived, Stage};
+use crate::connections::connection::{Arrived, ConnectionState};
 use crate::dispatch::event_loop::{Loop, Stopping};
 use crate::wire::frame;
 use crate::wire::refusal::Reason;
@@ -15,9 +15,9 @@ impl Loop {
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut joined = Vec::new();
         for place in self.peers.take_readable() {
-            let waiting = self.station.inner.borrow().outside.outbox.waiting_at(place);
+            let waiting = self.loop_engine.inner.borrow().outside.outbox.waiting_at(place);
             let Some(connection) = self.peers.at(place) else { continue };
-            if connection.stage == Stage::Dialling {
+            if connection.state == ConnectionState::Dialling {
                 continue;
             }
             if self.is_held_back(connection, waiting) {
@@ -28,7 +28,7 @@ impl Loop {
                 self.go_on_with_frames(place, &mut joined, now);
                 continue;
             }
-            self.station.inner.borrow_mut().outside.counts.traffic.reads += 1;
+            self.loop_engine.inner.borrow_mut().outside.counts.traffic.reads += 1;
             let connection = self.peers.at_mut(place).expect("just seen");
             match connection.read(&mut scratch) {
                 Arrived::Nothing => {}
@@ -63,7 +63,7 @@ impl Loop {
     /// Whether frames that have come are not to be looked at for now: what they cause could not
     /// leave.
     pub(crate) fn stalls(&self, place: usize) -> bool {
-        let waiting = self.station.inner.borrow().outside.outbox.waiting_at(place);
+        let waiting = self.loop_engine.inner.borrow().outside.outbox.waiting_at(place);
         self.peers.at(place).is_some_and(|connection| self.is_held_back(connection, waiting))
     }
 
@@ -72,13 +72,13 @@ impl Loop {
         let mut at = 0;
         loop {
             let Some(connection) = self.peers.at_mut(place) else { return };
-            if connection.stage == Stage::Closing {
+            if connection.state == ConnectionState::Closing {
                 return;
             }
             let most = connection.frame_bytes_max(self.network.frame_bytes_max);
             match frame::next(&bytes[at..], most) {
                 Ok(Some(found)) => {
-                    connection.hear(now);
+                    connection.observe(now);
                     at += found.bytes();
                     self.return_capacity(place);
                     self.on_frame(place, found, now);

@@ -1,9 +1,11 @@
 //! What leaves: one write for each connection that something is for.
 
 use muesli_core::Nanos;
+use muesli_core::wire::Wire;
 
-use crate::connections::connection::{Connection, Stage};
+use crate::connections::connection::{Connection, ConnectionState};
 use crate::dispatch::event_loop::Loop;
+use crate::wire::frame::FrameKind;
 
 /// How often a server that writes to a connection says how much it has taken over it.
 const TELL_EVERY: Nanos = Nanos::from_millis(5);
@@ -11,7 +13,7 @@ const TELL_EVERY: Nanos = Nanos::from_millis(5);
 impl Loop {
     /// Writes once to every connection that something is for.
     pub(super) fn flush(&mut self, now: Nanos) {
-        let dirty = self.station.inner.borrow_mut().outside.outbox.take_dirty();
+        let dirty = self.loop_engine.inner.borrow_mut().outside.outbox.take_dirty();
         if dirty.is_empty() {
             return;
         }
@@ -20,11 +22,16 @@ impl Loop {
             self.write(place, now);
             let node = self.peers.at(place).and_then(Connection::server);
             if let Some(node) = node {
-                self.station.inner.borrow_mut().note_sent(place, node, now);
+                self.loop_engine.inner.borrow_mut().note_sent(place, node, now);
             }
         }
-        let traffic = self.station.inner.borrow().outside.counts.traffic;
+        let traffic = self.loop_engine.inner.borrow().outside.counts.traffic;
         *self.entry_point.traffic.lock().unwrap_or_else(|broken| broken.into_inner()) = traffic;
+    }
+
+    /// Puts a frame of the driver's own behind what waits for a connection.
+    pub(crate) fn frame(&mut self, place: usize, kind: FrameKind, body: &impl Wire) {
+        self.loop_engine.inner.borrow_mut().outside.outbox.to(place).frame(kind, body);
     }
 
     /// Says how much was taken over a connection, behind what is said there anyway.
@@ -33,17 +40,17 @@ impl Loop {
             return; // Servers ask nothing of clients.
         }
         let Some(connection) = self.peers.at_mut(place) else { return };
-        if connection.taken > connection.told && connection.reported_at + TELL_EVERY <= now {
+        if connection.taken > connection.reported && connection.reported_at + TELL_EVERY <= now {
             self.tell_alive(place, now);
         }
     }
 
     pub(crate) fn write(&mut self, place: usize, now: Nanos) {
         let Some(connection) = self.peers.at_mut(place) else { return };
-        if connection.blocked || connection.stage == Stage::Dialling {
+        if connection.blocked || connection.state == ConnectionState::Dialling {
             return;
         }
-        let mut inner = self.station.inner.borrow_mut();
+        let mut inner = self.loop_engine.inner.borrow_mut();
         let outgoing = inner.outside.outbox.at(place);
         let ready = outgoing.ready();
         if ready.is_empty() {

@@ -41,7 +41,7 @@ pub(crate) enum Stopping {
 
 /// A loop, on its own thread.
 pub(crate) struct Loop {
-    pub station: Rc<LoopEngine>,
+    pub loop_engine: Rc<LoopEngine>,
     pub peers: Peers,
     pub(super) tasks: Tasks,
     pub(super) poll: Poll,
@@ -65,14 +65,14 @@ pub(crate) struct Loop {
 
 impl Loop {
     pub fn new(
-        station: LoopEngine,
+        loop_engine: LoopEngine,
         peers: Peers,
         poll: Poll,
         entry_point: Arc<EntryPoint>,
         network: Network,
     ) -> Loop {
         Loop {
-            station: Rc::new(station),
+            loop_engine: Rc::new(loop_engine),
             peers,
             tasks: Tasks::new(entry_point.signal.clone()),
             poll,
@@ -97,7 +97,7 @@ impl Loop {
         self.poll.registry().register(&mut connection.stream, Token(place), interest).ok()?;
         // Messages of a turn leave together already; waiting for more would only delay them.
         let _ = connection.stream.set_nodelay(true);
-        self.station.inner.borrow_mut().outside.outbox.open(place);
+        self.loop_engine.inner.borrow_mut().outside.outbox.open(place);
         self.peers.put(place, connection);
         Some(place)
     }

@@ -3,13 +3,13 @@
 use crate::dispatch::event_loop::{Loop, Stopping};
 use crate::mailbox::entry_point::Command;
 /// So many jobs from other threads are taken in one turn.
-const JOBS_PER_TURN: usize = 256;
+const JOBS_PER_TICK: usize = 256;
 
 impl Loop {
     pub(super) fn run_tasks(&mut self) {
-        let (all, most) = self.station.inner.borrow().outside.outbox.waiting();
+        let (all, most) = self.loop_engine.inner.borrow().outside.outbox.waiting();
         self.peers.all_crowded = all > self.network.outgoing_bytes_total;
-        let congested = self.station.inner.borrow().congested;
+        let congested = self.loop_engine.inner.borrow().congested;
         self.peers.all_crowded |= congested;
         let runs = matches!(self.stopping, Stopping::No | Stopping::Ending(_));
         // Tasks of a server are its driver's own, and say little.
@@ -17,7 +17,7 @@ impl Loop {
         if is_full || congested || !runs {
             return;
         }
-        for _ in 0..JOBS_PER_TURN {
+        for _ in 0..JOBS_PER_TICK {
             let Some(job) = self.entry_point.jobs.pop() else { break };
             self.tasks.spawn(job());
         }
@@ -31,11 +31,11 @@ impl Loop {
             match command {
                 Command::CreateSpace(space, answer) => self.ask_for_space(space, answer),
                 Command::Map(map) => {
-                    let now = self.station.inner.borrow().now();
+                    let now = self.loop_engine.inner.borrow().now();
                     let _ = self.learn_map(map, now); // Of another cluster, it is no news.
                 }
                 Command::Found { number, address, found } => {
-                    let now = self.station.inner.borrow().now();
+                    let now = self.loop_engine.inner.borrow().now();
                     self.on_found(number, &address, found, now);
                 }
                 Command::SpacesRead(read) => self.spaces_read(read),
@@ -49,8 +49,8 @@ impl Loop {
             self.entry_point.signal.raise();
         }
         // What the node said before it broke may be half of what it had to say.
-        assert!(!self.station.broken.get(), "the node of this loop panicked");
-        for task in self.station.spawned.take() {
+        assert!(!self.loop_engine.broken.get(), "the node of this loop panicked");
+        for task in self.loop_engine.spawned.take() {
             self.tasks.spawn(task);
             self.entry_point.signal.raise();
         }

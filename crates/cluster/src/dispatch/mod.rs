@@ -1,6 +1,6 @@
 //! The loop: what has come is taken to who handles it, and what that leads to leaves.
 //!
-//! `event_loop` is the loop as a value, and `turn` one turn of it: `arrivals` reads, `frames` takes
+//! `event_loop` is the loop as a value, and `tick` one turn of it: `arrivals` reads, `frames` takes
 //! each frame to who handles it, `jobs` are those of other threads, `departures` writes. `stopping`
 //! is how a loop ends that was told to, and `failure` why one ends by itself.
 
@@ -11,4 +11,4 @@ pub(crate) mod failure;
 pub(crate) mod frames;
 pub(crate) mod jobs;
 pub(crate) mod stopping;
-pub(crate) mod turn;
+pub(crate) mod tick;

@@ -13,12 +13,12 @@ impl Loop {
         if !self.entry_point.is_stopping() {
             return false;
         }
-        let now = self.station.inner.borrow().now();
+        let now = self.loop_engine.inner.borrow().now();
         let late = |since: Nanos| now - since > STOPPING_AT_MOST;
-        let (unfinished, in_doubt) = self.station.inner.borrow().machine.unfinished();
+        let (unfinished, in_doubt) = self.loop_engine.inner.borrow().machine.unfinished();
         match self.stopping {
             Stopping::No => {
-                self.station.closing.set(true);
+                self.loop_engine.closing.set(true);
                 self.stopping = Stopping::Ending(now);
             }
             Stopping::Ending(since) => {
@@ -31,18 +31,18 @@ impl Loop {
             }
             Stopping::Settling(since) => {
                 if (unfinished == 0 && in_doubt == 0) || late(since) {
-                    self.station.inner.borrow_mut().leave();
+                    self.loop_engine.inner.borrow_mut().leave();
                     self.stopping = Stopping::Answering(now);
                 }
             }
             Stopping::Answering(since) => {
-                if !self.station.inner.borrow().is_gated() || late(since) {
+                if !self.loop_engine.inner.borrow().is_gated() || late(since) {
                     self.stopping = Stopping::Leaving(now);
                     self.send_farewell(now);
                 }
             }
             Stopping::Leaving(since) => {
-                let all_sent = self.station.inner.borrow().outside.outbox.waiting().0 == 0;
+                let all_sent = self.loop_engine.inner.borrow().outside.outbox.waiting().0 == 0;
                 return all_sent || late(since);
             }
         }
@@ -54,6 +54,6 @@ impl Loop {
     pub(super) fn end_tasks(&mut self) {
         self.tasks.clear();
         self.entry_point.shut();
-        self.station.inner.borrow_mut().abort_open();
+        self.loop_engine.inner.borrow_mut().abort_open();
     }
 }

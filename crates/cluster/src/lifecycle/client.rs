@@ -23,7 +23,7 @@ use thiserror::Error;
 use crate::connections::peers::{Peers, ProcessIdentity};
 use crate::connections::targets::Targets;
 use crate::dispatch::event_loop::{Loop, WAKER};
-use crate::lifecycle::rules;
+use crate::lifecycle::validation;
 use crate::lifecycle::visit::Visit;
 use crate::mailbox::entry_point::{Command, EntryPoint, Job, LoopThreadAlive};
 use crate::mailbox::signal::Signal;
@@ -36,8 +36,8 @@ use crate::spaces::parts::SpaceParts;
 use crate::spaces::register::Register;
 use crate::storage::log::MemoryLog;
 use crate::storage::timestamp_lease::{LeaseError, TimestampLease};
-use crate::wire::hello::{CLIENT_NUMBERS, Station as Kind};
-use crate::wire::ids::{ClusterId, Life};
+use crate::wire::hello::{CLIENT_NUMBERS, ProcessKind as Kind};
+use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::protocol_name::spoken;
 
 /// How long one server may take to say what kind of cluster it belongs to, before the next one is
@@ -134,7 +134,7 @@ pub enum ConnectError {
     Refused(String),
     /// Rules that the limits and the times of connections break, all of them.
     #[error("these options cannot be: {}", .0.join("; "))]
-    Rules(Vec<String>),
+    Invalid(Vec<String>),
     /// No address was given.
     #[error("no address of a server was given")]
     NoAddress,
@@ -184,31 +184,31 @@ impl Client {
         if options.addresses.is_empty() {
             return Err(ConnectError::NoAddress);
         }
-        let broken = rules::of_connections(&options.network, &options.limits);
+        let broken = validation::of_connections(&options.network, &options.limits);
         if !broken.is_empty() {
-            return Err(ConnectError::Rules(broken));
+            return Err(ConnectError::Invalid(broken));
         }
         let within = options.connect_within;
         let addresses = options.addresses.join(", ");
         let (group, answered) = cluster_of(&options)?;
         let lease = open_lease(&mut options, answered)?;
         let client = start((options, lease), group, answered)?;
-        let standing = client.entry_point.wait_until(within, |standing| {
-            let all = standing
+        let status = client.entry_point.wait_until(within, |status| {
+            let all = status
                 .map
                 .as_ref()
-                .is_some_and(|map| map.there().all(|(server, _)| standing.up.contains(server)));
-            all || standing.failed.is_some()
+                .is_some_and(|map| map.there().all(|(server, _)| status.up.contains(server)));
+            all || status.failed.is_some()
         });
-        if let Some(why) = &standing.failed {
+        if let Some(why) = &status.failed {
             return Err(ConnectError::Refused(why.clone()));
         }
-        if standing.up.is_empty() {
-            let trouble = standing.trouble.clone().unwrap_or_else(|| "no answer".to_owned());
+        if status.up.is_empty() {
+            let trouble = status.trouble.clone().unwrap_or_else(|| "no answer".to_owned());
             let within_ms = within.as_millis() as u64;
             return Err(ConnectError::Nobody { addresses, within_ms, trouble });
         }
-        drop(standing);
+        drop(status);
         Ok(client)
     }
 
@@ -222,8 +222,8 @@ impl Client {
     /// # Panics
     /// Never: a connected client knows the map.
     pub fn catalog(&self) -> Arc<Catalog> {
-        let standing = self.entry_point.standing();
-        standing.map.as_ref().expect("it is known since connecting").catalog.clone()
+        let status = self.entry_point.status();
+        status.map.as_ref().expect("it is known since connecting").catalog.clone()
     }
 
     /// The catalog by which keys are dealt to repositories: where groups keep these, each stands
@@ -232,19 +232,19 @@ impl Client {
     /// # Panics
     /// Never: a connected client knows the map.
     pub fn catalog_of_keys(&self) -> Arc<Catalog> {
-        let standing = self.entry_point.standing();
-        let map = standing.map.as_ref().expect("it is known since connecting");
+        let status = self.entry_point.status();
+        let map = status.map.as_ref().expect("it is known since connecting");
         if map.group > 1 { layout::inner(&map.catalog) } else { map.catalog.clone() }
     }
 
     /// The map, as it is known here by now.
     pub fn map(&self) -> Option<Map> {
-        self.entry_point.standing().map.clone()
+        self.entry_point.status().map.clone()
     }
 
     /// The servers that are connected now.
     pub fn servers_up(&self) -> Vec<NodeId> {
-        self.entry_point.standing().up.iter().copied().collect()
+        self.entry_point.status().up.iter().copied().collect()
     }
 
     /// Where the timestamp lease ended when the client began: whoever used its file before has seen
@@ -255,13 +255,13 @@ impl Client {
 
     /// Why the timestamp lease was lost, if it was; then the loop has stopped.
     pub fn lost_lease(&self) -> Option<String> {
-        self.entry_point.standing().lost_lease.clone()
+        self.entry_point.status().lost_lease.clone()
     }
 
     /// How many repositories there are, as the protocol counts them.
     pub fn repositories(&self) -> u16 {
-        let standing = self.entry_point.standing();
-        standing.map.as_ref().map_or(0, |map| match map.group > 1 {
+        let status = self.entry_point.status();
+        status.map.as_ref().map_or(0, |map| match map.group > 1 {
             true => layout::groups(&map.catalog),
             false => map.catalog.repositories() as u16,
         })
@@ -415,16 +415,16 @@ fn start(
     let run = move || {
         let alive = LoopThreadAlive(for_loop.clone());
         let peers = peers(&options, group);
-        let station = station(&options, &*protocol, peers.me.node, group);
-        station.inner.borrow_mut().lease = lease;
-        let mut running = Loop::new(station, peers, poll, for_loop.clone(), options.network);
+        let process_kind = process_kind(&options, &*protocol, peers.me.node, group);
+        process_kind.inner.borrow_mut().lease = lease;
+        let mut running = Loop::new(process_kind, peers, poll, for_loop.clone(), options.network);
         running.close_within = Nanos(options.close_within.as_nanos() as u64);
         let ran = running.run();
         drop(alive);
         match ran {
             Ok(recorder) => Some(recorder),
             Err(failed) => {
-                for_loop.change(|standing| standing.failed = Some(failed.to_string()));
+                for_loop.change(|status| status.failed = Some(failed.to_string()));
                 None
             }
         }
@@ -438,10 +438,10 @@ fn peers(options: &ClientOptions, group: u16) -> Peers {
     let me = ProcessIdentity {
         cluster: options.cluster,
         protocol: spoken(&options.protocol, group),
-        station: Kind::Client,
+        process_kind: Kind::Client,
         // Servers have small numbers.
         node: NodeId(fastrand::u32(CLIENT_NUMBERS)),
-        life: Life(fastrand::u64(1..)),
+        data_id: DataId(fastrand::u64(1..)),
         begun: 0,
         process: 0,
         secret: options.secret.clone(),
@@ -449,7 +449,7 @@ fn peers(options: &ClientOptions, group: u16) -> Peers {
     Peers::new(me, None, None, Targets::anybody(&options.addresses))
 }
 
-fn station(
+fn process_kind(
     options: &ClientOptions,
     protocol: &dyn AnyProtocol,
     me: NodeId,

@@ -37,9 +37,8 @@ pub(crate) fn look_out(
     let others: Vec<_> = others.iter().map(|(node, _)| *node).collect();
     let look = move || {
         for address in addresses.iter().cycle() {
-            let met = entry_point.wait_until(PAUSE, |standing| {
-                others.iter().any(|other| standing.up.contains(other))
-            });
+            let met = entry_point
+                .wait_until(PAUSE, |status| others.iter().any(|other| status.up.contains(other)));
             let is_over = others.iter().any(|other| met.up.contains(other));
             drop(met);
             if is_over || entry_point.is_stopping() {

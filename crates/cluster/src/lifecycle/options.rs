@@ -28,7 +28,7 @@ pub struct ServerOptions {
     /// How many repositories hold each key.
     pub replicas: usize,
     /// How many partitions there are for each repository.
-    pub spread: usize,
+    pub partitions_per_repository: usize,
     /// How many servers keep each repository; 1 is no group.
     pub group: u16,
     /// The time between two ticks of a group's consensus: a leader that is silent for about ten is
@@ -101,7 +101,7 @@ impl Default for ServerOptions {
             dial: Vec::new(),
             repositories: 1,
             replicas: 1,
-            spread: 1,
+            partitions_per_repository: 1,
             group: 1,
             group_tick: Duration::from_millis(20),
             group_disk: Duration::from_millis(400),

@@ -185,10 +185,10 @@ fn node_of(process: NodeId, number: usize, loops: usize) -> NodeId {
 
 /// An address with a port that is so much higher.
 fn shifted(address: &str, by: usize) -> Result<String, StartError> {
-    let told = || StartError::Ports(address.to_owned());
-    let (host, port) = address.rsplit_once(':').ok_or_else(told)?;
-    let port: u16 = port.parse().map_err(|_| told())?;
-    let port = port.checked_add(by as u16).filter(|_| port > 0).ok_or_else(told)?;
+    let ports_error = || StartError::Ports(address.to_owned());
+    let (host, port) = address.rsplit_once(':').ok_or_else(ports_error)?;
+    let port: u16 = port.parse().map_err(|_| ports_error())?;
+    let port = port.checked_add(by as u16).filter(|_| port > 0).ok_or_else(ports_error)?;
     Ok(format!("{host}:{port}"))
 }
 
@@ -222,8 +222,8 @@ mod tests {
         let last = of_loop(&options, 1, 2).unwrap();
         assert_eq!((last.node, &*last.listen), (NodeId(3), "0.0.0.0:21"));
         assert_eq!(last.masters, [NodeId(2), NodeId(3)]);
-        let told = ["a:10", "a:11", "[::1]:20", "[::1]:21"].map(str::to_owned);
-        assert_eq!(last.servers, (0..).map(NodeId).zip(told).collect::<Vec<_>>());
+        let ports_error = ["a:10", "a:11", "[::1]:20", "[::1]:21"].map(str::to_owned);
+        assert_eq!(last.servers, (0..).map(NodeId).zip(ports_error).collect::<Vec<_>>());
         assert_eq!(last.durability, Durability::Log("data/loop-1".into()));
         assert_eq!(of_loop(&options, 0, 1).unwrap().listen, options.listen);
         let any = ServerOptions { listen: "a:0".to_owned(), ..options };

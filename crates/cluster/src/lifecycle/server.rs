@@ -18,7 +18,7 @@ use crate::dispatch::failure::LoopFailure;
 use crate::lifecycle::lookout::look_out;
 use crate::lifecycle::options::{Durability, ServerOptions};
 use crate::lifecycle::start_error::StartError;
-use crate::lifecycle::{open_files, rules};
+use crate::lifecycle::{open_files, validation};
 use crate::mailbox::entry_point::EntryPoint;
 use crate::mailbox::signal::Signal;
 use crate::node::clock::ProcessClock;
@@ -31,8 +31,8 @@ use crate::spaces::parts::MapParts;
 use crate::storage::folder::{Folder, FolderOwner};
 use crate::storage::log::MemoryLog;
 use crate::storage::write_ahead::LogFiles;
-use crate::wire::hello::Station as Kind;
-use crate::wire::ids::{ClusterId, Life};
+use crate::wire::hello::ProcessKind as Kind;
+use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::proof;
 use crate::wire::protocol_name::spoken;
 use crate::wire::refusal::left;
@@ -93,9 +93,9 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
     if options.cluster == ClusterId(0) {
         return Err(StartError::Cluster);
     }
-    let broken = rules::broken(&options);
+    let broken = validation::broken(&options);
     if !broken.is_empty() {
-        return Err(StartError::Rules(broken));
+        return Err(StartError::Invalid(broken));
     }
     if !options.masters.is_empty() && !protocol.has_masters() {
         return Err(NoMasters { name: options.protocol }.into());
@@ -119,25 +119,25 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
     judge_frame(&prepared.map, &options)?;
     let (for_loop, over) = (entry_point.clone(), entry_point.clone());
     let serve = move || {
-        let ReadyServer { inner, map, life, begun, begins, folder, fresh } = prepared;
+        let ReadyServer { inner, map, data_id, begun, begins, folder, fresh } = prepared;
         let me = ProcessIdentity {
             cluster: options.cluster,
             protocol: spoken(&options.protocol, group),
-            station: Kind::Server,
+            process_kind: Kind::Server,
             node: options.node,
-            life,
+            data_id,
             begun,
             process: fastrand::u64(1..),
             secret: options.secret.clone(),
         };
         look_out(for_loop.clone(), &map, options.node, options.secret.clone());
         let targets = Targets::below(&map, options.node, &options.dial);
-        let station = LoopEngine::new(0, inner, clock);
+        let process_kind = LoopEngine::new(0, inner, clock);
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
-        peers.heights = Heights::recall(&folder.as_ref().map(Folder::heard).unwrap_or_default());
+        peers.heights = Heights::recall(&folder.as_ref().map(Folder::recalled).unwrap_or_default());
         (peers.folder, peers.fresh, peers.begins) = (folder, fresh, begins);
         peers.clients_prove = options.clients_prove;
-        let mut serving = Loop::new(station, peers, poll, for_loop, network);
+        let mut serving = Loop::new(process_kind, peers, poll, for_loop, network);
         serving.notice = options.notice;
         let ended = serving.run().map(drop);
         over.stop();
@@ -152,9 +152,9 @@ fn map_of(options: &ServerOptions, address: SocketAddr) -> Result<Map, StartErro
     if servers.is_empty() {
         servers.push((options.node, address.to_string()));
     }
-    let ServerOptions { repositories, replicas, spread, loops, .. } = *options;
+    let ServerOptions { repositories, replicas, partitions_per_repository, loops, .. } = *options;
     let group = options.group.max(1);
-    let deal = Deal { repositories, replicas, spread, group, loops };
+    let deal = Deal { repositories, replicas, partitions_per_repository, group, loops };
     let map = Map::deal_beside(servers, deal, &options.masters)?;
     let map = match options.joins {
         true if group <= 1 => return Err(StartError::Joins),
@@ -176,7 +176,7 @@ fn judge_frame(map: &Map, options: &ServerOptions) -> Result<(), MapError> {
 struct ReadyServer {
     inner: LoopState,
     map: Map,
-    life: Life,
+    data_id: DataId,
     /// When that began.
     begun: u64,
     /// It began with this start.
@@ -196,9 +196,9 @@ fn prepare(
     let Durability::Log(path) = &options.durability else {
         let machine = machine(options, protocol, &map, fastrand::u32(1..))?;
         let inner = LoopState::new(machine, Box::new(MemoryLog::default()), most);
-        let life = Life(fastrand::u64(1..));
+        let data_id = DataId(fastrand::u64(1..));
         let (begun, begins) = (wall_millis, true);
-        return Ok(ReadyServer { inner, map, life, begun, begins, folder: None, fresh: true });
+        return Ok(ReadyServer { inner, map, data_id, begun, begins, folder: None, fresh: true });
     };
     // Nothing is changed before the folder is locked and its data are known to be this server's.
     let folder = Folder::open(path)?;
@@ -224,7 +224,7 @@ fn prepare(
     let wake = move || entry_point.signal.raise();
     let files = LogFiles {
         options: muesli_log::Options {
-            owner: me.life,
+            owner: me.data_id,
             segment_bytes: options.log_segment_bytes,
             backlog_bytes: options.log_backlog_bytes,
             ..muesli_log::Options::default()
@@ -235,8 +235,8 @@ fn prepare(
     let (log, opened) = folder.open_log(files, &mut *machine, options.notice, wake)?;
     tell(&opened, options.notice);
     let inner = LoopState::new(machine, Box::new(log), most);
-    let (life, begun) = (Life(me.life), me.begun);
-    Ok(ReadyServer { inner, map, life, begun, begins, folder: Some(folder), fresh })
+    let (data_id, begun) = (DataId(me.data_id), me.begun);
+    Ok(ReadyServer { inner, map, data_id, begun, begins, folder: Some(folder), fresh })
 }
 
 /// Tells what the log held.
@@ -258,8 +258,8 @@ fn tell(opened: &Opened, notice: fn(&str)) {
 
 /// Which kind of broken tail was cut, behind the log's last record.
 fn what_was_cut(cut: &Cut, last: Sequence) -> String {
-    let Cut { file, offset, bytes, what, later } = cut;
-    let found = match later {
+    let Cut { file, offset, bytes, what, goes_on_at } = cut;
+    let found = match goes_on_at {
         None => {
             "nothing whole follows, as when the process or its power ended while it was written"
                 .to_owned()
@@ -276,10 +276,10 @@ fn what_was_cut(cut: &Cut, last: Sequence) -> String {
 }
 
 fn listen(address: &str) -> Result<TcpListener, StartError> {
-    let told = |error| StartError::Listen { address: address.to_owned(), error };
-    let addresses: Vec<_> = address.to_socket_addrs().map_err(told)?.collect();
-    let listener = TcpListener::bind(&addresses[..]).map_err(told)?;
-    listener.set_nonblocking(true).map_err(told)?;
+    let listen_error = |error| StartError::Listen { address: address.to_owned(), error };
+    let addresses: Vec<_> = address.to_socket_addrs().map_err(listen_error)?.collect();
+    let listener = TcpListener::bind(&addresses[..]).map_err(listen_error)?;
+    listener.set_nonblocking(true).map_err(listen_error)?;
     Ok(listener)
 }
 
@@ -310,18 +310,18 @@ mod tests {
     #[test]
     fn what_follows_a_broken_tail_is_told() {
         let what = "its checksum is wrong";
-        let torn = Cut { file: "log-1".to_owned(), offset: 80, bytes: 30, what, later: None };
-        let told = what_was_cut(&torn, Sequence(7));
+        let torn = Cut { file: "log-1".to_owned(), offset: 80, bytes: 30, what, goes_on_at: None };
+        let listen_error = what_was_cut(&torn, Sequence(7));
         assert_eq!(
-            told,
+            listen_error,
             "log-1 broke off after record 7: 30 bytes of a last batch, which no mark says were \
              stable, were cut at byte 80 (its checksum is wrong; nothing whole follows, as when \
              the process or its power ended while it was written)"
         );
-        let gap = Cut { later: Some(Sequence(9)), ..torn };
-        let told = what_was_cut(&gap, Sequence(7));
+        let gap = Cut { goes_on_at: Some(Sequence(9)), ..torn };
+        let listen_error = what_was_cut(&gap, Sequence(7));
         assert_eq!(
-            told,
+            listen_error,
             "log-1 broke off after record 7: 30 bytes of a last batch, which no mark says were \
              stable, were cut at byte 80 (its checksum is wrong; whole records up to 9 follow, \
              as when the power failed while it was written, or when a byte was damaged after it \

@@ -33,7 +33,7 @@ pub enum StartError {
     },
     /// Rules that the options break, all of them.
     #[error("this configuration cannot be: {}", .0.join("; "))]
-    Rules(Vec<String>),
+    Invalid(Vec<String>),
     /// Servers, repositories or replicas that cannot be.
     #[error(transparent)]
     Map(#[from] MapError),

@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::wire::challenge::Challenge;
 use crate::wire::control::Control;
 use crate::wire::frame::{self, FrameError, FrameKind};
-use crate::wire::hello::{Hello, Station, Welcome};
+use crate::wire::hello::{Hello, ProcessKind, Welcome};
 use crate::wire::ids::ClusterId;
 use crate::wire::proof::{self, SecretProof};
 use crate::wire::refusal::ConnectionRefusal;
@@ -98,7 +98,7 @@ impl Visit {
     /// # Errors
     /// It does not answer, or refuses.
     pub fn begin(address: &str, within: Duration) -> Result<Visit, VisitError> {
-        Visit::begin_as(Station::Visitor, address, within, None)
+        Visit::begin_as(ProcessKind::Probe, address, within, None)
     }
 
     /// Visits the server at `address` as an administrator, who may change where members live. With
@@ -111,33 +111,33 @@ impl Visit {
         within: Duration,
         secret: Option<&Secret>,
     ) -> Result<Visit, VisitError> {
-        Visit::begin_as(Station::Admin, address, within, secret)
+        Visit::begin_as(ProcessKind::Admin, address, within, secret)
     }
 
     fn begin_as(
-        station: Station,
+        process_kind: ProcessKind,
         address: &str,
         within: Duration,
         secret: Option<&Secret>,
     ) -> Result<Visit, VisitError> {
-        let told = |error| VisitError::Io { address: address.to_owned(), error };
-        let mut found = address.to_socket_addrs().map_err(told)?;
+        let io_error = |error| VisitError::Io { address: address.to_owned(), error };
+        let mut found = address.to_socket_addrs().map_err(io_error)?;
         let none = || std::io::Error::other("the address names no machine");
-        let at = found.next().ok_or_else(none).map_err(told)?;
-        let stream = TcpStream::connect_timeout(&at, within).map_err(told)?;
-        stream.set_read_timeout(Some(within)).map_err(told)?;
-        stream.set_write_timeout(Some(within)).map_err(told)?;
+        let at = found.next().ok_or_else(none).map_err(io_error)?;
+        let stream = TcpStream::connect_timeout(&at, within).map_err(io_error)?;
+        stream.set_read_timeout(Some(within)).map_err(io_error)?;
+        stream.set_write_timeout(Some(within)).map_err(io_error)?;
         let proves = secret.is_some();
         let challenge = if proves { Challenge::draw() } else { Challenge::default() };
         let (cluster, node) = (ClusterId(0), NodeId(u32::MAX));
-        let hello = Hello { cluster, station, node, proves, challenge, ..Hello::default() };
+        let hello = Hello { cluster, process_kind, node, proves, challenge, ..Hello::default() };
         let (address, welcome) = (address.to_owned(), Welcome::default());
         let mut visit = Visit { address, stream, buffer: Vec::new(), welcome };
-        visit.say(FrameKind::Hello, &hello)?;
+        visit.send_frame(FrameKind::Hello, &hello)?;
         if let Some(secret) = secret {
             let asked = Challenge::decode_all(&visit.answer(FrameKind::Challenge)?)?;
             let tag = proof::of_dialler(secret, &hello, asked);
-            visit.say(FrameKind::Proof, &SecretProof { tag })?;
+            visit.send_frame(FrameKind::Proof, &SecretProof { tag })?;
         }
         visit.welcome = Welcome::decode_all(&visit.answer(FrameKind::Welcome)?)?;
         if secret.is_some_and(|it| !proof::is_signed(it, challenge, &visit.welcome)) {
@@ -151,20 +151,20 @@ impl Visit {
     /// # Errors
     /// It does not answer.
     pub fn ask(&mut self, control: &Control) -> Result<Control, VisitError> {
-        self.say(FrameKind::Control, control)?;
+        self.send_frame(FrameKind::Control, control)?;
         Ok(Control::decode_all(&self.answer(FrameKind::Control)?)?)
     }
 
-    fn told(&self, error: std::io::Error) -> VisitError {
+    fn io_error(&self, error: std::io::Error) -> VisitError {
         VisitError::Io { address: self.address.clone(), error }
     }
 
-    fn say(&mut self, kind: FrameKind, body: &impl Wire) -> Result<(), VisitError> {
+    fn send_frame(&mut self, kind: FrameKind, body: &impl Wire) -> Result<(), VisitError> {
         let mut bytes = Vec::new();
         let start = frame::begin(kind, &mut bytes);
         body.encode(&mut bytes);
         frame::end(start, &mut bytes);
-        self.stream.write_all(&bytes).map_err(|error| self.told(error))
+        self.stream.write_all(&bytes).map_err(|error| self.io_error(error))
     }
 
     /// The body of the next frame, which must be of this kind.
@@ -185,9 +185,9 @@ impl Visit {
                 }
             }
             let mut more = [0; 16 << 10];
-            let count = self.stream.read(&mut more).map_err(|error| self.told(error))?;
+            let count = self.stream.read(&mut more).map_err(|error| self.io_error(error))?;
             if count == 0 {
-                return Err(self.told(std::io::ErrorKind::UnexpectedEof.into()));
+                return Err(self.io_error(std::io::ErrorKind::UnexpectedEof.into()));
             }
             self.buffer.extend_from_slice(&more[..count]);
         }

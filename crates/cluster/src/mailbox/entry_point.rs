@@ -71,7 +71,7 @@ pub(crate) struct EntryPoint {
     stop: AtomicBool,
     /// Nobody takes jobs any more.
     shut: AtomicBool,
-    standing: Mutex<ClientStatus>,
+    status: Mutex<ClientStatus>,
     changed: Condvar,
 }
 
@@ -84,7 +84,7 @@ impl EntryPoint {
             traffic: Mutex::default(),
             stop: AtomicBool::new(false),
             shut: AtomicBool::new(false),
-            standing: Mutex::new(ClientStatus::default()),
+            status: Mutex::new(ClientStatus::default()),
             changed: Condvar::new(),
         }
     }
@@ -118,13 +118,13 @@ impl EntryPoint {
         }
     }
 
-    pub fn standing(&self) -> MutexGuard<'_, ClientStatus> {
-        self.standing.lock().unwrap_or_else(|broken| broken.into_inner())
+    pub fn status(&self) -> MutexGuard<'_, ClientStatus> {
+        self.status.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
     /// Changes the standing and tells those who wait for that.
     pub fn change(&self, change: impl FnOnce(&mut ClientStatus)) {
-        change(&mut self.standing());
+        change(&mut self.status());
         self.changed.notify_all();
     }
 
@@ -135,14 +135,14 @@ impl EntryPoint {
         enough: impl Fn(&ClientStatus) -> bool,
     ) -> MutexGuard<'_, ClientStatus> {
         let deadline = Instant::now() + at_most;
-        let mut standing = self.standing();
+        let mut status = self.status();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if enough(&standing) || left.is_zero() {
-                return standing;
+            if enough(&status) || left.is_zero() {
+                return status;
             }
-            let waited = self.changed.wait_timeout(standing, left);
-            standing = waited.unwrap_or_else(|broken| broken.into_inner()).0;
+            let waited = self.changed.wait_timeout(status, left);
+            status = waited.unwrap_or_else(|broken| broken.into_inner()).0;
         }
     }
 
@@ -173,7 +173,7 @@ pub(crate) struct LoopThreadAlive(pub Arc<EntryPoint>);
 impl Drop for LoopThreadAlive {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.change(|standing| standing.failed = Some("the client panicked".to_owned()));
+            self.0.change(|status| status.failed = Some("the client panicked".to_owned()));
         }
         self.0.stop();
         self.0.shut();

@@ -10,7 +10,7 @@ use muesli_core::client::Task;
 use crate::mailbox::signal::Signal;
 
 /// So many tasks may end in one turn before the loop looks at its connections again.
-const ENDED_PER_TURN: usize = 256;
+const ENDED_PER_TICK: usize = 256;
 
 /// The tasks of a loop; each is polled when it was woken.
 pub(crate) struct Tasks {
@@ -44,7 +44,7 @@ impl Tasks {
     /// Polls those that were woken; true if more are to be polled soon.
     pub fn poll(&mut self) -> bool {
         let mut context = Context::from_waker(&self.waker);
-        for _ in 0..ENDED_PER_TURN {
+        for _ in 0..ENDED_PER_TICK {
             let polled = || self.running.poll_next_unpin(&mut context);
             match catch_unwind(AssertUnwindSafe(polled)) {
                 Ok(Poll::Ready(Some(()))) => {}

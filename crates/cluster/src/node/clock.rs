@@ -21,7 +21,7 @@ pub(crate) struct ProcessClock {
     origin: Instant,
     at_origin: Cell<u64>,
     /// For tests: a file that says how wrong it is, and what that said.
-    says: Option<PathBuf>,
+    drift_file: Option<PathBuf>,
     ahead_ms: Cell<i64>,
 }
 
@@ -34,11 +34,11 @@ impl ProcessClock {
     /// As wrong as a file beside `trouble` says, if there is one.
     pub fn troubled(trouble: Option<&Path>) -> ProcessClock {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let says = trouble.map(|file| file.with_extension("clock"));
-        let ahead = says.as_deref().map_or(0, ahead_ms);
+        let drift_file = trouble.map(|file| file.with_extension("clock"));
+        let ahead = drift_file.as_deref().map_or(0, ahead_ms);
         let at_origin = (since.as_nanos() as u64).saturating_add_signed(ahead * NANOS_OF_MS);
         let (origin, at_origin) = (Instant::now(), Cell::new(at_origin));
-        ProcessClock { origin, at_origin, says, ahead_ms: Cell::new(ahead) }
+        ProcessClock { origin, at_origin, drift_file, ahead_ms: Cell::new(ahead) }
     }
 
     pub fn now(&self) -> Nanos {
@@ -47,8 +47,8 @@ impl ProcessClock {
 
     /// Looks whether it is to leap.
     pub fn look(&self) {
-        let Some(says) = &self.says else { return };
-        let (before, now) = (self.ahead_ms.get(), ahead_ms(says));
+        let Some(drift_file) = &self.drift_file else { return };
+        let (before, now) = (self.ahead_ms.get(), ahead_ms(drift_file));
         if now > before {
             self.ahead_ms.set(now);
             let leap = ((now - before) * NANOS_OF_MS) as u64;
@@ -58,9 +58,9 @@ impl ProcessClock {
 }
 
 /// By how many milliseconds a file says that a clock is ahead, a century at most.
-fn ahead_ms(says: &Path) -> i64 {
+fn ahead_ms(drift_file: &Path) -> i64 {
     const MOST: i64 = 100 * 366 * 86_400_000;
-    let text = std::fs::read_to_string(says).unwrap_or_default();
+    let text = std::fs::read_to_string(drift_file).unwrap_or_default();
     text.trim().parse().map_or(0, |ahead: i64| ahead.clamp(-MOST, MOST))
 }
 

@@ -15,7 +15,7 @@ use crate::node::clock::ProcessClock;
 use crate::node::loop_state::LoopState;
 
 /// After so many transactions in one turn, tasks are asked to let others run.
-const BEGINS_PER_TURN: u32 = 64;
+const BEGINS_PER_TICK: u32 = 64;
 
 /// A loop's machine behind the client port.
 pub(crate) struct LoopEngine {
@@ -90,12 +90,12 @@ impl Engine for LoopEngine {
         self.step(|inner| inner.machine.peek(txn, space, keys, out))
     }
 
-    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
-        Ok(self.inner.borrow().machine.past())
+    fn session_token(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
+        Ok(self.inner.borrow().machine.session_token())
     }
 
-    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure> {
-        self.inner.borrow_mut().machine.adopt(past);
+    fn adopt(&self, session_token: &SmallBytes) -> Result<(), Failure> {
+        self.inner.borrow_mut().machine.adopt(session_token);
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl Engine for LoopEngine {
     }
 
     fn should_yield(&self) -> bool {
-        self.begins.get() >= BEGINS_PER_TURN
+        self.begins.get() >= BEGINS_PER_TICK
     }
 
     fn spawn(&self, task: Task) {

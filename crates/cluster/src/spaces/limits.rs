@@ -115,7 +115,8 @@ mod tests {
     /// A map with room for many splits.
     fn map(group: u16) -> Map {
         let servers = (0..3).map(|node| (NodeId(node), format!("a:{node}"))).collect();
-        let deal = Deal { repositories: 4, group, spread: 1_000, ..Deal::default() };
+        let deal =
+            Deal { repositories: 4, group, partitions_per_repository: 1_000, ..Deal::default() };
         Map::deal(servers, deal).unwrap()
     }
 
@@ -177,8 +178,8 @@ mod tests {
         let refused = judge_frame(&MapParts::from(&known), most).unwrap_err();
         assert_eq!(refused, SpaceLimit::Frame { bytes, most });
         let text = refused.to_string();
-        let rule = format!("`frame_bytes_max` is {most} and must be at least {}", most + 1);
-        assert!(text.contains(&rule) && text.contains(&format!("a map of {bytes} ")), "{text}");
+        let expected = format!("`frame_bytes_max` is {most} and must be at least {}", most + 1);
+        assert!(text.contains(&expected) && text.contains(&format!("a map of {bytes} ")), "{text}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub struct Deal {
     /// How many of them hold each key.
     pub replicas: usize,
     /// How many partitions there are for each of them.
-    pub spread: usize,
+    pub partitions_per_repository: usize,
     /// How many servers keep each repository; 1 is no group.
     pub group: u16,
     /// How many servers, one after the other, are loops of one process, and end together.
@@ -49,7 +49,7 @@ pub struct Deal {
 
 impl Default for Deal {
     fn default() -> Deal {
-        Deal { repositories: 1, replicas: 1, spread: 1, group: 1, loops: 1 }
+        Deal { repositories: 1, replicas: 1, partitions_per_repository: 1, group: 1, loops: 1 }
     }
 }
 
@@ -72,14 +72,15 @@ impl Map {
         masters: &[NodeId],
     ) -> Result<Map, MapError> {
         let names: Vec<_> = servers.iter().map(|(node, _)| *node).collect();
-        let Deal { repositories, replicas, spread, group, .. } = deal;
+        let Deal { repositories, replicas, partitions_per_repository, group, .. } = deal;
         let is_left = |node: &NodeId| !masters.contains(node);
         let keep: Vec<_> = names.iter().copied().filter(is_left).collect();
         if keep.is_empty() && !names.is_empty() {
             return Err(MapError::OnlyMasters(names.len()));
         }
-        let homes = if group > 1 { homes(&keep, deal)? } else { in_turn(&keep, repositories) };
-        let catalog = Catalog::new(&homes, replicas, &names)?.with_spread(spread)?;
+        let homes = if group > 1 { homes(&keep, deal)? } else { round_robin(&keep, repositories) };
+        let catalog = Catalog::new(&homes, replicas, &names)?
+            .with_partitions_per_repository(partitions_per_repository)?;
         let catalog = catalog.with_visiting_coordinators().with_masters(masters);
         let catalog = match group > 1 {
             true => catalog.with_space(SPACE, SpaceOptions::default())?,
@@ -142,8 +143,12 @@ impl Map {
 
     /// What a cluster keeps for ever.
     pub(crate) fn shape(&self) -> (usize, [u16; 4], &[NodeId]) {
-        let Catalog { replicas, spread, ref masters, .. } = *self.catalog;
-        (self.catalog.repositories(), [replicas, spread, self.group, self.loops], masters)
+        let Catalog { replicas, partitions_per_repository, ref masters, .. } = *self.catalog;
+        (
+            self.catalog.repositories(),
+            [replicas, partitions_per_repository, self.group, self.loops],
+            masters,
+        )
     }
 
     /// The servers that have not left.
@@ -175,7 +180,7 @@ impl Map {
         let names = |map: &Map| map.servers.iter().map(|(node, _)| node.0).collect::<Vec<_>>();
         let masters = |map: &Map| map.catalog.masters.iter().map(|it| it.0).collect::<Vec<_>>();
         let numbers = |map: &Map| {
-            let Catalog { replicas, spread, .. } = *map.catalog;
+            let Catalog { replicas, partitions_per_repository, .. } = *map.catalog;
             let repositories = map.catalog.repositories();
             let repositories = if map.group > 1 {
                 repositories / usize::from(layout::PLACES)
@@ -185,7 +190,7 @@ impl Map {
             [
                 ("repositories", repositories),
                 ("replicas", replicas.into()),
-                ("spread", spread.into()),
+                ("spread", partitions_per_repository.into()),
                 ("group", map.group.into()),
                 ("loops", map.loops.into()),
             ]
@@ -255,7 +260,7 @@ impl Map {
 }
 
 /// Homes of repositories dealt to servers in turn.
-fn in_turn(names: &[NodeId], repositories: usize) -> Vec<NodeId> {
+fn round_robin(names: &[NodeId], repositories: usize) -> Vec<NodeId> {
     let count = names.len().max(1);
     (0..repositories).filter_map(|at| names.get(at % count).copied()).collect()
 }
@@ -289,7 +294,7 @@ impl From<&Map> for MapParts {
             leaving: catalog.leaving.to_vec(),
             begun: catalog.begun.to_vec(),
             replicas: catalog.replicas,
-            spread: catalog.spread,
+            partitions_per_repository: catalog.partitions_per_repository,
             masters: catalog.masters.to_vec(),
             spaces: spaces.map(|space| SpaceParts::of(&space.name, &space.options)).collect(),
         }
@@ -303,7 +308,8 @@ impl TryFrom<MapParts> for Map {
         let names: Vec<_> = parts.servers.iter().map(|(node, _)| *node).collect();
         let (homes, since): (Vec<_>, Vec<_>) = parts.homes.iter().copied().unzip();
         let catalog = Catalog::new(&homes, usize::from(parts.replicas), &names)?;
-        let catalog = catalog.with_spread(usize::from(parts.spread))?;
+        let catalog =
+            catalog.with_partitions_per_repository(usize::from(parts.partitions_per_repository))?;
         let mut catalog = catalog.with_visiting_coordinators().with_masters(&parts.masters);
         for space in &parts.spaces {
             catalog = catalog.with_space(&space.name, space.options())?;
@@ -333,7 +339,7 @@ mod tests {
         replicas: usize,
         group: u16,
     ) -> Result<Map, MapError> {
-        let deal = Deal { repositories, replicas, spread: 2, group, loops: 1 };
+        let deal = Deal { repositories, replicas, partitions_per_repository: 2, group, loops: 1 };
         Map::deal(servers(count), deal)
     }
 
@@ -421,7 +427,8 @@ mod tests {
 
     #[test]
     fn no_process_holds_two_members_of_a_group() {
-        let deal = Deal { repositories: 5, replicas: 1, spread: 1, group: 3, loops: 2 };
+        let deal =
+            Deal { repositories: 5, replicas: 1, partitions_per_repository: 1, group: 3, loops: 2 };
         let map = Map::deal(servers(6), deal).unwrap();
         for members in map.catalog.homes.chunks(layout::PLACES.into()) {
             let mut processes: Vec<_> = members[..3].iter().map(|node| node.0 / 2).collect();

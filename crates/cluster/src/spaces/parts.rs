@@ -29,7 +29,7 @@ pub struct MapParts {
     /// How many repositories hold each key.
     pub replicas: u16,
     /// How many partitions there are for each repository.
-    pub spread: u16,
+    pub partitions_per_repository: u16,
     /// Which of the servers decide for the clients, under protocols that have masters.
     pub masters: Vec<NodeId>,
     /// The spaces, in the order of their numbers.
@@ -59,7 +59,7 @@ wire_struct!(MapParts {
     leaving: Vec<RepositoryId>,
     begun: Vec<u16>,
     replicas: u16,
-    spread: u16,
+    partitions_per_repository: u16,
     masters: Vec<NodeId>,
     spaces: Vec<SpaceParts>,
 });

@@ -137,7 +137,7 @@ mod tests {
             assert!(refused.to_string().contains(&format!("epoch {epoch}")), "{refused}");
         }
         // Of a row that went back, because its loss was accepted, and a map the newer one counts.
-        let told = two.grown_from(&first).unwrap();
-        assert_eq!(one.with_space("c", &hash, &told).unwrap().epoch, two.epoch + 1);
+        let grown = two.grown_from(&first).unwrap();
+        assert_eq!(one.with_space("c", &hash, &grown).unwrap().epoch, two.epoch + 1);
     }
 }

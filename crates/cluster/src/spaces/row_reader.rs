@@ -65,7 +65,7 @@ pub(crate) struct Readings {
     /// The epoch that the reading under way looks for.
     under_way: Option<u64>,
     /// The highest epoch that was said and is not being looked for.
-    said: u64,
+    announced: u64,
     /// After a reading that brought nothing: the next one begins no earlier.
     not_before: Nanos,
 }
@@ -73,10 +73,10 @@ pub(crate) struct Readings {
 impl Readings {
     /// Somebody says that the spaces are of this epoch by now, where `known` is known here; false:
     /// there is no such epoch.
-    pub fn hear(&mut self, epoch: u64, known: u64) -> bool {
+    pub fn observe(&mut self, epoch: u64, known: u64) -> bool {
         let can_be = epoch.saturating_sub(known) <= EPOCHS_AHEAD_MAX;
         if can_be {
-            self.said = self.said.max(epoch);
+            self.announced = self.announced.max(epoch);
         }
         can_be
     }
@@ -84,9 +84,9 @@ impl Readings {
     /// Whether a reading is to begin now, as the spaces known are of an earlier epoch than was
     /// said. It is under way then.
     pub fn begin(&mut self, known: u64, now: Nanos) -> bool {
-        let begins = self.under_way.is_none() && self.said > known && now >= self.not_before;
+        let begins = self.under_way.is_none() && self.announced > known && now >= self.not_before;
         if begins {
-            self.under_way = Some(std::mem::take(&mut self.said));
+            self.under_way = Some(std::mem::take(&mut self.announced));
         }
         begins
     }
@@ -99,7 +99,7 @@ impl Readings {
 
     /// The reading under way has failed, and is to be tried again later.
     pub fn fail(&mut self, now: Nanos) {
-        self.said = self.said.max(self.under_way.take().unwrap_or_default());
+        self.announced = self.announced.max(self.under_way.take().unwrap_or_default());
         self.not_before = now + PAUSE_IN_VAIN;
     }
 }
@@ -187,18 +187,18 @@ mod tests {
     #[test]
     fn what_is_said_while_the_register_is_read_is_looked_for_afterwards() {
         let mut readings = Readings::default();
-        assert!(readings.hear(5, 4));
+        assert!(readings.observe(5, 4));
         assert!(readings.begin(4, AT));
-        assert!(readings.hear(6, 4));
+        assert!(readings.observe(6, 4));
         assert!(!readings.begin(4, AT), "one at a time");
         readings.end(true, AT);
         assert!(readings.begin(5, AT));
         readings.end(true, AT);
         assert!(!readings.begin(6, AT));
         // What was found with the first is not looked for again.
-        assert!(readings.hear(7, 6));
+        assert!(readings.observe(7, 6));
         assert!(readings.begin(6, AT));
-        assert!(readings.hear(8, 6));
+        assert!(readings.observe(8, 6));
         readings.end(true, AT);
         assert!(!readings.begin(8, AT));
     }
@@ -206,14 +206,14 @@ mod tests {
     #[test]
     fn words_that_are_wrong_cost_a_reading_now_and_then() {
         let mut readings = Readings::default();
-        assert!(!readings.hear(u64::MAX, 4), "there are no such epochs");
+        assert!(!readings.observe(u64::MAX, 4), "there are no such epochs");
         assert!(!readings.begin(4, AT));
-        assert!(readings.hear(9, 4));
+        assert!(readings.observe(9, 4));
         assert!(readings.begin(4, AT));
         readings.end(false, AT);
         let mut begun = 0;
         for millis in 8..3_500 {
-            assert!(readings.hear(9, 4));
+            assert!(readings.observe(9, 4));
             let now = Nanos::from_millis(millis);
             if readings.begin(4, now) {
                 begun += 1;
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_reading_that_failed_is_tried_again() {
         let mut readings = Readings::default();
-        assert!(readings.hear(5, 4));
+        assert!(readings.observe(5, 4));
         assert!(readings.begin(4, AT));
         readings.fail(AT);
         assert!(!readings.begin(4, AT));

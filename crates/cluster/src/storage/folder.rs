@@ -2,7 +2,7 @@
 //!
 //! It holds `lock` (held by the process that uses the folder), `identity` (who the server is and
 //! what its data are of, see [`StoredIdentity`]), `map` (the newest map that it knows: a record of
-//! a space means nothing without it), `heard` (how far the logs of the others had come, see
+//! a space means nothing without it), `recalled` (how far the logs of the others had come, see
 //! [`older_copies`](crate::admission::older_copies)), and `log`, the write-ahead log. The lock is
 //! taken before anything is read or changed. The small files are written anew as a whole, synced,
 //! and put in the place of the old ones by a rename. Each begins with a header of its own, as
@@ -121,7 +121,7 @@ pub(crate) struct StoredIdentity {
     /// Whose data these are.
     pub owner: FolderOwner,
     /// The life of the data, drawn when they began.
-    pub life: u64,
+    pub data_id: u64,
     /// How often the server was started, this time included.
     pub starts: u32,
     /// When that began, or somebody last accepted that the end of the data is lost: milliseconds
@@ -134,7 +134,7 @@ wire_struct!(StoredIdentity {
     data: u32,
     program: String,
     owner: FolderOwner,
-    life: u64,
+    data_id: u64,
     starts: u32,
     begun: u64,
 });
@@ -202,14 +202,14 @@ impl Folder {
         accepts_loss: bool,
         wall_millis: u64,
     ) -> Result<StoredIdentity, FolderError> {
-        let (life, starts, begun) = match before {
-            Some(it) if accepts_loss => (it.life, it.starts, wall_millis.max(it.begun + 1)),
-            Some(it) => (it.life, it.starts, it.begun),
+        let (data_id, starts, begun) = match before {
+            Some(it) if accepts_loss => (it.data_id, it.starts, wall_millis.max(it.begun + 1)),
+            Some(it) => (it.data_id, it.starts, it.begun),
             None => (fastrand::u64(1..), 0, wall_millis),
         };
         let (data, program) = (formats::DATA, formats::PROGRAM.to_owned());
         let starts = starts.saturating_add(1);
-        let now = StoredIdentity { data, program, owner, life, starts, begun };
+        let now = StoredIdentity { data, program, owner, data_id, starts, begun };
         self.write("identity", &now)?;
         Ok(now)
     }
@@ -233,13 +233,13 @@ impl Folder {
 
     /// What was heard of the others' logs, as far as it was kept and can be read: without it a
     /// server knows less, and nothing that is wrong.
-    pub fn heard(&self) -> Vec<Reached> {
+    pub fn recalled(&self) -> Vec<Reached> {
         self.read("heard").ok().flatten().unwrap_or_default()
     }
 
     /// Keeps what was heard of the others' logs.
-    pub fn keep_progress(&self, heard: &Vec<Reached>) -> Result<(), FolderError> {
-        self.write("heard", heard)
+    pub fn keep_progress(&self, recalled: &Vec<Reached>) -> Result<(), FolderError> {
+        self.write("heard", recalled)
     }
 
     fn read<T: Wire>(&self, name: &str) -> Result<Option<T>, FolderError> {

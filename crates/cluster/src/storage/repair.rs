@@ -77,7 +77,7 @@ impl StoppedLog {
         let folder = Folder::open(path)?;
         let identity = folder.identity_of_anybody()?.ok_or_else(no_folder)?;
         let disk = Directory::existing(&path.join("log")).map_err(|error| folder.io("log", error));
-        Ok(StoppedLog { disk: disk?, _folder: folder, owner: identity.life })
+        Ok(StoppedLog { disk: disk?, _folder: folder, owner: identity.data_id })
     }
 
     /// What it holds. Changes nothing.
@@ -165,8 +165,8 @@ mod tests {
         let is_allowed = |at: &u64| judge_cut(log, Sequence(*at)).is_ok();
         let (least, most) = ((0..100).find(is_allowed)?, (0..100).rfind(is_allowed)?);
         match judge_cut(log, Sequence(most + 1)) {
-            Err(RepairError::At { least: told, most: too, .. }) => {
-                assert_eq!((told, too), (Sequence(least), Sequence(most)));
+            Err(RepairError::At { least: least_found, most: too, .. }) => {
+                assert_eq!((least_found, too), (Sequence(least), Sequence(most)));
             }
             other => panic!("{other:?}"),
         }
@@ -181,16 +181,16 @@ mod tests {
         assert_eq!(allowed(&log(&[], &damaged)), Some((1, 15)));
         assert_eq!(allowed(&log(&[], &[(1, 0, End::Damaged(48, Sequence(1)))])), Some((1, 1)));
         // The records before a checkpoint are gone: nothing before its end can be cut.
-        let later = [(31, 40, End::Clean), (41, 50, End::Torn(99))];
-        assert_eq!(allowed(&log(&[(45, true), (35, true)], &later)), Some((36, 50)));
-        assert_eq!(allowed(&log(&[(45, true), (35, false)], &later)), Some((46, 50)));
+        let newer = [(31, 40, End::Clean), (41, 50, End::Torn(99))];
+        assert_eq!(allowed(&log(&[(45, true), (35, true)], &newer)), Some((36, 50)));
+        assert_eq!(allowed(&log(&[(45, true), (35, false)], &newer)), Some((46, 50)));
         // The damage hides the records that a checkpoint holds: it can be cut right behind that.
         let hidden = [(1, 14, End::Damaged(77, Sequence(15)))];
         assert_eq!(allowed(&log(&[(20, true)], &hidden)), Some((1, 21)));
         assert_eq!(allowed(&log(&[(20, false)], &hidden)), Some((1, 15)));
         // Nothing that a start could begin with.
-        assert_eq!(allowed(&log(&[(35, false)], &later)), None);
-        assert_eq!(allowed(&log(&[(20, true)], &later)), None);
+        assert_eq!(allowed(&log(&[(35, false)], &newer)), None);
+        assert_eq!(allowed(&log(&[(20, true)], &newer)), None);
         assert_eq!(allowed(&log(&[], &[])), None);
     }
 }

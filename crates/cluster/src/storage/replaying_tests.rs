@@ -10,7 +10,7 @@ use muesli_core::{
     SpaceOptions, Step, Timestamp, TxnOptions, Wire,
 };
 use muesli_log::{Batch, LogError, MemoryDisk};
-use muesli_protocols::score::{Rules, Score};
+use muesli_protocols::score::{Score, Switches};
 use muesli_protocols::two_phase::Message;
 
 use super::*;
@@ -41,9 +41,9 @@ fn catalog() -> Arc<Catalog> {
     map.with_space(&SpaceParts::of("accounts", &options)).unwrap().catalog
 }
 
-fn node(id: u32, life: u32, logging: bool) -> Node<Score> {
+fn node(id: u32, incarnation: u32, logging: bool) -> Node<Score> {
     let settings = Settings { logging, ..Settings::default() };
-    Node::new(NodeId(id), life, catalog(), Arc::new(settings), &Rules::default())
+    Node::new(NodeId(id), incarnation, catalog(), Arc::new(settings), &Switches::default())
 }
 
 fn state(node: &Node<Score>) -> State {
@@ -59,7 +59,7 @@ fn state(node: &Node<Score>) -> State {
 }
 
 /// A server that logs, and a client that runs its transactions there, one after the other.
-struct Life {
+struct RecordedRun {
     disk: MemoryDisk,
     writer: Writer<MemoryDisk>,
     batch: Batch,
@@ -68,19 +68,19 @@ struct Life {
     on_client: Effects<Score>,
     answers: Vec<Result<Answer, Failure>>,
     /// After each transaction: how long each file was when it was acknowledged, and the state.
-    told: Vec<(Lengths, State)>,
+    acknowledged: Vec<(Lengths, State)>,
 }
 
-impl Life {
-    fn new() -> Life {
+impl RecordedRun {
+    fn new() -> RecordedRun {
         let disk = MemoryDisk::new(1);
         let mut server = Machine::new(node(0, 1, true), Effects::default());
         let mut replaying = Replaying { machine: &mut server, notice: |_| {} };
         let writer = replaying.open(disk.clone(), OPTIONS).unwrap().writer;
         let batch = Batch::after(writer.stable());
         let client = node(1 << 31, 1, false);
-        let (on_client, answers, told) = (Effects::default(), Vec::new(), Vec::new());
-        Life { disk, writer, batch, server, client, on_client, answers, told }
+        let (on_client, answers, acknowledged) = (Effects::default(), Vec::new(), Vec::new());
+        RecordedRun { disk, writer, batch, server, client, on_client, answers, acknowledged }
     }
 
     /// Performs what both asked for, until nothing is left to do. What waits for the log has it
@@ -127,7 +127,7 @@ impl Life {
         if matches!(answer, Ok(Answer::Committed(_))) {
             let files = self.disk.files();
             let lengths = files.into_iter().map(|(name, bytes)| (name, bytes.len())).collect();
-            self.told.push((lengths, State::new()));
+            self.acknowledged.push((lengths, State::new()));
         }
     }
 
@@ -156,27 +156,27 @@ impl Life {
 
     fn transact_and_note(&mut self, accounts: &[u64], amounts: &[i64]) {
         self.transact(accounts, amounts);
-        self.told.last_mut().expect("just told").1 = state(&self.server.node);
+        self.acknowledged.last_mut().expect("just told").1 = state(&self.server.node);
     }
 
     /// A life in which money is loaded and moved; then the log is closed, or the process killed.
     fn recorded(close: bool) -> (Files, Vec<(Lengths, State)>) {
-        let mut life = Life::new();
-        life.server.node.start(&mut life.server.effects);
-        life.client.start(&mut life.on_client);
-        life.settle();
+        let mut incarnation = RecordedRun::new();
+        incarnation.server.node.start(&mut incarnation.server.effects);
+        incarnation.client.start(&mut incarnation.on_client);
+        incarnation.settle();
         let all: Vec<_> = (0..ACCOUNTS).collect();
-        life.transact_and_note(&all, &[100; ACCOUNTS as usize]);
+        incarnation.transact_and_note(&all, &[100; ACCOUNTS as usize]);
         for transfer in 0..TRANSFERS {
             let (from, to) =
                 (transfer * 7 % ACCOUNTS, (transfer * 7 + 1 + transfer % 3) % ACCOUNTS);
-            life.transact_and_note(&[from, to], &[-1, 1]);
+            incarnation.transact_and_note(&[from, to], &[-1, 1]);
         }
-        life.writer.write(&mut life.batch).unwrap();
+        incarnation.writer.write(&mut incarnation.batch).unwrap();
         if close {
-            life.writer.close().unwrap();
+            incarnation.writer.close().unwrap();
         }
-        (life.disk.files(), life.told)
+        (incarnation.disk.files(), incarnation.acknowledged)
     }
 }
 
@@ -218,45 +218,45 @@ fn segments(files: &Files) -> Vec<String> {
 }
 
 /// The number of transactions that had been acknowledged when the files were so long.
-fn promised(told: &[(Lengths, State)], files: &Files) -> usize {
+fn acknowledged_in(acknowledged: &[(Lengths, State)], files: &Files) -> usize {
     let there = |name: &String| files.get(name).map_or(0, Vec::len);
     let fits = |lengths: &Lengths| lengths.iter().all(|(name, length)| *length <= there(name));
-    told.iter().take_while(|(lengths, _)| fits(lengths)).count()
+    acknowledged.iter().take_while(|(lengths, _)| fits(lengths)).count()
 }
 
 #[test]
 fn every_prefix_of_the_log_comes_back_as_a_state_that_holds_what_was_acknowledged() {
-    let (files, told) = Life::recorded(false);
+    let (files, acknowledged) = RecordedRun::recorded(false);
     let names = segments(&files);
-    assert!(names.len() > 3 && told.len() as u64 == TRANSFERS + 1);
+    assert!(names.len() > 3 && acknowledged.len() as u64 == TRANSFERS + 1);
     let mut states = 0;
     for name in &names {
         for length in 0..=files[name].len() {
             let prefix = cut(&files, name, length);
-            let least = promised(&told, &prefix);
+            let least = acknowledged_in(&acknowledged, &prefix);
             let state = restarted(prefix).unwrap();
             // One that was logged whole and not acknowledged yet may be there too.
-            let found = (0..=told.len()).find(|&count| match count {
+            let found = (0..=acknowledged.len()).find(|&count| match count {
                 0 => state.is_empty(),
-                _ => told[count - 1].1 == state,
+                _ => acknowledged[count - 1].1 == state,
             });
             let count = found.unwrap_or_else(|| panic!("{name}, {length}: torn: {state:?}"));
             assert!((least..=least + 1).contains(&count), "{name}, {length}: {count} of {least}");
             states = states.max(count);
         }
     }
-    assert_eq!(states, told.len());
+    assert_eq!(states, acknowledged.len());
 }
 
 #[test]
 fn every_torn_last_block_leaves_what_was_acknowledged_before_it() {
-    let (files, told) = Life::recorded(false);
+    let (files, acknowledged) = RecordedRun::recorded(false);
     let last = segments(&files).pop().unwrap();
-    let lengths = told.iter().rev().filter_map(|(lengths, _)| lengths.get(&last));
+    let lengths = acknowledged.iter().rev().filter_map(|(lengths, _)| lengths.get(&last));
     // Up to there the last batch but one was synced.
     let synced = lengths.copied().find(|length| *length < files[&last].len());
     let synced = synced.unwrap_or(muesli_log::format::segment::HEADER_BYTES);
-    let before = promised(&told, &cut(&files, &last, synced));
+    let before = acknowledged_in(&acknowledged, &cut(&files, &last, synced));
     for from in synced..files[&last].len() {
         for fill in [0, 0xff] {
             let mut torn = files.clone();
@@ -264,14 +264,17 @@ fn every_torn_last_block_leaves_what_was_acknowledged_before_it() {
             let to = (from + 64).min(bytes.len());
             bytes[from..to].fill(fill);
             let state = restarted(torn).unwrap();
-            assert!(told[before - 1..].iter().any(|(_, it)| *it == state), "torn at {from}");
+            assert!(
+                acknowledged[before - 1..].iter().any(|(_, it)| *it == state),
+                "torn at {from}"
+            );
         }
     }
 }
 
 #[test]
 fn flipped_bits_of_a_closed_log_are_refused_or_cost_nothing() {
-    let (files, told) = Life::recorded(true);
+    let (files, acknowledged) = RecordedRun::recorded(true);
     let (mut refused, mut harmless) = (0, 0);
     for name in segments(&files) {
         for bit in (0..files[&name].len() * 8).step_by(11) {
@@ -281,7 +284,7 @@ fn flipped_bits_of_a_closed_log_are_refused_or_cost_nothing() {
                 Err(LogError::Damaged { .. }) => refused += 1,
                 Err(error) => panic!("bit {bit} of {name}: {error}"),
                 Ok(state) => {
-                    assert!(state == told.last().unwrap().1, "bit {bit} of {name}");
+                    assert!(state == acknowledged.last().unwrap().1, "bit {bit} of {name}");
                     harmless += 1;
                 }
             }
@@ -324,10 +327,10 @@ fn without(records: &[Vec<u8>], left_out: Option<usize>) -> Option<State> {
 
 #[test]
 fn a_replay_that_leaves_out_a_record_of_a_commit_is_noticed() {
-    let (files, told) = Life::recorded(true);
+    let (files, acknowledged) = RecordedRun::recorded(true);
     let mut kept = Kept::default();
     muesli_log::open(MemoryDisk::with_files(1, files), OPTIONS, &mut kept).unwrap();
-    let whole = &told.last().unwrap().1;
+    let whole = &acknowledged.last().unwrap().1;
     assert_eq!(without(&kept.0, None).as_ref(), Some(whole), "none was left out");
     let noticed = |at: &usize| without(&kept.0, Some(*at)).as_ref() != Some(whole);
     let noticed = (0..kept.0.len()).filter(noticed).count();
@@ -338,22 +341,28 @@ fn a_replay_that_leaves_out_a_record_of_a_commit_is_noticed() {
 
 #[test]
 fn a_replay_drops_the_versions_that_nobody_reads_any_more() {
-    let (mut life, repository) = (Life::new(), RepositoryId(0));
-    life.server.node.start(&mut life.server.effects);
+    let (mut incarnation, repository) = (RecordedRun::new(), RepositoryId(0));
+    incarnation.server.node.start(&mut incarnation.server.effects);
     for _ in 0..1100 {
-        life.transact(&[0], &[1]);
+        incarnation.transact(&[0], &[1]);
     }
     let chain = |state: State| state[&SmallBytes::new(&[0; 8])].0.clone();
-    life.writer.write(&mut life.batch).unwrap();
-    let all = chain(state(&life.server.node));
-    assert_eq!((all.len(), chain(restarted(life.disk.files()).unwrap())), (1100, all.clone()));
+    incarnation.writer.write(&mut incarnation.batch).unwrap();
+    let all = chain(state(&incarnation.server.node));
+    assert_eq!(
+        (all.len(), chain(restarted(incarnation.disk.files()).unwrap())),
+        (1100, all.clone())
+    );
     let low = *all.last().unwrap();
     let to = Address::repository(NodeId(0), repository);
     let message = Message::Watermark { low, newest: low };
     let from = Address::coordinator(NodeId(1 << 31));
-    life.server.node.deliver(Envelope { from, to, message }, &mut life.server.effects);
-    life.settle();
-    life.writer.write(&mut life.batch).unwrap();
-    assert_eq!(chain(state(&life.server.node)), [low]);
-    assert_eq!(chain(restarted(life.disk.files()).unwrap()), [low]);
+    incarnation
+        .server
+        .node
+        .deliver(Envelope { from, to, message }, &mut incarnation.server.effects);
+    incarnation.settle();
+    incarnation.writer.write(&mut incarnation.batch).unwrap();
+    assert_eq!(chain(state(&incarnation.server.node)), [low]);
+    assert_eq!(chain(restarted(incarnation.disk.files()).unwrap()), [low]);
 }

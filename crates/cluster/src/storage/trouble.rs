@@ -59,16 +59,21 @@ impl Trouble {
 #[derive(Clone, Debug)]
 pub(crate) struct Troubled<D> {
     disk: D,
-    says: Arc<PathBuf>,
+    trouble_file: Arc<PathBuf>,
 }
 
 impl<D> Troubled<D> {
-    pub fn new(disk: D, says: PathBuf) -> Troubled<D> {
-        Troubled { disk, says: Arc::new(says) }
+    pub fn new(disk: D, trouble_file: PathBuf) -> Troubled<D> {
+        Troubled { disk, trouble_file: Arc::new(trouble_file) }
     }
 
     fn file<F>(&self, file: F) -> TroubledFile<F> {
-        TroubledFile { file, says: self.says.clone(), kept_back: Vec::new(), writes: 0 }
+        TroubledFile {
+            file,
+            trouble_file: self.trouble_file.clone(),
+            kept_back: Vec::new(),
+            writes: 0,
+        }
     }
 }
 
@@ -109,7 +114,7 @@ impl<D: Disk> Disk for Troubled<D> {
 #[derive(Debug)]
 pub(crate) struct TroubledFile<F> {
     file: F,
-    says: Arc<PathBuf>,
+    trouble_file: Arc<PathBuf>,
     /// Written since the last sync, and lost with the process.
     kept_back: Vec<(u64, Vec<u8>)>,
     writes: u64,
@@ -124,7 +129,8 @@ impl<F: DiskFile> TroubledFile<F> {
     }
 
     fn trouble(&self) -> Trouble {
-        std::fs::read_to_string(&*self.says).map_or(Trouble::None, |text| Trouble::parse(&text))
+        std::fs::read_to_string(&*self.trouble_file)
+            .map_or(Trouble::None, |text| Trouble::parse(&text))
     }
 }
 
@@ -211,28 +217,28 @@ mod tests {
     #[test]
     fn a_disk_misbehaves_as_its_file_says_and_is_well_again() {
         let dir = tempfile::tempdir().unwrap();
-        let says = dir.path().join("trouble");
+        let trouble_file = dir.path().join("trouble");
         let disk = muesli_log::Directory::create(&dir.path().join("disk")).unwrap();
-        let disk = Troubled::new(disk, says.clone());
+        let disk = Troubled::new(disk, trouble_file.clone());
         let mut file = disk.create("a").unwrap();
         file.write_at(0, b"1234").unwrap();
         file.sync().unwrap();
-        std::fs::write(&says, "full").unwrap();
+        std::fs::write(&trouble_file, "full").unwrap();
         assert_eq!(file.write_at(4, b"5678").unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(file.len().unwrap(), 6);
-        std::fs::write(&says, "fail").unwrap();
+        std::fs::write(&trouble_file, "fail").unwrap();
         assert!(file.sync().is_err());
-        std::fs::write(&says, "slow 1").unwrap();
+        std::fs::write(&trouble_file, "slow 1").unwrap();
         file.sync().unwrap();
-        std::fs::remove_file(&says).unwrap();
+        std::fs::remove_file(&trouble_file).unwrap();
         file.write_at(4, b"5678").unwrap();
         file.sync().unwrap();
-        std::fs::write(&says, "hang").unwrap();
+        std::fs::write(&trouble_file, "hang").unwrap();
         file.write_at(8, b"9012").unwrap();
         let (synced, waits) = std::sync::mpsc::channel();
         let hangs = std::thread::spawn(move || synced.send(file.sync()).unwrap());
         assert!(waits.recv_timeout(Duration::from_millis(20)).is_err(), "the sync hangs");
-        std::fs::write(&says, "").unwrap();
+        std::fs::write(&trouble_file, "").unwrap();
         waits.recv().unwrap().unwrap();
         hangs.join().unwrap();
         assert_eq!(Trouble::parse("slow"), Trouble::None);

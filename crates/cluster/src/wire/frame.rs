@@ -152,7 +152,7 @@ pub fn next(buffer: &[u8], most: usize) -> Result<Option<WireFrame<'_>>, FrameEr
 }
 
 /// How many bytes the frame has in all that `buffer` begins with, if its header is there.
-pub fn promised(buffer: &[u8]) -> Option<usize> {
+pub fn announced(buffer: &[u8]) -> Option<usize> {
     let header = buffer.first_chunk::<HEADER_BYTES>()?;
     Some(HEADER_BYTES + word(header, 8) as usize)
 }

@@ -17,7 +17,7 @@ use muesli_core::{NodeId, Tag, wire_struct};
 
 use crate::spaces::parts::MapParts;
 use crate::wire::challenge::Challenge;
-use crate::wire::ids::{ClusterId, Life};
+use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::progress::Reached;
 
 /// The longest body of a frame from somebody who has not been welcomed, in bytes: a server says the
@@ -29,32 +29,32 @@ pub const CLIENT_NUMBERS: Range<u32> = 1 << 31..NodeId::NOWHERE.0;
 
 /// What kind of process speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Station {
+pub enum ProcessKind {
     /// It holds repositories. Where the cluster has a secret, only who has proven it is one.
     Server,
     /// It runs transactions for an application.
     Client,
     /// It wants to be told something, and is no node.
     #[default]
-    Visitor,
+    Probe,
     /// A visitor who may change where members live. Where the cluster has a secret, only who has
     /// proven it is one.
     Admin,
 }
 
-impl Station {
+impl ProcessKind {
     /// Whether it sends and gets messages of the protocol.
     pub fn is_node(self) -> bool {
-        matches!(self, Station::Server | Station::Client)
+        matches!(self, ProcessKind::Server | ProcessKind::Client)
     }
 
     /// What people call it.
     pub fn name(self) -> &'static str {
         match self {
-            Station::Server => "a server",
-            Station::Client => "a client",
-            Station::Visitor => "a visitor",
-            Station::Admin => "an administrator",
+            ProcessKind::Server => "a server",
+            ProcessKind::Client => "a client",
+            ProcessKind::Probe => "a visitor",
+            ProcessKind::Admin => "an administrator",
         }
     }
 }
@@ -67,13 +67,13 @@ pub struct Hello {
     /// The protocol it speaks, by name.
     pub protocol: String,
     /// What it is.
-    pub station: Station,
+    pub process_kind: ProcessKind,
     /// Its name.
     pub node: NodeId,
     /// Its life.
-    pub life: Life,
+    pub data_id: DataId,
     /// The lives of the servers as it knows them.
-    pub lives: Vec<(NodeId, Life)>,
+    pub data_ids: Vec<(NodeId, DataId)>,
     /// Of a server: how far its own log and those of the others had come, as it knows.
     pub heights: Vec<Reached>,
     /// Whether it has the cluster's secret; then it proves that, and wants the server's proof.
@@ -90,9 +90,9 @@ pub struct Welcome {
     /// Its name.
     pub node: NodeId,
     /// Its life.
-    pub life: Life,
+    pub data_id: DataId,
     /// The lives of the servers as it knows them.
-    pub lives: Vec<(NodeId, Life)>,
+    pub data_ids: Vec<(NodeId, DataId)>,
     /// For a server: how far its own log and those of the others had come, as it knows.
     pub heights: Vec<Reached>,
     /// Where everything is.
@@ -101,16 +101,17 @@ pub struct Welcome {
     pub proof: Option<Tag>,
 }
 
-const STATIONS: [Station; 4] = [Station::Server, Station::Client, Station::Visitor, Station::Admin];
+const STATIONS: [ProcessKind; 4] =
+    [ProcessKind::Server, ProcessKind::Client, ProcessKind::Probe, ProcessKind::Admin];
 
-impl Wire for Station {
+impl Wire for ProcessKind {
     const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(*self as u8);
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<Station, WireError> {
+    fn decode(input: &mut Reader<'_>) -> Result<ProcessKind, WireError> {
         let found = input.variant("station", STATIONS.len() as u8)?;
         Ok(STATIONS[usize::from(found)])
     }
@@ -119,10 +120,10 @@ impl Wire for Station {
 wire_struct!(Hello {
     cluster: ClusterId,
     protocol: String,
-    station: Station,
+    process_kind: ProcessKind,
     node: NodeId,
-    life: Life,
-    lives: Vec<(NodeId, Life)>,
+    data_id: DataId,
+    data_ids: Vec<(NodeId, DataId)>,
     heights: Vec<Reached>,
     proves: bool,
     challenge: Challenge,
@@ -130,8 +131,8 @@ wire_struct!(Hello {
 wire_struct!(Welcome {
     cluster: ClusterId,
     node: NodeId,
-    life: Life,
-    lives: Vec<(NodeId, Life)>,
+    data_id: DataId,
+    data_ids: Vec<(NodeId, DataId)>,
     heights: Vec<Reached>,
     map: MapParts,
     proof: Option<Tag>,
@@ -143,10 +144,10 @@ mod tests {
     #[test]
     fn the_hello_of_a_server_of_the_largest_cluster_fits() {
         let servers = 0..muesli_core::ids::REPOSITORIES_MAX as u32;
-        let lives = servers.map(|node| (NodeId(node), Life(u64::MAX))).collect();
+        let data_ids = servers.map(|node| (NodeId(node), DataId(u64::MAX))).collect();
         let reached = |node| Reached {
             node: NodeId(node),
-            life: Life(u64::MAX),
+            data_id: DataId(u64::MAX),
             begun: u64::MAX,
             process: u64::MAX,
             record: u64::MAX,
@@ -155,16 +156,16 @@ mod tests {
             (0..crate::wire::progress::PROGRESS_REPORTS_MAX as u32).map(reached).collect();
         let protocol = "repeatable-read-and-more".to_owned();
         let mut out = Vec::new();
-        Hello { lives, heights, protocol, ..Hello::default() }.encode(&mut out);
+        Hello { data_ids, heights, protocol, ..Hello::default() }.encode(&mut out);
         assert!(out.len() < HELLO_BYTES_MAX, "{} bytes", out.len());
     }
 
     #[test]
-    fn every_station_comes_back() {
-        for station in STATIONS {
+    fn every_kind_of_process_comes_back() {
+        for process_kind in STATIONS {
             let mut out = Vec::new();
-            station.encode(&mut out);
-            assert_eq!(Station::decode_all(&out), Ok(station));
+            process_kind.encode(&mut out);
+            assert_eq!(ProcessKind::decode_all(&out), Ok(process_kind));
         }
     }
 }

@@ -8,7 +8,7 @@ pub struct ClusterId(pub u64);
 
 /// A life of a process's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Life(pub u64);
+pub struct DataId(pub u64);
 
 impl Wire for ClusterId {
     const LEAST_BYTES: usize = 8;
@@ -22,14 +22,14 @@ impl Wire for ClusterId {
     }
 }
 
-impl Wire for Life {
+impl Wire for DataId {
     const LEAST_BYTES: usize = 8;
 
     fn encode(&self, out: &mut Vec<u8>) {
         self.0.encode(out);
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<Life, WireError> {
-        u64::decode(input).map(Life)
+    fn decode(input: &mut Reader<'_>) -> Result<DataId, WireError> {
+        u64::decode(input).map(DataId)
     }
 }

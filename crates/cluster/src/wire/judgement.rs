@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::spaces::map::Map;
 use crate::wire::control::Control;
-use crate::wire::hello::Station;
+use crate::wire::hello::ProcessKind;
 
 /// Messages between drivers that came, by kind.
 #[derive(Clone, Debug, Default)]
@@ -58,20 +58,24 @@ impl Judged {
 ///
 /// # Errors
 /// It may not, or nobody says it there.
-pub(crate) fn judge_sender(control: &Control, from: Station, me: Station) -> Result<(), Rejection> {
-    let to_server = me == Station::Server;
+pub(crate) fn judge_sender(
+    control: &Control,
+    from: ProcessKind,
+    me: ProcessKind,
+) -> Result<(), Rejection> {
+    let to_server = me == ProcessKind::Server;
     match control {
         Control::CreateSpace { .. } | Control::SpacesMade(_) => {
             ensure(from.is_node(), Rejection::Sender)?;
             ensure(to_server, Rejection::Role)
         }
         Control::Place(_) => {
-            ensure(from == Station::Admin, Rejection::Sender)?;
+            ensure(from == ProcessKind::Admin, Rejection::Sender)?;
             ensure(to_server, Rejection::Role)
         }
-        Control::Map(_) => ensure(from == Station::Server, Rejection::Sender),
+        Control::Map(_) => ensure(from == ProcessKind::Server, Rejection::Sender),
         Control::SpaceCreated { .. } => {
-            ensure(from == Station::Server, Rejection::Sender)?;
+            ensure(from == ProcessKind::Server, Rejection::Sender)?;
             // Servers ask for no spaces.
             ensure(!to_server, Rejection::Role)
         }
@@ -133,22 +137,22 @@ impl NoSuccessor {
 ///
 /// # Errors
 /// It contradicts what is known.
-pub(crate) fn judge_map(known: &Map, said: &Map) -> Result<(), NoSuccessor> {
-    if known.shape() != said.shape() {
-        return Err(NoSuccessor::Shape(known.differences(said).join("; ")));
+pub(crate) fn judge_map(known: &Map, received: &Map) -> Result<(), NoSuccessor> {
+    if known.shape() != received.shape() {
+        return Err(NoSuccessor::Shape(known.differences(received).join("; ")));
     }
-    if said.servers.len() > known.servers.len() {
-        let lists = |node: NodeId| said.servers.iter().any(|(it, _)| *it == node);
+    if received.servers.len() > known.servers.len() {
+        let lists = |node: NodeId| received.servers.iter().any(|(it, _)| *it == node);
         if let Some((node, _)) = known.servers.iter().find(|(node, _)| !lists(*node)) {
             return Err(NoSuccessor::Server(node.0));
         }
     }
-    judge_placement(known, said)?;
-    let groups = if said.group > 1 { layout::groups(&said.catalog) } else { 0 };
-    if let Some(group) = said.catalog.begun.iter().find(|group| **group >= groups) {
+    judge_placement(known, received)?;
+    let groups = if received.group > 1 { layout::groups(&received.catalog) } else { 0 };
+    if let Some(group) = received.catalog.begun.iter().find(|group| **group >= groups) {
         return Err(NoSuccessor::Begun(*group));
     }
-    let (before, after) = (&known.catalog, &said.catalog);
+    let (before, after) = (&known.catalog, &received.catalog);
     // Who has heard of no spaces yet takes any: a server that joins begins so.
     let grows = before.epoch > 0 && after.epoch > before.epoch;
     if grows && !after.spaces().starts_with(before.spaces()) {
@@ -157,11 +161,11 @@ pub(crate) fn judge_map(known: &Map, said: &Map) -> Result<(), NoSuccessor> {
     Ok(())
 }
 
-fn judge_placement(known: &Map, said: &Map) -> Result<(), NoSuccessor> {
-    let (before, after) = (&known.catalog, &said.catalog);
+fn judge_placement(known: &Map, received: &Map) -> Result<(), NoSuccessor> {
+    let (before, after) = (&known.catalog, &received.catalog);
     let (was, found) = (before.placement, after.placement);
     let homes = || after.homes.iter().zip(&*after.since).enumerate();
-    if let Some((member, (home, _))) = homes().find(|(_, (home, _))| said.has_left(**home)) {
+    if let Some((member, (home, _))) = homes().find(|(_, (home, _))| received.has_left(**home)) {
         return Err(NoSuccessor::Left { member, home: home.0 });
     }
     if found <= was {
@@ -215,8 +219,8 @@ mod tests {
         for group in [1, 3] {
             let first = map(group);
             let second = with_space(&with_space(&first, "a"), "b");
-            for (known, said) in [(&first, &second), (&second, &first), (&first, &first)] {
-                assert_eq!(judge_map(known, said), Ok(()));
+            for (known, received) in [(&first, &second), (&second, &first), (&first, &first)] {
+                assert_eq!(judge_map(known, received), Ok(()));
             }
         }
         let first = map(3);
@@ -238,7 +242,7 @@ mod tests {
             let (was, found) = (known.catalog.epoch, other.catalog.epoch);
             let refused = NoSuccessor::Spaces { known: was, found };
             assert_eq!(judge_map(&known, &other), Err(refused));
-            let wider = after(&known, |it| it.spread = 2);
+            let wider = after(&known, |it| it.partitions_per_repository = 2);
             assert!(matches!(wider, Err(NoSuccessor::Shape(why)) if why.contains("`spread`")));
             let other = after(&known, |it| {
                 it.servers = (4..9).map(|node| (NodeId(node), String::new())).collect();
@@ -269,11 +273,13 @@ mod tests {
 
     #[test]
     fn who_may_say_what_is_asked_first() {
-        let (everybody, me) =
-            ([Station::Server, Station::Client, Station::Visitor, Station::Admin], Station::Server);
+        let (everybody, me) = (
+            [ProcessKind::Server, ProcessKind::Client, ProcessKind::Probe, ProcessKind::Admin],
+            ProcessKind::Server,
+        );
         let may = |control: &Control| {
-            let says = |from: &&Station| judge_sender(control, **from, me).is_ok();
-            everybody.iter().filter(says).map(|it| it.name()).collect::<Vec<_>>()
+            let may_send = |from: &&ProcessKind| judge_sender(control, **from, me).is_ok();
+            everybody.iter().filter(may_send).map(|it| it.name()).collect::<Vec<_>>()
         };
         let space = Control::CreateSpace { request: 1, space: SpaceParts::default() };
         assert_eq!(may(&space), ["a server", "a client"]);

@@ -2,7 +2,7 @@
 
 use muesli_core::{NodeId, wire_struct};
 
-use crate::wire::ids::Life;
+use crate::wire::ids::DataId;
 
 /// So many servers are told of in a handshake, whose frames are short.
 pub(crate) const PROGRESS_REPORTS_MAX: usize = 256;
@@ -12,7 +12,7 @@ pub struct Reached {
     /// The server.
     pub node: NodeId,
     /// The life.
-    pub life: Life,
+    pub data_id: DataId,
     /// When that began: milliseconds since 1970, by the server's clock.
     pub begun: u64,
     /// The process that said so, by a number that it drew.
@@ -21,12 +21,12 @@ pub struct Reached {
     pub record: u64,
 }
 
-wire_struct!(Reached { node: NodeId, life: Life, begun: u64, process: u64, record: u64 });
+wire_struct!(Reached { node: NodeId, data_id: DataId, begun: u64, process: u64, record: u64 });
 
 impl Reached {
     /// Lives of a server's data come in this order.
     pub(crate) fn order(&self) -> (u64, u64) {
-        (self.begun, self.life.0)
+        (self.begun, self.data_id.0)
     }
 }
 

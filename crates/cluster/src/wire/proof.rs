@@ -84,10 +84,10 @@ pub fn is_signed_refusal(
     refusal.proof.as_ref().is_some_and(holds)
 }
 
-fn both(challenge: Challenge, said: &impl Wire) -> Vec<u8> {
+fn both(challenge: Challenge, contents: &impl Wire) -> Vec<u8> {
     let mut bytes = Vec::new();
     challenge.encode(&mut bytes);
-    said.encode(&mut bytes);
+    contents.encode(&mut bytes);
     bytes
 }
 
@@ -126,8 +126,8 @@ pub enum SecretFileError {
 /// # Errors
 /// The file cannot be read, or holds too few bytes or too many.
 pub fn read_secret(path: &Path) -> Result<Secret, SecretFileError> {
-    let told = |error| SecretFileError::Io { path: path.display().to_string(), error };
-    let bytes = std::fs::read(path).map_err(told)?;
+    let io_error = |error| SecretFileError::Io { path: path.display().to_string(), error };
+    let bytes = std::fs::read(path).map_err(io_error)?;
     let unfit = |error| SecretFileError::Unfit { path: path.display().to_string(), error };
     Secret::new(bytes.trim_ascii()).map_err(unfit)
 }
@@ -148,7 +148,7 @@ pub(crate) fn issuer(cluster: ClusterId, secret: Option<&Secret>) -> Issuer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::hello::Station;
+    use crate::wire::hello::ProcessKind;
     use crate::wire::refusal::Reason;
     use muesli_core::NodeId;
 
@@ -156,7 +156,8 @@ mod tests {
     fn proofs_hold_for_what_was_said_and_for_one_connection() {
         let secret = Secret::new(b"a secret of some length").unwrap();
         let other = Secret::new(b"another secret of a length").unwrap();
-        let hello = Hello { station: Station::Server, node: NodeId(2), ..Hello::default() };
+        let hello =
+            Hello { process_kind: ProcessKind::Server, node: NodeId(2), ..Hello::default() };
         let (first, second) = (Challenge::draw(), Challenge::draw());
         assert_ne!(first, second);
         let tag = of_dialler(&secret, &hello, first);

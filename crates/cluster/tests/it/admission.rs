@@ -10,10 +10,10 @@ use muesli_cluster::spaces::parts::SpaceParts;
 use muesli_cluster::wire::challenge::Challenge;
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::{self, FrameKind};
-use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::hello::{Hello, ProcessKind, Welcome};
 use muesli_cluster::wire::proof::{self, SecretProof};
 use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
-use muesli_cluster::{Client, ClientOptions, Life, Server, ServerOptions, StartError};
+use muesli_cluster::{Client, ClientOptions, DataId, Server, ServerOptions, StartError};
 use muesli_core::{NodeId, RepositoryId, Role, Secret, SpaceOptions, Wire, issuance};
 
 use crate::running::{Running, serve};
@@ -49,7 +49,7 @@ fn lone(secret: Option<Secret>) -> ServerOptions {
     ServerOptions { listen: "127.0.0.1:0".to_owned(), secret, ..ServerOptions::default() }
 }
 
-fn say(stream: &mut TcpStream, kind: FrameKind, body: &impl Wire) {
+fn send_frame(stream: &mut TcpStream, kind: FrameKind, body: &impl Wire) {
     let mut out = Vec::new();
     let start = frame::begin(kind, &mut out);
     body.encode(&mut out);
@@ -58,7 +58,7 @@ fn say(stream: &mut TcpStream, kind: FrameKind, body: &impl Wire) {
 }
 
 /// The next frame that is no sign of life.
-fn hear(stream: &mut TcpStream) -> (FrameKind, Vec<u8>) {
+fn receive(stream: &mut TcpStream) -> (FrameKind, Vec<u8>) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut bytes = Vec::new();
     loop {
@@ -75,53 +75,53 @@ fn hear(stream: &mut TcpStream) -> (FrameKind, Vec<u8>) {
 }
 
 fn refusal(stream: &mut TcpStream) -> ConnectionRefusal {
-    let (kind, body) = hear(stream);
+    let (kind, body) = receive(stream);
     assert_eq!(kind, FrameKind::Refusal);
     ConnectionRefusal::decode_all(&body).unwrap()
 }
 
-fn hello(station: Station) -> Hello {
+fn hello(process_kind: ProcessKind) -> Hello {
     let protocol = "score".to_owned();
-    Hello { protocol, station, node: NodeId(1), life: Life(7), ..Hello::default() }
+    Hello { protocol, process_kind, node: NodeId(1), data_id: DataId(7), ..Hello::default() }
 }
 
 #[test]
 fn servers_and_administrators_prove_the_secret_and_a_proof_holds_once() {
     let addresses = two_addresses();
     let server = serve(one_of_two(0, &addresses, Some(secret())));
-    for station in [Station::Server, Station::Admin] {
+    for process_kind in [ProcessKind::Server, ProcessKind::Admin] {
         // Without a secret.
         let mut stream = TcpStream::connect(server.address).unwrap();
-        say(&mut stream, FrameKind::Hello, &hello(station));
+        send_frame(&mut stream, FrameKind::Hello, &hello(process_kind));
         let refused = refusal(&mut stream);
         assert_eq!(refused.reason, Reason::Unproven, "{refused}");
-        assert!(refused.text.contains(station.name()), "{refused}");
+        assert!(refused.text.contains(process_kind.name()), "{refused}");
         assert!(refused.text.contains("secret_file"), "{refused}");
         // With another one, and without waiting for the challenge.
         let mut stream = TcpStream::connect(server.address).unwrap();
-        let claims = Hello { proves: true, challenge: Challenge::draw(), ..hello(station) };
-        say(&mut stream, FrameKind::Hello, &claims);
-        let (kind, body) = hear(&mut stream);
+        let hello_of = Hello { proves: true, challenge: Challenge::draw(), ..hello(process_kind) };
+        send_frame(&mut stream, FrameKind::Hello, &hello_of);
+        let (kind, body) = receive(&mut stream);
         assert_eq!(kind, FrameKind::Challenge);
         let challenge = Challenge::decode_all(&body).unwrap();
-        let tag = proof::of_dialler(&other(), &claims, challenge);
-        say(&mut stream, FrameKind::Proof, &SecretProof { tag });
+        let tag = proof::of_dialler(&other(), &hello_of, challenge);
+        send_frame(&mut stream, FrameKind::Proof, &SecretProof { tag });
         assert_eq!(refusal(&mut stream).reason, Reason::Unproven);
         // With the right one.
         let mut stream = TcpStream::connect(server.address).unwrap();
-        say(&mut stream, FrameKind::Hello, &claims);
-        let challenge = Challenge::decode_all(&hear(&mut stream).1).unwrap();
-        let tag = proof::of_dialler(&secret(), &claims, challenge);
-        say(&mut stream, FrameKind::Proof, &SecretProof { tag });
-        let (kind, body) = hear(&mut stream);
+        send_frame(&mut stream, FrameKind::Hello, &hello_of);
+        let challenge = Challenge::decode_all(&receive(&mut stream).1).unwrap();
+        let tag = proof::of_dialler(&secret(), &hello_of, challenge);
+        send_frame(&mut stream, FrameKind::Proof, &SecretProof { tag });
+        let (kind, body) = receive(&mut stream);
         assert_eq!(kind, FrameKind::Welcome);
         let welcome = Welcome::decode_all(&body).unwrap();
-        assert!(proof::is_signed(&secret(), claims.challenge, &welcome));
+        assert!(proof::is_signed(&secret(), hello_of.challenge, &welcome));
         // What was overheard is of no use on another connection.
         let mut stream = TcpStream::connect(server.address).unwrap();
-        say(&mut stream, FrameKind::Hello, &claims);
-        hear(&mut stream);
-        say(&mut stream, FrameKind::Proof, &SecretProof { tag });
+        send_frame(&mut stream, FrameKind::Hello, &hello_of);
+        receive(&mut stream);
+        send_frame(&mut stream, FrameKind::Proof, &SecretProof { tag });
         assert_eq!(refusal(&mut stream).reason, Reason::Unproven);
     }
     assert_eq!(server.status("unproven"), 6);
@@ -149,15 +149,19 @@ fn administrators_and_servers_make_sure_of_each_other() {
 fn only_administrators_say_where_members_live() {
     let server = serve(lone(Some(secret())));
     let address = server.address.to_string();
-    let mut visitor = Visit::begin(&address, PATIENCE).unwrap();
-    let word = Control::Place(visitor.welcome.map.clone());
-    let refused = visitor.ask(&word).unwrap_err().to_string();
+    let mut probe = Visit::begin(&address, PATIENCE).unwrap();
+    let word = Control::Place(probe.welcome.map.clone());
+    let refused = probe.ask(&word).unwrap_err().to_string();
     assert!(refused.contains("a visitor may not say where members live"), "{refused}");
     // A client may not, either.
     let mut client = TcpStream::connect(server.address).unwrap();
-    say(&mut client, FrameKind::Hello, &Hello { node: NodeId(1 << 31), ..hello(Station::Client) });
-    assert_eq!(hear(&mut client).0, FrameKind::Welcome);
-    say(&mut client, FrameKind::Control, &word);
+    send_frame(
+        &mut client,
+        FrameKind::Hello,
+        &Hello { node: NodeId(1 << 31), ..hello(ProcessKind::Client) },
+    );
+    assert_eq!(receive(&mut client).0, FrameKind::Welcome);
+    send_frame(&mut client, FrameKind::Control, &word);
     assert_eq!(refusal(&mut client).reason, Reason::Unproven);
     assert_eq!(server.status("unproven"), 2);
     let mut admin = Visit::begin_as_admin(&address, PATIENCE, Some(&secret())).unwrap();
@@ -176,8 +180,8 @@ fn visitors_make_no_spaces_and_clients_make_them_within_limits() {
     let address = server.address.to_string();
     let space = SpaceParts { name: "s".to_owned(), ..SpaceParts::default() };
     for word in [Control::CreateSpace { request: 1, space }, Control::SpacesMade(u64::MAX)] {
-        let mut visitor = Visit::begin(&address, PATIENCE).unwrap();
-        let refused = visitor.ask(&word).unwrap_err().to_string();
+        let mut probe = Visit::begin(&address, PATIENCE).unwrap();
+        let refused = probe.ask(&word).unwrap_err().to_string();
         assert!(refused.contains("a visitor may not make spaces"), "{refused}");
         let mut admin = Visit::begin_as_admin(&address, PATIENCE, Some(&secret())).unwrap();
         let refused = admin.ask(&word).unwrap_err().to_string();
@@ -240,8 +244,12 @@ fn clients_are_asked_for_the_secret_where_the_server_is_told_to() {
 fn a_client_does_not_speak_for_a_repository() {
     let server = serve(lone(Some(secret())));
     let mut client = TcpStream::connect(server.address).unwrap();
-    say(&mut client, FrameKind::Hello, &Hello { node: NodeId(1 << 31), ..hello(Station::Client) });
-    assert_eq!(hear(&mut client).0, FrameKind::Welcome);
+    send_frame(
+        &mut client,
+        FrameKind::Hello,
+        &Hello { node: NodeId(1 << 31), ..hello(ProcessKind::Client) },
+    );
+    assert_eq!(receive(&mut client).0, FrameKind::Welcome);
     // With a proof of nothing, to repository 0, from repository 0: some message about space 9.
     let mut word = Vec::new();
     issuance::Proof::default().encode(&mut word);
@@ -253,8 +261,8 @@ fn a_client_does_not_speak_for_a_repository() {
     out.extend_from_slice(&word);
     frame::end(start, &mut out);
     client.write_all(&out).unwrap();
-    say(&mut client, FrameKind::Control, &Control::AskStatus);
-    let (kind, body) = hear(&mut client);
+    send_frame(&mut client, FrameKind::Control, &Control::AskStatus);
+    let (kind, body) = receive(&mut client);
     assert_eq!(kind, FrameKind::Control);
     let Ok(Control::Status(lines)) = Control::decode_all(&body) else { panic!("no status") };
     let of = |name: &str| lines.iter().find(|(it, _)| it == name).map(|(_, value)| *value);
@@ -275,5 +283,5 @@ fn without_a_secret_only_the_loopback_interface_is_listened_on() {
     assert!(anywhere(Some(secret()), false).is_ok());
     assert!(anywhere(None, true).is_ok());
     let clients = Server::open(ServerOptions { clients_prove: true, ..lone(None) });
-    assert!(matches!(clients, Err(StartError::Rules(broken)) if broken.len() == 1));
+    assert!(matches!(clients, Err(StartError::Invalid(broken)) if broken.len() == 1));
 }

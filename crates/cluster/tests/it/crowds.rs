@@ -8,10 +8,10 @@ use muesli_cluster::lifecycle::visit::{self, Visit};
 use muesli_cluster::wire::challenge::Challenge;
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::{self, FrameKind, HEADER_BYTES, framed};
-use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::hello::{Hello, ProcessKind, Welcome};
 use muesli_cluster::wire::proof::{self, SecretProof};
 use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
-use muesli_cluster::{Life, Network, ServerOptions};
+use muesli_cluster::{DataId, Network, ServerOptions};
 use muesli_core::limits::Limits;
 use muesli_core::{NodeId, Secret, Settings, Wire};
 
@@ -38,9 +38,12 @@ impl Running {
     /// A client that has said hello.
     fn client(&self, number: u32) -> TcpStream {
         let mut stream = self.stranger();
-        let (protocol, station) = ("score".to_owned(), Station::Client);
-        let (node, life) = (NodeId((1 << 31) + number), Life(7));
-        say(&mut stream, &Hello { protocol, station, node, life, ..Hello::default() });
+        let (protocol, process_kind) = ("score".to_owned(), ProcessKind::Client);
+        let (node, data_id) = (NodeId((1 << 31) + number), DataId(7));
+        send_frame(
+            &mut stream,
+            &Hello { protocol, process_kind, node, data_id, ..Hello::default() },
+        );
         stream
     }
 
@@ -56,7 +59,7 @@ impl Running {
     }
 }
 
-fn say(stream: &mut TcpStream, hello: &Hello) {
+fn send_frame(stream: &mut TcpStream, hello: &Hello) {
     let mut body = Vec::new();
     hello.encode(&mut body);
     stream.write_all(&framed(FrameKind::Hello, &body)).unwrap();
@@ -121,9 +124,9 @@ fn whoever_says_nothing_makes_room_for_whoever_does() {
 }
 
 /// A frame that begins and does not end: its header, and so many bytes of its body.
-fn begun(promised: usize, sent: usize) -> Vec<u8> {
+fn begun(announced: usize, sent: usize) -> Vec<u8> {
     let mut bytes = framed(FrameKind::Messages, &[]);
-    bytes[8..12].copy_from_slice(&(promised as u32).to_le_bytes());
+    bytes[8..12].copy_from_slice(&(announced as u32).to_le_bytes());
     bytes.resize(HEADER_BYTES + sent, 7);
     bytes
 }
@@ -202,10 +205,11 @@ fn a_frame_that_trickles_gives_its_room_to_those_who_wait() {
     // It was read to its end, and is no frame.
     let read = refusal(&mut whole).unwrap().text;
     assert!(read.contains("damaged"), "{read}");
-    let told = slow.map(|mut client| refusal(&mut client).map(|it| it.text).unwrap_or_default());
+    let refusals =
+        slow.map(|mut client| refusal(&mut client).map(|it| it.text).unwrap_or_default());
     let text = "25165824 bytes came too slowly while others waited for room";
-    assert!(told.iter().any(|it| it.contains(text)), "{told:?}");
-    assert!(told.iter().any(|it| it.contains("`incoming_bytes_total`")), "{told:?}");
+    assert!(refusals.iter().any(|it| it.contains(text)), "{refusals:?}");
+    assert!(refusals.iter().any(|it| it.contains("`incoming_bytes_total`")), "{refusals:?}");
     server.stop();
 }
 
@@ -270,7 +274,7 @@ impl Running {
     /// A connection that says hello and takes nothing in.
     fn deaf(&self) -> TcpStream {
         let mut stream = self.stranger();
-        say(&mut stream, &Hello::default());
+        send_frame(&mut stream, &Hello::default());
         be_deaf(&mut stream);
         stream
     }
@@ -280,12 +284,12 @@ impl Running {
 fn visitors_that_take_nothing_in_go_where_too_much_waits() {
     let (network, settings) = narrow(100 * PATIENCE);
     let server = serve_with(network, settings);
-    let visitors: Vec<_> = (0..10).map(|_| server.deaf()).collect();
+    let probes: Vec<_> = (0..10).map(|_| server.deaf()).collect();
     // Too few are left for all to be crowded: others are served.
     let status = visit::status(&server.address.to_string(), PATIENCE).unwrap();
     assert!(status.status_of("connections-turned-away").unwrap() > 0, "{status:?}");
     assert!(status.status_of("connections").unwrap() > 4, "{status:?}");
-    drop(visitors);
+    drop(probes);
     server.stop();
 }
 
@@ -309,13 +313,13 @@ fn clients_that_take_nothing_in_go_soon_where_too_much_waits() {
 #[test]
 fn visitors_may_ask_and_not_send_long_frames() {
     let server = serve(Network::default());
-    let mut visitor = server.stranger();
-    say(&mut visitor, &Hello::default());
-    let (kind, body) = first(&mut visitor).unwrap();
+    let mut probe = server.stranger();
+    send_frame(&mut probe, &Hello::default());
+    let (kind, body) = first(&mut probe).unwrap();
     assert_eq!(kind, FrameKind::Welcome);
     assert!(Welcome::decode_all(&body).is_ok());
-    visitor.write_all(&begun(1 << 20, 0)).unwrap();
-    let (kind, body) = first(&mut visitor).unwrap();
+    probe.write_all(&begun(1 << 20, 0)).unwrap();
+    let (kind, body) = first(&mut probe).unwrap();
     assert_eq!(kind, FrameKind::Refusal);
     let refused = ConnectionRefusal::decode_all(&body).unwrap();
     assert!(refused.text.contains("1048576") && refused.text.contains("16384"), "{refused}");
@@ -331,15 +335,16 @@ fn handshakes_under_way_are_spared_where_too_much_waits() {
     let begin = || {
         let mut stream = server.stranger();
         let challenge = Challenge::draw();
-        let hello = Hello { station: Station::Admin, proves: true, challenge, ..Hello::default() };
-        say(&mut stream, &hello);
+        let hello =
+            Hello { process_kind: ProcessKind::Admin, proves: true, challenge, ..Hello::default() };
+        send_frame(&mut stream, &hello);
         let (kind, body) = first(&mut stream).unwrap();
         assert_eq!(kind, FrameKind::Challenge);
         let asked = Challenge::decode_all(&body).unwrap();
         (stream, proof::of_dialler(&secret(), &hello, asked))
     };
     let handshakes: Vec<_> = (0..10).map(|_| begin()).collect();
-    let visitors: Vec<_> = (0..10).map(|_| server.deaf()).collect();
+    let probes: Vec<_> = (0..10).map(|_| server.deaf()).collect();
     let status = visit::status(&server.address.to_string(), PATIENCE).unwrap();
     assert!(status.status_of("connections-turned-away").unwrap() > 0, "{status:?}");
     for (mut stream, tag) in handshakes {
@@ -348,7 +353,7 @@ fn handshakes_under_way_are_spared_where_too_much_waits() {
         stream.write_all(&framed(FrameKind::Proof, &body)).unwrap();
         assert_eq!(first(&mut stream).unwrap().0, FrameKind::Welcome);
     }
-    drop(visitors);
+    drop(probes);
     server.stop();
 }
 
@@ -365,8 +370,8 @@ fn the_oldest_slow_frame_is_read_to_its_end() {
     let mut second = begin(1, BEGUN);
     std::thread::scope(|scope| {
         let whole = scope.spawn(|| refusal(&mut begin(2, FRAME - HEADER_BYTES)).unwrap().text);
-        let told = refusal(&mut second).unwrap().text;
-        assert!(told.contains("came too slowly while others waited for room"), "{told}");
+        let refusals = refusal(&mut second).unwrap().text;
+        assert!(refusals.contains("came too slowly while others waited for room"), "{refusals}");
         // Whoever waited had the room of the second.
         let read = whole.join().unwrap();
         assert!(read.contains("damaged"), "{read}");

@@ -54,23 +54,28 @@ fn data_of_another_protocol_node_cluster_or_shape_are_refused_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     serve(options(dir.path())).stop();
     let before = files(dir.path());
-    let said = |options: ServerOptions| {
+    let refusal_of = |options: ServerOptions| {
         let error = refused(options).to_string();
         assert!(files(dir.path()) == before, "the folder was changed: {error}");
         error
     };
     for protocol in ["rr", "bumper", "granola"] {
-        let error = said(ServerOptions { protocol: protocol.to_owned(), ..options(dir.path()) });
+        let error =
+            refusal_of(ServerOptions { protocol: protocol.to_owned(), ..options(dir.path()) });
         let both = error.contains("`score`") && error.contains(&format!("`{protocol}`"));
         assert!(both, "{error}");
     }
-    let error = said(ServerOptions { cluster: ClusterId(9), ..options(dir.path()) });
+    let error = refusal_of(ServerOptions { cluster: ClusterId(9), ..options(dir.path()) });
     assert!(error.contains("cluster `1`, not of `9`"), "{error}");
-    let error = said(ServerOptions { repositories: 4, spread: 2, ..options(dir.path()) });
+    let error = refusal_of(ServerOptions {
+        repositories: 4,
+        partitions_per_repository: 2,
+        ..options(dir.path())
+    });
     assert!(error.contains("`repositories` was 1 and is 4"), "{error}");
     assert!(error.contains("`spread` was 1 and is 2"), "{error}");
     let servers = (0..2).map(|node| (NodeId(node), format!("127.0.0.1:{}", 1 + node))).collect();
-    let error = said(ServerOptions { node: NodeId(1), servers, ..options(dir.path()) });
+    let error = refusal_of(ServerOptions { node: NodeId(1), servers, ..options(dir.path()) });
     assert!(error.contains("node `0`, not of `1`"), "{error}");
     serve(options(dir.path())).stop();
 }

@@ -28,7 +28,7 @@ fn options(transaction_bytes: usize, network: Network) -> ServerOptions {
     let (key_bytes, value_bytes) = (1 << 10, 1 << 14);
     let limits = Limits { key_bytes, value_bytes, transaction_bytes, ..Limits::default() };
     let settings = Settings { limits, ..Settings::default() };
-    ServerOptions { settings, spread: 1_024, ..on_loopback(network) }
+    ServerOptions { settings, partitions_per_repository: 1_024, ..on_loopback(network) }
 }
 
 fn client(address: SocketAddr) -> Client {
@@ -53,8 +53,8 @@ fn a_space_that_makes_the_map_longer_than_a_frame_is_refused_by_both_numbers() {
         let client = client(address);
         client.create_space("short", &SpaceOptions::default()).unwrap();
         let refused = client.create_space("long", &split(60_000)).unwrap_err().to_string();
-        let rule = "`frame_bytes_max` is 98304 and must be at least ";
-        assert!(refused.contains("a map of ") && refused.contains(rule), "{refused}");
+        let expected = "`frame_bytes_max` is 98304 and must be at least ";
+        assert!(refused.contains("a map of ") && refused.contains(expected), "{refused}");
         // Others are still made, and whoever comes is welcomed.
         client.create_space("other", &SpaceOptions::default()).unwrap();
         let visited = visit::status(&address.to_string(), PATIENCE).unwrap();
@@ -65,10 +65,14 @@ fn a_space_that_makes_the_map_longer_than_a_frame_is_refused_by_both_numbers() {
 #[test]
 fn a_server_whose_map_is_longer_than_a_frame_does_not_start() {
     let network = Network { frame_bytes_max: 98_304, ..Network::default() };
-    let many = ServerOptions { repositories: 4_000, spread: 1, ..options(1 << 15, network) };
+    let many = ServerOptions {
+        repositories: 4_000,
+        partitions_per_repository: 1,
+        ..options(1 << 15, network)
+    };
     let refused = Server::open(many).err().unwrap().to_string();
-    let rule = "`frame_bytes_max` is 98304 and must be at least ";
-    assert!(refused.contains("a map of ") && refused.contains(rule), "{refused}");
+    let expected = "`frame_bytes_max` is 98304 and must be at least ";
+    assert!(refused.contains("a map of ") && refused.contains(expected), "{refused}");
 }
 
 #[test]
@@ -93,13 +97,13 @@ fn welcomes_that_nobody_takes_in_have_a_share_of_what_may_wait() {
         let start = frame::begin(FrameKind::Hello, &mut hello);
         Hello::default().encode(&mut hello);
         frame::end(start, &mut hello);
-        let mut visitors = Vec::new();
+        let mut probes = Vec::new();
         for number in 0..40 {
-            let mut visitor = TcpStream::connect(address).unwrap();
-            visitor.write_all(&hello).unwrap();
+            let mut probe = TcpStream::connect(address).unwrap();
+            probe.write_all(&hello).unwrap();
             // Its welcome has begun, and it takes in no more of it.
-            visitor.read_exact(&mut [0]).unwrap();
-            visitors.push(visitor);
+            probe.read_exact(&mut [0]).unwrap();
+            probes.push(probe);
             // Whoever takes it in is welcomed all the while.
             if number % 10 == 9 {
                 let visited = visit::status(&address.to_string(), PATIENCE).unwrap();
@@ -112,6 +116,6 @@ fn welcomes_that_nobody_takes_in_have_a_share_of_what_may_wait() {
             let visited = visit::status(&address.to_string(), PATIENCE).unwrap();
             visited.status_of("connections-turned-away").unwrap() > 0
         });
-        drop(visitors);
+        drop(probes);
     });
 }

@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use muesli_cluster::spaces::map::{Deal, Map};
 use muesli_cluster::spaces::parts::MapParts;
 use muesli_cluster::wire::frame::{self, FrameKind};
-use muesli_cluster::wire::hello::{Hello, Station, Welcome};
-use muesli_cluster::{Client, ClientOptions, ClusterId, Durability, Life, Network, ServerOptions};
+use muesli_cluster::wire::hello::{Hello, ProcessKind, Welcome};
+use muesli_cluster::{
+    Client, ClientOptions, ClusterId, DataId, Durability, Network, ServerOptions,
+};
 use muesli_core::client;
 use muesli_core::{
     Answer, Limits, NodeId, Operation, Put, SmallBytes, SpaceId, SpaceOptions, TxnOptions, Wire,
@@ -106,22 +108,23 @@ fn a_server_that_was_lost_is_found_again() {
 }
 
 /// Takes in whoever comes next; who that is.
-fn welcome(listener: &TcpListener, map: &Map) -> (TcpStream, Station) {
+fn welcome(listener: &TcpListener, map: &Map) -> (TcpStream, ProcessKind) {
     let (mut stream, _) = listener.accept().unwrap();
     let mut bytes = vec![0; 4096];
     let count = stream.read(&mut bytes).unwrap();
     let frame = frame::next(&bytes[..count], 4096).unwrap().unwrap();
     let hello = Hello::decode_all(frame.body).unwrap();
-    let (cluster, node, life) = (ClusterId(1), NodeId(0), Life(1));
-    let lives = vec![(node, life)];
+    let (cluster, node, data_id) = (ClusterId(1), NodeId(0), DataId(1));
+    let data_ids = vec![(node, data_id)];
     let map = MapParts::from(map);
-    let welcome = Welcome { cluster, node, life, lives, heights: Vec::new(), map, proof: None };
+    let welcome =
+        Welcome { cluster, node, data_id, data_ids, heights: Vec::new(), map, proof: None };
     let mut out = Vec::new();
     let start = frame::begin(FrameKind::Welcome, &mut out);
     welcome.encode(&mut out);
     frame::end(start, &mut out);
     stream.write_all(&out).unwrap();
-    (stream, hello.station)
+    (stream, hello.process_kind)
 }
 
 /// A server that welcomes whoever comes, and reads nothing more until it is told to end.
@@ -135,7 +138,7 @@ fn deaf_server(space: &str) -> (SocketAddr, JoinHandle<()>, std::sync::mpsc::Sen
     let thread = std::thread::spawn(move || {
         // A client visits, to learn what it speaks to, before it comes to stay.
         let mut guests = std::iter::repeat_with(|| welcome(&listener, &map));
-        let _client = guests.find(|(_, station)| *station != Station::Visitor);
+        let _client = guests.find(|(_, process_kind)| *process_kind != ProcessKind::Probe);
         receiver.recv().unwrap();
     });
     (address, thread, sender)
@@ -151,9 +154,10 @@ fn options_of_a_client_that_cannot_be_are_refused_by_their_rules() {
     let addresses = vec!["127.0.0.1:1".to_owned()];
     let options = ClientOptions { addresses, network, ..ClientOptions::default() };
     let refused = Client::connect(options).err().unwrap().to_string();
-    for rule in ["`slow_after_ms` = 1 must be at least 100", "above `outgoing_bytes_max` = 1048576"]
+    for expected in
+        ["`slow_after_ms` = 1 must be at least 100", "above `outgoing_bytes_max` = 1048576"]
     {
-        assert!(refused.contains(rule), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
 }
 

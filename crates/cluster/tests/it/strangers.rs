@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::{self, FrameKind, VERSION, framed};
-use muesli_cluster::wire::hello::{HELLO_BYTES_MAX, Hello, Station, Welcome};
+use muesli_cluster::wire::hello::{HELLO_BYTES_MAX, Hello, ProcessKind, Welcome};
 use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
-use muesli_cluster::{ClusterId, Life, Network, ServerOptions};
+use muesli_cluster::{ClusterId, DataId, Network, ServerOptions};
 use muesli_core::issuance::Proof;
 use muesli_core::limits::Limits;
 use muesli_core::{NodeId, RepositoryId, Role, Settings, Wire};
@@ -43,10 +43,10 @@ fn hello() -> Hello {
     Hello {
         cluster: ClusterId(0),
         protocol: "score".to_owned(),
-        station: Station::Client,
+        process_kind: ProcessKind::Client,
         node: NodeId(1 << 31),
-        life: Life(7),
-        lives: Vec::new(),
+        data_id: DataId(7),
+        data_ids: Vec::new(),
         ..Hello::default()
     }
 }
@@ -130,14 +130,14 @@ fn frames_over_the_limit_are_refused_by_their_header() {
 #[test]
 fn whoever_belongs_elsewhere_is_told_so() {
     let server = serve(Network::default());
-    let said = |hello: Hello| answer_to(&server, &framed(FrameKind::Hello, &encoded(&hello)));
-    let other = said(Hello { cluster: ClusterId(9), ..hello() });
+    let answer_of = |hello: Hello| answer_to(&server, &framed(FrameKind::Hello, &encoded(&hello)));
+    let other = answer_of(Hello { cluster: ClusterId(9), ..hello() });
     assert_eq!(other.reason, Reason::Cluster, "{other}");
-    let other = said(Hello { protocol: "tea".to_owned(), ..hello() });
+    let other = answer_of(Hello { protocol: "tea".to_owned(), ..hello() });
     assert_eq!(other.reason, Reason::Protocol, "{other}");
-    let other = said(Hello { node: NodeId(0), ..hello() });
+    let other = answer_of(Hello { node: NodeId(0), ..hello() });
     assert_eq!(other.reason, Reason::Taken, "{other}");
-    let other = said(Hello { lives: vec![(NodeId(0), Life(1))], ..hello() });
+    let other = answer_of(Hello { data_ids: vec![(NodeId(0), DataId(1))], ..hello() });
     assert_eq!(other.reason, Reason::Lost, "{other}");
     server.stop();
 }
@@ -145,9 +145,9 @@ fn whoever_belongs_elsewhere_is_told_so() {
 #[test]
 fn two_clients_of_one_number_cannot_both_stay_and_one_client_can_come_twice() {
     let server = serve(Network::default());
-    let come = |life: u64| {
+    let come = |data_id: u64| {
         let mut stream = server.stranger();
-        let hello = Hello { life: Life(life), ..hello() };
+        let hello = Hello { data_id: DataId(data_id), ..hello() };
         stream.write_all(&framed(FrameKind::Hello, &encoded(&hello))).unwrap();
         stream
     };
@@ -191,15 +191,15 @@ fn garbage_among_messages_ends_that_connection_only() {
 #[test]
 fn a_refusal_of_somebody_who_is_no_server_ends_nothing_but_its_connection() {
     let server = serve(Network::default());
-    for station in [Station::Visitor, Station::Client, Station::Admin] {
+    for process_kind in [ProcessKind::Probe, ProcessKind::Client, ProcessKind::Admin] {
         for reason in [Reason::Lost, Reason::Left, Reason::Older(Some(u64::MAX)), Reason::Cluster] {
             let refusal = ConnectionRefusal { reason, text: "go".to_owned(), proof: None };
-            let mut bytes = framed(FrameKind::Hello, &encoded(&Hello { station, ..hello() }));
+            let mut bytes = framed(FrameKind::Hello, &encoded(&Hello { process_kind, ..hello() }));
             bytes.extend(framed(FrameKind::Refusal, &encoded(&refusal)));
             let mut stream = server.stranger();
             stream.write_all(&bytes).unwrap();
             last_words(stream);
-            assert!(server.status("connections") <= 2, "{station:?} {reason:?}");
+            assert!(server.status("connections") <= 2, "{process_kind:?} {reason:?}");
         }
     }
     server.stop();

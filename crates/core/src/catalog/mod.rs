@@ -103,7 +103,7 @@ pub struct Catalog {
     /// How many repositories hold each key.
     pub replicas: u16,
     /// How many partitions there are for each repository; never changed.
-    pub spread: u16,
+    pub partitions_per_repository: u16,
     /// Nodes that decide for the coordinators of others, under protocols that have such masters;
     /// none: each decides for itself. Never changed.
     pub masters: Arc<[NodeId]>,
@@ -143,7 +143,7 @@ impl Catalog {
             left: [].into(),
             visiting_coordinators: false,
             replicas: replicas as u16,
-            spread: 1,
+            partitions_per_repository: 1,
             masters: [].into(),
             sites: Sites::default(),
             hierarchy: None,
@@ -155,12 +155,12 @@ impl Catalog {
     ///
     /// # Errors
     /// None, or more than [`PARTITIONS_MAX`] in all.
-    pub fn with_spread(self, each: usize) -> Result<Catalog, CatalogError> {
+    pub fn with_partitions_per_repository(self, each: usize) -> Result<Catalog, CatalogError> {
         let repositories = self.repositories();
         if !(1..=PARTITIONS_MAX / repositories).contains(&each) {
             return Err(CatalogError::Partitions { each, repositories });
         }
-        Ok(Catalog { spread: each as u16, ..self })
+        Ok(Catalog { partitions_per_repository: each as u16, ..self })
     }
 
     /// This catalog of a database where these nodes decide for the coordinators of others.
@@ -189,9 +189,9 @@ impl Catalog {
     /// long as none leaves. `None`: it decides for itself, being a master or having none.
     pub fn master_of(&self, coordinator: NodeId) -> Option<NodeId> {
         let there = || self.masters.iter().filter(|node| !self.left.contains(node));
-        let turn = coordinator.0 as usize % there().count().max(1);
+        let place = coordinator.0 as usize % there().count().max(1);
         let is_other = |master: &NodeId| *master != coordinator;
-        there().nth(turn).copied().filter(|_| there().all(is_other))
+        there().nth(place).copied().filter(|_| there().all(is_other))
     }
 
     /// This catalog with repositories placed as somebody says who knows a newer placement: for each
@@ -237,7 +237,8 @@ impl Catalog {
             (newest.placement, newest.homes) = (other.placement, Arc::clone(&other.homes));
             newest.since = Arc::clone(&other.since);
             newest.leaving = Arc::clone(&other.leaving);
-            (newest.replicas, newest.spread) = (other.replicas, other.spread);
+            (newest.replicas, newest.partitions_per_repository) =
+                (other.replicas, other.partitions_per_repository);
             newest.masters = Arc::clone(&other.masters);
             (newest.sites, newest.hierarchy) = (other.sites.clone(), other.hierarchy.clone());
         }
@@ -347,7 +348,7 @@ impl Catalog {
     /// How many partitions there are: as many as repositories, or more.
     #[inline]
     pub fn partitions(&self) -> usize {
-        self.homes.len() * usize::from(self.spread)
+        self.homes.len() * usize::from(self.partitions_per_repository)
     }
 
     /// Where a repository lives.

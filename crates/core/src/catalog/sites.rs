@@ -72,9 +72,9 @@ impl Sites {
 
     /// Of some nodes, those at `near`'s site before the others, each in their order.
     pub fn nearest_first(&self, near: NodeId, nodes: &[NodeId]) -> Vec<NodeId> {
-        let (mut here, away): (Vec<_>, Vec<_>) =
+        let (mut here, elsewhere): (Vec<_>, Vec<_>) =
             nodes.iter().partition(|node| self.are_colocated(near, **node));
-        here.extend(away);
+        here.extend(elsewhere);
         here
     }
 }

@@ -16,7 +16,10 @@ fn impossible_numbers_are_refused() {
     let splits = Partitioning::Range(vec!["b".into(), "a".into()]);
     let options = SpaceOptions { partitioning: splits, ..SpaceOptions::default() };
     assert!(catalog(4, 1).with_space("s", options).is_err());
-    assert!(catalog(4, 1).with_spread(0).is_err() && catalog(2, 1).with_spread(40_000).is_err());
+    assert!(
+        catalog(4, 1).with_partitions_per_repository(0).is_err()
+            && catalog(2, 1).with_partitions_per_repository(40_000).is_err()
+    );
 }
 
 #[test]
@@ -28,8 +31,8 @@ fn each_coordinator_has_one_master_while_that_stays() {
     let with = plain.with_masters(&masters);
     let of = |catalog: &Catalog| nodes.iter().map(|it| catalog.master_of(*it)).collect();
     let all: Vec<_> = of(&with);
-    let in_turn = masters.iter().copied().map(Some).cycle().take(6);
-    assert_eq!(all, in_turn.chain([None, None]).collect::<Vec<_>>());
+    let round_robin = masters.iter().copied().map(Some).cycle().take(6);
+    assert_eq!(all, round_robin.chain([None, None]).collect::<Vec<_>>());
     let fewer: Vec<_> = of(&with.without(&masters[..1]));
     assert!(fewer[..6].iter().all(|master| *master == Some(NodeId(7))));
     assert!(with.without(&masters).master_of(NodeId(0)).is_none());
@@ -74,8 +77,9 @@ fn of_two_catalogs_the_newer_spaces_and_the_newer_homes_are_taken() {
     let begun = first.with_begun(&[3, 1]).newest(&first.with_begun(&[2, 1])).unwrap();
     assert_eq!(*begun.begun, [1, 2, 3]);
     assert_eq!(begun.newest(&first), None);
-    let spread = Catalog { placement: 2, ..catalog(4, 1).with_spread(3).unwrap() };
-    assert_eq!(first.newest(&spread).map(|it| it.partitions()), Some(12));
+    let partitions_per_repository =
+        Catalog { placement: 2, ..catalog(4, 1).with_partitions_per_repository(3).unwrap() };
+    assert_eq!(first.newest(&partitions_per_repository).map(|it| it.partitions()), Some(12));
 }
 
 #[test]

@@ -58,9 +58,9 @@ pub trait Engine {
     /// false.
     fn peek(&self, txn: Txn, space: SpaceId, keys: &[SmallBytes], out: ValuesOut<'_>) -> bool;
     /// What sessions of the node may have seen, where a timestamp does not tell it.
-    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure>;
+    fn session_token(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure>;
     /// A session that comes here has seen this elsewhere.
-    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure>;
+    fn adopt(&self, session_token: &SmallBytes) -> Result<(), Failure>;
     /// Spaces and placement as the node knows them.
     fn catalog(&self) -> Result<Arc<Catalog>, Failure>;
     /// Something is to happen at `at`, unless it is [taken back](Self::take_back) before that.

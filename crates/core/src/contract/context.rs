@@ -157,7 +157,7 @@ impl<P: Protocol> Context<'_, P> {
     /// Asks for a call of this role's `timer` as soon as what was said so far has left: for work
     /// that nobody should wait for who does not need it. A driver that has much else to do calls it
     /// in turn with that.
-    pub fn go_on_later(&mut self, timer: impl Timer) {
+    pub fn defer(&mut self, timer: impl Timer) {
         self.set_timer(timer, Nanos(0));
     }
 

@@ -15,7 +15,7 @@ use crate::time::Nanos;
 /// [`Failure::Ended`](crate::outcome::Failure::Ended).
 pub trait Coordinator<P: Protocol>: StateMachine<P> + Clone {
     /// A coordinator at `node`, in its life number `incarnation`.
-    fn new(node: NodeId, incarnation: u32, rules: &P::Rules) -> Self;
+    fn new(node: NodeId, incarnation: u32, switches: &P::Switches) -> Self;
     /// Called once, before anything else: sets the timers that the role lives by.
     fn start(&mut self, here: Here<'_, P>, cx: &mut Context<'_, P>);
     /// Does what a client asks.
@@ -54,10 +54,10 @@ pub trait Coordinator<P: Protocol>: StateMachine<P> + Clone {
     fn leave(&mut self, cx: &mut Context<'_, P>);
     /// What sessions of this coordinator may have seen, for another one to [adopt](Self::adopt).
     /// `None`: the timestamp that a session carries says as much.
-    fn past(&self) -> Option<SmallBytes>;
+    fn session_token(&self) -> Option<SmallBytes>;
     /// A session that comes here has seen this elsewhere: what begins here from now on sees at
     /// least as much. Bytes that are no past are of no concern.
-    fn adopt(&mut self, past: &SmallBytes);
+    fn adopt(&mut self, session_token: &SmallBytes);
     /// What has become of a transaction whose client was told
     /// [`Failure::Unknown`](crate::outcome::Failure::Unknown). A protocol
     /// that never says so need not offer it.

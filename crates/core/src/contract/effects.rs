@@ -62,7 +62,7 @@ pub enum Effect<M, R> {
         /// Which of its timers, by its [number](crate::timers::Timer::number).
         timer: u32,
         /// How long from now. Nothing: once what was said before has left (see
-        /// [`Context::go_on_later`](super::Context::go_on_later)).
+        /// [`Context::defer`](super::Context::defer)).
         after: Nanos,
     },
 }

@@ -68,7 +68,7 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// What must survive a crash.
     type Record: Wire + Clone + Debug + Send + 'static;
     /// Switches of the protocol; the default is the protocol as it should be.
-    type Rules: Clone + Debug + Default + Send + Sync + 'static;
+    type Switches: Clone + Debug + Default + Send + Sync + 'static;
     /// Runs transactions for clients.
     type Coordinator: Coordinator<Self>;
     /// Holds a part of the keys.
@@ -88,7 +88,7 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// Whether replaced versions are kept for open transactions, which have leases on them.
     const KEEPS_OLD_VERSIONS: bool;
     /// The services that live on `node`. Those that are there stay for as long as the node lives.
-    fn services(rules: &Self::Rules, node: NodeId, catalog: &Catalog) -> Vec<ServiceId>;
+    fn services(switches: &Self::Switches, node: NodeId, catalog: &Catalog) -> Vec<ServiceId>;
     /// The size of a message on the wire, in bytes, for bandwidth and cost models.
     fn wire_bytes(message: &Self::Message) -> usize;
     /// The size of a record on disk, in bytes.
@@ -111,9 +111,9 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// Whether the order keeps real time for transactions that ask for it
     /// ([`TxnOptions::strict`]). Where it does not, they are what [`ISOLATION`](Self::ISOLATION)
     /// says.
-    fn offers_strict(rules: &Self::Rules) -> bool;
+    fn offers_strict(switches: &Self::Switches) -> bool;
     /// Whether it has masters, which the [catalog](Catalog::masters) may put on nodes of their own.
-    fn has_masters(rules: &Self::Rules) -> bool;
+    fn has_masters(switches: &Self::Switches) -> bool;
     /// Whether a message to a repository is for every node that keeps a copy of it, and not only
     /// for the one that answers. It must be one that nothing has to be said or logged about.
     fn is_for_all(message: &Self::Message) -> bool;

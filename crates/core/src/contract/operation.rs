@@ -180,7 +180,7 @@ impl Answer {
 
     /// Of [`Operation::Delay`].
     pub fn delayed(self) -> Deferral {
-        expected!(self, Answer::Delayed(later) => later)
+        expected!(self, Answer::Delayed(deferral) => deferral)
     }
 
     /// Of [`Operation::Commit`].

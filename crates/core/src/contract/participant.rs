@@ -14,7 +14,7 @@ use crate::replica_role::ReplicaRole;
 /// The state machine of a repository.
 pub trait Participant<P: Protocol>: LoggedRole<P> {
     /// An empty repository.
-    fn new(id: RepositoryId, settings: &Settings, rules: &P::Rules) -> Self;
+    fn new(id: RepositoryId, settings: &Settings, switches: &P::Switches) -> Self;
     /// Whether a record can come next, as somebody else says who wrote the log so far: as this role
     /// and the record alone say, so that all who replay one log judge alike. Whatever this role
     /// may log is taken; what is taken can be [replayed](LoggedRole::replay). A role's own log is

@@ -21,7 +21,7 @@ pub trait Service<P: Protocol>: LoggedRole<P> {
         node: NodeId,
         incarnation: u32,
         settings: &Settings,
-        rules: &P::Rules,
+        switches: &P::Switches,
     ) -> Self;
 }
 
@@ -96,7 +96,7 @@ impl<P: Protocol> LoggedRole<P> for NoService {
 }
 
 impl<P: Protocol> Service<P> for NoService {
-    fn new(id: ServiceId, _: NodeId, _: u32, _: &Settings, _: &P::Rules) -> NoService {
+    fn new(id: ServiceId, _: NodeId, _: u32, _: &Settings, _: &P::Switches) -> NoService {
         unreachable!("{} has no services, and is asked for {id}", P::NAME)
     }
 }

@@ -20,7 +20,7 @@ macro_rules! coordinator_without_sessions {
     ($protocol:ty) => {
         fn leave(&mut self, _: &mut $crate::Context<'_, $protocol>) {}
 
-        fn past(&self) -> Option<$crate::SmallBytes> {
+        fn session_token(&self) -> Option<$crate::SmallBytes> {
             None
         }
 
@@ -185,7 +185,7 @@ macro_rules! protocol_without_extras {
         const KEEPS_OLD_VERSIONS: bool = false;
         const KEEPS_COPIES: bool = false;
 
-        fn has_masters(_: &Self::Rules) -> bool {
+        fn has_masters(_: &Self::Switches) -> bool {
             false
         }
 
@@ -269,7 +269,7 @@ macro_rules! protocol_without_services {
         type Service = $crate::NoService;
 
         fn services(
-            _: &Self::Rules,
+            _: &Self::Switches,
             _: $crate::NodeId,
             _: &$crate::Catalog,
         ) -> Vec<$crate::ServiceId> {

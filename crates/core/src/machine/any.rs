@@ -85,7 +85,7 @@ pub trait AnyMachine {
     /// [`Node::abort_open`](crate::node::Node::abort_open).
     fn abort_open(&mut self, driver: &mut dyn Driver);
     /// [`Node::adopt`](crate::node::Node::adopt).
-    fn adopt(&mut self, past: &SmallBytes);
+    fn adopt(&mut self, session_token: &SmallBytes);
 
     /// [`Machine::learn_stable`].
     fn learn_stable(&mut self, stable: LogPosition);
@@ -118,8 +118,8 @@ pub trait AnyMachine {
     fn catalog(&self) -> &Arc<Catalog>;
     /// [`Node::issued`](crate::node::Node::issued).
     fn issued(&self) -> Timestamp;
-    /// [`Node::past`](crate::node::Node::past).
-    fn past(&self) -> Option<(NodeId, SmallBytes)>;
+    /// [`Node::session_token`](crate::node::Node::past).
+    fn session_token(&self) -> Option<(NodeId, SmallBytes)>;
     /// [`Node::outcome`](crate::node::Node::outcome).
     fn outcome(&self, txn: TxnId) -> Outcome;
     /// [`Node::unfinished`](crate::node::Node::unfinished).
@@ -243,8 +243,8 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         AnyMachine::perform(self, driver);
     }
 
-    fn adopt(&mut self, past: &SmallBytes) {
-        self.node.adopt(past);
+    fn adopt(&mut self, session_token: &SmallBytes) {
+        self.node.adopt(session_token);
     }
 
     fn learn_stable(&mut self, stable: LogPosition) {
@@ -300,8 +300,8 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         self.node.issued()
     }
 
-    fn past(&self) -> Option<(NodeId, SmallBytes)> {
-        self.node.past()
+    fn session_token(&self) -> Option<(NodeId, SmallBytes)> {
+        self.node.session_token()
     }
 
     fn outcome(&self, txn: TxnId) -> Outcome {

@@ -47,7 +47,7 @@ pub trait Driver {
     /// A batch of effects is going to be performed.
     fn begin(&mut self, environment: &mut Environment);
     /// Sends a message to another node.
-    fn send(&mut self, said: OutgoingMessage<'_>);
+    fn send(&mut self, outgoing: OutgoingMessage<'_>);
     /// Appends a record to the log, of so many bytes as [`Protocol::record_bytes`] has it.
     fn append(&mut self, role: Role, record: &dyn Encode, bytes: usize);
     /// Has the machine's [`timer`](super::AnyMachine::timer) called `after` so long, which is not

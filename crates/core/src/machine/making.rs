@@ -56,7 +56,7 @@ pub trait AnyProtocol: Debug + Send + Sync {
 
 /// A protocol of a known type, with its switches.
 #[derive(Clone, Debug)]
-pub struct Typed<P: Protocol>(pub P::Rules);
+pub struct Typed<P: Protocol>(pub P::Switches);
 
 impl<P: Protocol> AnyProtocol for Typed<P> {
     fn name(&self) -> &'static str {

@@ -135,7 +135,7 @@ impl<P: Protocol, N> Machine<P, N> {
     ) {
         match effect {
             Effect::Send { envelope, after } if after <= self.stable => {
-                self.speak(envelope, outside);
+                self.deliver_message(envelope, outside);
             }
             Effect::Send { envelope, after } => self.gate(after, Gated::Message(envelope)),
             Effect::Complete { op, result, after } => {
@@ -160,7 +160,11 @@ impl<P: Protocol, N> Machine<P, N> {
         self.gated.entry(after).or_default().push(gated);
     }
 
-    fn speak(&mut self, envelope: Envelope<P::Message>, outside: &mut impl Outside<P, Note = N>) {
+    fn deliver_message(
+        &mut self,
+        envelope: Envelope<P::Message>,
+        outside: &mut impl Outside<P, Note = N>,
+    ) {
         match envelope.to.node == self.node.id() {
             true => self.node.deliver(envelope, &mut self.effects),
             false => outside.send(&self.node, envelope),
@@ -182,7 +186,7 @@ impl<P: Protocol, N> Machine<P, N> {
             any = true;
             for gated in entry.remove() {
                 match gated {
-                    Gated::Message(envelope) => self.speak(envelope, outside),
+                    Gated::Message(envelope) => self.deliver_message(envelope, outside),
                     Gated::Answer(op, result, note) => {
                         outside.answer(&self.effects, op, result, note);
                     }
@@ -205,7 +209,7 @@ impl<P: Protocol, N> Machine<P, N> {
     }
 
     /// Whether something waits for the log that the node says to itself.
-    pub fn speaks_to_itself(&self) -> bool {
+    pub fn sends_to_itself(&self) -> bool {
         let own = |gated: &Gated<P::Message, N>| match gated {
             Gated::Message(envelope) => envelope.to.node == self.node.id(),
             Gated::Answer(..) => false,

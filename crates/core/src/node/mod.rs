@@ -37,7 +37,7 @@ pub struct Node<P: Protocol> {
     id: NodeId,
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
-    rules: P::Rules,
+    switches: P::Switches,
     coordinator: P::Coordinator,
     participants: Vec<(RepositoryId, P::Participant)>,
     services: Vec<(ServiceId, P::Service)>,
@@ -72,19 +72,19 @@ impl<P: Protocol> Node<P> {
         incarnation: u32,
         catalog: Arc<Catalog>,
         settings: Arc<Settings>,
-        rules: &P::Rules,
+        switches: &P::Switches,
     ) -> Node<P> {
         let participants = (0..catalog.repositories() as u16)
             .map(RepositoryId)
             .filter(|&repository| catalog.home(repository) == id)
-            .map(|repository| (repository, P::Participant::new(repository, &settings, rules)))
+            .map(|repository| (repository, P::Participant::new(repository, &settings, switches)))
             .collect();
-        let coordinator = P::Coordinator::new(id, incarnation, rules);
+        let coordinator = P::Coordinator::new(id, incarnation, switches);
         let mut node = Node {
             id,
             catalog,
             settings,
-            rules: rules.clone(),
+            switches: switches.clone(),
             coordinator,
             participants,
             services: Vec::new(),
@@ -113,13 +113,13 @@ impl<P: Protocol> Node<P> {
     /// Makes the services that are to be here and are not, in the order of their ids, and tells
     /// which they are.
     fn new_services(&mut self) -> Vec<ServiceId> {
-        let mut wanted = P::services(&self.rules, self.id, &self.catalog);
+        let mut wanted = P::services(&self.switches, self.id, &self.catalog);
         wanted.retain(|id| self.services.iter().all(|(known, _)| known != id));
         wanted.sort_unstable();
         wanted.dedup();
         for &id in &wanted {
-            let (settings, rules) = (&self.settings, &self.rules);
-            let service = P::Service::new(id, self.id, self.incarnation, settings, rules);
+            let (settings, switches) = (&self.settings, &self.switches);
+            let service = P::Service::new(id, self.id, self.incarnation, settings, switches);
             self.services.push((id, service));
         }
         self.services.sort_unstable_by_key(|(id, _)| *id);
@@ -160,7 +160,7 @@ impl<P: Protocol> Node<P> {
         for repository in (0..self.catalog.repositories() as u16).map(RepositoryId) {
             let is_known = self.participants.iter().any(|(id, _)| *id == repository);
             if !is_known && self.catalog.home(repository) == self.id {
-                let mut new = P::Participant::new(repository, &self.settings, &self.rules);
+                let mut new = P::Participant::new(repository, &self.settings, &self.switches);
                 new.start(&mut context!(self, Role::Repository(repository), effects));
                 self.participants.push((repository, new));
             }
@@ -233,14 +233,14 @@ impl<P: Protocol> Node<P> {
     }
 
     /// What sessions of this node may have seen, with whose word that is; see
-    /// [`Coordinator::past`].
-    pub fn past(&self) -> Option<(NodeId, SmallBytes)> {
-        self.coordinator.past().map(|past| (self.id, past))
+    /// [`Coordinator::session_token`].
+    pub fn session_token(&self) -> Option<(NodeId, SmallBytes)> {
+        self.coordinator.session_token().map(|session_token| (self.id, session_token))
     }
 
     /// See [`Coordinator::adopt`].
-    pub fn adopt(&mut self, past: &SmallBytes) {
-        self.coordinator.adopt(past);
+    pub fn adopt(&mut self, session_token: &SmallBytes) {
+        self.coordinator.adopt(session_token);
     }
 
     /// Ends the transactions that take operations; they are told that the node is gone.

@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// As many are compared one by one: that is faster than sorting them.
 pub const FEW: usize = 32;
@@ -38,6 +39,12 @@ impl<'a, T: Ord> Listed<'a, T> {
         sorted.sort_unstable();
         sorted
     }
+}
+
+/// Each of these once, where it comes first.
+pub fn each_once<K: Copy + Ord>(all: impl Iterator<Item = K>) -> impl Iterator<Item = K> {
+    let mut met = BTreeSet::new();
+    all.filter(move |one| met.insert(*one))
 }
 
 #[cfg(test)]
@@ -87,5 +94,19 @@ mod tests {
             let most = u64::from(2 * length + 2) * 64;
             assert!(comparisons.get() <= most, "{} of {length}", comparisons.get());
         }
+    }
+
+    #[test]
+    fn keys_that_are_asked_for_more_than_once_are_found_without_comparing_each_with_each() {
+        let scattered = |it: u32| it.wrapping_mul(0x9e37_79b1) >> 12;
+        let all: Vec<_> = (0..100_000).chain(0..100_000).map(scattered).collect();
+        let comparisons = Cell::new(0);
+        let counted = all.iter().map(|it| Counted(*it, &comparisons));
+        let once: Vec<_> = each_once(counted).map(|it| it.0).collect();
+        let compared = comparisons.get();
+        assert!(compared < 64 * all.len() as u64, "{compared} comparisons");
+        let mut met = BTreeSet::new();
+        let wanted: Vec<_> = all.into_iter().filter(|it| met.insert(*it)).collect();
+        assert_eq!(once, wanted);
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::parts::versions::Handle;
+use crate::wire::Wire;
 use crate::{Catalog, NodeId};
 
 const NOW: Nanos = Nanos(3);
@@ -68,6 +69,79 @@ fn a_partition_is_copied_while_it_changes() {
     assert!(!destination.has_all_of(&order(Fetched { changes: 0, ..has })));
 }
 
+/// The most that a copy of a partition took at any time, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct MostKept {
+    /// What is sent.
+    message: usize,
+    /// The piece that is kept to be sent again.
+    piece: usize,
+    /// The changes that are kept until the destination has them.
+    changes: usize,
+}
+
+impl MostKept {
+    fn look(&mut self, source: &MigrationSource, message: usize) {
+        let value = |value: &Option<SmallBytes>| value.as_ref().map_or(0, SmallBytes::len);
+        let piece = source.last.iter().map(|(_, key, _, it)| key.len() + value(it)).sum();
+        self.message = self.message.max(message);
+        self.piece = self.piece.max(piece);
+        self.changes = self.changes.max(source.bytes);
+    }
+}
+
+/// Copies a partition of so many keys, while so many changes of a kilobyte are made: one before
+/// each question, so that of many some come when all pieces are there.
+fn copied(spaces: &Spaces, keys: u64, changes: u64) -> MostKept {
+    let mut source = MigrationSource::new(RepositoryId(1), Timestamp(1), Timestamp(2), NOW);
+    let mut destination = MigrationDestination::new(RepositoryId(0), Timestamp(1), NOW);
+    let (mut longest, mut arrived, mut noted) = (MostKept::default(), 0, 0);
+    loop {
+        if noted < changes {
+            let key = noted.to_be_bytes().as_slice().into();
+            let write = (SpaceId(0), key, Some(vec![8; 1_000].into()));
+            source.note(Timestamp(keys + 1 + noted), vec![write]);
+            noted += 1;
+        }
+        let load = source.next_load(spaces, |_, _| true, destination.has(), NOW).unwrap();
+        let mut message = Vec::new();
+        load.encode(&mut message);
+        longest.look(&source, message.len());
+        assert!(source.is_wanted(NOW, Nanos(1)), "too much is kept: {longest:?}");
+        let names = (Timestamp(1), Timestamp(2));
+        match destination.load(RepositoryId(0), names, load) {
+            Loaded::Next { keys, whole } => {
+                arrived += keys.len() as u64;
+                if whole && noted == changes {
+                    break;
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    source.assert_invariants();
+    assert!(source.is_whole(destination.has()) && arrived == keys + changes, "{arrived}");
+    longest
+}
+
+/// A partition of 100 MB takes no longer pieces than one of 1 MB, messages are as long as a piece,
+/// and what is kept of changes is at most what was changed.
+#[test]
+fn nothing_of_a_copy_grows_with_the_data() {
+    let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
+    let (few, many) = (filled(&catalog, 1_000, 1_000), filled(&catalog, 100_000, 1_000));
+    for changes in [20, 2_000] {
+        let (small, large) = (copied(&few, 1_000, changes), copied(&many, 100_000, changes));
+        assert_eq!(large.piece, small.piece, "{changes} changes");
+        let change = KEY_BYTES + size_of::<u64>() + 1_000;
+        for copy in [small, large] {
+            // As long as a piece, with the key that ends it, and what is said of each key.
+            assert!(copy.message <= PIECE_BYTES + 2_000, "{copy:?}");
+            assert!(copy.changes <= changes as usize * change, "{copy:?}");
+        }
+    }
+}
+
 /// Whoever asks for another copy, under another name, or says that it has what was never sent,
 /// gets nothing.
 #[test]
@@ -82,15 +156,15 @@ fn what_is_of_another_attempt_is_refused() {
     assert_eq!(source.next_load(&Spaces::new(0), wanted, impossible, NOW), None);
     let impossible = Fetched { changes: 2, source: Timestamp(2), ..has };
     assert_eq!(source.next_load(&Spaces::new(0), wanted, impossible, NOW), None);
-    let (later, patience) = (Timestamp(2), Nanos(10));
-    assert!(source.gives_way((RepositoryId(1), later), NOW, patience));
-    assert!(!source.gives_way((RepositoryId(2), later), NOW, patience));
-    assert!(source.gives_way((RepositoryId(2), later), NOW + patience, patience));
+    let (newer, patience) = (Timestamp(2), Nanos(10));
+    assert!(source.gives_way((RepositoryId(1), newer), NOW, patience));
+    assert!(!source.gives_way((RepositoryId(2), newer), NOW, patience));
+    assert!(source.gives_way((RepositoryId(2), newer), NOW + patience, patience));
     let mut destination = MigrationDestination::new(RepositoryId(0), Timestamp(1), NOW);
     let names = (Timestamp(1), Timestamp(2));
     let first = || Load::Piece { number: 1, keys: Vec::new() };
     assert_eq!(destination.load(RepositoryId(2), names, first()), Loaded::Late);
-    assert_eq!(destination.load(RepositoryId(0), (later, later), first()), Loaded::Late);
+    assert_eq!(destination.load(RepositoryId(0), (newer, newer), first()), Loaded::Late);
     let next = Loaded::Next { keys: Vec::new(), whole: false };
     assert_eq!(destination.load(RepositoryId(0), names, first()), next);
     let second = Load::Piece { number: 2, keys: Vec::new() };

@@ -3,7 +3,7 @@
 //! * [`versions`]: the multi-version store of one space in one repository.
 //! * [`execution`]: procedures run against the newest versions, their writes kept aside.
 //! * [`spaces`]: the stores of a repository, by space.
-//! * [`claims`]: locks on whole footprints, of the few whose fate is not known yet.
+//! * [`footprint_locks`]: locks on whole footprints, of the few whose fate is not known yet.
 //! * [`queued_footprints`]: the same of those who stand in a queue: who may pass whom.
 //! * [`locator`]: where things are: static, by owners with epochs, by hints.
 //! * [`migration`]: a partition on its way from one repository to another.
@@ -36,5 +36,5 @@ pub mod window;
 
 pub use clocks::{clock, read_timestamps, vector_clock, watermark};
 pub use commits::{commit_log, commit_queue, votes};
-pub use footprints::{claims, queued_footprints};
+pub use footprints::{footprint_locks, queued_footprints};
 pub use transactions::{open, transaction};

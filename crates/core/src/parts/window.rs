@@ -89,7 +89,7 @@ impl<T> Window<T> {
         if number < self.base {
             return self.stragglers.insert(number, value);
         }
-        self.leave_room_for(number);
+        self.reserve_for(number);
         let place = (number - self.base) as usize;
         if place >= self.ring.len() {
             self.ring.resize_with(place, || None);
@@ -100,7 +100,7 @@ impl<T> Window<T> {
     }
 
     /// Moves the oldest values out of the ring, until it need not be too long to hold `number`.
-    fn leave_room_for(&mut self, number: u64) {
+    fn reserve_for(&mut self, number: u64) {
         while !self.ring.is_empty() && number - self.base >= SPAN_MAX as u64 {
             if let Some(Some(value)) = self.ring.pop_front() {
                 self.stragglers.insert(self.base, value);

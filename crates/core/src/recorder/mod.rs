@@ -100,7 +100,7 @@ pub struct PartRan {
     /// Where the transaction lies, as far as who says so knows.
     pub at: Timestamp,
     /// Whether its client was told of this very run; else a participant says that it made it.
-    pub told: bool,
+    pub shared: bool,
     /// What it did, in order.
     pub operations: Vec<RecordedOperation>,
 }
@@ -182,8 +182,8 @@ impl Recorder {
     #[inline]
     fn chunk(&mut self) -> &mut Vec<u8> {
         if self.chunks.last().is_none_or(|chunk| chunk.len() >= CHUNK_BYTES) {
-            let room = if self.chunks.is_empty() { 0 } else { CHUNK_BYTES + CHUNK_BYTES / 8 };
-            self.chunks.push(Vec::with_capacity(room));
+            let capacity = if self.chunks.is_empty() { 0 } else { CHUNK_BYTES + CHUNK_BYTES / 8 };
+            self.chunks.push(Vec::with_capacity(capacity));
         }
         self.chunks.last_mut().expect("just made sure of")
     }
@@ -261,7 +261,7 @@ impl Recorder {
 
     /// The client of a one-round transaction is told what came of this run of a part: whatever
     /// others ran, this is what must fit.
-    pub fn told(&mut self, txn: TxnId, part: u16, at: Timestamp, operations: RecordedOperations) {
+    pub fn shared(&mut self, txn: TxnId, part: u16, at: Timestamp, operations: RecordedOperations) {
         let kept = self.kept_of(txn, &operations);
         self.ran.insert((txn, true, part), (at, kept));
     }
@@ -277,10 +277,10 @@ impl Recorder {
     /// What the parts of `txn` did, as this node knows it.
     pub fn ran_for(&self, txn: TxnId) -> impl Iterator<Item = PartRan> + '_ {
         let parts = self.ran.range((txn, false, 0)..=(txn, true, u16::MAX));
-        parts.map(|(&(_, told, part), (at, operations))| PartRan {
+        parts.map(|(&(_, shared, part), (at, operations))| PartRan {
             part,
             at: *at,
-            told,
+            shared,
             operations: Decoder(&operations.bytes).collect(),
         })
     }

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_panics_says_so() {
+    fn one_that_panics_is_named() {
         let action = Action::named("broken", "");
         let ran = run_action(ActionCode::Bytes(|_, _| panic!("on purpose")), None, &action);
         assert_eq!(ran, Err("action `broken` panicked".to_owned()));

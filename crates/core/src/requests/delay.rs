@@ -110,11 +110,11 @@ impl Gave {
 
     /// Counts an answer towards the limit of all that a transaction is told; where that is passed,
     /// it is told only so.
-    pub fn limit(&mut self, told: &mut usize, limit: usize) {
-        let size = *told + ENTRY_BYTES + self.bytes();
+    pub fn limit(&mut self, total: &mut usize, limit: usize) {
+        let size = *total + ENTRY_BYTES + self.bytes();
         match size > limit {
             true => *self = Gave::TooMuch { size: size as u64, limit: limit as u64 },
-            false => *told = size,
+            false => *total = size,
         }
     }
 

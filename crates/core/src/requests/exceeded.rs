@@ -18,7 +18,7 @@ pub enum Limit {
     /// Of the answer of one operation.
     Answer,
     /// Of all that a transaction is told of what was left to its turn.
-    Told,
+    Results,
 }
 
 impl Limit {
@@ -27,7 +27,7 @@ impl Limit {
         match self {
             Limit::Key => "key_bytes_max",
             Limit::Value | Limit::Argument | Limit::Result => "value_bytes_max",
-            Limit::Transaction | Limit::Told => "transaction_bytes_max",
+            Limit::Transaction | Limit::Results => "transaction_bytes_max",
             Limit::Answer => "answer_bytes_max",
         }
     }
@@ -42,7 +42,7 @@ impl fmt::Display for Limit {
             Limit::Result => "a result",
             Limit::Transaction => "a transaction",
             Limit::Answer => "an answer",
-            Limit::Told => "a list of what delayed actions gave",
+            Limit::Results => "a list of what delayed actions gave",
         })
     }
 }

@@ -63,7 +63,7 @@ impl Limits {
     /// The rule that they break.
     pub fn check(&self) -> Result<(), String> {
         let entry = self.key_bytes.saturating_add(self.value_bytes).saturating_add(ENTRY_BYTES);
-        let rules = [
+        let checks = [
             (self.key_bytes == 0, "`key_bytes_max` must be at least 1".to_owned()),
             (
                 self.transaction_bytes < entry,
@@ -84,7 +84,7 @@ impl Limits {
             (self.page_rows == 0, "`page_rows_max` must be at least 1".to_owned()),
             (self.page_bytes == 0, "`page_bytes_max` must be at least 1".to_owned()),
         ];
-        rules.into_iter().find(|(broken, _)| *broken).map_or(Ok(()), |(_, rule)| Err(rule))
+        checks.into_iter().find(|(broken, _)| *broken).map_or(Ok(()), |(_, violated)| Err(violated))
     }
 
     /// Whether the largest transaction fits into `most` bytes, the longest that `what` may be.
@@ -162,18 +162,19 @@ mod tests {
     fn default_limits_fit_together_and_others_are_refused_by_the_name_of_their_rule() {
         let limits = Limits::default();
         assert_eq!(limits.check(), Ok(()));
-        let rule = |limits: Limits| limits.check().unwrap_err();
-        assert!(rule(Limits { key_bytes: 0, ..limits }).starts_with("`key_bytes_max`"));
+        let violated = |limits: Limits| limits.check().unwrap_err();
+        assert!(violated(Limits { key_bytes: 0, ..limits }).starts_with("`key_bytes_max`"));
         assert!(
-            rule(Limits { transaction_bytes: 1, ..limits }).starts_with("`transaction_bytes_max`")
+            violated(Limits { transaction_bytes: 1, ..limits })
+                .starts_with("`transaction_bytes_max`")
         );
-        assert!(rule(Limits { answer_bytes: 1, ..limits }).starts_with("`answer_bytes_max`"));
-        assert!(rule(Limits { page_rows: 0, ..limits }).starts_with("`page_rows_max`"));
-        assert!(rule(Limits { page_bytes: 0, ..limits }).starts_with("`page_bytes_max`"));
+        assert!(violated(Limits { answer_bytes: 1, ..limits }).starts_with("`answer_bytes_max`"));
+        assert!(violated(Limits { page_rows: 0, ..limits }).starts_with("`page_rows_max`"));
+        assert!(violated(Limits { page_bytes: 0, ..limits }).starts_with("`page_bytes_max`"));
         for most in [usize::MAX, usize::MAX - 5] {
-            let refused = rule(Limits { key_bytes: most, ..limits });
+            let refused = violated(Limits { key_bytes: most, ..limits });
             assert!(refused.starts_with("`transaction_bytes_max`"), "{refused}");
-            let refused = rule(Limits { value_bytes: most, key_bytes: most, ..limits });
+            let refused = violated(Limits { value_bytes: most, key_bytes: most, ..limits });
             assert!(refused.starts_with("`transaction_bytes_max`"), "{refused}");
         }
         let tight = limits.check_fits("frame_bytes_max", limits.transaction_bytes);

@@ -40,7 +40,7 @@ pub enum Abort {
     /// The transaction missed a write, so that it could lie in the past alone, where its delayed
     /// actions are not done: run again, it does them at once.
     #[error("the transaction missed a write, and has delayed actions, which are of the present")]
-    ActionsInThePast,
+    TimeWarpedActions,
     /// The client rolled back.
     #[error("rolled back")]
     Rollback,
@@ -84,7 +84,7 @@ impl Abort {
         Abort::Abandoned,
         Abort::Overloaded,
         Abort::FootprintViolation,
-        Abort::ActionsInThePast,
+        Abort::TimeWarpedActions,
         Abort::Rollback,
         Abort::KeyTooLarge,
         Abort::ValueTooLarge,
@@ -96,7 +96,7 @@ impl Abort {
 
     /// Whether delayed actions are done at once where the transaction is run again.
     pub fn ends_delays(self) -> bool {
-        matches!(self, Abort::FootprintViolation | Abort::ActionsInThePast)
+        matches!(self, Abort::FootprintViolation | Abort::TimeWarpedActions)
     }
 
     /// Whether running the transaction again may succeed.
@@ -253,7 +253,7 @@ impl Wire for Abort {
             Abort::TransactionTooLarge => 10,
             Abort::Superseded => 11,
             Abort::OutOfMemory => 12,
-            Abort::ActionsInThePast => 13,
+            Abort::TimeWarpedActions => 13,
             Abort::Forgotten => 14,
         });
     }
@@ -274,7 +274,7 @@ impl Wire for Abort {
             10 => Abort::TransactionTooLarge,
             11 => Abort::Superseded,
             12 => Abort::OutOfMemory,
-            13 => Abort::ActionsInThePast,
+            13 => Abort::TimeWarpedActions,
             14 => Abort::Forgotten,
             other => return Err(WireError::no_variant("reason of an abort", at, other)),
         })

@@ -134,7 +134,7 @@ pub trait Store {
     ///
     /// # Errors
     /// Nobody declared that it is told, or too much was done.
-    fn told(
+    fn shared(
         &mut self,
         space: SpaceId,
         key: &SmallBytes,
@@ -187,7 +187,7 @@ pub type FootprintFn =
 
 /// Tells from the arguments alone which keys are told to all participants; it may resolve names of
 /// spaces.
-pub type TellsFn = fn(
+pub type SharesFn = fn(
     &dyn Fn(&str) -> Result<SpaceId, Stop>,
     &SmallBytes,
 ) -> Result<Vec<(SpaceId, SmallBytes)>, Stop>;
@@ -207,7 +207,7 @@ pub struct Procedure {
     pub steady: bool,
     /// Keys of its repository, among those that it may touch, whose values all participants are
     /// told before they run; `None`: it tells nothing.
-    pub tells: Option<TellsFn>,
+    pub shares: Option<SharesFn>,
     /// The type of what it answers, where that is known.
     pub answer: Option<AnswerType>,
 }
@@ -233,8 +233,8 @@ impl Procedure {
     /// anything.
     pub const fn new(run: ProcedureFn) -> Procedure {
         let (refuses, footprint) = (Refuses::Alone, None);
-        let (tells, answer) = (None, None);
-        Procedure { run, read_only: false, refuses, footprint, steady: false, tells, answer }
+        let (shares, answer) = (None, None);
+        Procedure { run, read_only: false, refuses, footprint, steady: false, shares, answer }
     }
 
     /// It never writes.
@@ -258,8 +258,8 @@ impl Procedure {
 
     /// Which keys of its repository all participants are told of.
     #[must_use]
-    pub const fn tells(self, tells: TellsFn) -> Procedure {
-        Procedure { tells: Some(tells), ..self }
+    pub const fn shares(self, shares: SharesFn) -> Procedure {
+        Procedure { shares: Some(shares), ..self }
     }
 
     /// What it may touch at most.

@@ -72,7 +72,7 @@ pub struct Cursor {
     /// Pieces of the moment at which it began.
     pub first: VecDeque<Vec<u8>>,
     /// What comes next.
-    pub stage: u32,
+    pub step: u32,
     /// Where in that.
     pub place: u64,
     /// The versions of the key whose turn it was, as far as there was no room for them.

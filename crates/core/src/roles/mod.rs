@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_say_which_they_are() {
+    fn roles_name_themselves() {
         let own = ServiceId::new(ServiceKind::Own(2), 7);
         assert_eq!(Role::from(own).to_string(), "service 2.7");
         let validator = ServiceId::new(ServiceKind::Validator, 3);

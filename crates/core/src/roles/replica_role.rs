@@ -15,7 +15,7 @@ pub enum ReplicaRole {
     /// It learns what it has to know, or it does not know yet for certain that it will remember it.
     Joins,
     /// It lives on another node now.
-    Away,
+    Moved,
     /// It has no memory, and so many others have none that what they decided may be lost: it waits
     /// until somebody brings a memory back, or accepts the loss.
     Lost,
@@ -31,7 +31,7 @@ const POSTS: [ReplicaRole; 8] = [
     ReplicaRole::Leads,
     ReplicaRole::Follows,
     ReplicaRole::Joins,
-    ReplicaRole::Away,
+    ReplicaRole::Moved,
     ReplicaRole::Lost,
     ReplicaRole::Regroups,
     ReplicaRole::Leaves,
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn posts_come_back_from_their_bytes() {
-        for post in POSTS {
+        for role in POSTS {
             let mut out = Vec::new();
-            post.encode(&mut out);
-            assert_eq!(ReplicaRole::decode_all(&out), Ok(post));
+            role.encode(&mut out);
+            assert_eq!(ReplicaRole::decode_all(&out), Ok(role));
         }
         assert!(ReplicaRole::decode_all(&[POSTS.len() as u8]).is_err());
     }

@@ -23,7 +23,7 @@ pub struct TxnOptions {
     /// it be a little behind: as the database once was, and no older than the session has seen.
     pub follower_reads: bool,
     /// The session's highest timestamp seen: the snapshot is not below it.
-    pub floor: Timestamp,
+    pub lower_bound: Timestamp,
     /// The session, for histories.
     pub session: u64,
 }
@@ -42,7 +42,7 @@ pub struct Pace {
     pub tell_bound_after: u64,
     /// A bound of timestamps, up to which a start assumes that they were used, is logged so many
     /// steps ahead; under Granola half as many. Default 2^20.
-    pub ceiling_steps: u64,
+    pub upper_bound_steps: u64,
 }
 
 impl Default for Pace {
@@ -51,7 +51,7 @@ impl Default for Pace {
             collect_after: 64,
             log_low_after: 1024,
             tell_bound_after: 256,
-            ceiling_steps: 1 << 20,
+            upper_bound_steps: 1 << 20,
         }
     }
 }

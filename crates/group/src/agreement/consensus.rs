@@ -65,7 +65,7 @@ pub enum Waits {
     ForNothing,
     /// The messages before it: a leader's entries, and how many are decided. It promised nobody
     /// else, and says nothing of what it has itself.
-    ItsTurn,
+    NextInOrder,
     /// All that was written.
     ForTheDisk,
 }
@@ -144,7 +144,7 @@ impl Consensus {
     /// with numbers that no election comes to.
     pub fn receive(&mut self, from: u16, bytes: &[u8], is_record: impl Fn(&Entry) -> bool) -> bool {
         let Ok(message) = postcard::from_bytes::<Message<Entry>>(bytes) else { return false };
-        let carried = Carried::by(&message).filter(|_| bounds::has_room(&message));
+        let carried = Carried::by(&message).filter(|_| bounds::has_capacity(&message));
         if !carried
             .is_some_and(|it| it.after <= self.accepted() && it.entries.iter().all(is_record))
         {
@@ -192,7 +192,7 @@ impl Consensus {
             _ => return false,
         };
         let from = sync.sync_idx as u64;
-        if from < self.ledger.look(|standing| standing.log.base()) {
+        if from < self.ledger.look(|replica_state| replica_state.log.base()) {
             return true;
         }
         let decided = self.decided().saturating_sub(from) as usize;
@@ -210,15 +210,15 @@ impl Consensus {
     fn leave_out_decided(&self, to: u64, sync: &mut LogSync<Entry>) {
         let known = self.decided_when_promised.get(&to).copied().unwrap_or(0);
         let known = known.min(self.decided());
-        self.ledger.look(|standing| {
+        self.ledger.look(|replica_state| {
             // What was trimmed is not in the suffix. Nothing is trimmed from the promise to this.
-            let from = (sync.sync_idx as u64).max(standing.log.base());
+            let from = (sync.sync_idx as u64).max(replica_state.log.base());
             let Some(left_out) = known.checked_sub(from).map(|it| it as usize) else { return };
             if left_out > sync.suffix.len() {
                 return; // Only where a member lies about what is decided.
             }
-            let rest = sync.suffix.get(left_out).zip(standing.log.entry(known + 1));
-            assert!(rest.is_none_or(|(said, kept)| said == kept), "the rest follows what it knew");
+            let rest = sync.suffix.get(left_out).zip(replica_state.log.entry(known + 1));
+            assert!(rest.is_none_or(|(sent, kept)| sent == kept), "the rest follows what it knew");
             sync.suffix.drain(..left_out);
             sync.sync_idx = known as usize;
         });
@@ -249,7 +249,7 @@ impl Consensus {
             };
             let (to, waits) = match &message {
                 Message::SequencePaxos(it) => match it.msg {
-                    PaxosMsg::AcceptDecide(_) | PaxosMsg::Decide(_) => (it.to, Waits::ItsTurn),
+                    PaxosMsg::AcceptDecide(_) | PaxosMsg::Decide(_) => (it.to, Waits::NextInOrder),
                     _ => (it.to, Waits::ForTheDisk),
                 },
                 Message::BLE(it) => (it.to, Waits::ForNothing),
@@ -262,11 +262,11 @@ impl Consensus {
         // A ballot that another member made up may name as leader who does not vote.
         let votes =
             |to: u64| u16::try_from(to).is_ok_and(|to| to > 0 && self.configuration.has(to - 1));
-        let said = messages.into_iter().filter(|it| match it {
+        let sent = messages.into_iter().filter(|it| match it {
             Message::SequencePaxos(it) => votes(it.to),
             Message::BLE(it) => !silent && votes(it.to),
         });
-        said.map(each).collect()
+        sent.map(each).collect()
     }
 
     /// Whom this member follows, itself perhaps.

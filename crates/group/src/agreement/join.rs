@@ -79,7 +79,7 @@ pub(crate) struct Joining {
     /// The others forgot too much.
     is_lost: bool,
     /// Nodes that have said whether they know of the group's having begun.
-    told: BTreeSet<NodeId>,
+    answered: BTreeSet<NodeId>,
     /// Somebody knows of it.
     had_begun: bool,
     /// The others are to be told how far this member has come.
@@ -124,9 +124,9 @@ impl Joining {
     }
 
     /// A node has said whether it knows the group to have begun.
-    pub(crate) fn told_begun(&mut self, node: NodeId, begun: bool) {
+    pub(crate) fn note_begun(&mut self, node: NodeId, begun: bool) {
         self.had_begun |= begun;
-        self.told.insert(node);
+        self.answered.insert(node);
     }
 
     /// Whether somebody knows the group to have begun.
@@ -135,8 +135,8 @@ impl Joining {
     }
 
     /// Whether a node has said whether it does.
-    pub(crate) fn has_told(&self, node: NodeId) -> bool {
-        self.told.contains(&node)
+    pub(crate) fn has_answered(&self, node: NodeId) -> bool {
+        self.answered.contains(&node)
     }
 
     /// What follows for a member that does not vote yet.

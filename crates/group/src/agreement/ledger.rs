@@ -38,7 +38,7 @@ pub enum StateOnDisk {
 
 /// All that a member knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ReplicaState {
     /// See [`Summary`].
     pub formed: Formed,
     /// See [`Summary`].
@@ -102,7 +102,7 @@ pub enum Change {
     },
 }
 
-impl Standing {
+impl ReplicaState {
     /// How many entries there are, with those that were trimmed.
     pub fn length(&self) -> u64 {
         self.log.length()
@@ -125,7 +125,7 @@ impl Standing {
 
     /// What it knows, without the entries.
     pub fn summary(&self) -> Summary {
-        let Standing { formed, since, promise, accepted, decided, .. } = *self;
+        let ReplicaState { formed, since, promise, accepted, decided, .. } = *self;
         let (configuration, length) = (self.configuration.clone(), self.length());
         let next = self.next();
         Summary { formed, since, configuration, promise, accepted, decided, length, next }
@@ -199,7 +199,7 @@ pub struct Ledger(Arc<Mutex<LedgerInner>>);
 
 #[derive(Debug, Default)]
 struct LedgerInner {
-    standing: Standing,
+    replica_state: ReplicaState,
     /// Made and not logged.
     changes: Vec<Vec<Change>>,
 }
@@ -210,14 +210,14 @@ impl Ledger {
     }
 
     /// Looks at what is known.
-    pub fn look<T>(&self, look: impl FnOnce(&Standing) -> T) -> T {
-        look(&self.lock().standing)
+    pub fn look<T>(&self, look: impl FnOnce(&ReplicaState) -> T) -> T {
+        look(&self.lock().replica_state)
     }
 
     /// Makes changes that need no logging, because they come from the log.
     pub fn replay(&self, changes: Vec<Change>) {
         let mut inside = self.lock();
-        changes.into_iter().for_each(|change| inside.standing.apply(change));
+        changes.into_iter().for_each(|change| inside.replica_state.apply(change));
     }
 
     /// Makes changes.
@@ -228,7 +228,7 @@ impl Ledger {
     /// the leader had that it has them from.
     pub fn make(&self, changes: Vec<Change>) {
         let inside = &mut *self.lock();
-        changes.iter().for_each(|change| inside.standing.apply(change.clone()));
+        changes.iter().for_each(|change| inside.replica_state.apply(change.clone()));
         match (&changes[..], inside.changes.last_mut()) {
             ([Change::Decided(_)], Some(last)) => last.extend(changes),
             _ => inside.changes.push(changes),
@@ -238,24 +238,27 @@ impl Ledger {
     /// Forgets entries that the participant's state stands for. Nothing of that is logged: the disk
     /// has them for as long as no checkpoint covers them.
     pub fn trim(&self, upto: u64) {
-        let standing = &mut self.lock().standing;
-        if upto > standing.log.base() {
-            assert!(upto <= standing.decided, "undecided entries are not trimmed");
-            standing.log.trim(upto);
+        let replica_state = &mut self.lock().replica_state;
+        if upto > replica_state.log.base() {
+            assert!(upto <= replica_state.decided, "undecided entries are not trimmed");
+            replica_state.log.trim(upto);
         }
     }
 
     /// A transfer that had begun is given up: the participant from before it stands.
     pub fn keep_participant(&self) {
-        self.lock().standing.held = StateOnDisk::Whole;
+        self.lock().replica_state.held = StateOnDisk::Whole;
     }
 
     /// The participant was restored from a disk: its state is of use once it has replayed all that
     /// is known as decided there.
     pub fn replays_all_decided(&self) {
-        let standing = &mut self.lock().standing;
-        assert!(standing.decided >= standing.log.base(), "a checkpoint of undecided entries");
-        standing.needs = standing.needs.max(standing.decided);
+        let replica_state = &mut self.lock().replica_state;
+        assert!(
+            replica_state.decided >= replica_state.log.base(),
+            "a checkpoint of undecided entries"
+        );
+        replica_state.needs = replica_state.needs.max(replica_state.decided);
     }
 
     /// The changes made since the last call.
@@ -267,7 +270,7 @@ impl Ledger {
 impl Storage<Entry> for Ledger {
     fn write_atomically(&mut self, operations: Vec<StorageOp<Entry>>) -> StorageResult<()> {
         let mut changes = Vec::with_capacity(operations.len());
-        let mut length = self.look(Standing::length);
+        let mut length = self.look(ReplicaState::length);
         for operation in operations {
             changes.push(match operation {
                 StorageOp::AppendEntry(entry) => {
@@ -316,20 +319,20 @@ impl Storage<Entry> for Ledger {
     }
 
     fn set_promise(&mut self, ballot: LibraryBallot) -> StorageResult<()> {
-        if self.look(|standing| standing.promise) != ballot.into() {
+        if self.look(|replica_state| replica_state.promise) != ballot.into() {
             self.make(vec![Change::Promise(ballot.into())]);
         }
         Ok(())
     }
 
     fn set_decided_idx(&mut self, upto: usize) -> StorageResult<()> {
-        let length = self.look(Standing::length);
+        let length = self.look(ReplicaState::length);
         self.make(vec![Change::Decided(length.min(upto as u64))]);
         Ok(())
     }
 
     fn get_decided_idx(&self) -> StorageResult<usize> {
-        Ok(self.look(|standing| standing.decided as usize))
+        Ok(self.look(|replica_state| replica_state.decided as usize))
     }
 
     fn set_accepted_round(&mut self, ballot: LibraryBallot) -> StorageResult<()> {
@@ -338,24 +341,26 @@ impl Storage<Entry> for Ledger {
     }
 
     fn get_accepted_round(&self) -> StorageResult<Option<LibraryBallot>> {
-        let accepted = self.look(|standing| standing.accepted);
+        let accepted = self.look(|replica_state| replica_state.accepted);
         Ok((accepted != Ballot::default()).then(|| accepted.into()))
     }
 
     fn get_entries(&self, from: usize, to: usize) -> StorageResult<Vec<Entry>> {
-        Ok(self.look(|standing| standing.log.range(from as u64, to as u64).cloned().collect()))
+        Ok(self.look(|replica_state| {
+            replica_state.log.range(from as u64, to as u64).cloned().collect()
+        }))
     }
 
     fn get_log_len(&self) -> StorageResult<usize> {
-        Ok(self.look(|standing| standing.log.held()))
+        Ok(self.look(|replica_state| replica_state.log.held()))
     }
 
     fn get_suffix(&self, from: usize) -> StorageResult<Vec<Entry>> {
-        self.get_entries(from, self.look(Standing::length) as usize)
+        self.get_entries(from, self.look(ReplicaState::length) as usize)
     }
 
     fn get_promise(&self) -> StorageResult<Option<LibraryBallot>> {
-        let promise = self.look(|standing| standing.promise);
+        let promise = self.look(|replica_state| replica_state.promise);
         Ok((promise != Ballot::default()).then(|| promise.into()))
     }
 
@@ -376,7 +381,7 @@ impl Storage<Entry> for Ledger {
     }
 
     fn get_compacted_idx(&self) -> StorageResult<usize> {
-        Ok(self.look(|standing| standing.log.base() as usize))
+        Ok(self.look(|replica_state| replica_state.log.base() as usize))
     }
 
     fn set_snapshot(&mut self, _: Option<NoSnapshot>) -> StorageResult<()> {
@@ -415,10 +420,10 @@ mod tests {
     fn undecided_entries_are_counted_as_messages_have_them() {
         let mut ledger = Ledger::default();
         ledger.append_entries(entries(&[10, 20, 1])).unwrap();
-        assert_eq!(ledger.look(Standing::undecided_bytes), 31 + 15);
+        assert_eq!(ledger.look(ReplicaState::undecided_bytes), 31 + 15);
         ledger.set_decided_idx(2).unwrap();
-        assert_eq!(ledger.look(Standing::undecided_bytes), 6);
+        assert_eq!(ledger.look(ReplicaState::undecided_bytes), 6);
         ledger.set_decided_idx(3).unwrap();
-        assert_eq!(ledger.look(Standing::undecided_bytes), 0);
+        assert_eq!(ledger.look(ReplicaState::undecided_bytes), 0);
     }
 }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_say_what_is_stable() {
+    fn notes_tell_what_is_stable() {
         let mut written = StableEntries::default();
         assert!(written.is_news(0));
         let (first, second) = (written.note(3), written.note(5));

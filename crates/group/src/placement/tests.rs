@@ -109,9 +109,9 @@ fn two_members_of_a_group_on_two_loops_of_a_server_are_refused() {
     let shape = Shape { group: SIZE, loops: 2 };
     // Members 0, 1 and 2 live on nodes 0, 1 and 2, which would be servers 0, 0 and 1.
     let refused = row.moved(RepositoryId(0), NodeId(3), shape, ALL).unwrap_err();
-    let told = "member 2 of the same group lives on node 2, which is another loop of the \
+    let expected = "member 2 of the same group lives on node 2, which is another loop of the \
                 server of node 3";
-    assert!(refused.to_string().starts_with(told), "{refused}");
+    assert!(refused.to_string().starts_with(expected), "{refused}");
     assert!(row.moved(RepositoryId(2), NodeId(3), shape, ALL).is_ok());
 }
 

@@ -34,7 +34,7 @@ impl<P: Protocol> Replica<P> {
         let mut cursor = self.inner.begin_checkpoint()?;
         let upto = self.applied;
         let lazy = |entries: &[Entry]| entries.iter().map(|it| it.0.len() as u64).sum::<u64>();
-        let bytes_max = self.rules.limits.piece_bytes;
+        let bytes_max = self.group_settings.limits.piece_bytes;
         cursor.around = self.ledger.look(|it| {
             let bytes = it.log.bytes_upto(upto).unwrap_or(it.log.bytes() + lazy(&self.lazy));
             let known = Change::Adopted(Box::new(it.summary()));
@@ -77,7 +77,7 @@ impl<P: Protocol> Replica<P> {
             return Readiness::Void;
         }
         let decided = self.ledger.look(|it| it.decided);
-        match applied <= decided || !self.rules.publishes_decided {
+        match applied <= decided || !self.group_settings.publishes_decided {
             true => Readiness::Ready,
             false => Readiness::Waits,
         }

@@ -4,7 +4,7 @@ use muesli_core::Protocol;
 
 use super::{Replica, Settled};
 use crate::agreement::consensus::Waits;
-use crate::agreement::ledger::{Change, Standing};
+use crate::agreement::ledger::{Change, ReplicaState};
 use crate::inside::{Context, send_now};
 use crate::protocol::{Message, Record};
 
@@ -73,12 +73,12 @@ impl<P: Protocol> Replica<P> {
     /// Lets the consensus know how many entries are stable here.
     pub(super) fn count_stable(&mut self) {
         let Some(consensus) = &mut self.consensus else { return };
-        let counts = self.rules.counts_itself_when_stable;
+        let counts = self.group_settings.counts_itself_when_stable;
         consensus.stable_upto(if counts { self.written.stable() } else { u64::MAX });
     }
 
     /// Sends what the consensus has to say, and itself a note where it must know of its disk.
-    pub(super) fn speak_of_consensus(&mut self, cx: &mut Context<'_, P>) {
+    pub(super) fn send_of_consensus(&mut self, cx: &mut Context<'_, P>) {
         let mut outgoing = std::mem::take(&mut self.parting);
         let (mut entries, mut follows_itself) = (0, false);
         if let Some(consensus) = &mut self.consensus {
@@ -87,7 +87,7 @@ impl<P: Protocol> Replica<P> {
             entries = consensus.accepted();
             follows_itself = consensus.ballot().member == u64::from(self.place) + 1;
         }
-        let mut in_turn = self.written.has_arrived(self.spoke);
+        let mut in_order = self.written.has_arrived(self.spoke);
         let mut held_back = false;
         for (number, message) in outgoing {
             let Some(to) = self.address_of(message.to, cx) else { continue };
@@ -96,9 +96,9 @@ impl<P: Protocol> Replica<P> {
                 send_now(to, Message::Behind(decided), cx);
                 continue;
             };
-            in_turn &= message.waits != Waits::ForTheDisk;
-            let at_once = message.waits == Waits::ForNothing || in_turn;
-            if at_once || !self.rules.syncs_first {
+            in_order &= message.waits != Waits::ForTheDisk;
+            let at_once = message.waits == Waits::ForNothing || in_order;
+            if at_once || !self.group_settings.syncs_first {
                 send_now(to, Message::Consensus(number, bytes), cx);
             } else {
                 cx.send(to, Message::Consensus(number, bytes));
@@ -132,7 +132,7 @@ impl<P: Protocol> Replica<P> {
     /// Sends itself a note behind its log, one at a time, to learn whether its disk goes on.
     pub(super) fn probe_disk(&mut self, cx: &mut Context<'_, P>) {
         if self.probe.is_none() {
-            let note = self.written.note(self.ledger.look(Standing::length));
+            let note = self.written.note(self.ledger.look(ReplicaState::length));
             self.probe = Some((note, self.ticks));
             cx.send(cx.me, Message::Stable(note));
         }
@@ -145,7 +145,7 @@ impl<P: Protocol> Replica<P> {
 
     /// Whether its disk has not made stable for long what it was given.
     pub(super) fn is_hung(&self) -> bool {
-        let most = self.pace.hangs_after(self.rules.limits.disk_ticks_max);
+        let most = self.pace.hangs_after(self.group_settings.limits.disk_ticks_max);
         self.probe.is_some_and(|(_, sent)| sent + most < self.ticks)
     }
 

@@ -15,9 +15,9 @@ use muesli_core::links::patience_for;
 use muesli_core::{Address, Protocol};
 
 use super::{ELECTION_TICKS, Replica};
-use crate::agreement::ledger::Standing;
+use crate::agreement::ledger::ReplicaState;
 use crate::inside::Context;
-use crate::protocol::{Grouped, Message, Rules};
+use crate::protocol::{GroupSettings, Grouped, Message};
 use crate::timers::{InnerTimer, MemberTimer};
 
 /// Messages of so many bytes are long.
@@ -29,7 +29,7 @@ const LONG_BYTES_MAX: u64 = 128 << 20;
 
 impl<P: Protocol> Replica<P> {
     /// Takes a message; what was put aside before it comes first.
-    pub(super) fn take_in_turn(
+    pub(super) fn take_in_order(
         &mut self,
         from: Address,
         message: Message<P::Message>,
@@ -47,7 +47,7 @@ impl<P: Protocol> Replica<P> {
         }
         self.long.push((from, message));
         self.tell_others(&Message::Long(bytes as u64), cx);
-        cx.go_on_later(MemberTimer::<InnerTimer<P>>::Long);
+        cx.defer(MemberTimer::<InnerTimer<P>>::Long);
     }
 
     /// Takes in what was put aside.
@@ -60,7 +60,7 @@ impl<P: Protocol> Replica<P> {
     /// Another member takes in a message of so many bytes.
     pub(super) fn on_long(&mut self, member: u16, bytes: u64) {
         let bytes = bytes.min(LONG_BYTES_MAX) as usize;
-        let ticks = WAITS * patience_for(bytes).0 / self.rules.tick.0.max(1);
+        let ticks = WAITS * patience_for(bytes).0 / self.group_settings.tick.0.max(1);
         self.busy.insert(member, self.ticks + ticks);
     }
 
@@ -75,8 +75,8 @@ impl<P: Protocol> Replica<P> {
     /// How many ticks are one of the consensus: more than one while an entry is under way that is
     /// longer than all that a leader else has undecided, and for a round after that.
     pub(super) fn patience(&mut self) -> u64 {
-        let Rules { tick, limits, .. } = &self.rules;
-        let undecided = self.ledger.look(Standing::undecided_bytes);
+        let GroupSettings { tick, limits, .. } = &self.group_settings;
+        let undecided = self.ledger.look(ReplicaState::undecided_bytes);
         let beyond = undecided.saturating_sub(limits.undecided_bytes_max);
         let round = ELECTION_TICKS * tick.0.max(1);
         let patience = 1 + patience_for(beyond as usize).0 / round;

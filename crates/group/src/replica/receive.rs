@@ -5,7 +5,7 @@ use muesli_core::{Address, Protocol, Wire};
 use super::Replica;
 use crate::agreement::consensus::Consensus;
 use crate::agreement::entry::Entry;
-use crate::agreement::ledger::Standing;
+use crate::agreement::ledger::ReplicaState;
 use crate::inside::{Context, send_now};
 use crate::protocol::Message;
 
@@ -24,16 +24,16 @@ impl<P: Protocol> Replica<P> {
     ) {
         let member = self.member_at(from, cx);
         if let Some(member) = member {
-            self.last_heard.insert(member, self.ticks);
+            self.last_seen.insert(member, self.ticks);
         }
         match (message, member) {
             (Message::Inside { from, hops, message }, _) => {
                 self.on_inside(from, hops, message, cx);
             }
             (Message::Leads { group, member, ballot, .. }, _) => {
-                self.inside.hear_leader(group, member, ballot);
+                self.inside.observe_leader(group, member, ballot);
                 if group == self.group {
-                    self.heard = Some(self.ticks);
+                    self.seen_at = Some(self.ticks);
                     self.on_at(member, ballot.configuration, cx);
                 }
             }
@@ -67,7 +67,7 @@ impl<P: Protocol> Replica<P> {
             }
             (Message::Begun(begun), _) => self.on_begun(from.node, begun, cx),
             (Message::Ask, Some(_)) => {
-                let summary = self.ledger.look(Standing::summary);
+                let summary = self.ledger.look(ReplicaState::summary);
                 cx.send(from, Message::Knows(Box::new(summary)));
             }
             (Message::Knows(summary), Some(member)) => self.on_summary(member, *summary, cx),

@@ -30,30 +30,30 @@ use crate::protocol::Message;
 impl<P: Protocol> Replica<P> {
     /// Who votes, as far as this member knows; in a group that forms, who is to.
     pub(super) fn configuration(&self) -> Configuration {
-        let known = self.ledger.look(|standing| standing.configuration.clone());
+        let known = self.ledger.look(|replica_state| replica_state.configuration.clone());
         if known.number == 0 { Configuration::first(self.wanted.clone()) } else { known }
     }
 
     /// The number of that.
     pub(super) fn configuration_number(&self) -> u32 {
-        self.ledger.look(|standing| standing.configuration.number).max(1)
+        self.ledger.look(|replica_state| replica_state.configuration.number).max(1)
     }
 
     /// Whether the log has an entry that ends the configuration. Nothing is appended after it.
     pub(super) fn is_ending(&self) -> bool {
-        self.ledger.look(|standing| standing.next().is_some())
+        self.ledger.look(|replica_state| replica_state.next().is_some())
     }
 
     /// Whether the group consists of just those who are to be in it.
     pub(super) fn is_as_wanted(&self) -> bool {
-        self.ledger.look(|standing| {
-            standing.configuration.places == self.wanted && standing.next().is_none()
+        self.ledger.look(|replica_state| {
+            replica_state.configuration.places == self.wanted && replica_state.next().is_none()
         })
     }
 
     /// Whether it is to go, and the group has done without it since.
     pub(super) fn is_left_out(&self) -> bool {
-        let known = self.ledger.look(|standing| standing.configuration.number > 0);
+        let known = self.ledger.look(|replica_state| replica_state.configuration.number > 0);
         known && !self.wanted.contains(&self.place) && !self.configuration().has(self.place)
     }
 
@@ -110,9 +110,10 @@ impl<P: Protocol> Replica<P> {
 
     /// What is decided ends the configuration, if it does.
     pub(super) fn end_configuration(&mut self, cx: &mut Context<'_, P>) {
-        let next = self.ledger.look(|standing| {
-            let whole = standing.decided == standing.length() && standing.formed == Formed::Begun;
-            standing.next().filter(|_| whole).map(|next| (standing.decided, next))
+        let next = self.ledger.look(|replica_state| {
+            let whole = replica_state.decided == replica_state.length()
+                && replica_state.formed == Formed::Begun;
+            replica_state.next().filter(|_| whole).map(|next| (replica_state.decided, next))
         });
         let Some((upto, next)) = next else { return };
         if self.fetching.is_some() {
@@ -125,14 +126,14 @@ impl<P: Protocol> Replica<P> {
     /// The part of this member in a configuration.
     pub(super) fn new_consensus(&self, configuration: &Configuration) -> Consensus {
         // What is decided while a member comes back to vote must fit.
-        let most = self.rules.limits.window_bytes / 2;
+        let most = self.group_settings.limits.window_bytes / 2;
         Consensus::new(self.place, configuration, self.ledger.clone(), most)
     }
 
     /// Another member is at this configuration.
     pub(super) fn on_at(&mut self, member: u16, number: u32, cx: &mut Context<'_, P>) {
         let mine = self.configuration_number();
-        let remembers = self.ledger.look(|standing| standing.formed == Formed::Begun);
+        let remembers = self.ledger.look(|replica_state| replica_state.formed == Formed::Begun);
         let Some(from) = layout::address(cx.catalog, self.group, member) else { return };
         if !remembers {
             return; // It asks all others already.
@@ -158,7 +159,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     /// A member that does not vote says how far it has come, once that is stable.
-    pub(super) fn say_where(&self, cx: &mut Context<'_, P>) {
+    pub(super) fn send_place(&self, cx: &mut Context<'_, P>) {
         if !self.has_state() {
             return;
         }
@@ -173,15 +174,15 @@ impl<P: Protocol> Replica<P> {
     /// Somebody knows a later configuration to have begun: fetches all that is known there.
     /// This member has not voted in it.
     pub(super) fn catch_up(&mut self, member: u16, known: &Summary, cx: &mut Context<'_, P>) {
-        let is_later = known.configuration.number > self.configuration_number();
-        if known.formed != Formed::Begun || !is_later || self.fetching.is_some() {
+        let is_newer = known.configuration.number > self.configuration_number();
+        if known.formed != Formed::Begun || !is_newer || self.fetching.is_some() {
             return;
         }
         self.asked = None;
         self.start_fetching(member, None, cx);
     }
 
-    /// The mistake that [`Rules::ends_configurations`](crate::Rules::ends_configurations) leaves
+    /// The mistake that [`GroupSettings::ends_configurations`](crate::GroupSettings::ends_configurations) leaves
     /// out: whoever hears of other members takes them for the next configuration.
     pub(super) fn regroup_at_once(&mut self, cx: &mut Context<'_, P>) {
         let configuration = self.configuration();
@@ -193,7 +194,7 @@ impl<P: Protocol> Replica<P> {
             self.start_over();
         }
         let next = configuration.next(cx.catalog.placement, self.wanted.clone());
-        let decided = self.ledger.look(|standing| standing.decided);
+        let decided = self.ledger.look(|replica_state| replica_state.decided);
         self.reconfigure(decided, next);
     }
 

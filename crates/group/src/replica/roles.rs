@@ -17,7 +17,7 @@ use crate::agreement::written::StableEntries;
 use crate::inside::{Context, Inside};
 use crate::judge::{inner_address, judge_inside};
 use crate::layout;
-use crate::protocol::{Grouped, Message, Record, Rules};
+use crate::protocol::{GroupSettings, Grouped, Message, Record};
 use crate::timers::{InnerTimer, MemberTimer};
 
 impl<P: Protocol> StateMachine<Grouped<P>> for Replica<P> {
@@ -31,9 +31,9 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Replica<P> {
             return Ok(()); // It is passed on, to a leader that judges it.
         }
         let inner = self.inside.known_catalog(view.catalog);
-        let (said, issued) = ((*first, message), self.inner.issued());
+        let (sent, issued) = ((*first, message), self.inner.issued());
         let me = inner_address(view.me, &inner);
-        let view = judge_inside::<P>(said, (me, &inner), issued, view)?;
+        let view = judge_inside::<P>(sent, (me, &inner), issued, view)?;
         match self.leading {
             Some(_) => self.inner.judge(message, view),
             None => Ok(()),
@@ -45,15 +45,15 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Replica<P> {
     }
 
     fn unfinished(&self) -> usize {
-        let heard = self.heard.is_some_and(|heard| heard + SILENT_TICKS >= self.ticks);
+        let seen_at = self.seen_at.is_some_and(|seen_at| seen_at + SILENT_TICKS >= self.ticks);
         match &self.leading {
             Some(leading) => {
                 let others = usize::from(!self.is_as_wanted());
                 self.inner.unfinished() + leading.waiting() + others
             }
-            None if self.away => 0,
+            None if self.moved => 0,
             None if !self.wanted.contains(&self.place) => 0,
-            None => usize::from(!heard || !self.takes_part()),
+            None => usize::from(!seen_at || !self.takes_part()),
         }
     }
 
@@ -67,23 +67,23 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Replica<P> {
 
 impl<P: Protocol> LoggedRole<Grouped<P>> for Replica<P> {
     fn start(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(MemberTimer::<InnerTimer<P>>::Tick, self.rules.tick);
+        cx.set_timer(MemberTimer::<InnerTimer<P>>::Tick, self.group_settings.tick);
         self.wanted = layout::wanted(cx.catalog, self.group);
         self.end_replay(cx);
         if self.is_home(cx) {
             self.take_place(cx);
         }
-        self.turn(cx);
+        self.after_event(cx);
     }
 
     fn placed(&mut self, cx: &mut Context<'_, P>) {
         self.come_or_go(cx);
-        self.turn(cx);
+        self.after_event(cx);
     }
 
     fn receive(&mut self, from: Address, message: Message<P::Message>, cx: &mut Context<'_, P>) {
-        self.take_in_turn(from, message, cx);
-        self.turn(cx);
+        self.take_in_order(from, message, cx);
+        self.after_event(cx);
     }
 
     fn timer(&mut self, timer: Self::Timer, cx: &mut Context<'_, P>) {
@@ -95,7 +95,7 @@ impl<P: Protocol> LoggedRole<Grouped<P>> for Replica<P> {
             }
             MemberTimer::Inside(_) => {}
         }
-        self.turn(cx);
+        self.after_event(cx);
     }
 
     fn replay(&mut self, record: Record<P::Record>, cx: &mut Context<'_, P>) {
@@ -121,13 +121,17 @@ impl<P: Protocol> LoggedRole<Grouped<P>> for Replica<P> {
 }
 
 impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
-    fn new(id: RepositoryId, settings: &Settings, rules: &Rules<P::Rules>) -> Replica<P> {
+    fn new(
+        id: RepositoryId,
+        settings: &Settings,
+        group_settings: &GroupSettings<P::Switches>,
+    ) -> Replica<P> {
         let (group, place) = layout::place(id);
-        let inner = P::Participant::new(RepositoryId(group), settings, &rules.inner);
+        let inner = P::Participant::new(RepositoryId(group), settings, &group_settings.inner);
         Replica {
             group,
             place,
-            rules: rules.clone(),
+            group_settings: group_settings.clone(),
             settings: settings.clone(),
             inside: Inside::new(),
             ledger: Ledger::default(),
@@ -148,7 +152,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             was_whole: false,
             serving: BTreeMap::new(),
             reached: BTreeMap::new(),
-            last_heard: BTreeMap::new(),
+            last_seen: BTreeMap::new(),
             is_void: false,
             is_on_disk: true,
             reported: 0,
@@ -158,8 +162,8 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             probe: None,
             pace: DiskPace::default(),
             ticks: 0,
-            heard: None,
-            away: false,
+            seen_at: None,
+            moved: false,
             wanted: Vec::new(),
             parting: Vec::new(),
             asked: None,
@@ -212,7 +216,7 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
 
     fn replica_role(&self) -> ReplicaRole {
         match self.leading {
-            _ if self.away => ReplicaRole::Away,
+            _ if self.moved => ReplicaRole::Moved,
             _ if self.joining.is_lost() => ReplicaRole::Lost,
             _ if self.consensus.is_none() && self.is_left_out() => ReplicaRole::Leaves,
             _ if self.consensus.is_none() || self.settled != Settled::Yes => ReplicaRole::Joins,

@@ -8,9 +8,9 @@ use crate::agreement::configuration::MARK;
 use crate::agreement::consensus::Consensus;
 use crate::agreement::entry::Entry;
 use crate::agreement::lead::Leading;
-use crate::agreement::ledger::Standing;
+use crate::agreement::ledger::ReplicaState;
 use crate::inside::{Context, InnerContext, InnerEffects};
-use crate::protocol::Rules;
+use crate::protocol::GroupSettings;
 use crate::timers::{self, InnerTimer, MemberTimer};
 
 /// Which entries a follower leaves out where it is to make that mistake.
@@ -26,20 +26,20 @@ impl<P: Protocol> Replica<P> {
     ) {
         let before = self.applied;
         let (role, inner) = (self.role(), &mut self.inner);
-        let ((), said) = self.inside.run(role, cx, |cx| run(inner, cx));
-        self.take_said(said, before, cx);
+        let ((), sent) = self.inside.run(role, cx, |cx| run(inner, cx));
+        self.take_sent(sent, before, cx);
     }
 
-    pub(super) fn take_said(
+    pub(super) fn take_sent(
         &mut self,
-        said: InnerEffects<P>,
+        sent: InnerEffects<P>,
         before: u64,
         cx: &mut Context<'_, P>,
     ) {
-        let Rules { confirms_answers, decides_first, .. } = self.rules;
+        let GroupSettings { confirms_answers, decides_first, .. } = self.group_settings;
         let Some(leading) = &mut self.leading else { return };
         let mut needed = 0;
-        for effect in said {
+        for effect in sent {
             match effect {
                 Effect::Log { record, .. } => {
                     let mut bytes = Vec::new();
@@ -81,8 +81,8 @@ impl<P: Protocol> Replica<P> {
         if is_ending || consensus.leading() != Some(leading.ballot) {
             return;
         }
-        let most = self.rules.limits.undecided_bytes_max;
-        let mut undecided = self.ledger.look(Standing::undecided_bytes);
+        let most = self.group_settings.limits.undecided_bytes_max;
+        let mut undecided = self.ledger.look(ReplicaState::undecided_bytes);
         let mut fit = 0;
         for entry in &self.lazy {
             let bytes = entry.message_bytes();
@@ -177,7 +177,7 @@ impl<P: Protocol> Replica<P> {
     /// it stands whoever leads: the answer needs no round, and waits for nothing.
     pub(super) fn answer_behind(&mut self, message: &P::Message, cx: &mut Context<'_, P>) -> bool {
         // After a transfer, only with the entries that its pieces have seen something of.
-        let upto = |consensus: &Consensus| match self.rules.answers_decided {
+        let upto = |consensus: &Consensus| match self.group_settings.answers_decided {
             true => consensus.decided(),
             false => consensus.accepted(),
         };
@@ -185,10 +185,10 @@ impl<P: Protocol> Replica<P> {
             return false;
         }
         let (role, inner) = (self.role(), &mut self.inner);
-        let (answered, said) = self.inside.run(role, cx, |cx| inner.answer_behind(message, cx));
-        for effect in said {
+        let (answered, sent) = self.inside.run(role, cx, |cx| inner.answer_behind(message, cx));
+        for effect in sent {
             match effect {
-                Effect::Send { envelope, .. } => self.inside.speak(envelope, cx),
+                Effect::Send { envelope, .. } => self.inside.send(envelope, cx),
                 other => unreachable!("a reader's answer is a message, not {other:?}"),
             }
         }
@@ -207,9 +207,9 @@ impl<P: Protocol> Replica<P> {
         if self.lacks_state() {
             return false;
         }
-        let (applied, bytes) = (self.applied, self.rules.limits.window_bytes / 4);
+        let (applied, bytes) = (self.applied, self.group_settings.limits.window_bytes / 4);
         let entries = self.ledger.look(|it| {
-            let upto = if self.rules.answers_decided { it.decided } else { it.length() };
+            let upto = if self.group_settings.answers_decided { it.decided } else { it.length() };
             assert!(applied >= it.log.base() || upto == 0, "entries to replay were trimmed");
             it.log.chunk(applied, upto, bytes)
         });
@@ -223,7 +223,7 @@ impl<P: Protocol> Replica<P> {
     /// If the entry is no record: such are not taken in.
     fn replay_entry(&mut self, entry: &Entry, cx: &mut Context<'_, P>) {
         self.applied += 1;
-        let leaves_out = !self.rules.replays_all && self.applied.is_multiple_of(LEFT_OUT);
+        let leaves_out = !self.group_settings.replays_all && self.applied.is_multiple_of(LEFT_OUT);
         if entry.begins().is_some() || leaves_out {
             return;
         }

@@ -22,7 +22,7 @@ use muesli_core::{Address, NodeId, Protocol, RepositoryId, Role};
 
 use super::{Replica, Settled};
 use crate::agreement::join::{JoinStep, Joining, Situation};
-use crate::agreement::ledger::{Change, Ledger, Standing};
+use crate::agreement::ledger::{Change, Ledger, ReplicaState};
 use crate::agreement::summary::{Formed, Summary};
 use crate::inside::{Context, send_now};
 use crate::layout;
@@ -35,7 +35,7 @@ impl<P: Protocol> Replica<P> {
 
     /// Whether this member lives here, and has not moved away.
     pub(super) fn is_home(&self, cx: &Context<'_, P>) -> bool {
-        !self.rules.keeps_to_placement || cx.catalog.home(self.id()) == cx.me.node
+        !self.group_settings.keeps_to_placement || cx.catalog.home(self.id()) == cx.me.node
     }
 
     /// In which epoch it came here.
@@ -49,21 +49,21 @@ impl<P: Protocol> Replica<P> {
         let Role::Repository(repository) = from.role else { return None };
         let (group, place) = layout::place(repository);
         let other = group == self.group && place != self.place;
-        let anywhere = !self.rules.keeps_to_placement;
-        let lives_there = || anywhere || cx.catalog.home(repository) == from.node;
-        (other && lives_there() && self.is_home(cx)).then_some(place)
+        let anywhere = !self.group_settings.keeps_to_placement;
+        let is_placed_there = || anywhere || cx.catalog.home(repository) == from.node;
+        (other && is_placed_there() && self.is_home(cx)).then_some(place)
     }
 
     /// The placement has changed: comes, goes, or stays.
     pub(super) fn come_or_go(&mut self, cx: &mut Context<'_, P>) {
-        if !self.rules.keeps_to_placement {
+        if !self.group_settings.keeps_to_placement {
             return;
         }
         let is_home = self.is_home(cx);
-        self.away = !is_home;
+        self.moved = !is_home;
         self.wanted = layout::wanted(cx.catalog, self.group);
         self.forget_who_left(cx);
-        let remembered = self.ledger.look(|standing| standing.since) == self.since(cx);
+        let remembered = self.ledger.look(|replica_state| replica_state.since) == self.since(cx);
         if !is_home || !remembered {
             (self.leading, self.consensus, self.settled) = (None, None, Settled::No);
             (self.fetching, self.loading) = (None, None);
@@ -75,14 +75,14 @@ impl<P: Protocol> Replica<P> {
         if is_home && self.consensus.is_none() && self.settled == Settled::No {
             self.take_place(cx);
         }
-        if !self.rules.ends_configurations {
+        if !self.group_settings.ends_configurations {
             self.regroup_at_once(cx);
         }
     }
 
     /// Another member has told what it knows.
     pub(super) fn on_summary(&mut self, member: u16, known: Summary, cx: &mut Context<'_, P>) {
-        if self.ledger.look(|standing| standing.formed == Formed::Begun) {
+        if self.ledger.look(|replica_state| replica_state.formed == Formed::Begun) {
             self.catch_up(member, &known, cx);
         } else if self.consensus.is_none() {
             self.joining.answer(member, known);
@@ -99,17 +99,17 @@ impl<P: Protocol> Replica<P> {
         let configuration = self.configuration();
         let situation = Situation {
             me: self.place,
-            mine: self.ledger.look(|standing| standing.formed),
+            mine: self.ledger.look(|replica_state| replica_state.formed),
             first: &configuration,
             had_formed: since > 0 || self.joining.had_begun(),
-            asked_all: cx.catalog.coordinators.iter().all(|it| self.joining.has_told(*it)),
-            accepts_loss: self.rules.accepts_loss,
+            asked_all: cx.catalog.coordinators.iter().all(|it| self.joining.has_answered(*it)),
+            accepts_loss: self.group_settings.accepts_loss,
         };
         let next = match self.joining.step(situation) {
             JoinStep::Wait | JoinStep::Lost => return,
             JoinStep::AskAll => return self.ask_all(cx),
             JoinStep::Note(formed) => {
-                let known = self.ledger.look(Standing::summary);
+                let known = self.ledger.look(ReplicaState::summary);
                 Summary { formed, since, configuration, ..known }
             }
             JoinStep::Adopt(member, known) if known.formed == Formed::Begun => {
@@ -131,7 +131,7 @@ impl<P: Protocol> Replica<P> {
     /// Asks all who may know whether the group had begun, and have not said so yet.
     pub(super) fn ask_all(&mut self, cx: &mut Context<'_, P>) {
         let coordinators = Arc::clone(&cx.catalog.coordinators);
-        for node in coordinators.iter().filter(|node| !self.joining.has_told(**node)) {
+        for node in coordinators.iter().filter(|node| !self.joining.has_answered(**node)) {
             send_now(Address::coordinator(*node), Message::AskBegun(self.group), cx);
         }
     }
@@ -139,8 +139,8 @@ impl<P: Protocol> Replica<P> {
     /// A node has said whether it knows the group to have begun.
     pub(super) fn on_begun(&mut self, node: NodeId, begun: bool, cx: &mut Context<'_, P>) {
         let is_asking = self.consensus.is_none() && self.settled == Settled::No;
-        if is_asking && !self.joining.has_told(node) {
-            self.joining.told_begun(node, begun);
+        if is_asking && !self.joining.has_answered(node) {
+            self.joining.note_begun(node, begun);
             self.go_on_joining(cx);
         }
     }
@@ -148,7 +148,7 @@ impl<P: Protocol> Replica<P> {
     /// Tells the others how far this member has come in forming the group, after that was logged.
     pub(super) fn tell_news(&mut self, cx: &mut Context<'_, P>) {
         if self.joining.take_news() {
-            let known = self.ledger.look(Standing::summary);
+            let known = self.ledger.look(ReplicaState::summary);
             for other in self.others(cx) {
                 if let Some(to) = self.address_of(other, cx) {
                     cx.send(to, Message::Knows(Box::new(known.clone())));
@@ -159,13 +159,13 @@ impl<P: Protocol> Replica<P> {
 
     /// Takes part if it remembers its being here; otherwise it asks first.
     pub(super) fn take_place(&mut self, cx: &mut Context<'_, P>) {
-        if self.ledger.look(|standing| standing.since) != self.since(cx) {
+        if self.ledger.look(|replica_state| replica_state.since) != self.since(cx) {
             self.ledger = Ledger::default(); // A memory of an earlier stay, which others replaced.
             self.start_over();
         }
         self.ledger.replays_all_decided();
-        let remembers = self.ledger.look(|standing| standing.formed == Formed::Begun);
-        if remembers || !self.rules.asks_before_voting {
+        let remembers = self.ledger.look(|replica_state| replica_state.formed == Formed::Begun);
+        if remembers || !self.group_settings.asks_before_voting {
             self.begin(cx);
         } else {
             self.tell_others(&Message::Ask, cx);
@@ -178,9 +178,9 @@ impl<P: Protocol> Replica<P> {
         self.joining = Joining::default();
         self.settled = Settled::Soon;
         self.written.begin();
-        if self.ledger.look(|standing| standing.configuration.number) == 0 {
+        if self.ledger.look(|replica_state| replica_state.configuration.number) == 0 {
             // Only where it is to make the mistake of not asking.
-            let known = self.ledger.look(Standing::summary);
+            let known = self.ledger.look(ReplicaState::summary);
             let known = Summary { configuration: self.configuration(), ..known };
             self.ledger.make(vec![Change::Adopted(Box::new(known))]);
         }

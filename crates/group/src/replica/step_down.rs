@@ -60,7 +60,7 @@ impl<P: Protocol> Replica<P> {
             return; // It is between two configurations.
         }
         self.sure = consensus.decided();
-        let least = self.rules.limits.undecided_bytes_max;
+        let least = self.group_settings.limits.undecided_bytes_max;
         let due = |last: &Mark| self.ran >= last.ran + least.max(HEAD_PART * last.bytes);
         if self.marks.back().is_none_or(due) {
             self.mark();
@@ -86,7 +86,7 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn step_down(&mut self, cx: &mut Context<'_, P>) {
         self.leading = None;
         // What it finds decided now may be what others have put in the place of what it ran.
-        let sure = if self.rules.returns_to_decided { self.sure } else { u64::MAX };
+        let sure = if self.group_settings.returns_to_decided { self.sure } else { u64::MAX };
         self.forget_marks_before(sure);
         let Some(mark) = self.marks.pop_front().filter(|it| it.upto <= sure) else {
             return self.start_over();

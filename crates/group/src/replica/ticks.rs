@@ -16,7 +16,7 @@ impl<P: Protocol> Replica<P> {
     pub(super) fn announce(&mut self, cx: &mut Context<'_, P>) {
         let Some(leading) = &self.leading else { return };
         let (group, member, ballot) = (self.group, self.place, leading.ballot);
-        self.inside.hear_leader(group, member, ballot);
+        self.inside.observe_leader(group, member, ballot);
         let message = Message::Leads { group, member, ballot, epoch: cx.catalog.placement };
         for &node in cx.catalog.coordinators.iter() {
             send_now(Address::coordinator(node), message.clone(), cx);
@@ -31,7 +31,7 @@ impl<P: Protocol> Replica<P> {
     }
 
     pub(super) fn on_tick(&mut self, cx: &mut Context<'_, P>) {
-        cx.set_timer(MemberTimer::<InnerTimer<P>>::Tick, self.rules.tick);
+        cx.set_timer(MemberTimer::<InnerTimer<P>>::Tick, self.group_settings.tick);
         self.ticks += 1;
         if !self.is_home(cx) {
             return;
@@ -43,13 +43,13 @@ impl<P: Protocol> Replica<P> {
         self.go_on_loading(cx);
         self.bound_entries(cx);
         self.go_on_serving(cx);
-        self.say_reached(cx);
+        self.send_reached(cx);
         self.trim(cx);
         let ticks = self.is_consensus_tick();
         let Some(consensus) = &mut self.consensus else {
-            let remembers = self.ledger.look(|standing| standing.formed == Formed::Begun);
+            let remembers = self.ledger.look(|replica_state| replica_state.formed == Formed::Begun);
             match self.ticks.is_multiple_of(ASK_TICKS) {
-                true if remembers => self.say_where(cx),
+                true if remembers => self.send_place(cx),
                 true => self.tell_others(&Message::Ask, cx),
                 false => {}
             }

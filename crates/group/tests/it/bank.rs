@@ -16,9 +16,9 @@ use muesli_check::{Level, Options};
 use muesli_core::wire::Wire;
 use muesli_core::{Catalog, Isolation, NodeId, Protocol, ReplicaRole, RepositoryId, Typed};
 use muesli_group::placement::{KEY, PlacementRow, Refused, Shape};
-use muesli_group::{Grouped, Limits, Rules, layout};
+use muesli_group::{GroupSettings, Grouped, Limits, layout};
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::network::topology::{ChannelClass, Topology};
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::{Random, Seed};
@@ -47,7 +47,7 @@ pub enum Change {
 
 /// A world to be run.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct Scenario {
     pub seed: u64,
     pub plan: Plan,
     /// Groups live on all nodes but the last at first.
@@ -57,15 +57,20 @@ pub struct Trial {
     pub ends_configurations: bool,
 }
 
-impl Trial {
+impl Scenario {
     /// One in which everything may go wrong but the code.
-    pub fn new(seed: u64, kinds: &FaultKinds, nodes: u32, administration: Administration) -> Trial {
+    pub fn new(
+        seed: u64,
+        kinds: &FaultKinds,
+        nodes: u32,
+        administration: Administration,
+    ) -> Scenario {
         let horizon = VirtualTime::ZERO + Span::from_millis(600);
         let kinds = kinds.clone();
         let shape = PlanShape { nodes, clients: CLIENTS, horizon, kinds, faults_max: 6 };
         let plan = shape.draw(Seed::new(seed));
         let (keeps_to_placement, ends_configurations) = (true, true);
-        Trial { seed, plan, nodes, administration, keeps_to_placement, ends_configurations }
+        Scenario { seed, plan, nodes, administration, keeps_to_placement, ends_configurations }
     }
 
     fn catalog(&self) -> Catalog {
@@ -137,20 +142,20 @@ async fn bank(db: Db, start: ClientStart, tally: Rc<Tally>) {
 }
 
 /// The post of a member, as its node said that went by this row.
-fn post(survey: &Survey, row: &PlacementRow, member: RepositoryId) -> Option<ReplicaRole> {
+fn role(survey: &Survey, row: &PlacementRow, member: RepositoryId) -> Option<ReplicaRole> {
     let home = row.home(member).ok()?;
     let (placement, replica_roles) = survey.get(home.0 as usize)?.as_ref()?;
-    let post = replica_roles.iter().find(|(it, _)| *it == member).map(|(_, post)| *post);
-    post.filter(|_| *placement == row.epoch)
+    let role = replica_roles.iter().find(|(it, _)| *it == member).map(|(_, role)| *role);
+    role.filter(|_| *placement == row.epoch)
 }
 
 fn changed(row: &PlacementRow, change: Change, survey: &Survey) -> Result<PlacementRow, Refused> {
-    let post = |member| post(survey, row, member);
+    let role = |member| role(survey, row, member);
     match change {
-        Change::Move(member, to) => row.moved(member, to, SHAPE, post),
-        Change::Grow(group, to) => row.grown(group, to, SHAPE, post).map(|(row, _)| row),
-        Change::Shrink(member) if row.leaving.contains(&member) => row.shrunk(member, post),
-        Change::Shrink(member) => row.shrinking(member, post),
+        Change::Move(member, to) => row.moved(member, to, SHAPE, role),
+        Change::Grow(group, to) => row.grown(group, to, SHAPE, role).map(|(row, _)| row),
+        Change::Shrink(member) if row.leaving.contains(&member) => row.shrunk(member, role),
+        Change::Shrink(member) => row.shrinking(member, role),
     }
 }
 
@@ -191,12 +196,12 @@ struct By {
 
 /// What nodes that are up say.
 fn survey<P: Protocol>(world: &World, nodes: u32) -> Survey {
-    let said = |node: u32| {
+    let observed = |node: u32| {
         let look =
             |node: &muesli_core::Node<Grouped<P>>| (node.catalog().placement, node.replica_roles());
         world.with_node(NodeId(node), look)
     };
-    (0..nodes).map(said).collect()
+    (0..nodes).map(observed).collect()
 }
 
 /// What has become of a trial.
@@ -222,15 +227,17 @@ impl Outcome {
 }
 
 /// The world of a trial, without clients.
-fn world<P: Protocol>(trial: &Trial, first: &Arc<Catalog>) -> World {
+fn world<P: Protocol>(scenario: &Scenario, first: &Arc<Catalog>) -> World {
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
     let latency = Latency::Exponential { least, mean_tail };
-    let topology = Topology::uniform(trial.nodes as usize, LaneClass { latency, bandwidth: 0 });
-    let (seed, plan) = (Seed::new(trial.seed), trial.plan.clone());
-    let Trial { keeps_to_placement, ends_configurations, .. } = *trial;
-    let rules = Rules { limits: Limits::tight(), ..Rules::default() };
-    let rules = Rules { keeps_to_placement, ends_configurations, ..rules };
-    let protocol = Arc::new(Typed::<Grouped<P>>(rules));
+    let topology =
+        Topology::uniform(scenario.nodes as usize, ChannelClass { latency, bandwidth: 0 });
+    let (seed, plan) = (Seed::new(scenario.seed), scenario.plan.clone());
+    let Scenario { keeps_to_placement, ends_configurations, .. } = *scenario;
+    let group_settings = GroupSettings { limits: Limits::tight(), ..GroupSettings::default() };
+    let group_settings =
+        GroupSettings { keeps_to_placement, ends_configurations, ..group_settings };
+    let protocol = Arc::new(Typed::<Grouped<P>>(group_settings));
     let mut setup = Setup::new(protocol, seed, Arc::clone(first), topology, plan);
     setup.settings.logging = true;
     setup.settings.record_collected = true;
@@ -241,15 +248,15 @@ fn world<P: Protocol>(trial: &Trial, first: &Arc<Catalog>) -> World {
 }
 
 /// Runs a trial; panics where something does not hold.
-pub fn run<P: Protocol>(trial: &Trial) -> Outcome {
-    let said = format!("seed {}, {}", trial.seed, trial.plan);
-    let nodes = trial.nodes;
-    let first = Arc::new(trial.catalog());
-    let mut world = world::<P>(trial, &first);
+pub fn run<P: Protocol>(scenario: &Scenario) -> Outcome {
+    let observed = format!("seed {}, {}", scenario.seed, scenario.plan);
+    let nodes = scenario.nodes;
+    let first = Arc::new(scenario.catalog());
+    let mut world = world::<P>(scenario, &first);
     let retry = Retry { attempts: 100, pause_max: Duration::from_millis(5), ..Retry::default() };
     let db = Db::for_driver(world.database(), Arc::clone(&first), retry);
     let tally: Rc<Tally> = Rc::default();
-    let by = By { administration: trial.administration, nodes };
+    let by = By { administration: scenario.administration, nodes };
     for client in 0..CLIENTS {
         let (db, tally, first) = (db.clone(), Rc::clone(&tally), Arc::clone(&first));
         let body: ClientBody = Rc::new(move |start| match client {
@@ -259,15 +266,15 @@ pub fn run<P: Protocol>(trial: &Trial) -> Outcome {
         world.add_client(NodeId(client % nodes), body);
     }
     let mut newest = first.clone();
-    let mut random = Seed::new(trial.seed).split("whom is told").stream();
-    let mut told = 0;
+    let mut random = Seed::new(scenario.seed).split("whom is told").stream();
+    let mut reported = 0;
     while world.now() < world.plan().horizon() {
         world.run_until(world.now() + Span::from_millis(3));
         let decided = tally.decided.borrow().clone();
         newest = decided.last().map_or(newest, Arc::clone);
         // Now and then, for whoever is told may be down.
-        if decided.len() > told || random.chance(0.1) {
-            told = decided.len();
+        if decided.len() > reported || random.chance(0.1) {
+            reported = decided.len();
             world.place(NodeId(random.below(nodes.into()) as u32), Arc::clone(&newest));
         }
         *tally.survey.borrow_mut() = survey::<P>(&world, nodes);
@@ -277,12 +284,13 @@ pub fn run<P: Protocol>(trial: &Trial) -> Outcome {
     if let Err(stuck) = settled {
         let survey = survey::<P>(&world, nodes);
         for node in 0..nodes {
-            let said = |node: &muesli_core::Node<Grouped<P>>| format!("{:?}", node.participants());
-            eprintln!("n{node}: {:?}", world.with_node(NodeId(node), said));
+            let observed =
+                |node: &muesli_core::Node<Grouped<P>>| format!("{:?}", node.participants());
+            eprintln!("n{node}: {:?}", world.with_node(NodeId(node), observed));
         }
-        panic!("{said}: {stuck}; {survey:?}; homes {:?}", PlacementRow::of(&newest));
+        panic!("{observed}: {stuck}; {survey:?}; homes {:?}", PlacementRow::of(&newest));
     }
-    assert_eq!(tally.wrong_totals.get(), 0, "{said}");
+    assert_eq!(tally.wrong_totals.get(), 0, "{observed}");
     let decided = tally.decided.borrow().clone();
     let size =
         |it: &Arc<Catalog>| (0..GROUPS).map(|at| layout::wanted(it, at).len()).sum::<usize>();
@@ -317,13 +325,13 @@ pub fn seeds(usual: Range<u64>) -> Range<u64> {
 }
 
 /// Runs and judges the trials of all seeds; what they did together.
-pub fn all_hold<P: Protocol>(seeds: Range<u64>, trial: impl Fn(u64) -> Trial) -> Outcome {
+pub fn all_hold<P: Protocol>(seeds: Range<u64>, scenario: impl Fn(u64) -> Scenario) -> Outcome {
     let mut all: Option<Outcome> = None;
     for seed in seeds {
-        let trial = trial(seed);
-        let outcome = run::<P>(&trial);
+        let scenario = scenario(seed);
+        let outcome = run::<P>(&scenario);
         let isolation = P::ISOLATION;
-        assert!(holds::<P>(&outcome.run), "seed {seed}, {}: not {isolation:?}", trial.plan);
+        assert!(holds::<P>(&outcome.run), "seed {seed}, {}: not {isolation:?}", scenario.plan);
         if seed % 100 == 99 {
             eprintln!("seeds up to {seed} hold");
         }

@@ -16,12 +16,12 @@ use muesli_core::{
 use muesli_group::agreement::ballot::Ballot;
 use muesli_group::agreement::configuration::Configuration;
 use muesli_group::agreement::entry::Entry;
-use muesli_group::agreement::ledger::{Change, Standing};
+use muesli_group::agreement::ledger::{Change, ReplicaState};
 use muesli_group::agreement::summary::Formed;
 use muesli_group::agreement::summary::Summary;
 use muesli_group::protocol::Record;
 use muesli_group::replica::Replica;
-use muesli_group::{Grouped, Rules, layout};
+use muesli_group::{GroupSettings, Grouped, layout};
 use muesli_protocols::score::message::Prepare;
 use muesli_protocols::score::{self, Score};
 
@@ -48,7 +48,7 @@ impl Member {
         let catalog = Catalog::new(&homes, 1, &nodes).unwrap();
         let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
         let settings = Settings::default();
-        let replica = Replica::new(ME, &settings, &Rules::default());
+        let replica = Replica::new(ME, &settings, &GroupSettings::default());
         Member { replica, catalog, settings, effects: Effects::default() }
     }
 
@@ -162,9 +162,13 @@ fn pieces_of_this_version_are_what_they_were() {
 fn who_restores_the_pieces_knows_what_their_member_knew() {
     let (mut before, mut after) = (fixed(), Member::new());
     kept().iter().for_each(|piece| after.restore(piece).expect("a piece"));
-    assert_eq!(before.replica.look(Standing::summary), after.replica.look(Standing::summary));
+    assert_eq!(
+        before.replica.look(ReplicaState::summary),
+        after.replica.look(ReplicaState::summary)
+    );
     let entries = |member: &Member| {
-        let range = |it: &Standing| it.log.range(DECIDED, it.length()).cloned().collect::<Vec<_>>();
+        let range =
+            |it: &ReplicaState| it.log.range(DECIDED, it.length()).cloned().collect::<Vec<_>>();
         member.replica.look(range)
     };
     assert_eq!(entries(&before), entries(&after));

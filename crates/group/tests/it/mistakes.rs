@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use muesli_core::{Envelope, NodeId, Protocol};
-use muesli_group::{Limits, Message, Rules};
+use muesli_group::{GroupSettings, Limits, Message};
 use muesli_protocols::granola::Granola;
 use muesli_protocols::score::Score;
 
@@ -14,7 +14,7 @@ use crate::network::{KEY, Network};
 /// A key of which a transaction is never heard of.
 const UNHEARD: &str = "unheard";
 
-type GroupRules<P> = Rules<<P as Protocol>::Rules>;
+type SettingsOf<P> = GroupSettings<<P as Protocol>::Switches>;
 
 /// The leader, and the two others.
 fn replica_roles<P: Protocol>(network: &mut Network<P>) -> [NodeId; 3] {
@@ -26,8 +26,8 @@ fn replica_roles<P: Protocol>(network: &mut Network<P>) -> [NodeId; 3] {
 /// The leader and one member have committed what the third has not heard of. That one member loses
 /// its folder, and the leader is cut off when the member has fetched the first entries from it. How
 /// many increments the two others know of, if they answer; and how many were committed.
-fn counts_without_the_leader(rules: GroupRules<Score>) -> (Option<u64>, u64) {
-    let mut network = Network::<Score>::with(rules);
+fn counts_without_the_leader(group_settings: SettingsOf<Score>) -> (Option<u64>, u64) {
+    let mut network = Network::<Score>::with(group_settings);
     let [leader, lost, behind] = replica_roles(&mut network);
     assert!((0..5).all(|_| network.increments()));
     network.loses = Box::new(move |it| it.from.node == leader && it.to.node == behind);
@@ -48,8 +48,11 @@ fn counts_without_the_leader(rules: GroupRules<Score>) -> (Option<u64>, u64) {
     (without, network.count(KEY).expect("all are there"))
 }
 
-fn with_few_entries_a_message() -> GroupRules<Score> {
-    Rules { limits: Limits { piece_bytes: 400, ..Limits::default() }, ..Rules::default() }
+fn with_few_entries_a_message() -> SettingsOf<Score> {
+    GroupSettings {
+        limits: Limits { piece_bytes: 400, ..Limits::default() },
+        ..GroupSettings::default()
+    }
 }
 
 #[test]
@@ -59,8 +62,8 @@ fn a_member_without_memory_votes_once_it_has_all_entries() {
 
 #[test]
 fn a_member_without_memory_that_votes_before_loses_what_was_committed() {
-    let rules = Rules { joins_whole: false, ..with_few_entries_a_message() };
-    let (without, after) = counts_without_the_leader(rules);
+    let group_settings = GroupSettings { joins_whole: false, ..with_few_entries_a_message() };
+    let (without, after) = counts_without_the_leader(group_settings);
     assert!(without.is_some_and(|it| it < 25) && after < 25, "{without:?}, {after}");
 }
 
@@ -68,8 +71,8 @@ fn a_member_without_memory_that_votes_before_loses_what_was_committed() {
 /// not answer it. Meanwhile the leader runs a transaction of its own node of which nobody hears,
 /// and ends; the two others go on. What the client reads of that transaction while they do, and
 /// later where the third member is away.
-fn traces_of_what_nobody_decided(rules: GroupRules<Granola>) -> [Option<u64>; 2] {
-    let mut network = Network::<Granola>::with(rules);
+fn traces_of_what_nobody_decided(group_settings: SettingsOf<Granola>) -> [Option<u64>; 2] {
+    let mut network = Network::<Granola>::with(group_settings);
     let [leader, lost, other] = replica_roles(&mut network);
     assert!((0..20).all(|_| network.increments()));
     (0..100).for_each(|_| network.ring());
@@ -107,10 +110,10 @@ fn is_of<M>(envelope: &Envelope<M>, node: NodeId) -> bool {
     from != to && (from == node || to == node)
 }
 
-fn with_small_pieces() -> GroupRules<Granola> {
+fn with_small_pieces() -> SettingsOf<Granola> {
     let limits =
         Limits { log_bytes_min: 0, piece_bytes: 100, window_bytes: 1, ..Limits::default() };
-    Rules { limits, ..Rules::default() }
+    GroupSettings { limits, ..GroupSettings::default() }
 }
 
 #[test]
@@ -120,6 +123,6 @@ fn a_state_of_the_leader_holds_what_is_decided() {
 
 #[test]
 fn a_state_of_the_leader_that_holds_more_brings_back_what_was_lost() {
-    let rules = Rules { sends_decided: false, ..with_small_pieces() };
-    assert_eq!(traces_of_what_nobody_decided(rules), [Some(0), Some(1)]);
+    let group_settings = GroupSettings { sends_decided: false, ..with_small_pieces() };
+    assert_eq!(traces_of_what_nobody_decided(group_settings), [Some(0), Some(1)]);
 }

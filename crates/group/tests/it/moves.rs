@@ -13,7 +13,7 @@ use muesli_protocols::score::Score;
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::random::Random;
 
-use crate::bank::{Change, GROUPS, SIZE, Trial, all_hold, holds, run, seeds};
+use crate::bank::{Change, GROUPS, SIZE, Scenario, all_hold, holds, run, seeds};
 
 fn moves(_: &PlacementRow, random: &mut Random, nodes: u32) -> Change {
     let group = random.below(GROUPS.into()) as u16;
@@ -21,8 +21,8 @@ fn moves(_: &PlacementRow, random: &mut Random, nodes: u32) -> Change {
     Change::Move(member, NodeId(random.below(nodes.into()) as u32))
 }
 
-fn trial(kinds: &FaultKinds) -> impl Fn(u64) -> Trial {
-    move |seed| Trial::new(seed, kinds, 5, moves)
+fn scenario(kinds: &FaultKinds) -> impl Fn(u64) -> Scenario {
+    move |seed| Scenario::new(seed, kinds, 5, moves)
 }
 
 /// A disk that is lost while another member of its group is on its way is one too many.
@@ -33,7 +33,7 @@ fn almost_all() -> FaultKinds {
 #[test]
 fn members_move_while_clients_work() {
     let seeds = seeds(0..4);
-    let all = all_hold::<Score>(seeds.clone(), trial(&FaultKinds::NONE));
+    let all = all_hold::<Score>(seeds.clone(), scenario(&FaultKinds::NONE));
     all.assert_busy(seeds);
     // Old versions go, also from those that followed when they were written.
     assert!(all.held * 2 < all.written, "{} of {} versions are held", all.held, all.written);
@@ -42,22 +42,22 @@ fn members_move_while_clients_work() {
 #[test]
 fn everything_fails() {
     let seeds = seeds(0..12);
-    all_hold::<Score>(seeds.clone(), trial(&almost_all())).assert_busy(seeds);
+    all_hold::<Score>(seeds.clone(), scenario(&almost_all())).assert_busy(seeds);
 }
 
 #[test]
 fn vectors_are_over_repositories_and_mind_no_moves() {
     let seeds = seeds(0..4);
-    all_hold::<Gmu>(seeds.clone(), trial(&almost_all())).assert_busy(seeds);
+    all_hold::<Gmu>(seeds.clone(), scenario(&almost_all())).assert_busy(seeds);
 }
 
 #[test]
 fn members_that_go_by_an_old_placement_are_noticed() {
     let noticed = (0..12).any(|seed| {
-        let trial = trial(&FaultKinds::of(&[FaultKind::Partition]))(seed);
-        let trial = Trial { keeps_to_placement: false, ..trial };
+        let scenario = scenario(&FaultKinds::of(&[FaultKind::Partition]))(seed);
+        let scenario = Scenario { keeps_to_placement: false, ..scenario };
         // A wrong total or an assertion of the protocol may be what is noticed.
-        !catch_unwind(AssertUnwindSafe(|| holds::<Score>(&run::<Score>(&trial).run)))
+        !catch_unwind(AssertUnwindSafe(|| holds::<Score>(&run::<Score>(&scenario).run)))
             .unwrap_or(false)
     });
     assert!(noticed);

@@ -9,12 +9,12 @@ use muesli_core::{
     Protocol, ReplicaRole, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Txn,
     TxnOptions,
 };
-use muesli_group::{Grouped, Message, Rules, layout};
+use muesli_group::{GroupSettings, Grouped, Message, layout};
 use muesli_protocols::score::Score;
 
-type Said<P> = Envelope<Message<<P as Protocol>::Message>>;
-type Loses<P> = Box<dyn Fn(&Said<P>) -> bool>;
-type Envelopes<P> = VecDeque<Said<P>>;
+type GroupEnvelope<P> = Envelope<Message<<P as Protocol>::Message>>;
+type Loses<P> = Box<dyn Fn(&GroupEnvelope<P>) -> bool>;
+type Envelopes<P> = VecDeque<GroupEnvelope<P>>;
 
 const CLIENT: NodeId = NodeId(1 << 31);
 const MEMBERS: u32 = 3;
@@ -34,12 +34,12 @@ impl<P: Protocol> Host<P> {
         id: NodeId,
         incarnation: u32,
         catalog: &Arc<Catalog>,
-        rules: &Rules<P::Rules>,
+        group_settings: &GroupSettings<P::Switches>,
     ) -> Host<P> {
         // Members sign what they say to clients; a client shows that to others.
         let issuer = (id != CLIENT).then(|| Issuer::new([7; 16]));
         let settings = Arc::new(Settings { issuer, logging: true, ..Settings::default() });
-        let node = Node::new(id, incarnation, Arc::clone(catalog), settings, rules);
+        let node = Node::new(id, incarnation, Arc::clone(catalog), settings, group_settings);
         Host { node, effects: Effects::default(), timers: BTreeSet::new(), incarnation }
     }
 }
@@ -63,24 +63,24 @@ pub struct Network<P: Protocol = Score> {
     waiting: Envelopes<P>,
     /// Which messages are lost.
     pub loses: Loses<P>,
-    rules: Rules<P::Rules>,
+    group_settings: GroupSettings<P::Switches>,
 }
 
 impl Network {
     pub fn new() -> Network {
-        Network::with(Rules::default())
+        Network::with(GroupSettings::default())
     }
 }
 
 impl<P: Protocol> Network<P> {
     /// Members that go by these rules.
-    pub fn with(rules: Rules<P::Rules>) -> Network<P> {
+    pub fn with(group_settings: GroupSettings<P::Switches>) -> Network<P> {
         let nodes: Vec<_> = (0..MEMBERS).map(NodeId).collect();
         let homes = layout::homes(1, MEMBERS as u16, MEMBERS).unwrap();
         let catalog = Catalog::new(&homes, 1, &nodes).unwrap().with_visiting_coordinators();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let hosts = nodes.iter().copied().chain([CLIENT]);
-        let hosts = hosts.map(|id| (id, Host::new(id, 1, &catalog, &rules))).collect();
+        let hosts = hosts.map(|id| (id, Host::new(id, 1, &catalog, &group_settings))).collect();
         let mut network = Network {
             hosts,
             messages: Envelopes::<P>::new(),
@@ -92,7 +92,7 @@ impl<P: Protocol> Network<P> {
             requests: Envelopes::<P>::new(),
             waiting: Envelopes::<P>::new(),
             loses: Box::new(|_| false),
-            rules,
+            group_settings,
         };
         for host in network.hosts.values_mut() {
             host.node.start(&mut host.effects);
@@ -105,7 +105,7 @@ impl<P: Protocol> Network<P> {
     pub fn lose(&mut self, node: NodeId) {
         let lost = self.hosts.get_mut(&node).unwrap();
         let (catalog, now) = (Arc::clone(lost.node.catalog()), lost.effects.now);
-        *lost = Host::new(node, lost.incarnation + 1, &catalog, &self.rules);
+        *lost = Host::new(node, lost.incarnation + 1, &catalog, &self.group_settings);
         lost.effects.now = now;
         lost.node.start(&mut lost.effects);
         self.run();
@@ -169,7 +169,7 @@ impl<P: Protocol> Network<P> {
         let request = self.requests.front().cloned().expect("there is one");
         let asked = request.to;
         self.requests.clear();
-        self.say(request);
+        self.send(request);
         asked
     }
 
@@ -183,7 +183,7 @@ impl<P: Protocol> Network<P> {
     /// What waited of entries arrives, and the next that comes of them waits again.
     pub fn let_entries_arrive(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
-        let is_state = |it: &Said<P>| matches!(it.message, Message::State(_));
+        let is_state = |it: &GroupEnvelope<P>| matches!(it.message, Message::State(_));
         let (states, entries): (Envelopes<P>, Envelopes<P>) =
             waiting.into_iter().partition(is_state);
         self.waiting = states;
@@ -195,7 +195,7 @@ impl<P: Protocol> Network<P> {
     }
 
     /// A member receives this of another one.
-    pub fn say(&mut self, envelope: Said<P>) {
+    pub fn send(&mut self, envelope: GroupEnvelope<P>) {
         let host = self.hosts.get_mut(&envelope.to.node).unwrap();
         host.node.receive(Sender::Member, envelope, &mut host.effects).expect("members say so");
         self.run();
@@ -216,7 +216,7 @@ impl<P: Protocol> Network<P> {
     fn member(&self, wanted: ReplicaRole) -> Option<Address> {
         self.hosts.values().find_map(|host| {
             let replica_roles = host.node.replica_roles();
-            let (id, _) = replica_roles.iter().find(|(_, post)| *post == wanted)?;
+            let (id, _) = replica_roles.iter().find(|(_, its_role)| *its_role == wanted)?;
             Some(Address::repository(host.node.id(), *id))
         })
     }

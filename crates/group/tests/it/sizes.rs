@@ -14,7 +14,7 @@ use muesli_protocols::score::Score;
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::random::Random;
 
-use crate::bank::{Change, GROUPS, SIZE, Trial, all_hold, holds, run, seeds};
+use crate::bank::{Change, GROUPS, SIZE, Scenario, all_hold, holds, run, seeds};
 
 const NODES: u32 = 6;
 const MOST: usize = 5;
@@ -46,8 +46,8 @@ fn sizes_and_moves(row: &PlacementRow, random: &mut Random, nodes: u32) -> Chang
 #[test]
 fn groups_grow_and_shrink_while_clients_work() {
     let seeds = seeds(0..4);
-    let trial = |seed| Trial::new(seed, &FaultKinds::NONE, NODES, sizes);
-    let all = all_hold::<Score>(seeds.clone(), trial);
+    let scenario = |seed| Scenario::new(seed, &FaultKinds::NONE, NODES, sizes);
+    let all = all_hold::<Score>(seeds.clone(), scenario);
     all.assert_busy(seeds.clone());
     let runs = (seeds.end - seeds.start) as usize;
     assert!(all.sizes > 3 * runs, "{} changes of size in {runs} runs", all.sizes);
@@ -57,8 +57,8 @@ fn groups_grow_and_shrink_while_clients_work() {
 #[test]
 fn everything_fails() {
     let seeds = seeds(0..12);
-    let trial = |seed| Trial::new(seed, &FaultKinds::all(), NODES, sizes);
-    let all = all_hold::<Score>(seeds.clone(), trial);
+    let scenario = |seed| Scenario::new(seed, &FaultKinds::all(), NODES, sizes);
+    let all = all_hold::<Score>(seeds.clone(), scenario);
     all.assert_busy(seeds);
 }
 
@@ -66,10 +66,10 @@ fn everything_fails() {
 fn members_move_come_and_go_while_everything_fails_but_disks() {
     let seeds = seeds(0..6);
     let kinds = FaultKinds::all().without(FaultKind::Loss);
-    let trial = |seed| Trial::new(seed, &kinds, NODES, sizes_and_moves);
-    all_hold::<Score>(seeds.clone(), trial).assert_busy(seeds.clone());
+    let scenario = |seed| Scenario::new(seed, &kinds, NODES, sizes_and_moves);
+    all_hold::<Score>(seeds.clone(), scenario).assert_busy(seeds.clone());
     let seeds = seeds.start..seeds.start + 2;
-    all_hold::<Gmu>(seeds.clone(), trial).assert_busy(seeds);
+    all_hold::<Gmu>(seeds.clone(), scenario).assert_busy(seeds);
 }
 
 /// A node that never answers.
@@ -97,9 +97,9 @@ fn taken_out(row: &PlacementRow, _: &mut Random, _: u32) -> Change {
 #[test]
 fn a_new_member_whose_node_is_gone_is_sent_elsewhere_or_taken_out() {
     for administration in [sent_elsewhere, taken_out] {
-        let calm = Trial::new(7, &FaultKinds::NONE, NODES, administration);
+        let calm = Scenario::new(7, &FaultKinds::NONE, NODES, administration);
         let plan = "horizon 600ms; 1ms+598ms crash n5".parse().expect("a plan");
-        let outcome = run::<Score>(&Trial { plan, ..calm });
+        let outcome = run::<Score>(&Scenario { plan, ..calm });
         assert!(outcome.sizes > 3, "{} changes of size", outcome.sizes);
         assert!(holds::<Score>(&outcome.run));
     }
@@ -109,10 +109,10 @@ fn a_new_member_whose_node_is_gone_is_sent_elsewhere_or_taken_out() {
 fn configurations_that_begin_before_the_last_has_ended_are_noticed() {
     let kinds = FaultKinds::of(&[FaultKind::Partition, FaultKind::Crash]);
     let noticed = (0..80).any(|seed| {
-        let trial = Trial::new(seed, &kinds, NODES, sizes);
-        let trial = Trial { ends_configurations: false, ..trial };
+        let scenario = Scenario::new(seed, &kinds, NODES, sizes);
+        let scenario = Scenario { ends_configurations: false, ..scenario };
         // A wrong total or an assertion of the protocol may be what is noticed.
-        !catch_unwind(AssertUnwindSafe(|| holds::<Score>(&run::<Score>(&trial).run)))
+        !catch_unwind(AssertUnwindSafe(|| holds::<Score>(&run::<Score>(&scenario).run)))
             .unwrap_or(false)
     });
     assert!(noticed);

@@ -1,14 +1,14 @@
 //! A member takes over another one's state while entries come late to it.
 
 use muesli_core::{Address, Envelope, ReplicaRole};
-use muesli_group::{Limits, Message, Rules};
+use muesli_group::{GroupSettings, Limits, Message};
 
 use crate::network::Network;
 
 /// Members of which one has lost its folder, and what they have dropped is in their states alone.
 fn one_lost() -> (Network, Address) {
     let limits = Limits { log_bytes_min: 0, ..Limits::tight() };
-    let mut network = Network::with(Rules { limits, ..Rules::default() });
+    let mut network = Network::with(GroupSettings { limits, ..GroupSettings::default() });
     let (_, follower) = network.elect();
     assert!((0..50).all(|_| network.increments()));
     (0..100).for_each(|_| network.ring());
@@ -58,7 +58,7 @@ fn a_member_that_fetches_entries_as_well_does_not_begin_anew() {
         network.let_entries_arrive();
         network.ring();
         let message = Message::Behind(u64::MAX);
-        network.say(Envelope { from: source, to: follower, message });
+        network.send(Envelope { from: source, to: follower, message });
         (0..3).for_each(|_| network.ring());
     });
     assert_eq!(asked, 1);

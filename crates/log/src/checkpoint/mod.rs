@@ -206,11 +206,11 @@ pub(crate) fn read<D: Disk>(
     header.check_owner(owner, &name)?;
     // It is gone through twice.
     let of = 2 * file.len().map_err(LogError::io("read", &name))?;
-    let (mut bytes, mut told) = (0, 0);
+    let (mut bytes, mut reported) = (0, 0);
     let mut pass = |piece: &[u8], is_given: bool| {
         bytes += piece.len() as u64;
-        if bytes >= told + TELL_EVERY_BYTES {
-            told = bytes;
+        if bytes >= reported + TELL_EVERY_BYTES {
+            reported = bytes;
             each(CheckpointStep::Progress { bytes, of })?;
         }
         if is_given { each(CheckpointStep::Piece(piece)) } else { Ok(()) }

@@ -202,7 +202,7 @@ impl DiskState {
         files
     }
 
-    fn room(&self) -> Option<u64> {
+    fn bytes_left(&self) -> Option<u64> {
         let used: u64 = self.names.values().map(|&at| self.files[at].now.len() as u64).sum();
         self.faults.capacity.map(|capacity| capacity.saturating_sub(used))
     }
@@ -330,14 +330,14 @@ impl DiskFile for MemoryFile {
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state();
-        let room = state.room();
+        let bytes_left = state.bytes_left();
         let done = state.change();
         let contents = &mut state.files[self.number];
         let (from, mut to) = (offset as usize, offset as usize + bytes.len());
         let growth = to.saturating_sub(contents.now.len()) as u64;
-        let full = room.is_some_and(|room| growth > room);
-        if let Some(room) = room.filter(|_| full) {
-            to = (contents.now.len() + room as usize).max(from);
+        let full = bytes_left.is_some_and(|bytes_left| growth > bytes_left);
+        if let Some(bytes_left) = bytes_left.filter(|_| full) {
+            to = (contents.now.len() + bytes_left as usize).max(from);
         }
         if contents.now.len() < to {
             contents.now.resize(to, 0);

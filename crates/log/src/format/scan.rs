@@ -22,7 +22,7 @@ pub(crate) struct Scanned {
     /// What follows it.
     pub tail: SegmentTail,
     /// Where the tail is torn: the last of the whole records that follow the gap.
-    pub later: Option<Sequence>,
+    pub goes_on_at: Option<Sequence>,
 }
 
 /// What follows the last good frame of a segment.
@@ -66,9 +66,9 @@ pub(crate) fn scan(
     };
     let rest = bytes.get(end..).unwrap_or_default();
     let tail = judge(rest, salt, next, what);
-    let later =
+    let goes_on_at =
         matches!(tail, SegmentTail::Torn(_)).then(|| last_whole(rest, salt, next)).flatten();
-    Ok(Scanned { next, previous, end, batch, tail, later })
+    Ok(Scanned { next, previous, end, batch, tail, goes_on_at })
 }
 
 /// The last of the whole records after a gap. A number near the expected one makes it worth looking
@@ -88,12 +88,12 @@ fn judge(rest: &[u8], salt: u32, next: Sequence, what: &'static str) -> SegmentT
     if rest.iter().all(|&byte| byte == 0) {
         return SegmentTail::Clean;
     }
-    let claims = rest.windows(MARK_BYTES).any(|place| {
+    let is_marked = rest.windows(MARK_BYTES).any(|place| {
         let looks_so = place[12] == MARK && frame::word(&place[8..]) == 8;
         let mark = if looks_so { frame::read(place, salt) } else { None };
         mark.and_then(|mark| mark.claim()).is_some_and(|claimed| claimed >= next)
     });
-    if claims { SegmentTail::Damaged(what) } else { SegmentTail::Torn(what) }
+    if is_marked { SegmentTail::Damaged(what) } else { SegmentTail::Torn(what) }
 }
 
 #[cfg(test)]
@@ -173,14 +173,14 @@ mod tests {
     fn whole_records_after_a_gap_are_found() {
         let whole = segment();
         let batch = (whole.len() - segment::HEADER_BYTES) / 3;
-        let later = |place: usize| {
+        let goes_on_at = |place: usize| {
             let mut bytes = whole.clone();
             bytes[place] ^= 0x40;
-            scan(&bytes, HEADER, |_, _| Ok(())).unwrap().later
+            scan(&bytes, HEADER, |_, _| Ok(())).unwrap().goes_on_at
         };
         // The first of the last batch's two records, and the second.
-        assert_eq!(later(whole.len() - batch + 40), Some(Sequence(6)));
-        assert_eq!(later(whole.len() - 1), None);
+        assert_eq!(goes_on_at(whole.len() - batch + 40), Some(Sequence(6)));
+        assert_eq!(goes_on_at(whole.len() - 1), None);
     }
 
     #[test]

@@ -26,11 +26,11 @@ fn deaths() -> impl Strategy<Value = Death> {
     ]
 }
 
-/// What must be true of the log: `promised` records at least, all as in `model`.
+/// What must be true of the log: `acknowledged` records at least, all as in `model`.
 struct Model {
     /// Which life appended each record, from number 1.
-    lives: Vec<u8>,
-    promised: usize,
+    incarnations: Vec<u8>,
+    acknowledged: usize,
     /// What the newest checkpoint published covers.
     covered: usize,
 }
@@ -39,21 +39,28 @@ impl Model {
     fn check(&mut self, kept: &Kept, from: Option<Sequence>, last: Sequence) {
         let from = from.map_or(0, |covers| covers.0);
         let last = last.0 as usize;
-        assert!(last >= self.promised, "{last} records of {} promised", self.promised);
-        assert!(last <= self.lives.len(), "records that nobody appended");
+        assert!(last >= self.acknowledged, "{last} records of {} promised", self.acknowledged);
+        assert!(last <= self.incarnations.len(), "records that nobody appended");
         assert_eq!(kept.records.len(), last - from as usize);
         for (at, (sequence, _, bytes)) in kept.records.iter().enumerate() {
             assert_eq!(*sequence, from + at as u64 + 1);
-            let life = self.lives[*sequence as usize - 1];
-            assert_eq!(bytes, &payload(life, *sequence), "record {sequence}");
+            let incarnation = self.incarnations[*sequence as usize - 1];
+            assert_eq!(bytes, &payload(incarnation, *sequence), "record {sequence}");
         }
         // What was seen at a start counts as promised: others have been told of it by now.
-        self.lives.truncate(last);
-        self.promised = last;
+        self.incarnations.truncate(last);
+        self.acknowledged = last;
     }
 
     /// One life: opens, checks, appends, perhaps makes a checkpoint, dies.
-    fn live(&mut self, disk: &MemoryDisk, life: u8, batches: &[u64], death: Death, piece: bool) {
+    fn live(
+        &mut self,
+        disk: &MemoryDisk,
+        incarnation: u8,
+        batches: &[u64],
+        death: Death,
+        piece: bool,
+    ) {
         let opened = reopen(disk);
         let (mut writer, opened, kept) = match opened {
             Ok(opened) => opened,
@@ -62,12 +69,12 @@ impl Model {
         };
         self.check(&kept, opened.checkpoint, opened.last);
         for &records in batches {
-            let mut batch = batch(life, writer.stable(), records);
-            self.lives.extend(std::iter::repeat_n(life, records as usize));
+            let mut batch = batch(incarnation, writer.stable(), records);
+            self.incarnations.extend(std::iter::repeat_n(incarnation, records as usize));
             match writer.write(&mut batch) {
                 Ok(stable) => {
-                    assert_eq!(stable.0 as usize, self.lives.len());
-                    self.promised = self.lives.len();
+                    assert_eq!(stable.0 as usize, self.incarnations.len());
+                    self.acknowledged = self.incarnations.len();
                 }
                 Err(error) => {
                     let again = writer.write(&mut batch).expect_err("a failed log stays failed");
@@ -97,21 +104,21 @@ proptest! {
     #[test]
     fn all_that_was_stable_survives(
         seed: u64,
-        lives in prop::collection::vec(
+        incarnations in prop::collection::vec(
             (prop::collection::vec(1..12_u64, 0..12), deaths(), any::<bool>(), any::<bool>()),
             1..7,
         ),
     ) {
         let mut disk = MemoryDisk::new(seed);
-        let mut model = Model { lives: Vec::new(), promised: 0, covered: 0 };
-        for (life, (batches, death, piece, power)) in lives.iter().enumerate() {
+        let mut model = Model { incarnations: Vec::new(), acknowledged: 0, covered: 0 };
+        for (incarnation, (batches, death, piece, power)) in incarnations.iter().enumerate() {
             disk.set_faults(match *death {
                 Death::PowerOff(at) => Faults { power_off_at: Some(at), ..Faults::default() },
                 Death::SyncFails(at) => Faults { sync_fails_at: Some(at), ..Faults::default() },
                 Death::Full(bytes) => Faults { capacity: Some(bytes), ..Faults::default() },
                 Death::Kill | Death::Close => Faults::default(),
             });
-            model.live(&disk, life as u8, batches, *death, *piece);
+            model.live(&disk, incarnation as u8, batches, *death, *piece);
             // A process that dies leaves the disk as it is, with pages that a failed sync forgot.
             if *power || matches!(death, Death::PowerOff(_)) {
                 disk = disk.after_power_loss();

@@ -245,8 +245,8 @@ impl Db {
     }
 
     pub(crate) fn txn_options(&self) -> TxnOptions {
-        let floor = Timestamp(self.session.context.seen());
-        TxnOptions { floor, session: self.session.id, ..self.options }
+        let lower_bound = Timestamp(self.session.context.seen());
+        TxnOptions { lower_bound, session: self.session.id, ..self.options }
     }
 
     pub(crate) fn seen(&self) -> u64 {

@@ -32,23 +32,25 @@ impl Db {
     /// # Errors
     /// [`Error::Closed`].
     pub async fn token(&self) -> Result<SessionToken, Error> {
-        let mut past = SessionToken { seen: self.seen(), words: BTreeMap::new() };
+        let mut session_token = SessionToken { seen: self.seen(), words: BTreeMap::new() };
         if let Some(carried) = self.carried() {
             let words = carried.words();
-            past.words.extend(words.iter().map(|(node, word)| (*node, word.as_slice().to_vec())));
+            session_token
+                .words
+                .extend(words.iter().map(|(node, word)| (*node, word.as_slice().to_vec())));
         }
         let database = self.inner.database;
-        let ask = move || client::with(database, |engine| engine.past());
+        let ask = move || client::with(database, |engine| engine.session_token());
         for home in 0..self.loops() {
-            let told = match self.inner.driver {
+            let reported = match self.inner.driver {
                 Some(_) => self.run_on(home, async move || ask()).await?,
                 None => ask(),
             };
-            if let Some((NodeId(node), word)) = told.ok_or(Error::Closed)?? {
-                past.words.insert(node, word.as_slice().to_vec());
+            if let Some((NodeId(node), word)) = reported.ok_or(Error::Closed)?? {
+                session_token.words.insert(node, word.as_slice().to_vec());
             }
         }
-        Ok(past)
+        Ok(session_token)
     }
 
     /// The same database in a new, [independent](Self::independent) session that sees at least what

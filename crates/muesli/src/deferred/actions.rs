@@ -22,7 +22,7 @@ fn value(gave: &Gave) -> Result<Option<SmallBytes>, Error> {
         Gave::Unknown => Err(Error::AnswerLost),
         Gave::TooMuch { size, limit } => {
             let bytes = |number: &u64| usize::try_from(*number).unwrap_or(usize::MAX);
-            Err(Error::TooLarge { what: Limit::Told, size: bytes(size), limit: bytes(limit) })
+            Err(Error::TooLarge { what: Limit::Results, size: bytes(size), limit: bytes(limit) })
         }
     }
 }
@@ -167,8 +167,8 @@ impl Tx {
     }
 }
 
-fn deferred(later: &Deferral) -> Where {
-    match later {
+fn deferred(deferral: &Deferral) -> Where {
+    match deferral {
         Deferral::Deferred(number) => Where::Number(*number),
         Deferral::Now(_) | Deferral::Run(_) => unreachable!("what is done at once was asked for"),
     }

@@ -155,7 +155,7 @@ impl Store for KnownReads {
             .map_err(|failure| self.fault.get_or_insert(Stop::Faulty(failure.to_string())).clone())
     }
 
-    fn told(
+    fn shared(
         &mut self,
         _space: SpaceId,
         _key: &SmallBytes,

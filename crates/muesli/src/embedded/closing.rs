@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stage_is_bounded() {
+    fn every_step_is_bounded() {
         let (closing, mut closing_state) = (Closing::of(1, true), ClosingState::Serving);
         let stuck = Undone { unfinished: 1, in_doubt: 1, busy: true };
         tick(&mut closing_state, &closing, 0, 0, stuck);

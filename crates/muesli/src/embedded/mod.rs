@@ -103,7 +103,7 @@ fn open(options: Options) -> Result<Db, Error> {
     let homes: Vec<_> = (0..options.repositories).map(|r| NodeId((r % loops) as u32)).collect();
     let nodes: Vec<_> = (0..all as u32).map(NodeId).collect();
     let catalog = Catalog::new(&homes, options.replicas, &nodes)?.with_masters(&nodes[loops..]);
-    let mut catalog = catalog.with_spread(options.spread)?;
+    let mut catalog = catalog.with_partitions_per_repository(options.partitions_per_repository)?;
     for (name, space) in &options.spaces {
         catalog = catalog.with_space(name, space.clone())?;
     }
@@ -125,13 +125,13 @@ struct Start<'a> {
 impl Choice for Start<'_> {
     type Output = Result<Db, Error>;
 
-    fn chosen<P: Protocol>(self, rules: P::Rules) -> Result<Db, Error> {
-        if self.options.masters > 0 && !P::has_masters(&rules) {
+    fn chosen<P: Protocol>(self, switches: P::Switches) -> Result<Db, Error> {
+        if self.options.masters > 0 && !P::has_masters(&switches) {
             let (name, having) = (&self.options.protocol, with_masters().join(", "));
             let error = format!("protocol `{name}` has no masters; these have: {having}");
             return Err(Error::Options(error));
         }
-        Ok(start::<P>(self.options, self.parallel, self.catalog, &rules))
+        Ok(start::<P>(self.options, self.parallel, self.catalog, &switches))
     }
 }
 
@@ -139,7 +139,7 @@ fn start<P: Protocol>(
     options: &Options,
     parallel: Vec<Parallel>,
     catalog: Arc<Catalog>,
-    rules: &P::Rules,
+    switches: &P::Switches,
 ) -> Db {
     let database = next_database();
     let settings = Settings {
@@ -171,7 +171,7 @@ fn start<P: Protocol>(
             at,
             catalog: catalog.clone(),
             settings: Arc::new(Settings { parallel, ..settings.clone() }),
-            rules: rules.clone(),
+            switches: switches.clone(),
             links,
             inboxes: inboxes.clone(),
             closing: closing.clone(),

@@ -31,8 +31,8 @@ pub(super) fn with_masters() -> Vec<&'static str> {
     impl Choice for MastersQuestion {
         type Output = bool;
 
-        fn chosen<P: Protocol>(self, rules: P::Rules) -> bool {
-            P::has_masters(&rules)
+        fn chosen<P: Protocol>(self, switches: P::Switches) -> bool {
+            P::has_masters(&switches)
         }
     }
     NAMES
@@ -42,21 +42,24 @@ pub(super) fn with_masters() -> Vec<&'static str> {
         .collect()
 }
 
-/// Registers a protocol under a name of its own, with its switches as `rules` say, for as long as
+/// Registers a protocol under a name of its own, with its switches as `switches` say, for as long as
 /// the process runs: databases of this process can have it, embedded and served, and so can
 /// simulations, searches and benchmarks.
 ///
 /// # Errors
 /// The name is taken, or is none: small letters, digits and hyphens are allowed.
-pub fn register_protocol<P: Protocol>(name: &'static str, rules: P::Rules) -> Result<(), Error> {
+pub fn register_protocol<P: Protocol>(
+    name: &'static str,
+    switches: P::Switches,
+) -> Result<(), Error> {
     #[cfg(feature = "cluster")]
-    muesli_registry::register::<P>(name, rules.clone())
+    muesli_registry::register::<P>(name, switches.clone())
         .map_err(|error| Error::Options(error.to_string()))?;
     #[cfg(not(feature = "cluster"))]
     if protocol_names().contains(&name) {
         return Err(Error::Options(format!("there is a protocol `{name}` already")));
     }
-    let start: StartAs = Arc::new(move |start: Start<'_>| start.chosen::<P>(rules.clone()));
+    let start: StartAs = Arc::new(move |start: Start<'_>| start.chosen::<P>(switches.clone()));
     REGISTERED.write().expect("nobody panics while registering").push((name, start));
     Ok(())
 }

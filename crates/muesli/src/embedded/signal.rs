@@ -34,7 +34,7 @@ impl Signal {
     }
 
     /// Messages were published for the loop: it ends its turn soon, or wakes.
-    pub fn post(&self) {
+    pub fn notify(&self) {
         if !self.mail.load(Ordering::Relaxed) {
             self.mail.store(true, Ordering::Release);
         }

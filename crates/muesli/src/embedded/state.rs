@@ -299,12 +299,12 @@ impl<P: Protocol> Engine for EmbeddedEngine<P> {
         step!(self.broken, machine.node.peek(txn, space, keys, &mut machine.effects, out))
     }
 
-    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
-        Ok(self.inner.borrow().machine.node.past())
+    fn session_token(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
+        Ok(self.inner.borrow().machine.node.session_token())
     }
 
-    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure> {
-        self.inner.borrow_mut().machine.node.adopt(past);
+    fn adopt(&self, session_token: &SmallBytes) -> Result<(), Failure> {
+        self.inner.borrow_mut().machine.node.adopt(session_token);
         Ok(())
     }
 

@@ -37,7 +37,7 @@ pub(super) struct LoopPlan<P: Protocol> {
     pub at: usize,
     pub catalog: Arc<Catalog>,
     pub settings: Arc<Settings>,
-    pub rules: P::Rules,
+    pub switches: P::Switches,
     pub links: RingLinks<P>,
     pub inboxes: Arc<[LoopInbox]>,
     pub closing: Arc<Closing>,
@@ -69,7 +69,7 @@ impl<P: Protocol> Loop<P> {
         inbox.signal.adopt();
         let executor = Executor::new(inbox.signal.clone());
         let id = NodeId(plan.at as u32);
-        let node = Node::new(id, 1, plan.catalog, plan.settings, &plan.rules);
+        let node = Node::new(id, 1, plan.catalog, plan.settings, &plan.switches);
         let (history, recorder) = (plan.recorder.is_some(), plan.recorder.map(Box::new));
         let effects = Effects::new(Environment { recorder, ..Environment::default() });
         let inner = LoopState::new(node, effects, plan.inboxes.len());
@@ -264,7 +264,7 @@ impl<P: Protocol> Loop<P> {
             }
             if sent {
                 any = true;
-                self.inboxes[to].signal.post();
+                self.inboxes[to].signal.notify();
             }
         }
         any

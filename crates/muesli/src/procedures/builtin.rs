@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::bytes::Bytes;
 use super::keys::Keys;
 use super::registration::with;
-use super::stored::{Spaces, StoredProcedure, TellsFn, TouchesFn};
+use super::stored::{SharesFn, Spaces, StoredProcedure, TouchesFn};
 use crate::data::byte_range::Range;
 use crate::data::space::Space;
 
@@ -389,11 +389,11 @@ impl StoredProcedure for AddWithin {
 /// what this one has, as the other one has a vote of its own.
 fn can_be(keys: &mut Keys<'_>, it: &Transfer) -> Result<(), Stop> {
     let refused = |why: &str| Err(Stop::Refused(why.into()));
-    let mut told = |key: &Bytes| -> Result<Option<Option<i64>>, Stop> {
-        let found = keys.told(it.space, &key.0)?;
+    let mut shared = |key: &Bytes| -> Result<Option<Option<i64>>, Stop> {
+        let found = keys.shared(it.space, &key.0)?;
         Ok(found.map(|found| found.map_or(Some(0), |bytes| number(&bytes))))
     };
-    let (from, to) = (told(&it.from)?, told(&it.to)?);
+    let (from, to) = (shared(&it.from)?, shared(&it.to)?);
     if from == Some(None) || to == Some(None) {
         return refused("the value is no number");
     }
@@ -416,7 +416,7 @@ impl StoredProcedure for Pay {
     const REFUSES: Refuses = Refuses::Alike;
     const TOUCHES: Option<TouchesFn<Transfer>> =
         Some(|_: &Spaces<'_>, it: &Transfer| changes(it.space, &it.from));
-    const TELLS: Option<TellsFn<Transfer>> =
+    const SHARES: Option<SharesFn<Transfer>> =
         Some(|_: &Spaces<'_>, it: &Transfer| Ok(vec![(it.space, it.from.0.clone())]));
     type Arguments = Transfer;
     type Answer = i64;
@@ -437,7 +437,7 @@ impl StoredProcedure for Receive {
     const REFUSES: Refuses = Refuses::Alike;
     const TOUCHES: Option<TouchesFn<Transfer>> =
         Some(|_: &Spaces<'_>, it: &Transfer| changes(it.space, &it.to));
-    const TELLS: Option<TellsFn<Transfer>> =
+    const SHARES: Option<SharesFn<Transfer>> =
         Some(|_: &Spaces<'_>, it: &Transfer| Ok(vec![(it.space, it.to.0.clone())]));
     type Arguments = Transfer;
     type Answer = i64;

@@ -54,8 +54,8 @@ fn both_halves_of_a_transfer_decide_alike() {
         let tell = |key: &str| vec![(space, SmallBytes::from(key))];
         // Each alone on a stage of its own, told of what the other one has.
         let (mut payer, mut receiver) = (dry_run.clone(), dry_run.clone());
-        let paid = payer.run_telling::<Pay>(&tell(to), &it);
-        let received = receiver.run_telling::<Receive>(&tell(from), &it);
+        let paid = payer.run_with_shared::<Pay>(&tell(to), &it);
+        let received = receiver.run_with_shared::<Receive>(&tell(from), &it);
         let expected = expected.map_err(|why| Stop::Refused(why.into()));
         assert_eq!(paid, expected.clone().map(|(left, _)| left));
         assert_eq!(received, expected.map(|(_, sum)| sum));
@@ -152,9 +152,9 @@ impl StoredProcedure for Sneaks {
 }
 
 /// Writes another key than it tells, after one that it does tell.
-struct Strays;
+struct LeavesItsFootprint;
 
-impl StoredProcedure for Strays {
+impl StoredProcedure for LeavesItsFootprint {
     const NAME: &'static str = "strays";
     const TOUCHES: Option<TouchesFn<Space>> =
         Some(|spaces: &Spaces<'_>, _: &Space| changes(spaces.space("s")?, &"k".into()));
@@ -171,7 +171,7 @@ impl StoredProcedure for Strays {
 fn a_dry_run_holds_to_what_is_declared() {
     let (mut dry_run, space) = dry_run();
     assert!(matches!(dry_run.run::<Sneaks>(&space), Err(Stop::Faulty(_))));
-    assert!(matches!(dry_run.run::<Strays>(&space), Err(Stop::Faulty(_))));
+    assert!(matches!(dry_run.run::<LeavesItsFootprint>(&space), Err(Stop::Faulty(_))));
     assert_eq!(dry_run.rows(space).count(), 0);
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::encoding::{answer, encode};
-use super::registration::{run_typed, tells_typed, touches_typed};
+use super::registration::{run_typed, shares_typed, touches_typed};
 use super::stored::StoredProcedure;
 use crate::data::key::Key;
 use crate::data::space::{Space, TypedSpace};
@@ -43,14 +43,14 @@ impl DryRun {
     /// # Errors
     /// Why it stopped; nothing is changed then.
     pub fn run<P: StoredProcedure>(&mut self, arguments: &P::Arguments) -> Result<P::Answer, Stop> {
-        self.run_telling::<P>(&[], arguments)
+        self.run_with_shared::<P>(&[], arguments)
     }
 
     /// As [`run`](Self::run), where others of the same transaction tell of these keys.
     ///
     /// # Errors
     /// Why it stopped; nothing is changed then.
-    pub fn run_telling<P: StoredProcedure>(
+    pub fn run_with_shared<P: StoredProcedure>(
         &mut self,
         others: &[(Space, SmallBytes)],
         arguments: &P::Arguments,
@@ -62,12 +62,13 @@ impl DryRun {
             Some(_) => Some(touches_typed::<P>(&|name| find(&spaces, name), &arguments)?),
             None => None,
         };
-        let mut tells: Vec<_> = others.iter().map(|(space, key)| (space.id, key.clone())).collect();
-        if P::TELLS.is_some() {
-            tells.extend(tells_typed::<P>(&|name| find(&spaces, name), &arguments)?);
+        let mut shares: Vec<_> =
+            others.iter().map(|(space, key)| (space.id, key.clone())).collect();
+        if P::SHARES.is_some() {
+            shares.extend(shares_typed::<P>(&|name| find(&spaces, name), &arguments)?);
         }
         let (read_only, before, fault) = (P::READ_ONLY, Vec::new(), None);
-        let mut act = Act { dry_run: self, declared, read_only, tells, before, fault };
+        let mut act = Act { dry_run: self, declared, read_only, shares, before, fault };
         let ended = run_typed::<P>(&mut act, &arguments);
         let ended = match act.fault.take() {
             Some(fault) => Err(Stop::Faulty(fault)),
@@ -121,7 +122,7 @@ struct Act<'a> {
     dry_run: &'a mut DryRun,
     declared: Option<Footprint>,
     read_only: bool,
-    tells: Vec<(SpaceId, SmallBytes)>,
+    shares: Vec<(SpaceId, SmallBytes)>,
     /// What was there before each write.
     before: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
     /// Remembered, for procedures that swallow it.
@@ -177,13 +178,13 @@ impl Store for Act<'_> {
         Ok(())
     }
 
-    fn told(
+    fn shared(
         &mut self,
         space: SpaceId,
         key: &SmallBytes,
     ) -> Result<Option<Option<SmallBytes>>, Stop> {
-        let is_told = self.tells.contains(&(space, key.clone()));
-        self.check(is_told, || format!("it was told of {key:?}, which nobody declared"))?;
+        let is_shared = self.shares.contains(&(space, key.clone()));
+        self.check(is_shared, || format!("it was told of {key:?}, which nobody declared"))?;
         let first = self.before.iter().find(|(of, it, _)| *of == space && it == key);
         let now = || self.dry_run.rows.get(&(space, key.clone())).cloned();
         Ok(Some(first.map_or_else(now, |(.., before)| before.clone())))

@@ -67,12 +67,12 @@ impl<'a> Keys<'a> {
     ///
     /// # Errors
     /// Nobody declared that it is told, or too much was done.
-    pub fn told(
+    pub fn shared(
         &mut self,
         space: Space,
         key: &SmallBytes,
     ) -> Result<Option<Option<SmallBytes>>, Stop> {
-        self.store.told(space.id, key)
+        self.store.shared(space.id, key)
     }
 
     /// Writes a key.

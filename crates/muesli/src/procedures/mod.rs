@@ -57,7 +57,7 @@
 //! [`TOUCHES`](StoredProcedure::TOUCHES) decide which [`Class`](crate::Class) is safe. Where
 //! nothing can be refused by data that only one repository has, the transaction is *independent*:
 //! its repositories need no agreement but on when. Repositories can be told what another one has
-//! ([`TELLS`](StoredProcedure::TELLS)), and decide by that. What is declared is held to: a
+//! ([`SHARES`](StoredProcedure::TELLS)), and decide by that. What is declared is held to: a
 //! procedure that writes though it was declared not to, or touches what it did not tell, is
 //! stopped.
 
@@ -77,4 +77,4 @@ pub use encoding::{answer, fragment};
 pub use invocation::{Answers, CallBuilder};
 pub use keys::Keys;
 pub use registration::with;
-pub use stored::{Spaces, StoredProcedure, TellsFn, TouchesFn, id_of};
+pub use stored::{SharesFn, Spaces, StoredProcedure, TouchesFn, id_of};

@@ -1,6 +1,6 @@
 //! Stored procedures as nodes know them: by name and version, over bytes.
 
-use muesli_core::procedure::{AnswerType, FootprintFn, TellsFn};
+use muesli_core::procedure::{AnswerType, FootprintFn, SharesFn};
 use muesli_core::{Footprint, Procedure, Procedures, SmallBytes, SpaceId, Stop, Store};
 
 use super::keys::Keys;
@@ -15,7 +15,7 @@ pub fn with<P: StoredProcedure>(procedures: Procedures) -> Procedures {
         refuses: P::REFUSES,
         footprint: P::TOUCHES.map(|_| touches_typed::<P> as FootprintFn),
         steady: P::STEADY,
-        tells: P::TELLS.map(|_| tells_typed::<P> as TellsFn),
+        shares: P::SHARES.map(|_| shares_typed::<P> as SharesFn),
         answer: Some(AnswerType::of::<P::Answer>()),
     };
     procedures.with(P::NAME, P::VERSION, procedure)
@@ -35,16 +35,16 @@ pub(super) fn touches_typed<P: StoredProcedure>(
     find: &dyn Fn(&str) -> Result<SpaceId, Stop>,
     arguments: &SmallBytes,
 ) -> Result<Footprint, Stop> {
-    let tells = P::TOUCHES.expect("registered only where it is told");
-    tells(&Spaces { find }, &decode_arguments::<P>(arguments)?)
+    let shares = P::TOUCHES.expect("registered only where it is told");
+    shares(&Spaces { find }, &decode_arguments::<P>(arguments)?)
 }
 
-pub(super) fn tells_typed<P: StoredProcedure>(
+pub(super) fn shares_typed<P: StoredProcedure>(
     find: &dyn Fn(&str) -> Result<SpaceId, Stop>,
     arguments: &SmallBytes,
 ) -> Result<Vec<(SpaceId, SmallBytes)>, Stop> {
-    let tells = P::TELLS.expect("registered only where it tells");
-    let keys = tells(&Spaces { find }, &decode_arguments::<P>(arguments)?)?;
+    let shares = P::SHARES.expect("registered only where it tells");
+    let keys = shares(&Spaces { find }, &decode_arguments::<P>(arguments)?)?;
     Ok(keys.into_iter().map(|(space, key)| (space.id, key)).collect())
 }
 

@@ -11,7 +11,7 @@ use crate::data::space::Space;
 pub type TouchesFn<A> = fn(&Spaces<'_>, &A) -> Result<Footprint, Stop>;
 
 /// Tells from the arguments the keys whose values all participants of a call are told.
-pub type TellsFn<A> = fn(&Spaces<'_>, &A) -> Result<Vec<(Space, SmallBytes)>, Stop>;
+pub type SharesFn<A> = fn(&Spaces<'_>, &A) -> Result<Vec<(Space, SmallBytes)>, Stop>;
 
 /// A procedure in Rust, with typed arguments and a typed answer; both travel in the postcard
 /// format.
@@ -27,10 +27,10 @@ pub trait StoredProcedure: 'static {
     /// What it may touch at most; `None`: anything at its repository.
     const TOUCHES: Option<TouchesFn<Self::Arguments>> = None;
     /// Keys of its repository, among those that it may touch, whose values all repositories of the
-    /// call are told before any of their procedures runs ([`Keys::told`]). So they can come to the
+    /// call are told before any of their procedures runs ([`Keys::shared`]). So they can come to the
     /// same decision by what only one of them has: such a refusal is [`Refuses::Alike`], and the
     /// call is independent. It costs a message delay more.
-    const TELLS: Option<TellsFn<Self::Arguments>> = None;
+    const SHARES: Option<SharesFn<Self::Arguments>> = None;
     /// What it touches, and whether it comes to its end, does not depend on what it finds. Delayed
     /// ([`Tx::defer_run`](crate::Tx::defer_run)), it may then run beside others on the same keys.
     /// One that is wrong about this and goes wrong in its turn changes nothing there.

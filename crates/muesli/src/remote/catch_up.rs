@@ -45,15 +45,15 @@ impl CatchUp {
             return Ok(()); // The client has seen nothing.
         }
         let driver = db.inner.driver.as_deref().ok_or(Error::Closed)?;
-        let (told, answers) = mpsc::channel();
+        let (results, answers) = mpsc::channel();
         for repository in (0..self.repositories).map(RepositoryId) {
             // The tasks hold no handle of the database: it can be closed while they wait.
             let asker = Db::for_driver(db.inner.database, db.catalog(), Retry::default());
-            let told = told.clone();
-            let job: Job = Box::new(move || Box::pin(ask(asker, repository, told)));
+            let results = results.clone();
+            let job: Job = Box::new(move || Box::pin(ask(asker, repository, results)));
             driver.submit(0, job).map_err(|_| db.closed())?;
         }
-        drop(told);
+        drop(results);
         let deadline = Instant::now() + self.within;
         let mut newest = Timestamp::ZERO;
         while newest < self.end {
@@ -106,11 +106,11 @@ fn wall_nanos() -> u128 {
 }
 
 /// Asks a repository for its time, again and again, until nobody listens.
-async fn ask(db: Db, repository: RepositoryId, told: Sender<Timestamp>) {
+async fn ask(db: Db, repository: RepositoryId, results: Sender<Timestamp>) {
     loop {
         let asked = db.session_anew().invoke_here(issuance::issue(repository)).await.0;
         let at = asked.map_or(Timestamp::ZERO, |issued| issued.at);
-        if told.send(at).is_err() || db.sleep(PAUSE).await.is_err() {
+        if results.send(at).is_err() || db.sleep(PAUSE).await.is_err() {
             return;
         }
     }

@@ -181,7 +181,7 @@ impl Db {
         let client = Client::connect(options);
         let client = client.map_err(|error| match error {
             ConnectError::Lease(why) => Error::Lease(why),
-            ConnectError::Rules(broken) => Error::Options(broken.join("; ")),
+            ConnectError::Invalid(broken) => Error::Options(broken.join("; ")),
             error => Error::Unreachable(error.to_string()),
         })?;
         let catch_up = connect.timestamp_lease.as_ref().map(|path| CatchUp {
@@ -208,7 +208,7 @@ impl Db {
     }
 }
 
-fn told(error: SpaceError) -> Error {
+fn library_error(error: SpaceError) -> Error {
     match error {
         SpaceError::Refused(why) => Error::Options(why),
         SpaceError::Timeout(after_ms) => Error::Timeout { after_ms },
@@ -229,7 +229,7 @@ impl Remote {
         loop {
             let map = self.0.map().ok_or(Error::Closed)?;
             match self.write_register(db, name, options, map)? {
-                Ok(row) => return self.0.register(row).map_err(told),
+                Ok(row) => return self.0.register(row).map_err(library_error),
                 Err(Unwritten::Space(why)) => return Err(Error::Options(why)),
                 Err(Unwritten::Row(why)) if attempts == MENDED_WITHIN => {
                     return Err(Error::Options(why));
@@ -320,7 +320,7 @@ impl LoopDriver for Remote {
     fn make_space(&self, db: &Db, name: &str, options: &SpaceOptions) -> Option<Result<(), Error>> {
         Some(match self.0.map().filter(|map| map.group > 1) {
             Some(_) => self.register_space(db, name, options),
-            None => self.0.create_space(name, options).map_err(told),
+            None => self.0.create_space(name, options).map_err(library_error),
         })
     }
 

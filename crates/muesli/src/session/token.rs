@@ -98,7 +98,9 @@ impl Carried {
 
     /// One has committed here.
     pub fn leave(&self, database: u64) {
-        if let Some(Ok(Some((node, word)))) = client::with(database, |engine| engine.past()) {
+        if let Some(Ok(Some((node, word)))) =
+            client::with(database, |engine| engine.session_token())
+        {
             self.words().insert(node.0, word);
             self.any.store(true, Ordering::Release);
         }

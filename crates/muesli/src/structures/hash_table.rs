@@ -99,7 +99,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for HashTable<K,
         Ok(place.ok().map(|place| bucket.swap_remove(place).1))
     }
 
-    async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error> {
+    async fn put(&self, tx: &Tx, key: &K, value: &V, replaced: bool) -> Result<Option<V>, Error> {
         let key = key.encoded();
         let mut found = self.find(tx, key.as_slice()).await?;
         let Ok(place) = found.place else {
@@ -107,19 +107,12 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for HashTable<K,
             return Ok(None);
         };
         let bucket = &mut found.bucket;
+        if !replaced {
+            return Ok(Some(bucket.swap_remove(place).1));
+        }
         let old = std::mem::replace(&mut bucket[place].1, value.clone());
         self.store(tx, key.as_slice(), bucket).await?;
         Ok(Some(old))
-    }
-
-    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
-        let key = key.encoded();
-        let found = self.find(tx, key.as_slice()).await?;
-        if found.place.is_ok() {
-            return Ok(false);
-        }
-        self.put_new(tx, key.as_slice(), found, value.clone()).await?;
-        Ok(true)
     }
 
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {

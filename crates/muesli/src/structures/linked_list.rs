@@ -37,12 +37,8 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for LinkedList<K
         self.0.get(tx, key).await
     }
 
-    async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error> {
-        self.0.insert(tx, key, value).await
-    }
-
-    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
-        self.0.add(tx, key, value).await
+    async fn put(&self, tx: &Tx, key: &K, value: &V, replaced: bool) -> Result<Option<V>, Error> {
+        self.0.put(tx, key, value, replaced).await
     }
 
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {

@@ -66,11 +66,18 @@ pub trait Map<K, V> {
     /// The value of a key; one read.
     async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error>;
 
+    /// Sets the value of a key, if it has none or is to be `replaced`; the one it had.
+    async fn put(&self, tx: &Tx, key: &K, value: &V, replaced: bool) -> Result<Option<V>, Error>;
+
     /// Sets the value of a key; the one it had.
-    async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error>;
+    async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error> {
+        self.put(tx, key, value, true).await
+    }
 
     /// Sets the value of a key that has none; whether it had none. Nothing is written where it has.
-    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error>;
+    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
+        Ok(self.put(tx, key, value, false).await?.is_none())
+    }
 
     /// Takes a key out; the value it had. Nothing is written where it is absent.
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error>;

@@ -74,23 +74,6 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> SearchTree<K, V> {
         Ok(path)
     }
 
-    /// Sets the value of a key, unless it has one that is to stay; the one it had.
-    async fn put(&self, tx: &Tx, key: &K, value: &V, overwrites: bool) -> Result<Option<V>, Error> {
-        let key = key.encoded().as_slice().to_vec();
-        let mut path = self.descend(tx, &key).await?;
-        if let Some((_, node)) = path.pop_if(|(own, _)| *own == key) {
-            let TreeNode { left, right, value: old } = node;
-            if overwrites {
-                self.rows.write(tx, &key, &TreeNode { left, right, value: value.clone() }).await?;
-            }
-            return Ok(Some(old));
-        }
-        let node = TreeNode { left: None, right: None, value: value.clone() };
-        self.rows.write(tx, &key, &node).await?;
-        self.hang(tx, path, &key, Some(key.clone())).await?;
-        Ok(None)
-    }
-
     /// Lets whoever is above a key lead to `link`.
     async fn hang(&self, tx: &Tx, mut above: Path<V>, key: &[u8], link: Link) -> Result<(), Error> {
         match above.pop() {
@@ -127,12 +110,20 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SearchTree<K
         Ok(node.map(|node| node.value))
     }
 
-    async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error> {
-        self.put(tx, key, value, true).await
-    }
-
-    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
-        Ok(self.put(tx, key, value, false).await?.is_none())
+    async fn put(&self, tx: &Tx, key: &K, value: &V, replaced: bool) -> Result<Option<V>, Error> {
+        let key = key.encoded().as_slice().to_vec();
+        let mut path = self.descend(tx, &key).await?;
+        if let Some((_, node)) = path.pop_if(|(own, _)| *own == key) {
+            let TreeNode { left, right, value: old } = node;
+            if replaced {
+                self.rows.write(tx, &key, &TreeNode { left, right, value: value.clone() }).await?;
+            }
+            return Ok(Some(old));
+        }
+        let node = TreeNode { left: None, right: None, value: value.clone() };
+        self.rows.write(tx, &key, &node).await?;
+        self.hang(tx, path, &key, Some(key.clone())).await?;
+        Ok(None)
     }
 
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {

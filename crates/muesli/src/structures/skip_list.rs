@@ -114,29 +114,6 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> SkipList<K, V> {
         Ok(path)
     }
 
-    /// Sets the value of a key, unless it has one that is to stay; the one it had.
-    async fn put(&self, tx: &Tx, key: &K, value: &V, overwrites: bool) -> Result<Option<V>, Error> {
-        let key = key.encoded().as_slice().to_vec();
-        let mut path = self.search(tx, &key).await?;
-        if path.next().as_ref() == Some(&key) {
-            let node: SkipNode<V> = self.rows.follow(tx, &key).await?;
-            if overwrites {
-                let changed = SkipNode { next: node.next, value: value.clone() };
-                self.rows.write(tx, &key, &changed).await?;
-            }
-            return Ok(Some(node.value));
-        }
-        let height = self.height(&key);
-        let mut next = Vec::with_capacity(height);
-        for level in 0..height {
-            let before = path.before[level];
-            next.push(path.links_mut(before)[level].replace(key.clone()));
-        }
-        self.rows.write(tx, &key, &SkipNode { next, value: value.clone() }).await?;
-        self.write_before(tx, &path, height).await?;
-        Ok(None)
-    }
-
     /// Writes the heads and nodes before the key at the lowest `levels` levels, each once.
     async fn write_before(&self, tx: &Tx, path: &Path<V>, levels: usize) -> Result<(), Error> {
         let mut changed = path.before[..levels].to_vec();
@@ -160,12 +137,26 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SkipList<K, 
         Ok(node.map(|node| node.value))
     }
 
-    async fn insert(&self, tx: &Tx, key: &K, value: &V) -> Result<Option<V>, Error> {
-        self.put(tx, key, value, true).await
-    }
-
-    async fn add(&self, tx: &Tx, key: &K, value: &V) -> Result<bool, Error> {
-        Ok(self.put(tx, key, value, false).await?.is_none())
+    async fn put(&self, tx: &Tx, key: &K, value: &V, replaced: bool) -> Result<Option<V>, Error> {
+        let key = key.encoded().as_slice().to_vec();
+        let mut path = self.search(tx, &key).await?;
+        if path.next().as_ref() == Some(&key) {
+            let node: SkipNode<V> = self.rows.follow(tx, &key).await?;
+            if replaced {
+                let changed = SkipNode { next: node.next, value: value.clone() };
+                self.rows.write(tx, &key, &changed).await?;
+            }
+            return Ok(Some(node.value));
+        }
+        let height = self.height(&key);
+        let mut next = Vec::with_capacity(height);
+        for level in 0..height {
+            let before = path.before[level];
+            next.push(path.links_mut(before)[level].replace(key.clone()));
+        }
+        self.rows.write(tx, &key, &SkipNode { next, value: value.clone() }).await?;
+        self.write_before(tx, &path, height).await?;
+        Ok(None)
     }
 
     async fn remove(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {

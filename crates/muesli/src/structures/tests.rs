@@ -260,7 +260,7 @@ fn counters_count_at_once_and_later() {
 #[test]
 fn structures_of_one_space_do_not_mix_and_mistakes_are_told() {
     let (db, space) = open();
-    let told = run(&db, async move |tx| {
+    let mistake = run(&db, async move |tx| {
         let (list, longer) = (LinkedList::<u8, u32>::new(space, "a"), SearchTree::new(space, "ab"));
         list.insert(tx, &1, &10).await?;
         longer.insert(tx, &2_u8, &20_u32).await?;
@@ -271,7 +271,7 @@ fn structures_of_one_space_do_not_mix_and_mistakes_are_told() {
         let counter = Counter::new(space, "a").get(tx).await.unwrap_err();
         Ok([levels.to_string(), counter.to_string()])
     });
-    let [levels, counter] = told.unwrap();
+    let [levels, counter] = mistake.unwrap();
     assert!(levels.contains("`a`") && levels.contains("levels"), "{levels}");
     assert!(counter.contains("no counter"), "{counter}");
     db.close();
@@ -293,7 +293,7 @@ fn a_structure_of_another_shape_is_told() {
         Ok::<_, Error>(())
     };
     db.blocking().transact(fill).unwrap();
-    let told = |other: HashTable<u32, u32>| {
+    let mistake = |other: HashTable<u32, u32>| {
         let mut found = 0;
         for key in 0..200 {
             let (there, also) = (other.clone(), other.clone());
@@ -307,7 +307,7 @@ fn a_structure_of_another_shape_is_told() {
         assert!(entries.is_err());
         found
     };
-    assert_eq!((told(table(32)), told(table(128)), told(table(1_000_000))), (0, 0, 0));
+    assert_eq!((mistake(table(32)), mistake(table(128)), mistake(table(1_000_000))), (0, 0, 0));
     let (all, fewer) = (table(64), list(5));
     let all = db.blocking().transact(async move |tx| all.entries(tx).await).unwrap();
     assert_eq!(all.len(), 100);

@@ -231,13 +231,13 @@ impl<A: Ask> Future for Reply<'_, A> {
                 }
             }
         }
-        this.poll_later(cx)
+        this.poll_deferred(cx)
     }
 }
 
 impl<A: Ask> Reply<'_, A> {
     #[cold]
-    fn poll_later(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
+    fn poll_deferred(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
         if let (ReplyState::New, Some((db, home))) = (&self.state, self.tx.remote.as_deref()) {
             self.state = ReplyState::Remote(self.ship(db, *home));
         }

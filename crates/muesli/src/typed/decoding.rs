@@ -17,8 +17,8 @@ impl<K: Key, V: Serialize + DeserializeOwned, C: RowCodec> TypedSpace<K, V, C> {
     pub(super) fn decode_row(&self, tx: &Tx, (key, value): &Row) -> Result<(K, V), Error> {
         let own = K::decoded(key.as_slice());
         let own = own.map_err(|error| self.unreadable::<K>(tx, key, &error.to_string()))?;
-        let told = |why: String| self.unreadable::<V>(tx, key, &why);
-        Ok((own, C::decode(value.as_slice()).map_err(told)?))
+        let codec_error = |why: String| self.unreadable::<V>(tx, key, &why);
+        Ok((own, C::decode(value.as_slice()).map_err(codec_error)?))
     }
 
     #[cold]

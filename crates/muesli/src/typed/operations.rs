@@ -20,8 +20,8 @@ impl<K: Key, V: Serialize + DeserializeOwned, C: RowCodec> TypedSpace<K, V, C> {
     /// As [`Tx::get`], and [`Error::Codec`] where the value is of another type.
     pub async fn get<Q: AsKey<K> + ?Sized>(&self, tx: &Tx, key: &Q) -> Result<Option<V>, Error> {
         let Some(value) = tx.get(self.raw(), encoded(key)).await? else { return Ok(None) };
-        let told = |why: String| self.unreadable::<V>(tx, &encoded(key), &why);
-        C::decode(value.as_slice()).map(Some).map_err(told)
+        let codec_error = |why: String| self.unreadable::<V>(tx, &encoded(key), &why);
+        C::decode(value.as_slice()).map(Some).map_err(codec_error)
     }
 
     /// Reads several keys at once.
@@ -35,8 +35,8 @@ impl<K: Key, V: Serialize + DeserializeOwned, C: RowCodec> TypedSpace<K, V, C> {
     ) -> Result<Vec<Option<V>>, Error> {
         let values = tx.get_many(self.raw(), keys.iter().map(encoded::<K, Q>)).await?;
         let decoded = keys.iter().zip(values).map(|(key, value)| {
-            let told = |why: String| self.unreadable::<V>(tx, &encoded(key), &why);
-            value.map(|value| C::decode(value.as_slice()).map_err(told)).transpose()
+            let codec_error = |why: String| self.unreadable::<V>(tx, &encoded(key), &why);
+            value.map(|value| C::decode(value.as_slice()).map_err(codec_error)).transpose()
         });
         decoded.collect()
     }

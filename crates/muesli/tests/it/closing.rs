@@ -63,7 +63,7 @@ type Chains = BTreeMap<(RepositoryId, SmallBytes), Vec<Timestamp>>;
 
 /// Every version that a client was told of, and that no repository can have collected, is in the
 /// chains of all that hold the key.
-fn told_is_applied(db: &Db, space: Space, reports: &[Report]) -> Result<usize, String> {
+fn acknowledged_is_applied(db: &Db, space: Space, reports: &[Report]) -> Result<usize, String> {
     let catalog = db.catalog();
     let chains: Chains = reports
         .iter()
@@ -112,7 +112,7 @@ fn closed_at_work(db: &Db) -> Result<usize, String> {
     }
     let reports = db.close();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    told_is_applied(db, space, &reports)
+    acknowledged_is_applied(db, space, &reports)
 }
 
 fn closing_loses_nothing(protocol: &str) {
@@ -170,7 +170,7 @@ fn a_body_that_is_open_may_end_when_the_database_is_closed_and_none_begins() {
     let committed = committed.filter_map(|(_, mut all)| all.find(wrote)).count();
     // On a machine that stands still for long its time may be over: then it is aborted.
     assert_eq!(committed, usize::from(ended.is_ok()), "{ended:?}");
-    assert_eq!(told_is_applied(&db, space, &reports).unwrap(), 2 * committed);
+    assert_eq!(acknowledged_is_applied(&db, space, &reports).unwrap(), 2 * committed);
 }
 
 #[test]

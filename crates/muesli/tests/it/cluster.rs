@@ -149,7 +149,7 @@ fn whoever_waits_for_longer_than_servers_remember_is_refused() {
     let connect = Connect { give_up_after, ..Connect::default() };
     let error = Db::connect_with(connect).map(drop).unwrap_err();
     let text = "`give_up_after` is 120001 ms, and may be at most 120000 ms";
-    assert!(matches!(&error, Error::Options(said) if said == text), "{error}");
+    assert!(matches!(&error, Error::Options(message) if message == text), "{error}");
 }
 
 /// Any client may write the row that holds the spaces of groups. What makes no sense there is

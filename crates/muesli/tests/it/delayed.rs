@@ -84,7 +84,7 @@ fn who_missed_a_write_is_run_again_with_its_actions_at_once() {
     // Its second run misses a write as well, and lies before that: its actions are done already.
     assert_eq!(db.blocking().transact(body).unwrap(), Some("more".into()));
     assert_eq!(runs.load(Ordering::Relaxed), 2);
-    assert_eq!(db.conflicts(), [(Abort::ActionsInThePast, 1)]);
+    assert_eq!(db.conflicts(), [(Abort::TimeWarpedActions, 1)]);
     assert_eq!(read(&db, "a"), Some("x".into()));
     db.close();
 }

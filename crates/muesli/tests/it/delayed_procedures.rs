@@ -133,16 +133,16 @@ fn what_actions_leave_is_told_and_reduced() {
 }
 
 #[test]
-fn explicit_transactions_are_told_too() {
+fn explicit_transactions_get_results_too() {
     let db = open("bumper");
     let space = db.space("s").unwrap();
-    let told = muesli::blocking::block_on(async {
+    let answer = muesli::blocking::block_on(async {
         let transaction = db.begin().await?;
         let left = transaction.defer_returning(space, "a", Action::append("x")).await?;
         let results = transaction.commit_answering().await?;
         results.of(&left)
     });
-    assert_eq!(told, Ok(Some("x".into())));
+    assert_eq!(answer, Ok(Some("x".into())));
     db.close();
 }
 
@@ -188,11 +188,11 @@ fn who_strays_is_told_of_the_key_and_run_again_at_once() {
         };
         let (named, results) = db.blocking().transact_answering(body).unwrap();
         assert_eq!(results.of(&named).unwrap(), other, "{protocol}");
-        let strays = protocol == "bumper";
-        assert_eq!(runs.load(Ordering::Relaxed), 1 + u32::from(strays), "{protocol}");
+        let refuses = protocol == "bumper";
+        assert_eq!(runs.load(Ordering::Relaxed), 1 + u32::from(refuses), "{protocol}");
         let why = db.footprint_violation().unwrap_or_default();
         let named = why.contains(&format!("key `{other}` is written")) && why.contains("move v1");
-        assert_eq!(named, strays, "{protocol}: {why}");
+        assert_eq!(named, refuses, "{protocol}: {why}");
         db.close();
     }
 }

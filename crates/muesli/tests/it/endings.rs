@@ -84,7 +84,7 @@ fn a_panic_stays_with_its_caller(db: &Db) {
     };
     is_open.recv().unwrap();
     for _ in 0..db.loops() {
-        let said = panic_of(|| {
+        let message = panic_of(|| {
             db.blocking().transact(async move |tx| {
                 tx.put(space, "k", "never").await?;
                 tx.get(space, "k").await?;
@@ -94,7 +94,7 @@ fn a_panic_stays_with_its_caller(db: &Db) {
                 Ok::<_, Error>(())
             })
         });
-        assert_eq!(said, "it was number 7");
+        assert_eq!(message, "it was number 7");
     }
     assert_eq!(read(db, space, "k"), None);
     db.blocking().transact(async move |tx| tx.put(space, "k", "later").await).unwrap();
@@ -125,7 +125,7 @@ fn a_panic_in_a_closure_or_a_task_of_a_loop_reaches_its_caller() {
     let db = embedded(1);
     let space = db.space("s").unwrap();
     let there = db.clone();
-    let said = panic_of(|| {
+    let message = panic_of(|| {
         block_on(db.run_on(0, async move || {
             let body = |tx: &mut muesli::DirectTx<'_>| -> Result<(), Error> {
                 tx.put(space, "k".into(), "never")?;
@@ -134,9 +134,9 @@ fn a_panic_in_a_closure_or_a_task_of_a_loop_reaches_its_caller() {
             there.call_here(body).await
         }))
     });
-    assert_eq!(said, "in a closure");
-    let said = panic_of(|| block_on(db.run_on(0, async move || panic!("in a task"))));
-    assert_eq!(said, "in a task");
+    assert_eq!(message, "in a closure");
+    let message = panic_of(|| block_on(db.run_on(0, async move || panic!("in a task"))));
+    assert_eq!(message, "in a task");
     assert_eq!(read(&db, space, "k"), None);
 }
 
@@ -163,16 +163,16 @@ fn a_panic_of_a_codec_reaches_the_caller() {
     let (numbers, broken) = (space.typed::<u64, u64>(), space.typed::<u64, Broken>());
     let put = async move |tx: &Tx| numbers.put(tx, &1, &5).await;
     db.blocking().transact(put).unwrap();
-    let said = panic_of(|| {
+    let message = panic_of(|| {
         let body = async move |tx: &Tx| broken.put(tx, &1, &Broken).await;
         db.blocking().transact(body)
     });
-    assert_eq!(said, "it cannot be encoded");
-    let said = panic_of(|| {
+    assert_eq!(message, "it cannot be encoded");
+    let message = panic_of(|| {
         let body = async move |tx: &Tx| broken.get(tx, &1).await.map(|it| it.is_some());
         db.blocking().transact(body)
     });
-    assert_eq!(said, "it cannot be decoded");
+    assert_eq!(message, "it cannot be decoded");
     let get = async move |tx: &Tx| numbers.get(tx, &1).await;
     assert_eq!(db.blocking().transact(get).unwrap(), Some(5));
 }

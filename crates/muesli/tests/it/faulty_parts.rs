@@ -55,8 +55,8 @@ fn a_part_that_fails_takes_back_its_own_partition_on_all_copies() {
             .class(Class::Independent)
             .then("fails", 1)
             .at(space.place(keys[failing].as_str()), &fails);
-        let said = call.wait().unwrap_err();
-        assert!(matches!(&said, Error::Procedure(text) if text.contains("panicked")), "{said:?}");
+        let error = call.wait().unwrap_err();
+        assert!(matches!(&error, Error::Procedure(text) if text.contains("panicked")), "{error:?}");
     }
     let catalog = db.catalog();
     let reports = db.close();

@@ -72,10 +72,10 @@ fn large_transactions_are_judged(count: u32) {
     assert_eq!(held(&other, "a"), all);
     let error = write(&db, "b", 104, MIB).unwrap_err();
     assert!(matches!(error, Error::TooLarge { what: Limit::Transaction, .. }), "{error}");
-    let told = error.to_string();
+    let message = error.to_string();
     assert!(
-        told.contains("is over the limit of 100663296 bytes (`transaction_bytes_max`)"),
-        "{told}"
+        message.contains("is over the limit of 100663296 bytes (`transaction_bytes_max`)"),
+        "{message}"
     );
     let generous = connect(&servers, Limits { transaction_bytes: 110 * MIB, ..Limits::default() });
     let error = write(&generous, "b", 104, MIB).unwrap_err();

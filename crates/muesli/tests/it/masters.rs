@@ -48,8 +48,8 @@ fn a_loop_without_keys_decides_for_the_others() {
         let reports = db.close();
         assert_eq!(reports.len(), 2 + masters);
         // At least each request and each decision, for both; each loop's clients have their own.
-        let said: u64 = reports[2..].iter().map(|report| report.messages).sum();
-        assert!(said >= 4 * 2 * TIMES as u64, "{said} messages of masters");
+        let message_count: u64 = reports[2..].iter().map(|report| report.messages).sum();
+        assert!(message_count >= 4 * 2 * TIMES as u64, "{message_count} messages of masters");
     }
 }
 
@@ -57,8 +57,9 @@ fn a_loop_without_keys_decides_for_the_others() {
 fn masters_are_for_protocols_that_have_them() {
     let options = Options { masters: 1, ..Options::default() };
     let error = Db::open(options).expect_err("it is refused");
-    let told = |text: &str| text.contains("`score` has no masters") && text.contains("sinfonia");
-    assert!(matches!(&error, Error::Options(text) if told(text)), "{error}");
+    let is_named =
+        |text: &str| text.contains("`score` has no masters") && text.contains("sinfonia");
+    assert!(matches!(&error, Error::Options(text) if is_named(text)), "{error}");
     let listen = "127.0.0.1:0".to_owned();
     let options = ServerOptions { listen, masters: vec![NodeId(3)], ..ServerOptions::default() };
     let error = Server::open(options.clone()).err().unwrap();
@@ -81,13 +82,13 @@ fn a_server_without_keys_decides_and_transactions_end_when_it_is_gone() {
         let protocol = "sinfonia".to_owned();
         let db = Db::connect_with(Connect { addresses, protocol, ..Connect::default() }).unwrap();
         let space = db.create_space("s", halves()).unwrap();
-        let said = || {
+        let message_count = || {
             let visited = visit::status(&servers.addresses[2], Duration::from_secs(5)).unwrap();
             visited.status_of("messages-sent").unwrap()
         };
-        let before = said();
+        let before = message_count();
         (0..TIMES).for_each(|_| add_to_both(&db, space));
-        let decided = said() - before;
+        let decided = message_count() - before;
         assert!(decided >= 4 * TIMES as u64, "{decided} messages of the master");
         servers.stop_one(2);
         (0..3).for_each(|_| add_to_both(&db, space));

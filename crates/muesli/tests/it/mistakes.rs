@@ -38,16 +38,16 @@ fn a_space_of_another_database_is_refused() {
     let (one, other) = (open("score"), open("score"));
     let foreign = other.space("s").unwrap();
     let body = async move |tx: &Tx| Ok::<_, Error>(all_operations(tx, foreign).await);
-    let told = one.blocking().transact(body).unwrap();
-    assert!(told.iter().all(is_foreign), "{told:?}");
+    let results = one.blocking().transact(body).unwrap();
+    assert!(results.iter().all(is_foreign), "{results:?}");
     assert_eq!(
-        told[0].as_ref().unwrap_err().to_string(),
+        results[0].as_ref().unwrap_err().to_string(),
         "space number 0 is of another database; ask this one for it by `Db::space`"
     );
     // Its own database takes it, in any session.
     let own = other.session();
-    let told = own.blocking().transact(body).unwrap();
-    assert!(told[..5].iter().all(Result::is_ok), "{told:?}");
+    let results = own.blocking().transact(body).unwrap();
+    assert!(results[..5].iter().all(Result::is_ok), "{results:?}");
     // As do transactions that are ended by hand, from another thread.
     muesli::blocking::block_on(async {
         let tx = one.begin().await.unwrap();

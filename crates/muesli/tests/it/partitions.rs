@@ -51,7 +51,13 @@ fn keys_go_round(db: &Db, other: &Db, space: Space) {
 
 fn open(protocol: &str) -> (Db, Space) {
     let protocol = protocol.to_owned();
-    let options = Options { repositories: 2, spread: 4, loops: 2, protocol, ..Options::default() };
+    let options = Options {
+        repositories: 2,
+        partitions_per_repository: 4,
+        loops: 2,
+        protocol,
+        ..Options::default()
+    };
     let db = Db::open(options.space("s", SpaceOptions::default())).unwrap();
     let space = db.space("s").unwrap();
     (db, space)
@@ -71,7 +77,7 @@ fn keys_go_round_in_a_cluster() {
     let protocol = || "granola".to_owned();
     let servers = start_with(2, |_| ServerOptions {
         repositories: 2,
-        spread: 3,
+        partitions_per_repository: 3,
         protocol: protocol(),
         settings: Settings { procedures: builtin::all(), ..Settings::default() },
         ..ServerOptions::default()
@@ -96,17 +102,17 @@ fn orders_that_cannot_be_are_refused_with_a_reason() {
     let partition = db.partition_of(space, "key 1");
     let here = repository_of(&db, partition);
     let there = RepositoryId(1 - here.0);
-    let says = |done: Result<u64, Error>, what: &str| match done {
+    let assert_refused = |done: Result<u64, Error>, what: &str| match done {
         Err(Error::Procedure(text)) => assert!(text.contains(what), "{text}"),
         other => panic!("{other:?}"),
     };
-    says(relocate(&db, 8, 0), "no partition 8 of 8");
-    says(relocate(&db, 0, 2), "2 repositories");
+    assert_refused(relocate(&db, 8, 0), "no partition 8 of 8");
+    assert_refused(relocate(&db, 0, 2), "2 repositories");
     let wrong = db.move_partition(partition, Some(there), there);
-    says(muesli::blocking::block_on(wrong), "is at repository");
+    assert_refused(muesli::blocking::block_on(wrong), "is at repository");
     assert_eq!(relocate(&db, partition, here.0), Ok(0), "it was there");
     db.close();
     let (db, _) = open("score");
-    says(relocate(&db, 0, 1), "procedure");
+    assert_refused(relocate(&db, 0, 1), "procedure");
     db.close();
 }

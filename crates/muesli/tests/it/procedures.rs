@@ -171,17 +171,17 @@ fn different_procedures_run_in_one_call_and_in_its_order_at_a_place() {
 #[test]
 fn what_cannot_be_called_is_told_with_what_can() {
     let (db, space) = open();
-    let told = |call: muesli::procedures::CallBuilder| match call.wait() {
+    let panic_text = |call: muesli::procedures::CallBuilder| match call.wait() {
         Err(Error::Procedure(text)) => text,
         other => panic!("{other:?}"),
     };
-    let text = told(db.call("misbehaves", 2).at(space.place("a"), ""));
+    let text = panic_text(db.call("misbehaves", 2).at(space.place("a"), ""));
     assert!(text.contains("misbehaves v2") && text.contains("misbehaves v3"), "{text}");
-    told(db.call("add", 1));
-    told(db.call("add", 1).at(Place::Repository(RepositoryId(7)), ""));
+    panic_text(db.call("add", 1));
+    panic_text(db.call("add", 1).at(Place::Repository(RepositoryId(7)), ""));
     let both = adds(&db, space).class(Class::Single);
-    assert!(told(both).contains("one repository"));
-    let text = told(db.call("add", 1).at(space.place("a"), ""));
+    assert!(panic_text(both).contains("one repository"));
+    let text = panic_text(db.call("add", 1).at(space.place("a"), ""));
     assert!(text.contains("arguments"), "{text}");
     let writes = Rows { space, rows: Vec::new() };
     let refused = db.read_only().blocking().execute::<Put>(space.place("a"), &writes);
@@ -217,8 +217,8 @@ fn a_protocol_without_procedures_says_which_ones_have_them() {
 fn answers_of_a_session_follow_each_other() {
     let (db, space) = open();
     let mut last = None;
-    for turn in 0..100 {
-        let key = if turn % 3 == 0 { "z" } else { "a" };
+    for round in 0..100 {
+        let key = if round % 3 == 0 { "z" } else { "a" };
         let add = Amount::of(space, key, 1);
         let at = db.call("add", 1).at(space.place(key), &add).wait().unwrap().at();
         assert!(last.is_none_or(|last| last < at), "{last:?} {at}");
@@ -353,7 +353,7 @@ fn an_answer_of_another_type_is_told() {
     let call = db.call("add", 1).with::<builtin::Add>(space.place("a"), &add);
     let answers = call.wait().unwrap();
     assert_eq!(answers.of::<i64>(0), Ok(1));
-    let told = answers.of::<u8>(0).unwrap_err();
-    assert_eq!(told, Error::Codec("fragment 0 answers with `i64`, and not `u8`".to_owned()));
+    let panic_text = answers.of::<u8>(0).unwrap_err();
+    assert_eq!(panic_text, Error::Codec("fragment 0 answers with `i64`, and not `u8`".to_owned()));
     assert!(answers.of::<String>(0).is_err());
 }

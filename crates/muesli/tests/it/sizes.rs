@@ -339,11 +339,11 @@ fn phantoms_are_met(db: &Db, protocol: &str) {
         .map(|thread| {
             let db = db.clone();
             std::thread::spawn(move || {
-                for turn in 0..5 {
+                for round in 0..5 {
                     let add = || {
                         db.blocking().transact(async move |tx| {
                             let count = numbers.range(tx, KeyRange::all()).await?.len() as u64;
-                            numbers.put(tx, &(1_000 + thread * 10 + turn), &count).await
+                            numbers.put(tx, &(1_000 + thread * 10 + round), &count).await
                         })
                     };
                     while let Err(error) = add() {

@@ -15,7 +15,7 @@ use crate::cluster::{Servers, start_with};
 
 /// What the process that is killed is told, and where.
 const THIS_TEST: &str = "timestamp_leases::a_client_that_was_killed_lies_after_what_it_was_told";
-const TOLD: &str = "MUESLI_TEST_TIMESTAMP_LEASE";
+const LEASE_VARIABLE: &str = "MUESLI_TEST_TIMESTAMP_LEASE";
 
 fn settings() -> Settings {
     Settings { procedures: muesli::procedures::builtin::all(), ..Settings::default() }
@@ -79,8 +79,8 @@ fn refused(connect: Connect) -> String {
 }
 
 /// What another process of this test does, until it is killed.
-fn be_the_client_that_is_killed(told: &str) -> ! {
-    let (lease, addresses) = told.split_once('|').unwrap();
+fn be_the_client_that_is_killed(given: &str) -> ! {
+    let (lease, addresses) = given.split_once('|').unwrap();
     let addresses: Vec<_> = addresses.split(',').map(str::to_owned).collect();
     let db = Db::connect_with(with(&addresses, "granola", Some(lease.into()))).unwrap();
     let at = add(&db, 1).unwrap();
@@ -95,10 +95,10 @@ fn be_the_client_that_is_killed(told: &str) -> ! {
 /// Runs a client with this lease in a process of its own, and kills it when it has told where its
 /// transaction lies.
 fn kill_a_client(servers: &Servers, lease: &Path) -> Timestamp {
-    let told = format!("{}|{}", lease.display(), servers.addresses.join(","));
+    let given = format!("{}|{}", lease.display(), servers.addresses.join(","));
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", THIS_TEST, "--nocapture"])
-        .env(TOLD, told)
+        .env(LEASE_VARIABLE, given)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -111,8 +111,8 @@ fn kill_a_client(servers: &Servers, lease: &Path) -> Timestamp {
 
 #[test]
 fn a_client_that_was_killed_lies_after_what_it_was_told() {
-    if let Ok(told) = std::env::var(TOLD) {
-        be_the_client_that_is_killed(&told);
+    if let Ok(given) = std::env::var(LEASE_VARIABLE) {
+        be_the_client_that_is_killed(&given);
     }
     let dir = tempfile::tempdir().unwrap();
     let servers = servers(dir.path(), "granola", 1);
@@ -190,18 +190,22 @@ fn what_no_lease_can_cover_is_told_to_nobody() {
     };
     let db = Db::connect_with(connect.clone()).unwrap();
     let x = add(&db, 0).unwrap();
+    // From here on no lease can be written, and the other repository is an hour ahead. Until here
+    // any message may have led to a longer one, also while this is asked for.
+    let in_the_way = dir.path().join("lease.new");
+    while let Err(error) = std::fs::create_dir(&in_the_way) {
+        assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{error}");
+    }
     let before = std::fs::read(&lease).unwrap();
-    // The next lease cannot be written, and the other repository is an hour ahead.
-    std::fs::create_dir(dir.path().join("lease.new")).unwrap();
     for what in ["the answer that is not told", "whatever comes after"] {
-        let told = add(&db, 1);
-        let Err(Error::Lease(why)) = &told else { panic!("{what}: {told:?}") };
+        let given = add(&db, 1);
+        let Err(Error::Lease(why)) = &given else { panic!("{what}: {given:?}") };
         assert!(why.contains("lease cannot be read or written"), "{why}");
         assert!(why.contains("may have taken effect"), "{why}");
     }
     assert_eq!(std::fs::read(&lease).unwrap(), before);
     drop(db);
-    std::fs::remove_dir(dir.path().join("lease.new")).unwrap();
+    std::fs::remove_dir(in_the_way).unwrap();
     let again = Db::connect_with(connect).unwrap();
     assert!(add(&again, 1).unwrap() > x);
     drop(again);

@@ -17,9 +17,9 @@ derive_key!(Town(u16));
 struct Place {
     town: Town,
     street: String,
-    house: [u8; 2],
+    address: [u8; 2],
 }
-derive_key!(Place { town, street, house });
+derive_key!(Place { town, street, address });
 
 #[test]
 fn keys_are_asked_for_by_whatever_names_them() {
@@ -27,7 +27,7 @@ fn keys_are_asked_for_by_whatever_names_them() {
     let people = db.space("people").unwrap();
     let (names, pairs) = (people.typed::<String, u32>(), people.typed::<(u32, Vec<u8>), u32>());
     let places = people.typed::<Place, u32>();
-    let place = Place { town: Town(3), street: "Main".to_owned(), house: [1, 2] };
+    let place = Place { town: Town(3), street: "Main".to_owned(), address: [1, 2] };
     let found = db.blocking().transact(async move |tx| {
         names.put(tx, "ann", &1).await?;
         pairs.put(tx, &(7, b"x".as_slice()), &2).await?;
@@ -167,8 +167,8 @@ proptest! {
     fn derived_keys_keep_their_order(
         a: (u16, String, [u8; 2]), b: (u16, String, [u8; 2]), same: bool,
     ) {
-        let of = |(town, street, house): &(u16, String, [u8; 2])| {
-            Place { town: Town(*town), street: street.clone(), house: *house }
+        let of = |(town, street, address): &(u16, String, [u8; 2])| {
+            Place { town: Town(*town), street: street.clone(), address: *address }
         };
         let (x, mut y) = (of(&a), of(&b));
         if same {

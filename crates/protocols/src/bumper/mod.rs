@@ -46,7 +46,7 @@
 //! And three changes for more:
 //! * Places are compared, not flags: the paper refuses an update that must lie in the past
 //!   whenever a stamp is above its *snapshot*, and aborts whoever missed a version that was itself
-//!   put into the past. Neither is needed once places are compared ([`Rules::printed`] brings
+//!   put into the past. Neither is needed once places are compared ([`Switches::printed`] brings
 //!   them back).
 //! * Blind writes are allowed: the floor has the version that they replace.
 //! * A read waits for a locked key only while its holder may come to lie inside the snapshot, not
@@ -61,13 +61,13 @@ use crate::two_phase::{
 };
 
 mod place;
-mod rules;
 mod state;
+mod switches;
 
 pub use place::{BumperPlace, TimeWarpVote};
-use rules::Delaying;
-pub use rules::{BumperSwitch, Rules};
 pub use state::ProtocolState;
+use switches::Delaying;
+pub use switches::{BumperSwitch, Switches};
 
 /// The protocol.
 pub type Bumper = TwoPhase<TimeWarp>;
@@ -84,7 +84,7 @@ impl Variant for TimeWarp {
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::Serializable;
-    type Rules = Rules;
+    type Switches = Switches;
     type ProtocolState = ProtocolState;
     type Reader = Reader;
     type Snapshot = Timestamp;
@@ -92,23 +92,23 @@ impl Variant for TimeWarp {
     type Place = BumperPlace;
     type Time = ScalarTime;
 
-    fn tolerates_stale_reads(rules: &Rules) -> bool {
-        rules.time_warps()
+    fn tolerates_stale_reads(switches: &Switches) -> bool {
+        switches.time_warps()
     }
 
-    fn orders_waits(rules: &Rules) -> bool {
-        rules.time_warps() && !rules.by_flags()
+    fn orders_waits(switches: &Switches) -> bool {
+        switches.time_warps() && !switches.by_flags()
     }
 
-    fn delays_actions(rules: &Rules) -> bool {
-        rules.delaying != Delaying::Off
+    fn delays_actions(switches: &Switches) -> bool {
+        switches.delaying != Delaying::Off
     }
 
-    fn delayed_time_warp(rules: &Rules) -> DelayedTimeWarp {
+    fn delayed_time_warp(switches: &Switches) -> DelayedTimeWarp {
         match (
-            rules.delaying == Delaying::TimeWarped,
-            rules.keeps(BumperSwitch::AloneTimeWarped),
-            rules.keeps(BumperSwitch::BelowProposals),
+            switches.delaying == Delaying::TimeWarped,
+            switches.keeps(BumperSwitch::AloneTimeWarped),
+            switches.keeps(BumperSwitch::BelowProposals),
         ) {
             (false, ..) => DelayedTimeWarp::Never,
             (true, true, true) => DelayedTimeWarp::Safely,
@@ -118,7 +118,7 @@ impl Variant for TimeWarp {
     }
 
     fn is_time_warped(place: &BumperPlace) -> bool {
-        place.version != place.turn
+        place.version != place.apply_order
     }
 }
 
@@ -132,10 +132,10 @@ impl Scalar for TimeWarp {
         protocol_state.blocks(held, yes, snapshot)
     }
 
-    fn yes(turn: Timestamp, validation: &ValidationResult) -> TimeWarpVote {
+    fn yes(apply_order: Timestamp, validation: &ValidationResult) -> TimeWarpVote {
         let missed = validation.missed.unwrap_or(Timestamp::MAX);
-        let ceiling = if validation.below_proposal { turn } else { Timestamp::MAX };
-        TimeWarpVote { turn, missed, floor: validation.floor, ceiling }
+        let upper_bound = if validation.below_proposal { apply_order } else { Timestamp::MAX };
+        TimeWarpVote { apply_order, missed, lower_bound: validation.lower_bound, upper_bound }
     }
 
     fn decide(votes: &Votes<RepositoryId, TimeWarpVote>) -> Decision<BumperPlace> {
@@ -155,11 +155,11 @@ impl Scalar for TimeWarp {
     /// Who missed something here lies before it, and above whatever keeps it from the past; and
     /// who lies in the past has missed something somewhere.
     fn may_decide(
-        TimeWarpVote { missed, floor, ceiling, .. }: TimeWarpVote,
+        TimeWarpVote { missed, lower_bound, upper_bound, .. }: TimeWarpVote,
         place: BumperPlace,
     ) -> bool {
-        let BumperPlace { turn, version } = place;
-        let now = version == turn && missed == Timestamp::MAX;
-        now || version <= missed && version > floor && version < ceiling
+        let BumperPlace { apply_order, version } = place;
+        let now = version == apply_order && missed == Timestamp::MAX;
+        now || version <= missed && version > lower_bound && version < upper_bound
     }
 }

@@ -13,34 +13,34 @@ use muesli_core::{Abort, Decision, Timestamp, wire_struct};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeWarpVote {
     /// The turn proposed.
-    pub turn: Timestamp,
+    pub apply_order: Timestamp,
     /// The earliest version that it should have read and did not; [`Timestamp::MAX`] if none.
     pub missed: Timestamp,
     /// Where it may not lie, nor before: something that it writes was written or read there;
     /// [`Timestamp::MAX`] if it has delayed actions, which are of the present.
-    pub floor: Timestamp,
+    pub lower_bound: Timestamp,
     /// Where it may not lie in the past, nor after: others may run delayed actions there on what it
     /// changes by one; [`Timestamp::MAX`] if none.
-    pub ceiling: Timestamp,
+    pub upper_bound: Timestamp,
 }
 
 wire_struct!(TimeWarpVote {
-    turn: Timestamp,
+    apply_order: Timestamp,
     missed: Timestamp,
-    floor: Timestamp,
-    ceiling: Timestamp
+    lower_bound: Timestamp,
+    upper_bound: Timestamp
 });
 
 /// Where a committed update lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BumperPlace {
     /// When it is applied.
-    pub turn: Timestamp,
+    pub apply_order: Timestamp,
     /// What its writes are tagged with.
     pub version: Timestamp,
 }
 
-wire_struct!(BumperPlace { turn: Timestamp, version: Timestamp });
+wire_struct!(BumperPlace { apply_order: Timestamp, version: Timestamp });
 
 /// A floor above all places of the past, by what was read and written there.
 pub const BARRED: Timestamp = Timestamp(Timestamp::MAX.0 - 1);
@@ -49,23 +49,23 @@ impl TimeWarpVote {
     /// What the claims of two repositories come to.
     pub fn and(self, other: TimeWarpVote) -> TimeWarpVote {
         TimeWarpVote {
-            turn: self.turn.max(other.turn),
+            apply_order: self.apply_order.max(other.apply_order),
             missed: self.missed.min(other.missed),
-            floor: self.floor.max(other.floor),
-            ceiling: self.ceiling.min(other.ceiling),
+            lower_bound: self.lower_bound.max(other.lower_bound),
+            upper_bound: self.upper_bound.min(other.upper_bound),
         }
     }
 
     /// The end of an update with this claim at all of its repositories together: it commits now if
     /// it missed nothing, and in the past if nobody has been there.
     pub fn decision(self) -> Decision<BumperPlace> {
-        let TimeWarpVote { turn, missed, floor, ceiling } = self;
+        let TimeWarpVote { apply_order, missed, lower_bound, upper_bound } = self;
         if missed == Timestamp::MAX {
-            Decision::Commit(BumperPlace { turn, version: turn })
-        } else if missed > floor && missed < ceiling {
-            Decision::Commit(BumperPlace { turn, version: missed })
-        } else if floor == Timestamp::MAX {
-            Decision::Abort(Abort::ActionsInThePast)
+            Decision::Commit(BumperPlace { apply_order, version: apply_order })
+        } else if missed > lower_bound && missed < upper_bound {
+            Decision::Commit(BumperPlace { apply_order, version: missed })
+        } else if lower_bound == Timestamp::MAX {
+            Decision::Abort(Abort::TimeWarpedActions)
         } else {
             Decision::Abort(Abort::StaleRead)
         }
@@ -73,41 +73,41 @@ impl TimeWarpVote {
 }
 
 impl From<Timestamp> for TimeWarpVote {
-    fn from(turn: Timestamp) -> TimeWarpVote {
-        let (missed, ceiling) = (Timestamp::MAX, Timestamp::MAX);
-        TimeWarpVote { turn, missed, floor: Timestamp::ZERO, ceiling }
+    fn from(apply_order: Timestamp) -> TimeWarpVote {
+        let (missed, upper_bound) = (Timestamp::MAX, Timestamp::MAX);
+        TimeWarpVote { apply_order, missed, lower_bound: Timestamp::ZERO, upper_bound }
     }
 }
 
 impl From<TimeWarpVote> for Timestamp {
     fn from(claim: TimeWarpVote) -> Timestamp {
-        claim.turn
+        claim.apply_order
     }
 }
 
 impl From<Timestamp> for BumperPlace {
-    fn from(turn: Timestamp) -> BumperPlace {
-        BumperPlace { turn, version: turn }
+    fn from(apply_order: Timestamp) -> BumperPlace {
+        BumperPlace { apply_order, version: apply_order }
     }
 }
 
 impl From<BumperPlace> for Timestamp {
     fn from(place: BumperPlace) -> Timestamp {
-        place.turn
+        place.apply_order
     }
 }
 
 impl fmt::Display for TimeWarpVote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.turn)?;
+        write!(f, "{}", self.apply_order)?;
         if self.missed < Timestamp::MAX {
             write!(f, " missed {}", self.missed)?;
         }
-        if self.floor > Timestamp::ZERO {
-            write!(f, " above {}", self.floor)?;
+        if self.lower_bound > Timestamp::ZERO {
+            write!(f, " above {}", self.lower_bound)?;
         }
-        if self.ceiling < Timestamp::MAX {
-            write!(f, " below {}", self.ceiling)?;
+        if self.upper_bound < Timestamp::MAX {
+            write!(f, " below {}", self.upper_bound)?;
         }
         Ok(())
     }
@@ -115,8 +115,8 @@ impl fmt::Display for TimeWarpVote {
 
 impl fmt::Display for BumperPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.turn)?;
-        if self.version != self.turn {
+        write!(f, "{}", self.apply_order)?;
+        if self.version != self.apply_order {
             write!(f, " as {}", self.version)?;
         }
         Ok(())
@@ -128,27 +128,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn claim(turn: u64, missed: u64, floor: u64) -> TimeWarpVote {
-        let ceiling = Timestamp::MAX;
+    fn claim(apply_order: u64, missed: u64, lower_bound: u64) -> TimeWarpVote {
+        let upper_bound = Timestamp::MAX;
         TimeWarpVote {
-            turn: Timestamp(turn),
+            apply_order: Timestamp(apply_order),
             missed: Timestamp(missed),
-            floor: Timestamp(floor),
-            ceiling,
+            lower_bound: Timestamp(lower_bound),
+            upper_bound,
         }
     }
 
     #[test]
     fn the_past_is_open_above_the_floor_alone() {
-        let commit = |turn, version| {
-            Decision::Commit(BumperPlace { turn: Timestamp(turn), version: Timestamp(version) })
+        let commit = |apply_order, version| {
+            Decision::Commit(BumperPlace {
+                apply_order: Timestamp(apply_order),
+                version: Timestamp(version),
+            })
         };
         assert_eq!(claim(9, u64::MAX, 8).decision(), commit(9, 9));
         assert_eq!(claim(9, 5, 4).decision(), commit(9, 5));
         assert_eq!(claim(9, 5, 5).decision(), Decision::Abort(Abort::StaleRead));
-        let in_the_past = Decision::Abort(Abort::ActionsInThePast);
-        assert_eq!(claim(9, 5, 1).and(claim(9, u64::MAX, u64::MAX)).decision(), in_the_past);
-        let below = |ceiling| TimeWarpVote { ceiling: Timestamp(ceiling), ..claim(9, 5, 4) };
+        let time_warped = Decision::Abort(Abort::TimeWarpedActions);
+        assert_eq!(claim(9, 5, 1).and(claim(9, u64::MAX, u64::MAX)).decision(), time_warped);
+        let below =
+            |upper_bound| TimeWarpVote { upper_bound: Timestamp(upper_bound), ..claim(9, 5, 4) };
         assert_eq!(below(6).decision(), commit(9, 5));
         assert_eq!(below(6).and(below(5)).decision(), Decision::Abort(Abort::StaleRead));
         assert_eq!(claim(7, 5, 2).and(claim(9, 6, 5)).decision(), claim(9, 5, 5).decision());
@@ -157,15 +161,15 @@ mod tests {
     proptest! {
         #[test]
         fn claims_come_to_the_same_in_any_order(
-            mut claims in prop::collection::vec((1u64..50, 1u64..50, 0u64..50), 1..6),
+            mut footprint_locks in prop::collection::vec((1u64..50, 1u64..50, 0u64..50), 1..6),
         ) {
-            let all = |claims: &[(u64, u64, u64)]| {
-                let claims = claims.iter().map(|&(turn, missed, floor)| claim(turn, missed, floor));
-                claims.reduce(TimeWarpVote::and)
+            let all = |footprint_locks: &[(u64, u64, u64)]| {
+                let footprint_locks = footprint_locks.iter().map(|&(apply_order, missed, lower_bound)| claim(apply_order, missed, lower_bound));
+                footprint_locks.reduce(TimeWarpVote::and)
             };
-            let forwards = all(&claims);
-            claims.reverse();
-            prop_assert_eq!(forwards, all(&claims));
+            let forwards = all(&footprint_locks);
+            footprint_locks.reverse();
+            prop_assert_eq!(forwards, all(&footprint_locks));
         }
     }
 }

@@ -8,7 +8,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
 
 use super::place::BARRED;
-use super::{BumperPlace, BumperSwitch, Rules, TimeWarp, TimeWarpVote};
+use super::{BumperPlace, BumperSwitch, Switches, TimeWarp, TimeWarpVote};
 use crate::two_phase::{Key, Reader, ValidationResult, VariantState};
 
 /// The reader of a read timestamp that belongs to nobody who could still ask.
@@ -20,8 +20,8 @@ const NOBODY: Reader = (u64::MAX, u64::MAX);
 /// are compared, and read timestamps only where updates may lie in the past and reads leave some.
 #[derive(Clone, Debug)]
 pub struct ProtocolState {
-    rules: Rules,
-    stamps: ReadTimestamps<Reader>,
+    switches: Switches,
+    read_timestamps: ReadTimestamps<Reader>,
     /// Kept only where flags are compared instead of places.
     warped: BTreeSet<(Timestamp, SpaceId, SmallBytes)>,
     /// Which versions at or below this are of the past was forgotten: each may be.
@@ -31,13 +31,16 @@ pub struct ProtocolState {
 }
 
 impl ProtocolState {
-    fn keeps_stamps(&self) -> bool {
-        self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadStamps)
+    fn keeps_read_timestamps(&self) -> bool {
+        self.switches.time_warps() && self.switches.keeps(BumperSwitch::ReadTimestampsKept)
     }
 
     /// What a read at `snapshot` is stamped with.
-    fn stamp(&self, snapshot: Timestamp, committed: Timestamp) -> Timestamp {
-        match (self.rules.keeps(BumperSwitch::StampsReachTheSnapshot), self.rules.by_flags()) {
+    fn timestamp_left(&self, snapshot: Timestamp, committed: Timestamp) -> Timestamp {
+        match (
+            self.switches.keeps(BumperSwitch::ReadTimestampsReachSnapshot),
+            self.switches.by_flags(),
+        ) {
             (true, false) => snapshot,
             (true, true) => snapshot.max(committed),
             (false, _) => committed,
@@ -48,21 +51,21 @@ impl ProtocolState {
     /// `claim`: it ends above its proposal, or in the past, above what it read and above its floor.
     pub(super) fn blocks(&self, held: Timestamp, claim: TimeWarpVote, snapshot: Timestamp) -> bool {
         let may_warp =
-            self.rules.time_warps() && self.rules.keeps(BumperSwitch::ReadsWaitForTimeWarped);
-        claim.turn <= snapshot || may_warp && snapshot > held.max(claim.floor)
+            self.switches.time_warps() && self.switches.keeps(BumperSwitch::ReadsWaitForTimeWarped);
+        claim.apply_order <= snapshot || may_warp && snapshot > held.max(claim.lower_bound)
     }
 
     /// Where an update is to be found by those who would overwrite what it read.
     fn of_update(&self, place: BumperPlace) -> Timestamp {
-        if self.rules.by_flags() { place.turn } else { place.version }
+        if self.switches.by_flags() { place.apply_order } else { place.version }
     }
 }
 
 impl VariantState<TimeWarp> for ProtocolState {
-    fn new(rules: &Rules, hash_seed: u64) -> ProtocolState {
+    fn new(switches: &Switches, hash_seed: u64) -> ProtocolState {
         ProtocolState {
-            rules: *rules,
-            stamps: ReadTimestamps::new(hash_seed),
+            switches: *switches,
+            read_timestamps: ReadTimestamps::new(hash_seed),
             warped: BTreeSet::new(),
             warped_below: Timestamp::ZERO,
             low: Timestamp::ZERO,
@@ -70,9 +73,12 @@ impl VariantState<TimeWarp> for ProtocolState {
     }
 
     fn assert_invariants(&self) {
-        self.stamps.assert_invariants();
-        assert!(self.keeps_stamps() || self.stamps.is_empty(), "stamps that nobody looks at");
-        assert!(self.rules.by_flags() || self.warped.is_empty(), "flags that nobody looks at");
+        self.read_timestamps.assert_invariants();
+        assert!(
+            self.keeps_read_timestamps() || self.read_timestamps.is_empty(),
+            "stamps that nobody looks at"
+        );
+        assert!(self.switches.by_flags() || self.warped.is_empty(), "flags that nobody looks at");
     }
 
     fn note_read(
@@ -82,19 +88,21 @@ impl VariantState<TimeWarp> for ProtocolState {
         committed: &Timestamp,
         reader: Reader,
     ) {
-        if !self.keeps_stamps() {
+        if !self.keeps_read_timestamps() {
             return;
         }
-        let at = self.stamp(*snapshot, *committed);
-        if self.rules.keeps(BumperSwitch::DistinctReaders) {
-            self.stamps.note(space, key, at, Some(reader));
+        let at = self.timestamp_left(*snapshot, *committed);
+        if self.switches.keeps(BumperSwitch::DistinctReaders) {
+            self.read_timestamps.note(space, key, at, Some(reader));
             return;
         }
         // As printed: one pair, whose reader is forgotten when another does not raise the stamp.
-        match self.stamps.read_timestamp_mut(space, key) {
-            Some(stamp) if at > stamp.at => (stamp.at, stamp.reader) = (at, Some(reader)),
-            Some(stamp) => stamp.reader = None,
-            None => self.stamps.note(space, key, at, Some(reader)),
+        match self.read_timestamps.read_timestamp_mut(space, key) {
+            Some(timestamp_left) if at > timestamp_left.at => {
+                (timestamp_left.at, timestamp_left.reader) = (at, Some(reader))
+            }
+            Some(timestamp_left) => timestamp_left.reader = None,
+            None => self.read_timestamps.note(space, key, at, Some(reader)),
         }
     }
 
@@ -105,14 +113,14 @@ impl VariantState<TimeWarp> for ProtocolState {
         committed: &Timestamp,
         reader: Reader,
     ) {
-        if self.keeps_stamps() {
-            let at = self.stamp(*snapshot, *committed);
-            self.stamps.note_page(range, at, reader);
+        if self.keeps_read_timestamps() {
+            let at = self.timestamp_left(*snapshot, *committed);
+            self.read_timestamps.note_page(range, at, reader);
         }
     }
 
     fn suffers_stale_reads(&self) -> bool {
-        self.rules.time_warps()
+        self.switches.time_warps()
     }
 
     fn note_missed(
@@ -122,10 +130,10 @@ impl VariantState<TimeWarp> for ProtocolState {
         validation: &mut ValidationResult,
     ) -> Result<(), Abort> {
         let warped = || at <= self.warped_below || self.warped.contains(&(at, space, key.clone()));
-        if self.rules.by_flags() && warped() {
+        if self.switches.by_flags() && warped() {
             return Err(Abort::StaleRead); // It would complete a triad whose pivot is of the past.
         }
-        let earliest = self.rules.keeps(BumperSwitch::BeforeTheEarliest);
+        let earliest = self.switches.keeps(BumperSwitch::BeforeTheEarliest);
         let of_both = |missed: Timestamp| if earliest { missed.min(at) } else { missed.max(at) };
         validation.missed = Some(validation.missed.map_or(at, of_both));
         Ok(())
@@ -138,66 +146,70 @@ impl VariantState<TimeWarp> for ProtocolState {
         reader: Reader,
         validation: &mut ValidationResult,
     ) {
-        if !self.rules.time_warps() || !self.rules.keeps(BumperSwitch::TriadRule) {
+        if !self.switches.time_warps() || !self.switches.keeps(BumperSwitch::Triads) {
             return;
         }
-        let read = if self.rules.keeps(BumperSwitch::DistinctReaders) {
-            self.stamps.latest_of_others(space, key, reader)
+        let read = if self.switches.keeps(BumperSwitch::DistinctReaders) {
+            self.read_timestamps.latest_of_others(space, key, reader)
         } else {
-            let pair = self.stamps.read_timestamp(space, key);
-            let others = pair.filter(|stamp| stamp.reader != Some(reader));
-            let ranges = self.stamps.latest_of_ranges(space, key, reader);
-            others.map_or(ranges, |stamp| stamp.at.max(ranges))
+            let pair = self.read_timestamps.read_timestamp(space, key);
+            let others = pair.filter(|timestamp_left| timestamp_left.reader != Some(reader));
+            let ranges = self.read_timestamps.latest_of_ranges(space, key, reader);
+            others.map_or(ranges, |timestamp_left| timestamp_left.at.max(ranges))
         };
-        let floor = if self.rules.by_flags() {
+        let lower_bound = if self.switches.by_flags() {
             // Whatever is above the snapshot bars the past as a whole.
             let barred = read >= validation.snapshot;
             if barred || head > validation.snapshot { BARRED } else { Timestamp::ZERO }
         } else {
             // An update may come whose snapshot is below the watermark, if its coordinator was
             // silent for longer than the lease: who read or deleted there may be forgotten.
-            let low = if self.rules.keeps(BumperSwitch::FloorsAtWatermark) {
+            let low = if self.switches.keeps(BumperSwitch::FloorsAtWatermark) {
                 self.low
             } else {
                 Timestamp::ZERO
             };
             read.max(head).max(low)
         };
-        validation.floor = validation.floor.max(floor);
-        let is_above = self.rules.by_flags() || validation.floor >= head;
+        validation.lower_bound = validation.lower_bound.max(lower_bound);
+        let is_above = self.switches.by_flags() || validation.lower_bound >= head;
         assert!(is_above, "an update may lie below the version {head} that it replaces");
     }
 
     fn note_written(&mut self, (space, key): Key<'_>, place: &BumperPlace) {
-        if !self.rules.by_flags() {
+        if !self.switches.by_flags() {
             // Readers of the version before lie below this one, which is a floor by itself.
-            self.stamps.forget(space, key);
-        } else if place.version != place.turn {
+            self.read_timestamps.forget(space, key);
+        } else if place.version != place.apply_order {
             self.warped.insert((place.version, space, key.clone()));
         }
     }
 
     fn note_read_by(&mut self, (space, key): Key<'_>, place: &BumperPlace) {
-        if self.keeps_stamps() && self.rules.keeps(BumperSwitch::UpdatesStamp) {
-            self.stamps.note(space, key, self.of_update(*place), None);
+        if self.keeps_read_timestamps()
+            && self.switches.keeps(BumperSwitch::UpdatesSetReadTimestamps)
+        {
+            self.read_timestamps.note(space, key, self.of_update(*place), None);
         }
     }
 
     fn note_scanned_by(&mut self, range: &KeyRange, place: &BumperPlace) {
-        if self.keeps_stamps() && self.rules.keeps(BumperSwitch::UpdatesStamp) {
-            self.stamps.note_range(range, self.of_update(*place), NOBODY);
+        if self.keeps_read_timestamps()
+            && self.switches.keeps(BumperSwitch::UpdatesSetReadTimestamps)
+        {
+            self.read_timestamps.note_range(range, self.of_update(*place), NOBODY);
         }
     }
 
-    fn restarted(&mut self, ceiling: &Timestamp) {
-        self.stamps.raise_all(*ceiling);
-        self.warped_below = *ceiling;
+    fn restarted(&mut self, upper_bound: &Timestamp) {
+        self.read_timestamps.raise_all(*upper_bound);
+        self.warped_below = *upper_bound;
     }
 
     fn collect(&mut self, low: &Timestamp) {
         let low = *low;
         self.low = self.low.max(low);
-        self.stamps.raise_low(low);
+        self.read_timestamps.raise_low(low);
         while self.warped.first().is_some_and(|(at, ..)| *at <= low) {
             self.warped.pop_first();
         }

@@ -50,13 +50,13 @@ use crate::two_phase::policy::{Policies, ReadPolicy, Validation};
 use crate::two_phase::{TwoPhase, Variant};
 
 mod place;
-mod rules;
 mod snapshot;
+mod switches;
 mod time;
 
 pub use place::{CommitVector, VectorVote};
-pub use rules::{GmuSwitch, Rules};
 pub use snapshot::Reads;
+pub use switches::{GmuSwitch, Switches};
 pub use time::VectorTime;
 
 /// The protocol.
@@ -74,7 +74,7 @@ impl Variant for Vectors {
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::ExtendedUpdateSerializable;
-    type Rules = Rules;
+    type Switches = Switches;
     type ProtocolState = ();
     type Reader = ();
     type Snapshot = Reads;
@@ -82,7 +82,7 @@ impl Variant for Vectors {
     type Place = CommitVector;
     type Time = VectorTime;
 
-    fn fits(rules: &Rules, known: &Reads, at: &Reads) -> bool {
-        !rules.keeps(GmuSwitch::FitsSideBySide) || known.fits(at)
+    fn fits(switches: &Switches, known: &Reads, at: &Reads) -> bool {
+        !switches.keeps(GmuSwitch::FitsSideBySide) || known.fits(at)
     }
 }

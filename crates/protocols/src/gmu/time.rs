@@ -14,7 +14,7 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::snapshot::{judge_vector, reach_of};
-use super::{CommitVector, GmuSwitch, Reads, Rules, VectorVote, Vectors};
+use super::{CommitVector, GmuSwitch, Reads, Switches, VectorVote, Vectors};
 use crate::two_phase::{self, Key, NotServed, Reading, Time, TwoPhase, ValidationResult};
 
 type Context<'a> = muesli_core::Context<'a, TwoPhase<Vectors>>;
@@ -40,7 +40,7 @@ impl fmt::Display for QueuePosition {
 #[derive(Clone, Debug)]
 pub struct VectorTime {
     me: RepositoryId,
-    rules: Rules,
+    switches: Switches,
     log: CommitLog,
     queue: CommitQueue<Owner, QueuePosition>,
     /// The paper's LastPrepSC: the largest counter proposed or final here.
@@ -56,14 +56,14 @@ impl VectorTime {
     }
 
     fn most_recent(&self) -> &VectorClock {
-        if self.rules.keeps(GmuSwitch::Pointwise) {
+        if self.switches.keeps(GmuSwitch::Pointwise) {
             self.log.most_recent()
         } else {
             self.log.last()
         }
     }
 
-    fn turn(&self, txn: TxnId, vector: &VectorClock) -> QueuePosition {
+    fn apply_order(&self, txn: TxnId, vector: &VectorClock) -> QueuePosition {
         QueuePosition { number: vector.get(self.me), txn }
     }
 
@@ -71,10 +71,10 @@ impl VectorTime {
     fn ballot(&mut self, clock: &VectorClock, txn: TxnId, writes: bool) -> VectorVote {
         let known = clock.get(self.me).counter;
         self.last_prepared = self.last_prepared.max(known).saturating_add(1);
-        let unique = self.rules.keeps(GmuSwitch::UniqueNumbers);
+        let unique = self.switches.keeps(GmuSwitch::UniqueNumbers);
         let by = if unique { txn } else { TxnId::default() };
         let mut vector = clock.clone();
-        if self.rules.keeps(GmuSwitch::MergeVotes) {
+        if self.switches.keeps(GmuSwitch::MergeVotes) {
             vector.join(self.most_recent());
         }
         assert!(self.last_prepared > known, "{txn} is given a number that it depends on");
@@ -88,14 +88,14 @@ impl VectorTime {
     /// that wrote would wait for it for ever: it is enough that all smaller ones are applied, and
     /// that none is given any more ([`serve`](Time::serve)).
     fn is_awaited(&self, number: Number) -> bool {
-        let knows = self.rules.keeps(GmuSwitch::UniqueNumbers)
-            && self.rules.keeps(GmuSwitch::WaitsForQueued);
+        let knows = self.switches.keeps(GmuSwitch::UniqueNumbers)
+            && self.switches.keeps(GmuSwitch::WaitsForQueued);
         !knows || self.queue.first().is_some_and(|first| first.number <= number)
     }
 
     /// Whether a read at `snapshot` sees the version `at` of a key.
     fn sees(&self, space: SpaceId, key: &SmallBytes, at: Timestamp, snapshot: &Reads) -> bool {
-        if !self.rules.keeps(GmuSwitch::FilterByVectors) {
+        if !self.switches.keeps(GmuSwitch::FilterByVectors) {
             return at.counter() <= snapshot.clock.get(self.me).counter;
         }
         let writer = self.log.writer_of(space, key, at.counter());
@@ -110,10 +110,10 @@ fn judge_logged_vector(vector: &VectorClock, repositories: usize) -> Result<(), 
 }
 
 impl Time<Vectors> for VectorTime {
-    fn new(id: RepositoryId, rules: &Rules) -> VectorTime {
+    fn new(id: RepositoryId, switches: &Switches) -> VectorTime {
         VectorTime {
             me: id,
-            rules: *rules,
+            switches: *switches,
             log: CommitLog::new(id),
             queue: CommitQueue::default(),
             last_prepared: 0,
@@ -129,7 +129,7 @@ impl Time<Vectors> for VectorTime {
         self.committed()
     }
 
-    fn hear(&mut self, _newest: &Reads, _cx: &mut Context<'_>) {}
+    fn observe(&mut self, _newest: &Reads, _cx: &mut Context<'_>) {}
 
     /// The paper's getV up to the choice of the version, after the wait.
     fn serve(
@@ -140,13 +140,13 @@ impl Time<Vectors> for VectorTime {
         let mut snapshot = reading.snapshot.clone();
         if reading.first {
             snapshot.clock.join(&self.low);
-        } else if self.rules.family.keeps(two_phase::FamilySwitch::RefusesOldReads)
+        } else if self.switches.family.keeps(two_phase::FamilySwitch::RefusesOldReads)
             && !self.low.is_within(&snapshot.clock)
         {
             return Err(NotServed::TooOld);
         }
-        let waits = self.rules.keeps(GmuSwitch::ReadsWait)
-            && (self.rules.keeps(GmuSwitch::LocalReadsWait) || !reading.here);
+        let waits = self.switches.keeps(GmuSwitch::ReadsWait)
+            && (self.switches.keeps(GmuSwitch::LocalReadsWait) || !reading.here);
         let needs = snapshot.clock.get(self.me);
         if waits && self.most_recent().get(self.me) < needs {
             if self.is_awaited(needs) {
@@ -155,7 +155,7 @@ impl Time<Vectors> for VectorTime {
             self.last_prepared = self.last_prepared.max(needs.counter);
         }
         if !snapshot.answered.contains(&self.me) {
-            let visible = if self.rules.keeps(GmuSwitch::Pointwise) {
+            let visible = if self.switches.keeps(GmuSwitch::Pointwise) {
                 self.log.visible_to(&snapshot.clock, &snapshot.answered)
             } else {
                 self.log.last_visible_to(&snapshot.clock, &snapshot.answered)
@@ -222,9 +222,9 @@ impl Time<Vectors> for VectorTime {
         read: Timestamp,
         snapshot: &Reads,
     ) -> bool {
-        if self.rules.keeps(GmuSwitch::ExactValidation) {
+        if self.switches.keeps(GmuSwitch::ExactValidation) {
             newest == read
-                || self.rules.family.keeps(two_phase::FamilySwitch::JudgedBySnapshot)
+                || self.switches.family.keeps(two_phase::FamilySwitch::JudgedBySnapshot)
                     && self.sees(space, key, newest, snapshot)
         } else {
             newest.counter() <= snapshot.clock.get(self.me).counter
@@ -240,7 +240,7 @@ impl Time<Vectors> for VectorTime {
     ) -> bool {
         let unseen = newest != Timestamp::ZERO && seen() != Some(newest);
         unseen
-            && !(self.rules.family.keeps(two_phase::FamilySwitch::JudgedBySnapshot)
+            && !(self.switches.family.keeps(two_phase::FamilySwitch::JudgedBySnapshot)
                 && self.sees(space, key, newest, snapshot))
     }
 
@@ -249,30 +249,34 @@ impl Time<Vectors> for VectorTime {
     }
 
     fn enter(&mut self, txn: TxnId, yes: &VectorVote, owner: Owner) {
-        let turn = self.turn(txn, &yes.vector);
-        self.last_prepared = self.last_prepared.max(turn.number.counter);
-        self.queue.propose(turn, owner);
+        let apply_order = self.apply_order(txn, &yes.vector);
+        self.last_prepared = self.last_prepared.max(apply_order.number.counter);
+        self.queue.propose(apply_order, owner);
     }
 
     fn enter_decided(&mut self, txn: TxnId, place: &CommitVector, owner: Owner) {
-        let turn = self.turn(txn, &place.vector);
-        self.last_prepared = self.last_prepared.max(turn.number.counter);
-        self.queue.enter_ready(turn, owner);
+        let apply_order = self.apply_order(txn, &place.vector);
+        self.last_prepared = self.last_prepared.max(apply_order.number.counter);
+        self.queue.enter_ready(apply_order, owner);
     }
 
     fn withdraw(&mut self, txn: TxnId, yes: &VectorVote, owner: Owner) {
-        self.queue.remove(self.turn(txn, &yes.vector), owner);
+        self.queue.remove(self.apply_order(txn, &yes.vector), owner);
     }
 
     fn decided(&mut self, txn: TxnId, yes: &VectorVote, place: &CommitVector, owner: Owner) {
-        let (proposed, turn) = (self.turn(txn, &yes.vector), self.turn(txn, &place.vector));
-        assert!(turn >= proposed, "{txn} is decided at {turn}, below its proposal {proposed}");
-        self.last_prepared = self.last_prepared.max(turn.number.counter);
-        self.queue.decide(proposed, owner, turn);
+        let (proposed, apply_order) =
+            (self.apply_order(txn, &yes.vector), self.apply_order(txn, &place.vector));
+        assert!(
+            apply_order >= proposed,
+            "{txn} is decided at {apply_order}, below its proposal {proposed}"
+        );
+        self.last_prepared = self.last_prepared.max(apply_order.number.counter);
+        self.queue.decide(proposed, owner, apply_order);
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
-        let next = if self.rules.family.keeps(two_phase::FamilySwitch::OrderedQueue) {
+        let next = if self.switches.family.keeps(two_phase::FamilySwitch::OrderedQueue) {
             self.queue.pop_ready()
         } else {
             self.queue.pop_any_ready()
@@ -311,12 +315,15 @@ impl Time<Vectors> for VectorTime {
 
     fn applied_alone(&mut self, _place: &CommitVector) {}
 
-    fn decide(_rules: &Rules, votes: &Votes<RepositoryId, VectorVote>) -> Decision<CommitVector> {
+    fn decide(
+        _rules: &Switches,
+        votes: &Votes<RepositoryId, VectorVote>,
+    ) -> Decision<CommitVector> {
         assert!(votes.is_complete(), "votes decide once all are there");
         Decision::Commit(CommitVector::from_votes(votes))
     }
 
-    fn decide_alone(&self, _rules: &Rules, yes: VectorVote) -> Decision<CommitVector> {
+    fn decide_alone(&self, _rules: &Switches, yes: VectorVote) -> Decision<CommitVector> {
         Decision::Commit(CommitVector::from_ballots(&[(self.me, &yes)]))
     }
 
@@ -370,9 +377,11 @@ impl Time<Vectors> for VectorTime {
     /// A place is above the vote in every entry, and has its own number where the transaction
     /// writes.
     fn can_decide(&self, txn: TxnId, yes: &VectorVote, place: &CommitVector) -> bool {
-        let (proposed, turn) = (self.turn(txn, &yes.vector), self.turn(txn, &place.vector));
-        let is_free = turn == proposed || turn > proposed && !self.queue.is_taken(turn);
-        let numbered = !yes.writes || turn.number.counter == place.counter;
+        let (proposed, apply_order) =
+            (self.apply_order(txn, &yes.vector), self.apply_order(txn, &place.vector));
+        let is_free =
+            apply_order == proposed || apply_order > proposed && !self.queue.is_taken(apply_order);
+        let numbered = !yes.writes || apply_order.number.counter == place.counter;
         is_free && numbered && (!yes.unique || yes.vector.is_within(&place.vector))
     }
 
@@ -394,7 +403,7 @@ impl Time<Vectors> for VectorTime {
         Timestamp::new(to.counter.saturating_sub(1), RepositoryId(0))
     }
 
-    fn replay_ceiling(&mut self, _at: Timestamp) {}
+    fn replay_upper_bound(&mut self, _at: Timestamp) {}
 
     fn encode(&self, bytes: usize) -> Vec<Vec<u8>> {
         let mut head = Vec::new();
@@ -415,8 +424,8 @@ impl Time<Vectors> for VectorTime {
         self.queue.assert_invariants();
         self.log.assert_invariants();
         self.low.assert_invariants();
-        for (turn, ..) in self.queue.queued() {
-            let number = turn.number.counter;
+        for (apply_order, ..) in self.queue.queued() {
+            let number = apply_order.number.counter;
             assert!(number <= self.last_prepared, "{number} is queued, and may be given again");
         }
         let (collected, low) = (self.log.collected_to(), self.low.get(self.me));
@@ -424,9 +433,9 @@ impl Time<Vectors> for VectorTime {
     }
 
     fn can_enter(&self, txn: TxnId, yes: &VectorVote, decided: Option<&CommitVector>) -> bool {
-        let proposed = self.turn(txn, &yes.vector);
-        let turn = decided.map_or(proposed, |place| self.turn(txn, &place.vector));
-        turn >= proposed && !self.queue.is_taken(turn)
+        let proposed = self.apply_order(txn, &yes.vector);
+        let apply_order = decided.map_or(proposed, |place| self.apply_order(txn, &place.vector));
+        apply_order >= proposed && !self.queue.is_taken(apply_order)
     }
 }
 
@@ -435,7 +444,7 @@ mod tests {
     use super::*;
 
     fn time() -> VectorTime {
-        let mut time = <VectorTime as Time<Vectors>>::new(RepositoryId(0), &Rules::default());
+        let mut time = <VectorTime as Time<Vectors>>::new(RepositoryId(0), &Switches::default());
         let mut vector = VectorClock::default();
         vector.set(RepositoryId(0), Number { counter: 5, by: TxnId::default() });
         time.log.add(vector, Vec::new());

@@ -100,12 +100,12 @@ fn judge_asker(request: &Request, view: View<'_>) -> Result<(), Rejection> {
 fn judge_request(request: &Request, view: View<'_>) -> Result<(), Rejection> {
     sequence(request.txn)?;
     ensure(request.settled_below <= request.txn.sequence, Rejection::Range)?;
-    view.issued(request.floor)?;
+    view.issued(request.lower_bound)?;
     let is_alone = request.agreement == Agreement::Alone;
     ensure(!request.participants.is_empty(), Rejection::Range)?;
     ensure(is_alone == (request.participants.len() == 1), Rejection::Range)?;
-    let nearby = !request.nearby || request.read_only && is_alone;
-    ensure(nearby, Rejection::Range)?;
+    let follower_read = !request.follower_read || request.read_only && is_alone;
+    ensure(follower_read, Rejection::Range)?;
     let known = |master| view.catalog.masters.contains(&master) || master == request.txn.node;
     ensure(request.master.is_none_or(known), Rejection::Catalog)?;
     judge_whole(request, view)?;

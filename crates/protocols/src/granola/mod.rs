@@ -19,7 +19,7 @@
 //! # Folders
 //! [`message`] is what the roles say to each other and what they log, with its bytes, its sizes and
 //! the evidence that clients show. [`naming`] says which repository holds which partition, `judge`
-//! what is refused at the door, and [`Rules`] are the switches. [`coordinator`] is the client's
+//! what is refused at the door, and [`Switches`] are the switches. [`coordinator`] is the client's
 //! proxy: one-round transactions and interactive ones on top, the requests under way, and, for
 //! Sinfonia, the master that decides. [`participant`] keeps a repository:
 //!
@@ -32,7 +32,7 @@
 //! - [`migration`](participant::migration): how a partition moves to another repository;
 //! - [`failures`](participant::failures): checkpoints, replay, and clients that are gone.
 //!
-//! No two of these use each other: a test in `tests/it/house_rules` draws the graph.
+//! No two of these use each other: a test in `tests/it/project_rules` draws the graph.
 
 use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Catalog, Nanos, NodeId, Rejection, View};
@@ -42,12 +42,12 @@ mod judge;
 pub mod locator;
 pub mod message;
 pub mod participant;
-mod rules;
+mod switches;
 
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use rules::{GranolaSwitch, LockingExit, Ordering, Rules, SharedData};
+pub use switches::{GranolaSwitch, LockingExit, Ordering, SharedData, Switches};
 
 /// The protocol.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl Protocol for Granola {
     const KEEPS_OLD_VERSIONS: bool = false;
     type Message = Message;
     type Record = Record;
-    type Rules = Rules;
+    type Switches = Switches;
     type Coordinator = Coordinator;
     muesli_core::protocol_without_services!();
     type Participant = Participant;
@@ -90,12 +90,12 @@ impl Protocol for Granola {
     /// Timestamps come from clocks, and a session knows but its own highest: the order keeps real
     /// time as far as clocks agree (4.4.3), which is no promise. A minitransaction holds all its
     /// locks from before its decision until after it, whatever the clocks say.
-    fn offers_strict(rules: &Rules) -> bool {
-        rules.has_master()
+    fn offers_strict(switches: &Switches) -> bool {
+        switches.has_master()
     }
 
-    fn has_masters(rules: &Rules) -> bool {
-        rules.has_master()
+    fn has_masters(switches: &Switches) -> bool {
+        switches.has_master()
     }
 
     fn is_for_all(_: &Message) -> bool {
@@ -103,7 +103,7 @@ impl Protocol for Granola {
     }
 
     fn is_for_any(message: &Message) -> bool {
-        matches!(message, Message::Request(request) if request.nearby)
+        matches!(message, Message::Request(request) if request.follower_read)
     }
 
     fn message_name(message: &Message) -> &'static str {

@@ -17,7 +17,7 @@
 use muesli_core::Isolation;
 
 use crate::two_phase::policy::{ParticipationPolicy, Policies};
-use crate::two_phase::{self, Rules, Scalar, TwoPhase, Variant};
+use crate::two_phase::{self, Scalar, Switches, TwoPhase, Variant};
 
 /// The protocol.
 pub type NonGenuineMultiversioning = TwoPhase<Everybody>;
@@ -31,7 +31,7 @@ impl Variant for Everybody {
     const POLICIES: Policies =
         Policies { participation: ParticipationPolicy::NonGenuine, ..Policies::SCORE };
     const ISOLATION: Isolation = Isolation::Serializable;
-    type Rules = Rules;
+    type Switches = Switches;
     type ProtocolState = ();
     type Reader = ();
 

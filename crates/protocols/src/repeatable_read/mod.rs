@@ -27,9 +27,9 @@ use muesli_core::Isolation;
 use crate::two_phase::policy::{LockPolicy, Policies, ReadPolicy, Validation};
 use crate::two_phase::{self, Reader, Scalar, TwoPhase, Variant};
 
-mod rules;
+mod switches;
 
-pub use rules::{LockTime, Rules};
+pub use switches::{LockTime, Switches};
 
 /// The protocol.
 pub type RepeatableRead = TwoPhase<NewestVersions>;
@@ -47,14 +47,14 @@ impl Variant for NewestVersions {
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::RepeatableRead;
-    type Rules = Rules;
+    type Switches = Switches;
     type ProtocolState = ();
     type Reader = Reader;
 
     two_phase::goes_by_timestamps!();
 
-    fn locks_at_writes(rules: &Rules) -> bool {
-        rules.choice == LockTime::Write
+    fn locks_at_writes(switches: &Switches) -> bool {
+        switches.choice == LockTime::Write
     }
 }
 

@@ -32,12 +32,12 @@
 //!   waiting: it could succeed only if the holder aborts. Blind writes, and writes of keys that
 //!   others have locked for reading, do wait, bounded.
 //! * A transaction whose keys all live at one repository on the coordinator's node commits in one
-//!   step, below whatever is queued there if there is room ([`ScalarClock::room_below`]), past it
+//!   step, below whatever is queued there if there is room ([`ScalarClock::free_below`]), past it
 //!   if not: readers wait by proposals, so nothing rests on the order of application.
 //! * The coordinator keeps nothing stable. Votes are stable, the outcome is a function of them,
 //!   and any participant can gather them ([`finish`](crate::two_phase::participant::termination)).
 //!
-//! [`ScalarClock::room_below`]: muesli_core::parts::clock::ScalarClock::room_below
+//! [`ScalarClock::free_below`]: muesli_core::parts::clock::ScalarClock::free_below
 //!
 //! # Rooms
 //! Most of SCORe is what it shares with its family, in [`two_phase`](crate::two_phase); here stands
@@ -50,7 +50,7 @@ use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 pub mod message;
 
-pub use two_phase::{FamilySwitch, Rules};
+pub use two_phase::{FamilySwitch, Switches};
 
 /// The protocol.
 pub type Score = TwoPhase<Snapshots>;
@@ -67,7 +67,7 @@ impl Variant for Snapshots {
     const NAME: &'static str = "score";
     const POLICIES: Policies = Policies::SCORE;
     const ISOLATION: Isolation = Isolation::Serializable;
-    type Rules = Rules;
+    type Switches = Switches;
     type ProtocolState = ();
     type Reader = ();
 

@@ -49,7 +49,7 @@ mod variant;
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use policy::{Breakable, FamilySwitch, LockWaits, Rules, Sabotage};
+pub use policy::{Breakable, FamilySwitch, LockWaits, Sabotage, Switches};
 pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
 pub use variant::state::VariantState;
@@ -74,7 +74,7 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     const ISOLATION: Isolation = V::ISOLATION;
     type Message = Message<V>;
     type Record = Record<V>;
-    type Rules = V::Rules;
+    type Switches = V::Switches;
     type Coordinator = Coordinator<V>;
     muesli_core::protocol_without_services!();
     type Participant = Participant<V>;
@@ -97,11 +97,11 @@ impl<V: Variant> Protocol for TwoPhase<V> {
 
     /// What is validated at the commit is current then, by whatever the protocol validates updates
     /// with: reads of strict readers are, except under a protocol that validates no reads at all.
-    fn offers_strict(_: &V::Rules) -> bool {
+    fn offers_strict(_: &V::Switches) -> bool {
         V::POLICIES.validation.has_reads()
     }
 
-    fn has_masters(_: &V::Rules) -> bool {
+    fn has_masters(_: &V::Switches) -> bool {
         false
     }
 

@@ -1,6 +1,6 @@
 //! Time as one timestamp: SCORe's way, and that of all who build upon it.
 
-use muesli_core::judgement::{ensure, has_room, in_range};
+use muesli_core::judgement::{ensure, has_capacity, in_range};
 use muesli_core::parts::clock::ScalarClock;
 use muesli_core::parts::commit_queue::CommitQueue;
 use muesli_core::parts::locks::{LockWord, Owner};
@@ -12,7 +12,7 @@ use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timest
 use super::message::Record;
 use super::policy::FamilySwitch;
 use super::time::{NotServed, Reading, Time};
-use super::{Context, Key, Rules, ValidationResult, Variant};
+use super::{Context, Key, Switches, ValidationResult, Variant};
 
 /// A protocol of the family whose snapshots are timestamps, by where it departs from SCORe.
 pub trait Scalar:
@@ -74,10 +74,10 @@ pub trait Scalar:
 #[derive(Clone, Debug)]
 pub struct ScalarTime {
     id: RepositoryId,
-    rules: Rules,
+    switches: Switches,
     clock: ScalarClock,
     /// No snapshot above this may be served before a higher ceiling is stable.
-    ceiling: Timestamp,
+    upper_bound: Timestamp,
     /// No snapshot below this is served.
     low: Timestamp,
     queue: CommitQueue<Owner>,
@@ -96,30 +96,30 @@ impl ScalarTime {
         if !V::POLICIES.reading.has_snapshots() {
             return Ok(at);
         }
-        if at < self.low && self.rules.keeps(FamilySwitch::RefusesOldReads) {
+        if at < self.low && self.switches.keeps(FamilySwitch::RefusesOldReads) {
             return Err(NotServed::TooOld);
         }
-        if self.rules.keeps(FamilySwitch::ReadsRaise) {
+        if self.switches.keeps(FamilySwitch::ReadsRaise) {
             self.clock.serve(at);
             if at > self.clock.committed() {
-                self.clock.hear(at);
-                if self.queue.is_empty() || !self.rules.keeps(FamilySwitch::CatchUpWhenIdle) {
+                self.clock.observe(at);
+                if self.queue.is_empty() || !self.switches.keeps(FamilySwitch::CatchUpWhenIdle) {
                     self.clock.catch_up();
                 }
             }
-            if cx.settings.logging && at > self.ceiling {
-                self.raise_ceiling(at, cx);
+            if cx.settings.logging && at > self.upper_bound {
+                self.raise_upper_bound(at, cx);
             }
         }
         Ok(at)
     }
 
-    fn raise_ceiling<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
-        assert!(at > self.ceiling, "a ceiling is raised for what is above it");
-        self.ceiling = at.after(cx.settings.pace.ceiling_steps, self.id);
-        assert!(self.ceiling > at, "{at} is served above the ceiling {}", self.ceiling);
-        let at = self.ceiling;
-        cx.log(|| Record::Ceiling { at });
+    fn raise_upper_bound<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
+        assert!(at > self.upper_bound, "a ceiling is raised for what is above it");
+        self.upper_bound = at.after(cx.settings.pace.upper_bound_steps, self.id);
+        assert!(self.upper_bound > at, "{at} is served above the ceiling {}", self.upper_bound);
+        let at = self.upper_bound;
+        cx.log(|| Record::UpperBound { at });
     }
 }
 
@@ -128,10 +128,10 @@ impl ScalarTime {
     /// its reads are right only above its snapshot.
     #[inline(always)]
     fn assert_missed_above_snapshot<V: Scalar>(&self, validation: &ValidationResult) {
-        let rules = &self.rules;
+        let switches = &self.switches;
         if V::POLICIES.installing.may_time_warp()
-            && rules.keeps(FamilySwitch::JudgedBySnapshot)
-            && rules.keeps(FamilySwitch::SeenIsNotMissed)
+            && switches.keeps(FamilySwitch::JudgedBySnapshot)
+            && switches.keeps(FamilySwitch::SeenIsNotMissed)
         {
             let above = validation.missed.is_none_or(|at| at > validation.snapshot);
             assert!(above, "an update at {} missed {:?}", validation.snapshot, validation.missed);
@@ -146,12 +146,12 @@ fn seen_at<V: Variant>(snapshot: Timestamp) -> Timestamp {
 }
 
 impl<V: Scalar> Time<V> for ScalarTime {
-    fn new(id: RepositoryId, rules: &V::Rules) -> ScalarTime {
+    fn new(id: RepositoryId, switches: &V::Switches) -> ScalarTime {
         ScalarTime {
             id,
-            rules: V::rules(rules),
+            switches: V::switches(switches),
             clock: ScalarClock::new(id),
-            ceiling: Timestamp::ZERO,
+            upper_bound: Timestamp::ZERO,
             low: Timestamp::ZERO,
             queue: CommitQueue::default(),
         }
@@ -163,13 +163,13 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     fn newest(&self) -> Timestamp {
-        self.clock.promised()
+        self.clock.reserved()
     }
 
     /// An idle repository must follow, or what it tells of itself would hold back everybody's
     /// garbage collection. It goes by what it committed: after a restart it has promised more than
     /// others may ever tell.
-    fn hear(&mut self, newest: &Timestamp, cx: &mut Context<'_, V>) {
+    fn observe(&mut self, newest: &Timestamp, cx: &mut Context<'_, V>) {
         if *newest > self.clock.committed() && self.queue.is_empty() {
             // Whoever fails to serve what it then has committed needs a ceiling first.
             let _ = self.at(*newest, true, cx);
@@ -192,12 +192,14 @@ impl<V: Scalar> Time<V> for ScalarTime {
         (held, yes): (&Timestamp, &V::Yes),
         snapshot: &Timestamp,
     ) -> bool {
-        let inside = if self.rules.keeps(FamilySwitch::WaitsByProposal) {
+        let inside = if self.switches.keeps(FamilySwitch::WaitsByProposal) {
             <V as Scalar>::blocks(protocol_state, *held, *yes, *snapshot)
         } else {
             self.clock.committed() < *snapshot
         };
-        V::POLICIES.reading.has_snapshots() && self.rules.keeps(FamilySwitch::ReadsWait) && inside
+        V::POLICIES.reading.has_snapshots()
+            && self.switches.keeps(FamilySwitch::ReadsWait)
+            && inside
     }
 
     #[inline(always)]
@@ -247,7 +249,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         read: Timestamp,
         snapshot: &Timestamp,
     ) -> bool {
-        newest == read || self.rules.keeps(FamilySwitch::JudgedBySnapshot) && newest <= *snapshot
+        newest == read || self.switches.keeps(FamilySwitch::JudgedBySnapshot) && newest <= *snapshot
     }
 
     #[inline]
@@ -263,25 +265,25 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     fn yes(&mut self, _: TxnId, _writes: bool, validation: ValidationResult<Timestamp>) -> V::Yes {
         // Reads raised the clock when they were served; a blind write was never here before.
-        if self.rules.keeps(FamilySwitch::ReadsRaise) {
-            self.clock.promise(validation.snapshot);
+        if self.switches.keeps(FamilySwitch::ReadsRaise) {
+            self.clock.reserve(validation.snapshot);
         }
         self.assert_missed_above_snapshot::<V>(&validation);
-        let (before, proposal) = (self.clock.promised(), self.clock.propose());
+        let (before, proposal) = (self.clock.reserved(), self.clock.propose());
         assert!(proposal > before, "{proposal} is proposed, at or below {before}");
         assert!(!self.queue.is_taken(proposal), "{proposal} is proposed twice");
         <V as Scalar>::yes(proposal, &validation)
     }
 
     fn enter(&mut self, _txn: TxnId, yes: &V::Yes, owner: Owner) {
-        self.clock.promise((*yes).into());
+        self.clock.reserve((*yes).into());
         self.queue.propose((*yes).into(), owner);
     }
 
     fn enter_decided(&mut self, txn: TxnId, place: &V::Place, owner: Owner) {
         let at = (*place).into();
         assert!(V::version(*place) <= at, "{txn} writes versions above its turn {at}");
-        self.clock.promise(at);
+        self.clock.reserve(at);
         self.queue.enter_ready(at, owner);
     }
 
@@ -293,12 +295,13 @@ impl<V: Scalar> Time<V> for ScalarTime {
         let (proposed, at): (Timestamp, Timestamp) = ((*yes).into(), (*place).into());
         assert!(at >= proposed, "{txn} is decided at {at}, below its proposal {proposed}");
         assert!(V::version(*place) <= at, "{txn} writes versions above its turn {at}");
-        self.clock.promise(at);
+        self.clock.reserve(at);
         self.queue.decide(proposed, owner, at);
     }
 
     fn next_ready(&mut self) -> Option<Owner> {
-        let next = if V::POLICIES.order.queues() && self.rules.keeps(FamilySwitch::OrderedQueue) {
+        let next = if V::POLICIES.order.queues() && self.switches.keeps(FamilySwitch::OrderedQueue)
+        {
             self.queue.pop_ready()
         } else {
             self.queue.pop_any_ready()
@@ -317,7 +320,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     #[inline]
     fn rest(&mut self) {
-        if self.queue.is_empty() || !self.rules.keeps(FamilySwitch::CatchUpWhenIdle) {
+        if self.queue.is_empty() || !self.switches.keeps(FamilySwitch::CatchUpWhenIdle) {
             self.clock.catch_up();
         }
     }
@@ -334,11 +337,11 @@ impl<V: Scalar> Time<V> for ScalarTime {
     ) -> Option<V::Yes> {
         self.assert_missed_above_snapshot::<V>(validation);
         self.clock.serve(validation.snapshot);
-        let room = self.clock.room_below(self.queue.first());
+        let free_below = self.clock.free_below(self.queue.first());
         // Somebody queued may have been decided, and have left its stamp on what is written.
-        let at = match room.filter(|at| *at > validation.floor) {
+        let at = match free_below.filter(|at| *at > validation.lower_bound) {
             Some(at) => at,
-            None if self.rules.keeps(FamilySwitch::WaitsByProposal) => self.clock.step_past(),
+            None if self.switches.keeps(FamilySwitch::WaitsByProposal) => self.clock.step_above(),
             None => return None,
         };
         Some(<V as Scalar>::yes(at, validation))
@@ -349,12 +352,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.low = self.low.max(V::version(*place));
     }
 
-    fn decide(_rules: &V::Rules, votes: &Votes<RepositoryId, V::Yes>) -> Decision<V::Place> {
+    fn decide(_rules: &V::Switches, votes: &Votes<RepositoryId, V::Yes>) -> Decision<V::Place> {
         <V as Scalar>::decide(votes)
     }
 
     #[inline]
-    fn decide_alone(&self, _rules: &V::Rules, yes: V::Yes) -> Decision<V::Place> {
+    fn decide_alone(&self, _rules: &V::Switches, yes: V::Yes) -> Decision<V::Place> {
         <V as Scalar>::decide_alone(yes)
     }
 
@@ -391,7 +394,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         yes: &V::Yes,
         _repositories: usize,
     ) -> Result<(), Rejection> {
-        has_room((*yes).into())
+        has_capacity((*yes).into())
     }
 
     fn judge_logged_place(
@@ -402,11 +405,11 @@ impl<V: Scalar> Time<V> for ScalarTime {
     ) -> Result<(), Rejection> {
         let at = (*place).into();
         ensure(V::version(*place) <= at, Rejection::Range)?;
-        has_room(at)
+        has_capacity(at)
     }
 
     fn judge_restored(&self, _repositories: usize) -> Result<(), Rejection> {
-        has_room(self.clock.promised().max(self.ceiling))
+        has_capacity(self.clock.reserved().max(self.upper_bound))
     }
 
     fn can_decide(&self, _txn: TxnId, yes: &V::Yes, place: &V::Place) -> bool {
@@ -416,7 +419,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     fn issued(&self) -> Timestamp {
-        self.clock.promised()
+        self.clock.reserved()
     }
 
     fn low(&self) -> Timestamp {
@@ -428,14 +431,14 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.low
     }
 
-    fn replay_ceiling(&mut self, at: Timestamp) {
-        self.ceiling = self.ceiling.max(at);
+    fn replay_upper_bound(&mut self, at: Timestamp) {
+        self.upper_bound = self.upper_bound.max(at);
         self.clock.serve(at);
     }
 
     fn encode(&self, _bytes: usize) -> Vec<Vec<u8>> {
         let (known, mut out) = (self.clock.known(), Vec::new());
-        known.iter().chain([&self.ceiling]).for_each(|at| at.encode(&mut out));
+        known.iter().chain([&self.upper_bound]).for_each(|at| at.encode(&mut out));
         vec![out]
     }
 
@@ -444,11 +447,11 @@ impl<V: Scalar> Time<V> for ScalarTime {
         for at in &mut known {
             *at = Timestamp::decode(input)?;
         }
-        let ceiling = Timestamp::decode(input)?;
+        let upper_bound = Timestamp::decode(input)?;
         self.clock.learn(known);
         // Snapshots up to it may have been served since.
-        self.clock.serve(ceiling);
-        self.ceiling = self.ceiling.max(ceiling);
+        self.clock.serve(upper_bound);
+        self.upper_bound = self.upper_bound.max(upper_bound);
         Ok(())
     }
 
@@ -460,7 +463,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.clock.assert_invariants();
         self.queue.assert_invariants();
         let last = self.queue.queued().last().map_or(Timestamp::ZERO, |(at, ..)| at);
-        assert!(last <= self.clock.promised(), "{last} is queued, and may be proposed again");
+        assert!(last <= self.clock.reserved(), "{last} is queued, and may be proposed again");
     }
 
     fn can_enter(&self, _txn: TxnId, yes: &V::Yes, decided: Option<&V::Place>) -> bool {

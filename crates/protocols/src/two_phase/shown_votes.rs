@@ -52,7 +52,7 @@ impl<V: Variant> RepositoryVote<V> {
     }
 
     /// Whether a member has said it of this transaction; `bytes` as above.
-    fn is_said(&self, issuer: Issuer, txn: TxnId, bytes: &mut Vec<u8>) -> bool {
+    fn is_issued(&self, issuer: Issuer, txn: TxnId, bytes: &mut Vec<u8>) -> bool {
         self.put(txn, bytes);
         issuer.has_vouched(bytes, self.tag)
     }
@@ -129,19 +129,20 @@ pub(super) fn judge<V: Variant>(
     prepared: &Prepared<V>,
     decision: &Decision<V::Place>,
     ballots: &[RepositoryVote<V>],
-    rules: &V::Rules,
+    switches: &V::Switches,
     view: View<'_>,
 ) -> Result<(), Rejection> {
     let issuer = view.settings.issuer.ok_or(Rejection::Unproven)?;
     let prepare = &prepared.prepare;
     let mut bytes = Vec::with_capacity(VOUCHED_BYTES);
-    let mut is_said = |ballot: &RepositoryVote<V>| {
+    let mut is_issued = |ballot: &RepositoryVote<V>| {
         prepare.participants.contains(&ballot.repository)
-            && ballot.is_said(issuer, prepare.txn, &mut bytes)
+            && ballot.is_issued(issuer, prepare.txn, &mut bytes)
     };
     ensure(ballots.len() <= prepare.participants.len(), Rejection::Unproven)?;
-    ensure(ballots.iter().all(&mut is_said), Rejection::Unproven)?;
-    let decided = decided_by(prepared, ballots, rules, view.catalog).ok_or(Rejection::Unproven)?;
+    ensure(ballots.iter().all(&mut is_issued), Rejection::Unproven)?;
+    let decided =
+        decided_by(prepared, ballots, switches, view.catalog).ok_or(Rejection::Unproven)?;
     ensure(same_end(&decided, decision), Rejection::State)
 }
 
@@ -149,7 +150,7 @@ pub(super) fn judge<V: Variant>(
 fn decided_by<V: Variant>(
     prepared: &Prepared<V>,
     ballots: &[RepositoryVote<V>],
-    rules: &V::Rules,
+    switches: &V::Switches,
     catalog: &Catalog,
 ) -> Option<Decision<V::Place>> {
     let mut votes = Votes::from_voters(prepared.prepare.participants.iter().copied());
@@ -168,7 +169,7 @@ fn decided_by<V: Variant>(
                 if votes.count(ballot.repository, yes.clone()) == Counted::Complete {
                     let abouts = ballots.iter().map(|it| (it.repository, it.about.as_deref()));
                     let one = are_about_one(abouts, catalog);
-                    return one.then(|| V::Time::decide(rules, &votes));
+                    return one.then(|| V::Time::decide(switches, &votes));
                 }
             }
         }

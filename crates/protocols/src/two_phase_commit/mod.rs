@@ -40,9 +40,9 @@ use muesli_core::Isolation;
 use crate::two_phase::policy::{ApplyOrder, Policies, Validation, WaitPolicy};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
-mod rules;
+mod switches;
 
-pub use rules::{Rules, WriteLocks};
+pub use switches::{Switches, WriteLocks};
 
 /// The protocol.
 pub type TwoPhaseCommit = TwoPhase<TryLocks>;
@@ -60,14 +60,14 @@ impl Variant for TryLocks {
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::Serializable;
-    type Rules = Rules;
+    type Switches = Switches;
     type ProtocolState = ();
     type Reader = ();
 
     two_phase::goes_by_timestamps!();
 
-    fn waits_for_locks(rules: &Rules) -> bool {
-        rules.choice == WriteLocks::WaitedFor
+    fn waits_for_locks(switches: &Switches) -> bool {
+        switches.choice == WriteLocks::WaitedFor
     }
 }
 

@@ -6,7 +6,7 @@ use muesli_core::{
     ServiceKind, Settings, StateMachine,
 };
 
-use super::{Key, Message, Migrating, Rules};
+use super::{Key, Message, Migrating, Switches};
 
 /// The directory's name: there is one.
 pub(super) fn directory() -> ServiceId {
@@ -65,7 +65,7 @@ impl LoggedRole<Migrating> for OwnersOfAll {
 }
 
 impl Service<Migrating> for OwnersOfAll {
-    fn new(_: ServiceId, _: NodeId, _: u32, _: &Settings, _: &Rules) -> OwnersOfAll {
+    fn new(_: ServiceId, _: NodeId, _: u32, _: &Settings, _: &Switches) -> OwnersOfAll {
         OwnersOfAll::default()
     }
 }

@@ -56,7 +56,7 @@ pub type Key = (SpaceId, SmallBytes);
 
 /// Switches that break a rule, to see that the checker notices.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rules {
+pub struct Switches {
     /// A repository that gave an object away goes on as if it had it.
     pub keeps_what_it_gave: bool,
     /// Commits without comparing versions.
@@ -69,7 +69,7 @@ impl Protocol for Migrating {
     const REPLICATES_ITSELF: bool = false;
     type Message = Message;
     type Record = Record;
-    type Rules = Rules;
+    type Switches = Switches;
     type Coordinator = SingleRepositoryCoordinator<Migrating>;
     type Participant = ObjectOwner;
     type Service = OwnersOfAll;
@@ -77,7 +77,7 @@ impl Protocol for Migrating {
     muesli_core::protocol_without_extras!();
     muesli_core::protocol_measured_by_encoding!();
 
-    fn services(_: &Rules, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
+    fn services(_: &Switches, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
         let here = catalog.home(RepositoryId(0)) == node;
         here.then(directory).into_iter().collect()
     }
@@ -113,7 +113,7 @@ impl Protocol for Migrating {
         }
     }
 
-    fn offers_strict(_: &Rules) -> bool {
+    fn offers_strict(_: &Switches) -> bool {
         true
     }
 }

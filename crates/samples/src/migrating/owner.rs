@@ -14,7 +14,7 @@ use muesli_core::{
 };
 
 use super::directory::directory_of;
-use super::{Key, Message, Migrating, Object, Record, Rules};
+use super::{Key, Message, Migrating, Object, Record, Switches};
 
 /// So many hints are kept.
 const HINTS_MAX: usize = 4_096;
@@ -39,7 +39,7 @@ wire_struct!(Leaving { to: RepositoryId, epoch: u64, object: Object });
 #[derive(Clone, Debug)]
 pub struct ObjectOwner {
     id: RepositoryId,
-    rules: Rules,
+    switches: Switches,
     /// What is here; an object that was never written need not be listed.
     pub(super) objects: BTreeMap<Key, Object>,
     pub(super) holdings: Holdings<Key>,
@@ -77,7 +77,7 @@ impl ObjectOwner {
         let first = || key.first_holders(catalog).first().copied();
         let held = self.holdings.of(key);
         let owns = held.map_or_else(|| first() == Some(self.id), |held| held.holds);
-        owns || self.rules.keeps_what_it_gave && held.is_some()
+        owns || self.switches.keeps_what_it_gave && held.is_some()
     }
 
     fn arm(&mut self, cx: &mut Context<'_, Migrating>) {
@@ -215,7 +215,7 @@ impl SingleRepository<Migrating> for ObjectOwner {
 
     fn decide(&self, _: TxnId, reads: ReadVersions) -> Decision {
         let is_new = |(space, key, version)| self.read(space, key).0 == version;
-        match self.rules.skips_validation || reads.into_iter().all(is_new) {
+        match self.switches.skips_validation || reads.into_iter().all(is_new) {
             true => Decision::Commit(self.latest.after(1, self.id)),
             false => Decision::Abort(Abort::StaleRead),
         }
@@ -238,7 +238,7 @@ impl SingleRepository<Migrating> for ObjectOwner {
                 self.outcomes.decide(txn, decision);
             }
             Record::Gave { key, epoch, to } => {
-                let object = match self.rules.keeps_what_it_gave {
+                let object = match self.switches.keeps_what_it_gave {
                     true => self.objects.get(&key).cloned(),
                     false => self.objects.remove(&key),
                 };
@@ -284,7 +284,7 @@ impl StateMachine<Migrating> for ObjectOwner {
         for key in self.leaving.keys() {
             let held = self.holdings.of(key).expect("what leaves has moved");
             assert!(!held.holds, "what leaves is not here");
-            let gone = self.rules.keeps_what_it_gave || !self.objects.contains_key(key);
+            let gone = self.switches.keeps_what_it_gave || !self.objects.contains_key(key);
             assert!(gone, "what leaves is in one place");
         }
     }
@@ -338,11 +338,11 @@ impl Participant<Migrating> for ObjectOwner {
     muesli_core::participant_without_marks!(Migrating);
     muesli_core::participant_kept_by_one_node!();
 
-    fn new(id: RepositoryId, _: &Settings, rules: &Rules) -> ObjectOwner {
+    fn new(id: RepositoryId, _: &Settings, switches: &Switches) -> ObjectOwner {
         let (objects, holdings, leaving, outcomes, waiting) = Default::default();
         ObjectOwner {
             id,
-            rules: *rules,
+            switches: *switches,
             objects,
             holdings,
             hints: Hints::new(HINTS_MAX),

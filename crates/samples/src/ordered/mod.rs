@@ -128,7 +128,7 @@ impl<B: Broadcast, C: Certify> Protocol for Ordered<B, C> {
     const REPLICATES_ITSELF: bool = true;
     type Message = Message<B::Message>;
     type Record = Record<B::Record>;
-    type Rules = ();
+    type Switches = ();
     type Coordinator = SingleRepositoryCoordinator<Ordered<B, C>>;
     type Participant = Site<B, C>;
     type Service = Orderer<B, C>;

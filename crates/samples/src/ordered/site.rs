@@ -30,7 +30,7 @@ pub struct Site<B, C> {
 }
 
 impl<B: Broadcast, C: Certify> Site<B, C> {
-    fn say(&self, message: Message<B::Message>, cx: &mut Context<'_, Ordered<B, C>>) {
+    fn send_each(&self, message: Message<B::Message>, cx: &mut Context<'_, Ordered<B, C>>) {
         cx.send(Address::service(cx.me.node, orderer(self.id.0)), message);
     }
 
@@ -53,7 +53,7 @@ impl<B: Broadcast, C: Certify> Site<B, C> {
                     KnownOutcome::New => {
                         self.waiting.insert(txn, from);
                         let command = OrderedCommit { txn, settled_below, reads, writes };
-                        return self.say(Message::Submit { command }, cx);
+                        return self.send_each(Message::Submit { command }, cx);
                     }
                 }
             }
@@ -86,7 +86,7 @@ impl<B: Broadcast, C: Certify> Site<B, C> {
                 cx.send(from, Message::Tell { tell: RepositoryReply::Ended { txn, decision } });
             }
         }
-        self.say(Message::Applied { upto: self.applied }, cx);
+        self.send_each(Message::Applied { upto: self.applied }, cx);
     }
 
     fn decide(&self, position: u64, command: &OrderedCommit) -> Decision {
@@ -135,7 +135,7 @@ impl<B: Broadcast, C: Certify> LoggedRole<Ordered<B, C>> for Site<B, C> {
     muesli_core::role_that_stays!(Ordered<B, C>);
 
     fn start(&mut self, cx: &mut Context<'_, Ordered<B, C>>) {
-        self.say(Message::Applied { upto: self.applied }, cx);
+        self.send_each(Message::Applied { upto: self.applied }, cx);
     }
 
     fn receive(

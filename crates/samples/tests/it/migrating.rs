@@ -5,14 +5,14 @@ use muesli_core::{
     Address, Catalog, Here, NodeId, Participant, Rejection, RepositoryId, Sender, Settings,
     SpaceOptions, Timestamp, View,
 };
-use muesli_samples::migrating::{Key, Migrating, ObjectOwner, Rules};
+use muesli_samples::migrating::{Key, Migrating, ObjectOwner, Switches};
 
-use super::searches::{breaks, in_groups, register, search, trial};
+use super::searches::{breaks, in_groups, register, search, seeded_run};
 
 #[test]
 fn histories_under_faults_are_serializable() {
-    register::<Migrating>("migrating", Rules::default());
-    let problems = search(&trial("migrating", "append"), 1..41);
+    register::<Migrating>("migrating", Switches::default());
+    let problems = search(&seeded_run("migrating", "append"), 1..41);
     assert_eq!(problems, Vec::<String>::new());
 }
 
@@ -20,17 +20,17 @@ fn histories_under_faults_are_serializable() {
 fn an_object_that_was_given_away_and_kept_is_noticed() {
     register::<Migrating>(
         "migrating-keeping",
-        Rules { keeps_what_it_gave: true, ..Rules::default() },
+        Switches { keeps_what_it_gave: true, ..Switches::default() },
     );
     // What is lost shows in what clients read, before any history is judged.
-    let problems = search(&trial("migrating-keeping", "append"), 1..21);
+    let problems = search(&seeded_run("migrating-keeping", "append"), 1..21);
     assert!(problems.iter().any(|it| !it.contains("not scanned")), "{problems:?}");
 }
 
 #[test]
 fn histories_of_groups_under_faults_are_serializable() {
-    register::<Migrating>("migrating-grouped", Rules::default());
-    let problems = search(&in_groups(trial("migrating-grouped", "append")), 1..21);
+    register::<Migrating>("migrating-grouped", Switches::default());
+    let problems = search(&in_groups(seeded_run("migrating-grouped", "append")), 1..21);
     assert_eq!(problems, Vec::<String>::new());
 }
 
@@ -38,9 +38,9 @@ fn histories_of_groups_under_faults_are_serializable() {
 fn without_validation_the_checker_notices() {
     register::<Migrating>(
         "migrating-trusting",
-        Rules { skips_validation: true, ..Rules::default() },
+        Switches { skips_validation: true, ..Switches::default() },
     );
-    assert!(breaks(&search(&trial("migrating-trusting", "append"), 1..21)));
+    assert!(breaks(&search(&seeded_run("migrating-trusting", "append"), 1..21)));
 }
 
 /// Static placement would look for the object where it was first, and refuse it where it is.
@@ -53,7 +53,7 @@ fn the_contract_finds_an_object_where_the_locator_says() {
     let mut keys = (0u8..).map(|number| (space, [number].as_slice().into()));
     let key: Key = keys.find(|(space, key)| catalog.partition(*space, key) == 0).unwrap();
     let [first, second] = [RepositoryId(0), RepositoryId(1)];
-    let owner = ObjectOwner::new(second, &settings, &Rules::default());
+    let owner = ObjectOwner::new(second, &settings, &Switches::default());
     let mut participants = [(second, owner)];
     let mut here = Here::<Migrating>::new(&mut participants);
 

@@ -2,26 +2,26 @@
 
 use muesli_core::Protocol;
 use muesli_workloads::available;
-use muesli_workloads::trial::Trial;
+use muesli_workloads::seeded_run::SeededRun;
 
 /// The trials of a protocol with a workload. No marks are used: they are scanned, which the samples
 /// do not offer.
-pub fn trial(protocol: &str, workload: &str) -> Trial {
+pub fn seeded_run(protocol: &str, workload: &str) -> SeededRun {
     let workload = available::find(workload).expect("a workload of the product");
     let parameters = vec!["marks=0".to_owned()];
-    Trial { protocol: protocol.to_owned(), parameters, ..Trial::of(workload) }
+    SeededRun { protocol: protocol.to_owned(), parameters, ..SeededRun::of(workload) }
 }
 
 /// The same trials with each repository kept by three nodes.
-pub fn in_groups(trial: Trial) -> Trial {
-    Trial { group: 3, ..trial }
+pub fn in_groups(seeded_run: SeededRun) -> SeededRun {
+    SeededRun { group: 3, ..seeded_run }
 }
 
 /// Runs seeds, each with its faults, and gives what was wrong, each with its seed.
-pub fn search(trial: &Trial, seeds: std::ops::Range<u64>) -> Vec<String> {
+pub fn search(seeded_run: &SeededRun, seeds: std::ops::Range<u64>) -> Vec<String> {
     let mut problems = Vec::new();
     for seed in seeds {
-        let trialled = trial.run(seed, false).expect("a run that can be made");
+        let trialled = seeded_run.run(seed, false).expect("a run that can be made");
         problems.extend(trialled.problems.into_iter().map(|it| format!("seed {seed}: {it}")));
     }
     problems
@@ -35,6 +35,6 @@ pub fn breaks(problems: &[String]) -> bool {
 }
 
 /// Registers a protocol for this test.
-pub fn register<P: Protocol>(name: &'static str, rules: P::Rules) {
-    muesli::register_protocol::<P>(name, rules).expect("a name that is free");
+pub fn register<P: Protocol>(name: &'static str, switches: P::Switches) {
+    muesli::register_protocol::<P>(name, switches).expect("a name that is free");
 }

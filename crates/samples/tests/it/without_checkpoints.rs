@@ -21,7 +21,7 @@ impl Protocol for Forgetful {
     const REPLICATES_ITSELF: bool = false;
     type Message = RepositoryMessage;
     type Record = TxnId;
-    type Rules = ();
+    type Switches = ();
     type Coordinator = SingleRepositoryCoordinator<Forgetful>;
     type Participant = Silent;
 

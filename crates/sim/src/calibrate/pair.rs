@@ -17,7 +17,7 @@ use crate::hardware::processor::Load;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PairShape {
     /// Whether the keys live at the other node.
-    pub(super) away: bool,
+    pub(super) remote: bool,
     /// How many keys it reads.
     pub(super) reads: usize,
     /// How many of them it writes.
@@ -31,10 +31,10 @@ impl PairShape {
     pub(super) fn all() -> Vec<PairShape> {
         let footprints = [(1, 0), (8, 0), (1, 1), (4, 1), (4, 4), (8, 8)];
         let mut shapes = Vec::new();
-        for away in [false, true] {
+        for remote in [false, true] {
             for (reads, writes) in footprints {
                 for value_bytes in [8, 1_000] {
-                    shapes.push(PairShape { away, reads, writes, value_bytes });
+                    shapes.push(PairShape { remote, reads, writes, value_bytes });
                 }
             }
         }
@@ -66,7 +66,7 @@ impl<P: Protocol> CalibrationPair<P> {
         let settings = Arc::new(Settings { logging, ..Settings::default() });
         let nodes = ids.map(|id| {
             let (catalog, settings) = (Arc::clone(&catalog), Arc::clone(&settings));
-            let mut node = Node::new(id, 1, catalog, settings, &P::Rules::default());
+            let mut node = Node::new(id, 1, catalog, settings, &P::Switches::default());
             let mut effects = Effects::default();
             node.start(&mut effects);
             (node, effects)
@@ -92,7 +92,7 @@ impl<P: Protocol> CalibrationPair<P> {
         let txn = txn.expect("a transaction can begin");
         let value = SmallBytes::from(vec![7; shape.value_bytes]);
         for place in 0..shape.reads {
-            let key = self.keys[usize::from(shape.away)][(self.next_key + place) % KEYS].clone();
+            let key = self.keys[usize::from(shape.remote)][(self.next_key + place) % KEYS].clone();
             let step = self.operate(|node, effects| node.get(txn, SPACE, &key, effects));
             self.wait(step);
             if place < shape.writes {

@@ -127,10 +127,10 @@ impl LocalClock {
         if local.0 >= self.newest.local_start {
             return self.newest.virtual_at(local);
         }
-        let later = self.earlier.partition_point(|piece| piece.local_start <= local.0);
-        let Some(piece) = self.earlier[..later].last() else { return VirtualTime::ZERO };
+        let following = self.earlier.partition_point(|piece| piece.local_start <= local.0);
+        let Some(piece) = self.earlier[..following].last() else { return VirtualTime::ZERO };
         // A leap may have shown it before the piece came there.
-        piece.virtual_at(local).min(self.earlier.get(later).unwrap_or(&self.newest).start)
+        piece.virtual_at(local).min(self.earlier.get(following).unwrap_or(&self.newest).start)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::time::Span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// A turn of the loop, whatever it does.
-    pub turn: Span,
+    pub tick: Span,
     /// Fetching what one other node has sent: once a turn and node.
     pub fetch: Span,
     /// Flushing what there is for one other node: once a turn and node.
@@ -40,7 +40,7 @@ pub struct Costs {
 impl Costs {
     /// Work that takes no time at all.
     pub const FREE: Costs = Costs {
-        turn: Span::ZERO,
+        tick: Span::ZERO,
         fetch: Span::ZERO,
         flush: Span::ZERO,
         receive: Span::ZERO,
@@ -65,7 +65,7 @@ impl Costs {
 
     fn named(&mut self) -> [(&'static str, &mut Span); 11] {
         [
-            ("turn", &mut self.turn),
+            ("turn", &mut self.tick),
             ("fetch", &mut self.fetch),
             ("flush", &mut self.flush),
             ("receive", &mut self.receive),
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_kept_figures_can_be_read() {
-        assert!(Costs::measured().turn > Span::ZERO);
+        assert!(Costs::measured().tick > Span::ZERO);
     }
 
     #[test]

@@ -29,7 +29,8 @@ impl Default for DiskSpeed {
     /// A local solid-state disk: a sync takes what was measured, half of them longer, and writes
     /// 1 GB a second.
     fn default() -> Self {
-        let sync = Latency::LogNormal { median: Costs::measured().sync, spread: 1.3 };
+        let sync =
+            Latency::LogNormal { median: Costs::measured().sync, partitions_per_repository: 1.3 };
         DiskSpeed { sync, bandwidth: 1_000_000_000, at_once: 1 }
     }
 }
@@ -275,7 +276,7 @@ mod tests {
             at_once in 1..4_usize,
             steps in prop::collection::vec(0..8_u8, 1..200),
         ) {
-            let (mut disk, mut model, mut promised) = (disk_of(seed, at_once), Vec::new(), 0);
+            let (mut disk, mut model, mut synced) = (disk_of(seed, at_once), Vec::new(), 0);
             for (number, step) in steps.into_iter().enumerate() {
                 match step {
                     0 => {
@@ -284,13 +285,13 @@ mod tests {
                         prop_assert!(disk.is_settled());
                     }
                     1 | 2 => drop(disk.start_sync(at(number as u64))),
-                    3 => promised = disk.finish_sync(),
+                    3 => synced = disk.finish_sync(),
                     _ => {
                         disk.append(at(number as u64), number as u32, 1);
                         model.push(number as u32);
                     }
                 }
-                prop_assert!(disk.records().len() >= promised && disk.stable() >= promised);
+                prop_assert!(disk.records().len() >= synced && disk.stable() >= synced);
                 prop_assert_eq!(disk.records(), &model[..]);
             }
         }

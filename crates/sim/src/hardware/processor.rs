@@ -54,7 +54,7 @@ pub struct Load {
 impl Load {
     /// What this load costs at usual speed, in a turn of its own.
     pub fn cost(&self, costs: &Costs) -> Span {
-        costs.turn
+        costs.tick
             + costs.fetch.times(self.sources)
             + costs.flush.times(self.destinations)
             + costs.receive.times(self.received)
@@ -85,11 +85,11 @@ impl AddAssign for Load {
 
 /// Whether a scheduled turn can begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Tick {
     /// Yes, now.
     Begins,
     /// Something came between: ask again then.
-    Later(VirtualTime),
+    At(VirtualTime),
     /// This turn has been overtaken; there is nothing to do.
     Void,
 }
@@ -130,16 +130,16 @@ impl<I> Processor<I> {
     }
 
     /// A scheduled turn is due.
-    pub fn begin(&mut self, now: VirtualTime) -> Turn {
+    pub fn begin(&mut self, now: VirtualTime) -> Tick {
         if self.scheduled != Some(now) {
-            return Turn::Void;
+            return Tick::Void;
         }
         let start = now.max(self.busy_until).max(self.paused_until);
         if start > now {
             self.scheduled = Some(start);
-            return Turn::Later(start);
+            return Tick::At(start);
         }
-        Turn::Begins
+        Tick::Begins
     }
 
     /// The next input of the turn under way.
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn costs() -> Costs {
-        Costs { turn: Span::from_nanos(10), receive: Span::from_nanos(5), ..Costs::FREE }
+        Costs { tick: Span::from_nanos(10), receive: Span::from_nanos(5), ..Costs::FREE }
     }
 
     fn receive_all(processor: &mut Processor<u32>, now: VirtualTime) -> (Vec<u32>, VirtualTime) {
@@ -214,11 +214,11 @@ mod tests {
     fn what_comes_during_a_turn_shares_the_next() {
         let mut processor = Processor::new();
         assert_eq!(processor.offer(at(100), 1), Some(at(100)));
-        assert_eq!(processor.begin(at(100)), Turn::Begins);
+        assert_eq!(processor.begin(at(100)), Tick::Begins);
         assert_eq!(receive_all(&mut processor, at(100)), (vec![1], at(115)));
         assert_eq!(processor.offer(at(101), 2), Some(at(115)));
         assert_eq!(processor.offer(at(102), 3), None);
-        assert_eq!(processor.begin(at(115)), Turn::Begins);
+        assert_eq!(processor.begin(at(115)), Tick::Begins);
         assert_eq!(receive_all(&mut processor, at(115)), (vec![2, 3], at(135)));
     }
 
@@ -227,9 +227,9 @@ mod tests {
         let mut processor = Processor::new();
         assert_eq!(processor.offer(at(0), 1), Some(at(0)));
         processor.pause(at(50));
-        assert_eq!(processor.begin(at(0)), Turn::Later(at(50)));
+        assert_eq!(processor.begin(at(0)), Tick::At(at(50)));
         processor.slow_down(3);
-        assert_eq!(processor.begin(at(50)), Turn::Begins);
+        assert_eq!(processor.begin(at(50)), Tick::Begins);
         assert_eq!(receive_all(&mut processor, at(50)), (vec![1], at(95)));
     }
 
@@ -238,9 +238,9 @@ mod tests {
         let mut processor = Processor::new();
         processor.offer(at(0), 1);
         processor.crash();
-        assert_eq!(processor.begin(at(0)), Turn::Void);
+        assert_eq!(processor.begin(at(0)), Tick::Void);
         assert_eq!(processor.offer(at(7), 2), Some(at(7)));
-        assert_eq!(processor.begin(at(7)), Turn::Begins);
+        assert_eq!(processor.begin(at(7)), Tick::Begins);
         assert_eq!(receive_all(&mut processor, at(7)).0, vec![2]);
     }
 
@@ -251,14 +251,14 @@ mod tests {
             gaps in prop::collection::vec(0..40_u64, 1..100),
             pause_at in 0..100_usize,
         ) {
-            let (mut processor, mut turns) = (Processor::new(), EventQueue::new());
+            let (mut processor, mut ticks) = (Processor::new(), EventQueue::new());
             let (mut now, mut free, mut taken) = (0, at(0), Vec::new());
-            let mut run = |processor: &mut Processor<u32>, turns: &mut EventQueue<()>, limit| {
-                while let Some((time, ())) = turns.pop_until(limit) {
+            let mut run = |processor: &mut Processor<u32>, ticks: &mut EventQueue<()>, limit| {
+                while let Some((time, ())) = ticks.pop_until(limit) {
                     match processor.begin(time) {
-                        Turn::Later(later) => turns.push(later, ()),
-                        Turn::Void => panic!("a turn was scheduled twice"),
-                        Turn::Begins => {
+                        Tick::At(begins_at) => ticks.push(begins_at, ()),
+                        Tick::Void => panic!("a turn was scheduled twice"),
+                        Tick::Begins => {
                             assert!(time >= free);
                             let (inputs, end) = receive_all(processor, time);
                             free = end;
@@ -269,15 +269,15 @@ mod tests {
             };
             for (number, gap) in gaps.iter().enumerate() {
                 now += gap;
-                run(&mut processor, &mut turns, at(now));
+                run(&mut processor, &mut ticks, at(now));
                 if number == pause_at {
                     processor.pause(at(now + 500));
                 }
                 if let Some(start) = processor.offer(at(now), number as u32) {
-                    turns.push(start, ());
+                    ticks.push(start, ());
                 }
             }
-            run(&mut processor, &mut turns, VirtualTime::NEVER);
+            run(&mut processor, &mut ticks, VirtualTime::NEVER);
             prop_assert_eq!(taken, (0..gaps.len() as u32).collect::<Vec<_>>());
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use muesli_core::recorder::{RecordedOperation, Sampling, Status};
 use muesli_core::{SmallBytes, SpaceId, Timestamp};
 
-use super::Told;
+use super::ReportedTransaction;
 
 /// A version of a key.
 type KeyVersion = (SpaceId, SmallBytes, Timestamp);
@@ -26,22 +26,22 @@ impl Sampled {
     /// everything was recorded.
     pub fn of<A>(sampling: Sampling, all: impl Fn() -> A) -> Option<Sampled>
     where
-        A: Iterator<Item = (Told, Option<Timestamp>)>,
+        A: Iterator<Item = (ReportedTransaction, Option<Timestamp>)>,
     {
         if sampling == Sampling::ALL {
             return None;
         }
         let (read, written) = (BTreeSet::new(), BTreeSet::new());
         let mut sampled = Sampled { sampling, read, written };
-        for (told, _) in all() {
-            if sampling.keeps(told.record.id) {
-                sampled.read.extend(told.operations.iter().flat_map(versions_read));
+        for (reported, _) in all() {
+            if sampling.keeps(reported.record.id) {
+                sampled.read.extend(reported.operations.iter().flat_map(versions_read));
             }
         }
-        for (told, at) in all() {
-            let Some(at) = at.filter(|_| told.status != Status::Aborted) else { continue };
-            if let Some(told) = sampled.kept(told, Some(at)) {
-                sampled.written.extend(versions_written(&told, at));
+        for (reported, at) in all() {
+            let Some(at) = at.filter(|_| reported.status != Status::Aborted) else { continue };
+            if let Some(reported) = sampled.kept(reported, Some(at)) {
+                sampled.written.extend(versions_written(&reported, at));
             }
         }
         Some(sampled)
@@ -53,14 +53,18 @@ impl Sampled {
     }
 
     /// What the history has of a transaction that lies at `at`, if it has any of it.
-    pub fn kept(&self, mut told: Told, at: Option<Timestamp>) -> Option<Told> {
-        if self.sampling.keeps(told.record.id) {
-            return Some(told);
+    pub fn kept(
+        &self,
+        mut reported: ReportedTransaction,
+        at: Option<Timestamp>,
+    ) -> Option<ReportedTransaction> {
+        if self.sampling.keeps(reported.record.id) {
+            return Some(reported);
         }
-        let at = at.filter(|_| told.status != Status::Aborted)?;
-        told.operations.retain(|it| matches!(it, RecordedOperation::Write { .. }));
-        let is_read = versions_written(&told, at).any(|version| self.read.contains(&version));
-        is_read.then_some(told)
+        let at = at.filter(|_| reported.status != Status::Aborted)?;
+        reported.operations.retain(|it| matches!(it, RecordedOperation::Write { .. }));
+        let is_read = versions_written(&reported, at).any(|version| self.read.contains(&version));
+        is_read.then_some(reported)
     }
 
     /// Whether a version has its writer in the history.
@@ -69,8 +73,11 @@ impl Sampled {
     }
 }
 
-fn versions_written(told: &Told, at: Timestamp) -> impl Iterator<Item = KeyVersion> + '_ {
-    told.operations.iter().filter_map(move |operation| match operation {
+fn versions_written(
+    reported: &ReportedTransaction,
+    at: Timestamp,
+) -> impl Iterator<Item = KeyVersion> + '_ {
+    reported.operations.iter().filter_map(move |operation| match operation {
         RecordedOperation::Write { space, key, .. } => Some((*space, key.clone(), at)),
         RecordedOperation::Read { .. }
         | RecordedOperation::ReadOwn { .. }

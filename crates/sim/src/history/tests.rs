@@ -10,9 +10,9 @@ pub(super) struct Left {
 }
 
 impl Remains for Left {
-    fn told(&self) -> impl Iterator<Item = Told> {
-        let told = self.recorder.transactions().map(Told::as_recorded);
-        told.map(|told| Told { crashed: self.crashed, ..told })
+    fn reported(&self) -> impl Iterator<Item = ReportedTransaction> {
+        let reported = self.recorder.transactions().map(ReportedTransaction::as_recorded);
+        reported.map(|reported| ReportedTransaction { crashed: self.crashed, ..reported })
     }
 
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp> {
@@ -93,11 +93,11 @@ fn of_what_a_crash_ended_reads_count_of_versions_that_last() {
         hash: (at > 0).then_some(1),
     };
     let reads = vec![version(0), version(7), version(8), version(9)];
-    let told = left(Status::Committed, vec![write("a", Some(1))]);
+    let reported = left(Status::Committed, vec![write("a", Some(1))]);
     let crashed = Left { crashed: true, ..left_by(id(2, 1), Status::Running, reads) };
     let chains = vec![(SpaceId(0), "a".into(), vec![Timestamp(7), Timestamp(9)])];
     let holder = Left { chains: vec![(RepositoryId(0), chains)], ..Left::default() };
-    let text = text(&[told, holder, crashed]);
+    let text = text(&[reported, holder, crashed]);
     for (version, counts) in [(0, true), (7, true), (8, false), (9, true)] {
         assert_eq!(text.contains(&format!(r#"["r","s/a",{version},"#)), counts, "{text}");
     }
@@ -123,7 +123,7 @@ fn which_deletions_were_found_is_known_only_with_the_outcome() {
         let (lo, hi) = (SmallBytes::EMPTY, None);
         RecordedOperation::Scan { space, lo, hi, rows: rows(hash) }
     };
-    let said = |known: bool, operation| {
+    let read_of = |known: bool, operation| {
         let mut participant = Left::default();
         if known {
             participant.recorder.applied(id(1, 1), Timestamp(9));
@@ -133,8 +133,8 @@ fn which_deletions_were_found_is_known_only_with_the_outcome() {
     let is_there = |text: String| text.contains(r#"["s/a",3,"#) || text.contains(r#""s/a",3,"#);
     for (known, hash) in [(true, None), (true, Some(1)), (false, Some(1)), (false, None)] {
         let counts = known || hash.is_some();
-        assert_eq!(is_there(said(known, read(hash))), counts, "{known}, {hash:?}");
-        assert_eq!(is_there(said(known, scan(hash))), counts, "{known}, {hash:?}");
+        assert_eq!(is_there(read_of(known, read(hash))), counts, "{known}, {hash:?}");
+        assert_eq!(is_there(read_of(known, scan(hash))), counts, "{known}, {hash:?}");
     }
 }
 
@@ -180,8 +180,8 @@ fn what_participants_ran_counts_where_the_transaction_lies() {
     ran(&mut second, 1, Timestamp(7), &["b"]);
     ran(&mut second, 2, Timestamp(5), &["lost"]);
     ran(&mut second, 3, Timestamp(7), &["not told"]);
-    let told = RecordedOperations::from(&[write("c", Some(1))][..]);
-    first.recorder.told(id(1, 1), 3, Timestamp(7), told);
+    let reported = RecordedOperations::from(&[write("c", Some(1))][..]);
+    first.recorder.shared(id(1, 1), 3, Timestamp(7), reported);
     let text = text(&[first, second]);
     assert!(text.contains(r#"[["w","s/a",7,1],["w","s/b",7,1],["w","s/c",7,1]]"#), "{text}");
 }

@@ -1,38 +1,38 @@
 use super::*;
 use crate::latency::Latency;
-use crate::network::topology::LaneClass;
+use crate::network::topology::ChannelClass;
 use crate::queue::EventQueue;
 use crate::random::Seed;
 use proptest::prelude::*;
 
 const LEFT: NodeId = NodeId(0);
 const RIGHT: NodeId = NodeId(1);
-const LANES: [LaneId; 2] = [(LEFT, RIGHT), (RIGHT, LEFT)];
+const CHANNELS: [ChannelId; 2] = [(LEFT, RIGHT), (RIGHT, LEFT)];
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Send { lane: usize, bytes: u64 },
+    Send { channel: usize, bytes: u64 },
     Sever,
     Reconnect,
-    Block { lane: usize },
-    Unblock { lane: usize },
+    Block { channel: usize },
+    Unblock { channel: usize },
     Wait { nanos: u64 },
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (0..2_usize, 0..2_000_u64).prop_map(|(lane, bytes)| Step::Send { lane, bytes }),
+        8 => (0..2_usize, 0..2_000_u64).prop_map(|(channel, bytes)| Step::Send { channel, bytes }),
         1 => Just(Step::Sever),
         2 => Just(Step::Reconnect),
-        1 => (0..2_usize).prop_map(|lane| Step::Block { lane }),
-        2 => (0..2_usize).prop_map(|lane| Step::Unblock { lane }),
+        1 => (0..2_usize).prop_map(|channel| Step::Block { channel }),
+        2 => (0..2_usize).prop_map(|channel| Step::Unblock { channel }),
         6 => (0..120_000_u64).prop_map(|nanos| Step::Wait { nanos }),
     ]
 }
 
 enum Event {
-    Due(LaneId, Epoch, u64),
-    Told(LaneId),
+    Due(ChannelId, Epoch, u64),
+    ReportedTransaction(ChannelId),
 }
 
 /// A number sent, and the life of the lane that it was sent in.
@@ -44,17 +44,17 @@ struct Pair {
     queue: EventQueue<Event>,
     now: VirtualTime,
     next: u64,
-    sent: BTreeMap<LaneId, Vec<Sent>>,
-    received: BTreeMap<LaneId, Vec<u64>>,
+    sent: BTreeMap<ChannelId, Vec<Sent>>,
+    received: BTreeMap<ChannelId, Vec<u64>>,
     /// Counts the lives of the link, and per lane the newest whose end its receiver was told of.
-    life: u64,
-    told: BTreeMap<LaneId, u64>,
+    incarnation: u64,
+    notified: BTreeMap<ChannelId, u64>,
     blocks: [u32; 2],
 }
 
 impl Pair {
     fn new(latency: Latency, bandwidth: u64, seed: u64) -> Self {
-        let topology = Topology::uniform(2, LaneClass { latency, bandwidth });
+        let topology = Topology::uniform(2, ChannelClass { latency, bandwidth });
         Pair {
             network: Network::new(topology, Seed::new(seed).stream()),
             queue: EventQueue::new(),
@@ -62,29 +62,29 @@ impl Pair {
             next: 0,
             sent: BTreeMap::new(),
             received: BTreeMap::new(),
-            life: 1,
-            told: BTreeMap::new(),
+            incarnation: 1,
+            notified: BTreeMap::new(),
             blocks: [0; 2],
         }
     }
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::Send { lane, bytes } => self.send(LANES[lane], bytes),
+            Step::Send { channel, bytes } => self.send(CHANNELS[channel], bytes),
             Step::Sever => self.sever(),
             Step::Reconnect => {
                 let broken = self.network.is_broken(LEFT, RIGHT);
                 if broken && self.network.reconnect(self.now, LEFT, RIGHT) {
-                    self.life += 1;
+                    self.incarnation += 1;
                 }
             }
-            Step::Block { lane } => {
-                self.blocks[lane] += 1;
-                self.network.block(self.now, LANES[lane].0, LANES[lane].1);
+            Step::Block { channel } => {
+                self.blocks[channel] += 1;
+                self.network.block(self.now, CHANNELS[channel].0, CHANNELS[channel].1);
             }
-            Step::Unblock { lane } => {
-                self.blocks[lane] = self.blocks[lane].saturating_sub(1);
-                let (from, to) = LANES[lane];
+            Step::Unblock { channel } => {
+                self.blocks[channel] = self.blocks[channel].saturating_sub(1);
+                let (from, to) = CHANNELS[channel];
                 let held = self.network.unblock(from, to);
                 held.into_iter().for_each(|number| self.receive((from, to), number));
             }
@@ -92,12 +92,12 @@ impl Pair {
         }
     }
 
-    fn send(&mut self, lane: LaneId, bytes: u64) {
+    fn send(&mut self, channel: ChannelId, bytes: u64) {
         self.next += 1;
-        if let Some(departure) = self.network.send(self.now, lane.0, lane.1, bytes) {
+        if let Some(departure) = self.network.send(self.now, channel.0, channel.1, bytes) {
             assert!(departure.due >= self.now);
-            self.queue.push(departure.due, Event::Due(lane, departure.epoch, self.next));
-            self.sent.entry(lane).or_default().push((self.next, self.life));
+            self.queue.push(departure.due, Event::Due(channel, departure.epoch, self.next));
+            self.sent.entry(channel).or_default().push((self.next, self.incarnation));
         } else {
             assert!(self.network.is_broken(LEFT, RIGHT));
         }
@@ -108,61 +108,69 @@ impl Pair {
         let Some(cut) = self.network.sever(self.now, LEFT, RIGHT) else {
             return assert!(broken);
         };
-        self.queue.push(cut.first_told, Event::Told((RIGHT, LEFT)));
-        self.queue.push(cut.second_told, Event::Told((LEFT, RIGHT)));
+        self.queue.push(cut.first_notified, Event::ReportedTransaction((RIGHT, LEFT)));
+        self.queue.push(cut.second_notified, Event::ReportedTransaction((LEFT, RIGHT)));
     }
 
     fn run_until(&mut self, limit: VirtualTime) {
         while let Some((time, event)) = self.queue.pop_until(limit) {
             self.now = time;
             match event {
-                Event::Due(lane, epoch, number) => {
-                    let arrival = self.network.arrive(time, lane.0, lane.1, epoch, number);
+                Event::Due(channel, epoch, number) => {
+                    let arrival = self.network.arrive(time, channel.0, channel.1, epoch, number);
                     if let Arrival::Delivered(number) = arrival {
-                        self.receive(lane, number);
+                        self.receive(channel, number);
                     }
                 }
-                Event::Told(lane) => {
-                    self.told.insert(lane, self.life);
+                Event::ReportedTransaction(channel) => {
+                    self.notified.insert(channel, self.incarnation);
                 }
             }
         }
         self.now = limit;
     }
 
-    fn receive(&mut self, lane: LaneId, number: u64) {
-        let life = self.life_of(lane, number);
-        let told = self.told.get(&lane).copied().unwrap_or(0);
+    fn receive(&mut self, channel: ChannelId, number: u64) {
+        let incarnation = self.incarnation_of(channel, number);
+        let notified = self.notified.get(&channel).copied().unwrap_or(0);
         // A link can be made anew before the word of its end; then the word comes late.
-        assert!(life > told || life == self.life, "a message after the word of its link's end");
-        self.received.entry(lane).or_default().push(number);
+        assert!(
+            incarnation > notified || incarnation == self.incarnation,
+            "a message after the word of its link's end"
+        );
+        self.received.entry(channel).or_default().push(number);
     }
 
-    fn life_of(&self, lane: LaneId, number: u64) -> u64 {
-        let sent = self.sent[&lane].iter().find(|(sent, _)| *sent == number);
+    fn incarnation_of(&self, channel: ChannelId, number: u64) -> u64 {
+        let sent = self.sent[&channel].iter().find(|(sent, _)| *sent == number);
         sent.expect("only what was sent arrives").1
     }
 
     /// In every life of every lane, what was received is a prefix of what was sent.
     fn assert_prefixes(&self) {
-        for (lane, received) in &self.received {
+        for (channel, received) in &self.received {
             let in_order = received.windows(2).all(|pair| pair[0] < pair[1]);
-            assert!(in_order, "{lane:?} delivered out of order: {received:?}");
-            for life in 1..=self.life {
-                let sent = self.sent[lane].iter().filter(|(_, sent_in)| *sent_in == life);
+            assert!(in_order, "{channel:?} delivered out of order: {received:?}");
+            for incarnation in 1..=self.incarnation {
+                let sent = self.sent[channel].iter().filter(|(_, sent_in)| *sent_in == incarnation);
                 let sent: Vec<u64> = sent.map(|(number, _)| *number).collect();
-                let got = received.iter().filter(|number| self.life_of(*lane, **number) == life);
+                let got = received
+                    .iter()
+                    .filter(|number| self.incarnation_of(*channel, **number) == incarnation);
                 let got: Vec<u64> = got.copied().collect();
-                assert!(sent.starts_with(&got), "life {life} of {lane:?}: {got:?} of {sent:?}");
+                assert!(
+                    sent.starts_with(&got),
+                    "life {incarnation} of {channel:?}: {got:?} of {sent:?}"
+                );
             }
         }
     }
 
     /// Ends all partitions and waits for everything under way.
     fn settle(&mut self) {
-        for lane in [0, 1] {
-            while self.blocks[lane] > 0 {
-                self.step(Step::Unblock { lane });
+        for channel in [0, 1] {
+            while self.blocks[channel] > 0 {
+                self.step(Step::Unblock { channel });
             }
         }
         self.run_until(self.now + Span::from_secs(1_000));
@@ -175,7 +183,7 @@ fn pair() -> impl Strategy<Value = Pair> {
         Just(Latency::Constant(micros(50))),
         Just(Latency::Uniform(micros(10), micros(90))),
         Just(Latency::Exponential { least: micros(20), mean_tail: micros(60) }),
-        Just(Latency::LogNormal { median: micros(50), spread: 3.0 }),
+        Just(Latency::LogNormal { median: micros(50), partitions_per_repository: 3.0 }),
     ];
     let bandwidth = prop_oneof![Just(0), Just(10_000_000_u64), Just(1_000_000_000)];
     (latency, bandwidth, any::<u64>()).prop_map(|(l, b, seed)| Pair::new(l, b, seed))
@@ -190,7 +198,7 @@ impl std::fmt::Debug for Pair {
 proptest! {
     /// FIFO without gaps in every life of a link, whatever happens to it.
     #[test]
-    fn each_life_delivers_a_prefix(
+    fn each_incarnation_delivers_a_prefix(
         mut pair in pair(),
         steps in prop::collection::vec(step(), 1..120),
     ) {
@@ -208,10 +216,10 @@ proptest! {
         let gentle = steps.into_iter().filter(|step| !matches!(step, Step::Sever));
         gentle.for_each(|step| pair.step(step));
         pair.settle();
-        for lane in LANES {
-            let sent = pair.sent.remove(&lane).unwrap_or_default().into_iter();
+        for channel in CHANNELS {
+            let sent = pair.sent.remove(&channel).unwrap_or_default().into_iter();
             let sent: Vec<u64> = sent.map(|(number, _)| number).collect();
-            prop_assert_eq!(sent, pair.received.remove(&lane).unwrap_or_default());
+            prop_assert_eq!(sent, pair.received.remove(&channel).unwrap_or_default());
         }
     }
 }
@@ -221,13 +229,13 @@ fn a_break_loses_some_suffix_in_some_runs_and_nothing_in_others() {
     let lengths = (0..200).map(|seed| {
         let mut pair = Pair::new(Latency::Constant(Span::from_micros(50)), 0, seed);
         for _ in 0..8 {
-            pair.step(Step::Send { lane: 0, bytes: 10 });
+            pair.step(Step::Send { channel: 0, bytes: 10 });
             pair.step(Step::Wait { nanos: 5_000 });
         }
         pair.step(Step::Sever);
-        pair.step(Step::Send { lane: 0, bytes: 10 });
+        pair.step(Step::Send { channel: 0, bytes: 10 });
         pair.settle();
-        pair.received.get(&LANES[0]).map_or(0, Vec::len)
+        pair.received.get(&CHANNELS[0]).map_or(0, Vec::len)
     });
     let lengths: BTreeSet<usize> = lengths.collect();
     assert_eq!(lengths, (0..=8).collect());
@@ -245,28 +253,28 @@ fn bandwidth_delays_what_is_sent_behind() {
 #[test]
 fn nothing_reaches_a_node_that_crashed_and_it_is_connected_to_after_its_restart() {
     let mut pair = Pair::new(Latency::Constant(Span::from_micros(50)), 0, 1);
-    pair.step(Step::Send { lane: 0, bytes: 1 });
+    pair.step(Step::Send { channel: 0, bytes: 1 });
     let others = pair.network.crash(pair.now, RIGHT);
     assert_eq!(others.iter().map(|(other, _)| *other).collect::<Vec<_>>(), [LEFT]);
     pair.step(Step::Wait { nanos: 1_000_000 });
-    assert_eq!(pair.received.get(&LANES[0]), None);
+    assert_eq!(pair.received.get(&CHANNELS[0]), None);
     assert!(!pair.network.reconnect(pair.now, LEFT, RIGHT));
     pair.network.restart(RIGHT);
     assert!(pair.network.reconnect(pair.now, LEFT, RIGHT));
-    pair.life += 1;
-    pair.step(Step::Send { lane: 0, bytes: 1 });
+    pair.incarnation += 1;
+    pair.step(Step::Send { channel: 0, bytes: 1 });
     pair.step(Step::Wait { nanos: 1_000_000 });
-    assert_eq!(pair.received[&LANES[0]].len(), 1);
+    assert_eq!(pair.received[&CHANNELS[0]].len(), 1);
 }
 
 #[test]
-fn a_partition_one_way_holds_one_lane_only() {
+fn a_partition_one_way_holds_one_channel_only() {
     let mut pair = Pair::new(Latency::Constant(Span::from_micros(50)), 0, 1);
-    pair.step(Step::Block { lane: 0 });
-    pair.step(Step::Send { lane: 0, bytes: 1 });
-    pair.step(Step::Send { lane: 1, bytes: 1 });
+    pair.step(Step::Block { channel: 0 });
+    pair.step(Step::Send { channel: 0, bytes: 1 });
+    pair.step(Step::Send { channel: 1, bytes: 1 });
     pair.step(Step::Wait { nanos: 1_000_000 });
-    assert_eq!((pair.received.get(&LANES[0]), pair.received[&LANES[1]].len()), (None, 1));
+    assert_eq!((pair.received.get(&CHANNELS[0]), pair.received[&CHANNELS[1]].len()), (None, 1));
     pair.settle();
-    assert_eq!(pair.received[&LANES[0]].len(), 1);
+    assert_eq!(pair.received[&CHANNELS[0]].len(), 1);
 }

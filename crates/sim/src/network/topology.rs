@@ -11,7 +11,7 @@ use muesli_core::NodeId;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
     nodes: usize,
-    classes: Vec<LaneClass>,
+    classes: Vec<ChannelClass>,
     /// The class of the lane from a to b, at a * nodes + b.
     class_of: Vec<u8>,
     /// How long after a break its ends are told of it.
@@ -20,14 +20,14 @@ pub struct Topology {
 
 /// What lanes of one class are like.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LaneClass {
+pub struct ChannelClass {
     /// From the last byte leaving the sender to its arrival.
     pub latency: Latency,
     /// Bytes a second; zero means without limit.
     pub bandwidth: u64,
 }
 
-impl LaneClass {
+impl ChannelClass {
     /// How long `bytes` bytes occupy the wire.
     pub fn wire_time(&self, bytes: u64) -> Span {
         Span::from_nanos(
@@ -42,15 +42,15 @@ pub(crate) fn index(node: NodeId) -> usize {
 }
 
 /// A node talking to itself: no wire at all.
-const LOOPBACK: LaneClass =
-    LaneClass { latency: Latency::Constant(Span::from_nanos(100)), bandwidth: 0 };
+const LOOPBACK: ChannelClass =
+    ChannelClass { latency: Latency::Constant(Span::from_nanos(100)), bandwidth: 0 };
 
 impl Topology {
     /// The most classes that one topology tells apart.
     pub const CLASSES_MAX: usize = 256;
 
     /// `nodes` nodes, all alike.
-    pub fn uniform(nodes: usize, class: LaneClass) -> Self {
+    pub fn uniform(nodes: usize, class: ChannelClass) -> Self {
         let mut class_of = vec![1; nodes * nodes];
         for node in 0..nodes {
             class_of[node * nodes + node] = 0;
@@ -63,7 +63,12 @@ impl Topology {
     }
 
     /// Nodes in regions of `region_nodes`: one class within a region, another across.
-    pub fn regions(nodes: usize, region_nodes: usize, near: LaneClass, far: LaneClass) -> Self {
+    pub fn regions(
+        nodes: usize,
+        region_nodes: usize,
+        near: ChannelClass,
+        far: ChannelClass,
+    ) -> Self {
         let mut topology = Topology::uniform(nodes, near);
         let region = |node: usize| node / region_nodes.max(1);
         let far_class = topology.add_class(far);
@@ -79,12 +84,12 @@ impl Topology {
     ///
     /// # Panics
     /// If there are [`Topology::CLASSES_MAX`] classes already.
-    pub fn set_lane(&mut self, from: NodeId, to: NodeId, class: LaneClass) {
+    pub fn set_channel(&mut self, from: NodeId, to: NodeId, class: ChannelClass) {
         let number = self.add_class(class);
         self.class_of[index(from) * self.nodes + index(to)] = number;
     }
 
-    fn add_class(&mut self, class: LaneClass) -> u8 {
+    fn add_class(&mut self, class: ChannelClass) -> u8 {
         let known = self.classes.iter().position(|known| *known == class);
         let number = known.unwrap_or_else(|| {
             self.classes.push(class);
@@ -99,7 +104,7 @@ impl Topology {
     }
 
     /// What the lane from one node to another is like.
-    pub fn class(&self, from: NodeId, to: NodeId) -> &LaneClass {
+    pub fn class(&self, from: NodeId, to: NodeId) -> &ChannelClass {
         &self.classes[usize::from(self.class_of[index(from) * self.nodes + index(to)])]
     }
 }
@@ -108,8 +113,8 @@ impl Topology {
 mod tests {
     use super::*;
 
-    fn class(micros: u64, bandwidth: u64) -> LaneClass {
-        LaneClass { latency: Latency::Constant(Span::from_micros(micros)), bandwidth }
+    fn class(micros: u64, bandwidth: u64) -> ChannelClass {
+        ChannelClass { latency: Latency::Constant(Span::from_micros(micros)), bandwidth }
     }
 
     #[test]
@@ -122,10 +127,10 @@ mod tests {
     }
 
     #[test]
-    fn one_lane_can_differ_from_its_twin() {
+    fn one_channel_can_differ_from_its_twin() {
         let (near, slow) = (class(50, 0), class(900, 10));
         let mut topology = Topology::uniform(2, near);
-        topology.set_lane(NodeId(0), NodeId(1), slow);
+        topology.set_channel(NodeId(0), NodeId(1), slow);
         assert_eq!(*topology.class(NodeId(0), NodeId(1)), slow);
         assert_eq!(*topology.class(NodeId(1), NodeId(0)), near);
     }

@@ -45,8 +45,8 @@ impl PlanShape {
         let kind = *random.pick(self.kinds.as_slice())?;
         let horizon = self.horizon.as_nanos();
         let at = random.below(horizon / 10 * 9);
-        let room = Span::from_nanos(horizon - at).min(LENGTH_MOST);
-        let length = short_or_long(random, LENGTH_LEAST.min(room), room);
+        let available = Span::from_nanos(horizon - at).min(LENGTH_MOST);
+        let length = short_or_long(random, LENGTH_LEAST.min(available), available);
         let fault = self.draw_kind(kind, random)?;
         // Rounded, so that plans are short to print.
         let at = VirtualTime::from_nanos(at / 1_000 * 1_000);

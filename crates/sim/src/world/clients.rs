@@ -16,7 +16,7 @@ pub struct ClientStart {
     /// Its number among the clients of the world, from 0.
     pub number: u32,
     /// How often it has begun, from 1; it begins anew after it vanished or its node crashed.
-    pub life: u32,
+    pub incarnation: u32,
     /// The node that it runs on.
     pub node: NodeId,
     /// Where its chances come from; another for each life.
@@ -46,7 +46,7 @@ pub type ClientBody = Rc<dyn Fn(ClientStart) -> Task>;
 /// A client of the world.
 pub(super) struct WorldClient {
     pub(super) node: NodeId,
-    pub(super) life: u32,
+    pub(super) incarnation: u32,
     pub(super) body: ClientBody,
     /// `None` while it has ended, has vanished, or its node is down.
     pub(super) task: Option<TaskId>,
@@ -55,7 +55,7 @@ pub(super) struct WorldClient {
 impl World {
     /// Adds a client that runs on `node`, and begins it. Returns its number.
     pub fn add_client(&mut self, node: NodeId, body: ClientBody) -> u32 {
-        self.clients.push(WorldClient { node, life: 0, body, task: None });
+        self.clients.push(WorldClient { node, incarnation: 0, body, task: None });
         self.begin_client(self.clients.len() - 1);
         (self.clients.len() - 1) as u32
     }
@@ -79,17 +79,17 @@ impl World {
         if old || !up || self.stop.is_raised() {
             return;
         }
-        client.life += 1;
+        client.incarnation += 1;
         let start = ClientStart {
             number: number as u32,
-            life: client.life,
+            incarnation: client.incarnation,
             node: client.node,
-            seed: self.seed.split("clients").nth(number as u64).nth(client.life.into()),
+            seed: self.seed.split("clients").nth(number as u64).nth(client.incarnation.into()),
             stop: self.stop.clone(),
         };
         let task = (client.body)(start);
         client.task = Some(self.tasks[place].spawn(task));
-        let numbers = [number as u64, client.life.into(), 0];
+        let numbers = [number as u64, client.incarnation.into(), 0];
         self.trace_node(place, "client", numbers);
         self.wake(place);
     }

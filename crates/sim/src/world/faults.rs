@@ -31,7 +31,7 @@ impl World {
             Fault::FailSync(node) => drop(self.failing_syncs.insert(node, false)),
             Fault::Vanish(client) => self.vanish(client),
             Fault::Partition(direction, nodes) => {
-                for (from, to) in self.lanes_cut(direction, &nodes) {
+                for (from, to) in self.channels_cut(direction, &nodes) {
                     self.block(from, to);
                 }
             }
@@ -48,7 +48,7 @@ impl World {
             Fault::SlowDisk(node, by) => self.machine(node, |host, _| host.disk.slow_down(by)),
             Fault::Skew(node, leap, drift) => {
                 self.machine(node, |host, now| {
-                    let moment = host.after_turn(now);
+                    let moment = host.after_tick(now);
                     host.clock.adjust(moment, leap, drift);
                 });
             }
@@ -68,7 +68,7 @@ impl World {
             }
             Fault::Vanish(client) => self.begin_client(client as usize),
             Fault::Partition(direction, nodes) => {
-                for (from, to) in self.lanes_cut(direction, &nodes) {
+                for (from, to) in self.channels_cut(direction, &nodes) {
                     self.unblock(from, to);
                 }
             }
@@ -84,7 +84,7 @@ impl World {
             }
             Fault::SlowDisk(node, _) => self.machine(node, |host, _| host.disk.slow_down(1)),
             Fault::Skew(node, _, _) => self.machine(node, |host, now| {
-                let moment = host.after_turn(now);
+                let moment = host.after_tick(now);
                 host.clock.adjust(moment, Span::ZERO, Drift::default());
             }),
         }
@@ -173,8 +173,8 @@ impl World {
         let settings = Arc::new(Settings { memory, ..(*self.settings).clone() });
         host.set_time(self.now);
         let environment = host.take_environment();
-        let (id, life) = (host.id, host.incarnation);
-        let machine = self.protocol.machine(id, life, catalog, settings, environment);
+        let (id, its_incarnation) = (host.id, host.incarnation);
+        let machine = self.protocol.machine(id, its_incarnation, catalog, settings, environment);
         host.start(machine, self.mistake, &linked);
         let numbers = [u64::from(host.incarnation), host.disk.stable() as u64, 0];
         drop(host);
@@ -199,31 +199,31 @@ impl World {
         let Some(slot) = self.clients.get_mut(client as usize) else { return };
         let Some(task) = slot.task.take() else { return };
         let place = slot.node.0 as usize;
-        let station = std::rc::Rc::clone(&self.stations[place]);
-        let mut host = station.host.borrow_mut();
-        let moment = host.after_turn(self.now);
+        let engine_of = std::rc::Rc::clone(&self.stations[place]);
+        let mut host = engine_of.host.borrow_mut();
+        let moment = host.after_tick(self.now);
         host.set_time(moment);
         drop(host);
         // The node is there, and is told what a session that ends tells it.
-        let here = client::enter(station as std::rc::Rc<dyn Engine>);
+        let here = client::enter(engine_of as std::rc::Rc<dyn Engine>);
         drop(self.tasks[place].remove(task));
         drop(here);
         self.wake(place);
     }
 
-    fn lanes_cut(&self, direction: Direction, nodes: &[NodeId]) -> Vec<(NodeId, NodeId)> {
+    fn channels_cut(&self, direction: Direction, nodes: &[NodeId]) -> Vec<(NodeId, NodeId)> {
         let all = (0..self.stations.len() as u32).map(NodeId);
         let others: Vec<NodeId> = all.filter(|node| !nodes.contains(node)).collect();
-        let mut lanes = Vec::new();
+        let mut channels = Vec::new();
         for (inside, outside) in nodes.iter().flat_map(|a| others.iter().map(move |b| (*a, *b))) {
             if direction != Direction::In {
-                lanes.push((inside, outside));
+                channels.push((inside, outside));
             }
             if direction != Direction::Out {
-                lanes.push((outside, inside));
+                channels.push((outside, inside));
             }
         }
-        lanes
+        channels
     }
 
     fn block(&mut self, from: NodeId, to: NodeId) {

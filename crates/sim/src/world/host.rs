@@ -37,7 +37,7 @@ use checkpoint::HostCheckpoint;
 use input::HostInput;
 use message::{Logged, Message, SentMessage};
 use mistake::Mistake;
-use strangers::Heard;
+use strangers::StrangerCount;
 use surroundings::{KnownPeers, Surroundings};
 
 /// A node with its host. The processor, the disk and the clock outlive a crash of the node.
@@ -65,18 +65,18 @@ pub(super) struct Host {
     /// Whom messages of this turn came from.
     sources: KnownPeers,
     /// What became of strangers' messages, by kind.
-    pub(super) strange: BTreeMap<&'static str, Heard>,
+    pub(super) strange: BTreeMap<&'static str, StrangerCount>,
     /// Over all lives, without what the node of this life has done.
     background: Background,
     /// HostOperations since the task under way was last polled.
     pub(super) polled_operations: u32,
     /// How many turns there were.
-    turns: u64,
+    ticks: u64,
 }
 
 /// Once in so many turns all that a node promises of its state is looked at. In each turn that
 /// would be three quarters of what a search does; so it is less than a tenth.
-const CHECKED_TURNS: u64 = 32;
+const CHECKED_TICKS: u64 = 32;
 
 impl Host {
     /// A machine without a node.
@@ -105,7 +105,7 @@ impl Host {
             strange: BTreeMap::new(),
             background: Background::default(),
             polled_operations: 0,
-            turns: 0,
+            ticks: 0,
         }
     }
 
@@ -257,7 +257,7 @@ impl Host {
 
     /// Now, or the end of the turn under way: the node has told times up to there, and what
     /// happens to it from outside comes after them.
-    pub(super) fn after_turn(&self, now: VirtualTime) -> VirtualTime {
+    pub(super) fn after_tick(&self, now: VirtualTime) -> VirtualTime {
         now.max(self.outside.processor.free_at())
     }
 
@@ -290,10 +290,10 @@ impl Host {
             HostInput::Strange(sender, envelope) => {
                 outside.load.received += 1;
                 outside.load.bytes += envelope.message.bytes;
-                let heard = self.strange.entry(envelope.message.name).or_default();
+                let counted = self.strange.entry(envelope.message.name).or_default();
                 match receive(&mut **machine, sender, &envelope, outside) {
-                    Ok(()) => heard.taken += 1,
-                    Err(_) => heard.rejected += 1,
+                    Ok(()) => counted.taken += 1,
+                    Err(_) => counted.rejected += 1,
                 }
             }
             HostInput::Timer(role, timer) => {
@@ -333,8 +333,8 @@ impl Host {
 
     /// A client does not wait for an operation any more.
     pub(super) fn forget(&mut self, op: OpId) {
-        if let Some(promise) = self.outside.operations.forget(op) {
-            self.outside.journal.unheard(promise);
+        if let Some(pending_report) = self.outside.operations.forget(op) {
+            self.outside.journal.unheard(pending_report);
         }
     }
 
@@ -346,14 +346,14 @@ impl Host {
     }
 
     /// Ends the turn. Returns when its effects leave.
-    pub(super) fn end_turn(&mut self) -> VirtualTime {
+    pub(super) fn end_tick(&mut self) -> VirtualTime {
         self.sources.clear();
         self.assert_invariants();
         let environment = match &mut self.machine {
             Some(machine) => machine.environment_mut(),
             None => &mut self.next,
         };
-        let leave = self.outside.end_turn(environment);
+        let leave = self.outside.end_tick(environment);
         environment.work = Work::default();
         leave
     }
@@ -361,8 +361,8 @@ impl Host {
     /// Where a history is recorded, to be judged, the node's state is, too: once in so many turns,
     /// as a look at all of it takes longer than most turns.
     fn assert_invariants(&mut self) {
-        self.turns += 1;
-        if !self.turns.is_multiple_of(CHECKED_TURNS) {
+        self.ticks += 1;
+        if !self.ticks.is_multiple_of(CHECKED_TICKS) {
             return;
         }
         if let Some(machine) = self.machine().filter(|it| it.environment().recorder.is_some()) {

@@ -18,7 +18,7 @@ use crate::network::LinkBreak;
 use crate::time::Span;
 
 /// The visitors among so many nodes.
-pub(super) fn visitors(catalog: &Catalog, nodes: usize) -> BTreeSet<NodeId> {
+pub(super) fn unregistered(catalog: &Catalog, nodes: usize) -> BTreeSet<NodeId> {
     let all = (0..nodes as u32).map(NodeId);
     all.filter(|node| catalog.visiting_coordinators && catalog.is_client(*node)).collect()
 }
@@ -26,13 +26,13 @@ pub(super) fn visitors(catalog: &Catalog, nodes: usize) -> BTreeSet<NodeId> {
 impl World {
     /// Whether there is a link between two nodes at all.
     pub(super) fn are_joined(&self, first: NodeId, second: NodeId) -> bool {
-        let visit = self.visitors.contains(&first) && self.visitors.contains(&second);
+        let visit = self.unregistered.contains(&first) && self.unregistered.contains(&second);
         first != second && !visit
     }
 
     /// Who sent a message, as far as whoever receives it can know.
     pub(super) fn sender_of(&self, sent: &SentMessage) -> Sender {
-        match self.visitors.contains(&sent.envelope.from.node) {
+        match self.unregistered.contains(&sent.envelope.from.node) {
             true => Sender::Client { issued: sent.proven },
             false => Sender::Member,
         }
@@ -48,9 +48,11 @@ impl World {
 
     /// A link has broken: both ends are told in time, and then it is made anew.
     pub(super) fn expect_reconnect(&mut self, first: NodeId, second: NodeId, cut: &LinkBreak) {
-        let numbers = [second.0.into(), cut.first_told.as_nanos(), cut.second_told.as_nanos()];
+        let numbers =
+            [second.0.into(), cut.first_notified.as_nanos(), cut.second_notified.as_nanos()];
         self.trace_node(first.0 as usize, "break", numbers);
-        for (node, other, at) in [(first, second, cut.first_told), (second, first, cut.second_told)]
+        for (node, other, at) in
+            [(first, second, cut.first_notified), (second, first, cut.second_notified)]
         {
             let place = node.0 as usize;
             let incarnation = self.stations[place].host.borrow().incarnation;
@@ -58,8 +60,8 @@ impl World {
                 self.queue.push(at, Event::Unlinked { place, incarnation, other });
             }
         }
-        let both_told = cut.first_told.max(cut.second_told) + Span::from_nanos(1);
-        self.queue.push(both_told, Event::Reconnect(first, second));
+        let both_notified = cut.first_notified.max(cut.second_notified) + Span::from_nanos(1);
+        self.queue.push(both_notified, Event::Reconnect(first, second));
     }
 
     /// A node is told that its link to another one is gone.

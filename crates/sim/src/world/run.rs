@@ -17,9 +17,9 @@ use super::host::background::Background;
 use super::host::journal::{Recorded, WorldJournal};
 use super::host::longest::Longest;
 use super::host::routes::Routes;
-use super::host::strangers::Heard;
+use super::host::strangers::StrangerCount;
 use crate::hardware::clock::LocalClock;
-use crate::history::{self, Chain, Remains, Told};
+use crate::history::{self, Chain, Remains, ReportedTransaction};
 use crate::time::{Span, VirtualTime};
 use crate::trace::Digest;
 
@@ -43,7 +43,7 @@ pub struct Run {
     /// What each host recorded.
     pub hosts: Vec<HostHistory>,
     /// What became of strangers' messages, by kind.
-    pub strangers: BTreeMap<&'static str, Heard>,
+    pub strangers: BTreeMap<&'static str, StrangerCount>,
     /// What nodes, in their last lives, left out of what they were told, by kind and reason, and
     /// how often; of strangers, too.
     pub rejections: Vec<(&'static str, Rejection, u64)>,
@@ -94,8 +94,8 @@ impl HostHistory {
 }
 
 impl Remains for HostHistory {
-    fn told(&self) -> impl Iterator<Item = Told> {
-        self.transactions().map(|recorded| Told {
+    fn reported(&self) -> impl Iterator<Item = ReportedTransaction> {
+        self.transactions().map(|recorded| ReportedTransaction {
             record: recorded.record,
             status: recorded.status,
             begin: recorded.begin.as_nanos(),
@@ -147,8 +147,8 @@ impl fmt::Display for Stuck {
         self.nodes.iter().try_for_each(|(node, running, in_doubt)| {
             write!(out, "; n{} has {running} unfinished, {in_doubt} in doubt", node.0)
         })?;
-        self.members.iter().try_for_each(|(node, member, post)| {
-            write!(out, "; r{} on n{}: {}", member.0, node.0, format!("{post:?}").to_lowercase())
+        self.members.iter().try_for_each(|(node, member, role)| {
+            write!(out, "; r{} on n{}: {}", member.0, node.0, format!("{role:?}").to_lowercase())
         })
     }
 }
@@ -188,23 +188,23 @@ impl World {
 
     fn is_settled(&self) -> bool {
         self.tasks_alive() == 0
-            && self.stations.iter().all(|station| station.host.borrow().is_settled())
+            && self.stations.iter().all(|engine_of| engine_of.host.borrow().is_settled())
     }
 
     fn stuck(&self, waited: Span) -> Stuck {
-        let nodes = self.stations.iter().filter_map(|station| {
-            let host = station.host.borrow();
+        let nodes = self.stations.iter().filter_map(|engine_of| {
+            let host = engine_of.host.borrow();
             let (running, in_doubt) = host.machine().map_or((0, 0), AnyMachine::unfinished);
             (running + in_doubt > 0).then_some((host.id, running, in_doubt))
         });
-        let members = self.stations.iter().flat_map(|station| {
-            let host = station.host.borrow();
+        let members = self.stations.iter().flat_map(|engine_of| {
+            let host = engine_of.host.borrow();
             let replica_roles = host.machine().map_or(Vec::new(), AnyMachine::replica_roles);
-            let waits = |post: &ReplicaRole| {
-                !(post.takes_part() || matches!(post, ReplicaRole::Alone | ReplicaRole::Away))
+            let waits = |role: &ReplicaRole| {
+                !(role.takes_part() || matches!(role, ReplicaRole::Alone | ReplicaRole::Moved))
             };
-            let waiting = replica_roles.into_iter().filter(|(_, post)| waits(post));
-            waiting.map(|(member, post)| (host.id, member, post)).collect::<Vec<_>>()
+            let waiting = replica_roles.into_iter().filter(|(_, role)| waits(role));
+            waiting.map(|(member, role)| (host.id, member, role)).collect::<Vec<_>>()
         });
         let (nodes, members) = (nodes.collect(), members.collect());
         Stuck { waited, tasks: self.tasks_alive(), nodes, members }
@@ -227,14 +227,14 @@ impl World {
     /// What all nodes have done so far beside transactions.
     pub fn background(&self) -> Background {
         let mut all = Background::default();
-        self.stations.iter().for_each(|station| all += station.host.borrow().background());
+        self.stations.iter().for_each(|engine_of| all += engine_of.host.borrow().background());
         all
     }
 
     fn rejections(&self) -> Vec<(&'static str, Rejection, u64)> {
         let mut all: BTreeMap<_, u64> = BTreeMap::new();
-        for station in &self.stations {
-            let host = station.host.borrow();
+        for engine_of in &self.stations {
+            let host = engine_of.host.borrow();
             if let Some(counted) = host.machine().map(AnyMachine::rejections) {
                 let each = counted.iter();
                 each.for_each(|(name, why, count)| *all.entry((name, why)).or_default() += count);
@@ -248,13 +248,13 @@ impl World {
         for tasks in &mut self.tasks {
             drop(tasks.remove_all());
         }
-        let strangers = self.heard_of_strangers();
+        let strangers = self.count_strangers();
         let rejections = self.rejections();
         let (mut modes, mut longest) = (Modes::default(), Longest::default());
         let mut routes = Routes::default();
         let background = self.background();
-        let hosts = self.stations.iter().map(|station| {
-            let host = &mut *station.host.borrow_mut();
+        let hosts = self.stations.iter().map(|engine_of| {
+            let host = &mut *engine_of.host.borrow_mut();
             host.finish();
             modes += host.environment().modes;
             longest = longest.or(host.outside.longest);

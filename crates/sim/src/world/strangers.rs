@@ -15,7 +15,7 @@ use muesli_core::{
 
 use super::host::input::HostInput;
 use super::host::message::Message;
-use super::host::strangers::{FIRST_STRANGER, Heard};
+use super::host::strangers::{FIRST_STRANGER, StrangerCount};
 use super::{Event, World};
 use crate::random::Random;
 use crate::time::Span;
@@ -27,7 +27,7 @@ const LOOKS: usize = 6;
 /// One of so many messages in the name of members is of a kind that is drawn, however rare.
 const RARE_ONCE_IN: u64 = 4;
 /// So many messages of nodes are remembered, to say them again.
-const HEARD_MAX: usize = 512;
+const KEPT_MAX: usize = 512;
 /// Numbers at which something may go wrong.
 const EDGES: [u64; 9] =
     [0, 1, 0xfff, 0x1000, (1 << 62) - 1, (1 << 62) + 1, u64::MAX >> 12, u64::MAX - 1, u64::MAX];
@@ -86,7 +86,7 @@ impl Choices {
 pub(super) struct Crowd {
     how: Strangers,
     random: Choices,
-    heard: VecDeque<Envelope<Message>>,
+    overheard: VecDeque<Envelope<Message>>,
     /// The newest of each kind: what is rarely said would be forgotten before it is said again.
     newest: BTreeMap<&'static str, Envelope<Message>>,
     /// Which of these is forgotten next.
@@ -98,20 +98,20 @@ pub(super) struct Crowd {
 impl Crowd {
     pub(super) fn new(how: Strangers, random: Random, script: Option<Arc<[u8]>>) -> Crowd {
         let random = script.map_or(Choices::Drawn(random), |bytes| Choices::Script(bytes, 0));
-        let (heard, newest) = (VecDeque::new(), BTreeMap::new());
-        Crowd { how, random, heard, newest, oldest: 0, silent: how.as_members }
+        let (overheard, newest) = (VecDeque::new(), BTreeMap::new());
+        Crowd { how, random, overheard, newest, oldest: 0, silent: how.as_members }
     }
 
     /// A node has said something of this kind to another one.
-    pub(super) fn hear(&mut self, kind: &'static str, envelope: &Envelope<Message>) {
+    pub(super) fn overhear(&mut self, kind: &'static str, envelope: &Envelope<Message>) {
         if self.how.as_members {
             self.newest.insert(kind, envelope.clone());
         }
-        if self.heard.len() < HEARD_MAX {
-            self.heard.push_back(envelope.clone());
+        if self.overheard.len() < KEPT_MAX {
+            self.overheard.push_back(envelope.clone());
         } else {
-            self.heard[self.oldest] = envelope.clone();
-            self.oldest = (self.oldest + 1) % HEARD_MAX;
+            self.overheard[self.oldest] = envelope.clone();
+            self.oldest = (self.oldest + 1) % KEPT_MAX;
         }
     }
 
@@ -126,7 +126,7 @@ impl Crowd {
         issued: Timestamp,
     ) -> Option<(Sender, Envelope<Message>)> {
         self.silent |= self.random.is_over();
-        if self.heard.is_empty() || self.silent {
+        if self.overheard.is_empty() || self.silent {
             return None;
         }
         let stranger = self.stranger();
@@ -134,8 +134,8 @@ impl Crowd {
         let mut envelope = match members && self.random.below(RARE_ONCE_IN) == 0 {
             true => self.some_kind(),
             false => {
-                let at = self.some_heard(protocol, stranger);
-                self.heard[at].clone()
+                let at = self.some_overheard(protocol, stranger);
+                self.overheard[at].clone()
             }
         };
         let owns = !members || self.random.below(4) == 0;
@@ -154,7 +154,7 @@ impl Crowd {
         if self.random.below(3) == 0 {
             // A client may write, in its own transactions; honest ones would see that.
             let stays_harmless = |message: &Message| {
-                members || !is_own || is_as_client_says(protocol, message, stranger)
+                members || !is_own || is_as_client_sends(protocol, message, stranger)
             };
             self.alter(protocol, &mut envelope.message, stays_harmless);
         }
@@ -174,12 +174,12 @@ impl Crowd {
 
     /// One of the messages heard. Most that nodes say to each other, no client says: where
     /// strangers are clients, one that a client might say is looked for, a few times.
-    fn some_heard(&mut self, protocol: &dyn AnyProtocol, stranger: NodeId) -> usize {
-        let count = self.heard.len() as u64;
+    fn some_overheard(&mut self, protocol: &dyn AnyProtocol, stranger: NodeId) -> usize {
+        let count = self.overheard.len() as u64;
         let mut at = self.random.below(count) as usize;
         for _ in 0..LOOKS {
             if self.how.as_members
-                || protocol.as_client(&self.heard[at].message.body, stranger).is_some()
+                || protocol.as_client(&self.overheard[at].message.body, stranger).is_some()
             {
                 break;
             }
@@ -228,13 +228,13 @@ impl Crowd {
 }
 
 /// Whether a message is what a client says of a transaction of its own that writes nothing.
-fn is_as_client_says(protocol: &dyn AnyProtocol, message: &Message, stranger: NodeId) -> bool {
-    protocol.as_client(&message.body, stranger).is_some_and(|said| said == message.body)
+fn is_as_client_sends(protocol: &dyn AnyProtocol, message: &Message, stranger: NodeId) -> bool {
+    protocol.as_client(&message.body, stranger).is_some_and(|outgoing| outgoing == message.body)
 }
 
 impl World {
     /// From here on, strangers that pass for members speak, who are silent while a world is filled.
-    pub fn let_strangers_speak(&mut self) {
+    pub fn start_strangers(&mut self) {
         if self.crowd.as_mut().is_some_and(|crowd| std::mem::take(&mut crowd.silent)) {
             self.schedule_stranger();
         }
@@ -247,7 +247,7 @@ impl World {
     }
 
     /// A stranger says something.
-    pub(super) fn hear_stranger(&mut self) {
+    pub(super) fn receive_from_stranger(&mut self) {
         self.schedule_stranger();
         let issued = |place: usize| {
             let host = self.stations[place].host.borrow();
@@ -265,11 +265,11 @@ impl World {
     }
 
     /// What became of what strangers have said, by kind.
-    pub(super) fn heard_of_strangers(&self) -> BTreeMap<&'static str, Heard> {
-        let mut all: BTreeMap<&'static str, Heard> = BTreeMap::new();
-        for station in &self.stations {
-            for (name, heard) in &station.host.borrow().strange {
-                *all.entry(name).or_default() += *heard;
+    pub(super) fn count_strangers(&self) -> BTreeMap<&'static str, StrangerCount> {
+        let mut all: BTreeMap<&'static str, StrangerCount> = BTreeMap::new();
+        for engine_of in &self.stations {
+            for (name, overheard) in &engine_of.host.borrow().strange {
+                *all.entry(name).or_default() += *overheard;
             }
         }
         all

@@ -39,7 +39,7 @@ pub(super) struct WorldTasks {
     free: Vec<u32>,
     ready: VecDeque<TaskId>,
     /// Those that let others run.
-    next_turn: VecDeque<TaskId>,
+    next_tick: VecDeque<TaskId>,
     spawned: u64,
 }
 
@@ -87,8 +87,8 @@ impl Woken {
 impl WorldTasks {
     pub(super) fn new(place: u32, woken: Woken) -> Self {
         let (slots, free) = (Vec::new(), Vec::new());
-        let (ready, next_turn) = (VecDeque::new(), VecDeque::new());
-        WorldTasks { place, woken, slots, free, ready, next_turn, spawned: 0 }
+        let (ready, next_tick) = (VecDeque::new(), VecDeque::new());
+        WorldTasks { place, woken, slots, free, ready, next_tick, spawned: 0 }
     }
 
     /// Adds a task, woken.
@@ -112,20 +112,20 @@ impl WorldTasks {
     pub(super) fn make_ready(&mut self, id: TaskId) {
         let Some(slot) = self.slot(id) else { return };
         if std::mem::take(&mut slot.yielded) {
-            self.next_turn.push_back(id);
+            self.next_tick.push_back(id);
         } else {
             self.ready.push_back(id);
         }
     }
 
     /// A turn begins: those that had let others run are ready.
-    pub(super) fn begin_turn(&mut self) {
-        self.ready.append(&mut self.next_turn);
+    pub(super) fn begin_tick(&mut self) {
+        self.ready.append(&mut self.next_tick);
     }
 
     /// Whether a task waits to be polled, in this turn or in the next.
     pub(super) fn has_ready(&self) -> bool {
-        !self.ready.is_empty() || !self.next_turn.is_empty()
+        !self.ready.is_empty() || !self.next_tick.is_empty()
     }
 
     /// Whether a task has not ended.
@@ -169,7 +169,7 @@ impl WorldTasks {
     /// Takes all tasks out, to be dropped by the caller.
     pub(super) fn remove_all(&mut self) -> Vec<Task> {
         self.ready.clear();
-        self.next_turn.clear();
+        self.next_tick.clear();
         self.free.clear();
         self.slots.drain(..).filter_map(|slot| slot.and_then(|slot| slot.task)).collect()
     }
@@ -215,7 +215,7 @@ mod tests {
         }))
     }
 
-    fn spread(tasks: &mut WorldTasks, woken: &Woken) -> usize {
+    fn distribute(tasks: &mut WorldTasks, woken: &Woken) -> usize {
         let mut names = Vec::new();
         woken.drain_into(&mut names);
         names.iter().for_each(|name| tasks.make_ready(*name));
@@ -232,7 +232,7 @@ mod tests {
         let waker = last.borrow().clone().expect("it was polled");
         waker.wake_by_ref();
         waker.wake();
-        assert_eq!(spread(&mut tasks, &woken), 1);
+        assert_eq!(distribute(&mut tasks, &woken), 1);
         assert_eq!(tasks.poll_next(), Polled::Ended(id));
         assert_eq!((tasks.alive(), tasks.has_ready()), (0, false));
     }
@@ -246,10 +246,10 @@ mod tests {
             Poll::Pending
         })));
         assert_eq!(tasks.poll_next(), Polled::Goes(id));
-        assert_eq!(spread(&mut tasks, &woken), 1);
+        assert_eq!(distribute(&mut tasks, &woken), 1);
         assert_eq!(tasks.poll_next(), Polled::Nothing);
         assert!(tasks.has_ready());
-        tasks.begin_turn();
+        tasks.begin_tick();
         assert_eq!(tasks.poll_next(), Polled::Goes(id));
     }
 
@@ -265,7 +265,7 @@ mod tests {
         assert!(first != second && !tasks.is_alive(first) && tasks.is_alive(second));
         assert_eq!(tasks.poll_next(), Polled::Goes(second));
         last.borrow_mut().take().expect("it was polled").wake();
-        spread(&mut tasks, &woken);
+        distribute(&mut tasks, &woken);
         assert_eq!(tasks.poll_next(), Polled::Nothing);
         assert_eq!(*polls.borrow(), 1);
     }

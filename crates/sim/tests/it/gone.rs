@@ -12,7 +12,7 @@ use muesli_protocols::granola::Granola;
 use muesli_protocols::score::Score;
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::network::topology::{ChannelClass, Topology};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::{ClientBody, Setup, World};
@@ -29,8 +29,8 @@ fn setup<P: Protocol>(seed: u64, millis: u64) -> Setup {
     let catalog = catalog.with_space("s", SpaceOptions::default()).expect("a space");
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
     let latency = Latency::Exponential { least, mean_tail };
-    let lane = LaneClass { latency, bandwidth: 0 };
-    let topology = Topology::uniform((SERVERS + CLIENTS) as usize, lane);
+    let channel = ChannelClass { latency, bandwidth: 0 };
+    let topology = Topology::uniform((SERVERS + CLIENTS) as usize, channel);
     let kills = (1..millis / 10).map(|at| format!("{}ms+1ms crash n{}", 10 * at, 3 + at % 3));
     let text = format!("horizon {millis}ms; {}", kills.collect::<Vec<_>>().join("; "));
     let plan = text.parse().expect("a plan");
@@ -87,8 +87,8 @@ fn kept<P: Keeps>(seed: u64, millis: u64) -> (u64, usize, (usize, usize)) {
         most = most.max(all::<P>(&world).map(|(ends, _)| ends).max().unwrap_or_default());
     }
     world.run_to_end(Span::from_secs(60)).expect("everything ends");
-    let later = world.now() + Span::from_nanos(4 * LEASE.0);
-    world.run_until(later);
+    let after_lease = world.now() + Span::from_nanos(4 * LEASE.0);
+    world.run_until(after_lease);
     let left = all::<P>(&world).fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
     (committed.get(), most, left)
 }
@@ -122,7 +122,7 @@ fn what_granola_keeps_of_clients_does_not_grow_either() {
 }
 
 /// A protocol of which can be told what its repositories keep.
-trait Keeps: Protocol<Rules: Default> {
+trait Keeps: Protocol<Switches: Default> {
     fn kept(participant: &Self::Participant) -> (usize, usize);
 }
 

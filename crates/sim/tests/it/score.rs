@@ -12,10 +12,10 @@ use muesli::{Db, Error, Range, Retry, Space, SpaceOptions, Tx};
 use muesli_check::{Level, Options, Verdict};
 use muesli_core::recorder::Status;
 use muesli_core::{Catalog, NodeId, Typed};
-use muesli_protocols::score::{FamilySwitch, Rules, Score};
+use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::network::topology::{ChannelClass, Topology};
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::{Random, Seed};
@@ -47,9 +47,9 @@ fn catalog(replicas: usize) -> Catalog {
 fn setup(seed: u64, plan: Plan, replicas: usize) -> Setup {
     let (least, mean_tail) = (Span::from_micros(40), Span::from_micros(20));
     let latency = Latency::Exponential { least, mean_tail };
-    let topology = Topology::uniform(NODES as usize, LaneClass { latency, bandwidth: 0 });
+    let topology = Topology::uniform(NODES as usize, ChannelClass { latency, bandwidth: 0 });
     let mut setup = Setup::new(
-        Arc::new(Typed::<Score>(Rules::default())),
+        Arc::new(Typed::<Score>(Switches::default())),
         Seed::new(seed),
         Arc::new(catalog(replicas)),
         topology,
@@ -181,14 +181,14 @@ fn totals_hold_and_everything_ends_under_every_kind_of_fault() {
     for kind in kinds {
         for seed in 0..10 {
             let (plan, replicas) = (drawn_plan(seed, kind), 1 + seed as usize % 3);
-            let told = format!("seed {seed}, {replicas} replicas, plan {plan}");
+            let context = format!("seed {seed}, {replicas} replicas, plan {plan}");
             let outcome = run(setup(seed, plan, replicas));
-            assert_eq!(outcome.settled, Ok(()), "{told}");
-            assert_eq!(outcome.tally.wrong_totals.get(), 0, "{told}");
+            assert_eq!(outcome.settled, Ok(()), "{context}");
+            assert_eq!(outcome.tally.wrong_totals.get(), 0, "{context}");
             let verdict = judge(&outcome.run);
-            assert!(verdict.holds(), "{told}\n{verdict}");
-            assert!(outcome.tally.transfers.get() > 50, "{told}");
-            assert!(outcome.tally.audits.get() > 20, "{told}");
+            assert!(verdict.holds(), "{context}\n{verdict}");
+            assert!(outcome.tally.transfers.get() > 50, "{context}");
+            assert!(outcome.tally.audits.get() > 20, "{context}");
         }
     }
 }
@@ -221,11 +221,14 @@ fn histories_have_every_transaction_and_what_its_client_was_told() {
         let outcome = run(setup(seed, plan.parse().expect("a plan"), 1));
         let all: Vec<_> = outcome.run.hosts.iter().flat_map(|host| host.transactions()).collect();
         let committed = all.iter().filter(|txn| txn.status == Status::Committed).count() as u64;
-        let told =
+        let context =
             outcome.tally.transfers.get() + outcome.tally.audits.get() + outcome.tally.notes.get();
         // Of a commit whose client is gone, the session learns.
-        assert!(committed >= told && committed <= told + 3, "{committed} committed, {told} told");
-        learnt += committed - told;
+        assert!(
+            committed >= context && committed <= context + 3,
+            "{committed} committed, {context} told"
+        );
+        learnt += committed - context;
         for txn in &all {
             assert_eq!(
                 txn.end.is_some(),
@@ -281,13 +284,13 @@ fn a_commit_whose_client_vanished_ends_when_its_session_learns_of_it() {
 }
 
 /// Whether some seed shows that SCORe without one of its rules is not serializable.
-fn is_caught(break_rule: impl Fn(&mut Rules), kinds: &str) -> bool {
+fn is_caught(switch_off: impl Fn(&mut Switches), kinds: &str) -> bool {
     (0..40).any(|seed| {
         let replicas = 1 + seed as usize % 2;
         let mut broken = setup(seed, drawn_plan(seed, kinds), replicas);
-        let mut rules = Rules::default();
-        break_rule(&mut rules);
-        broken.protocol = Arc::new(Typed::<Score>(rules));
+        let mut switches = Switches::default();
+        switch_off(&mut switches);
+        broken.protocol = Arc::new(Typed::<Score>(switches));
         let outcome = run(broken);
         !judge(&outcome.run).holds()
     })
@@ -295,12 +298,21 @@ fn is_caught(break_rule: impl Fn(&mut Rules), kinds: &str) -> bool {
 
 #[test]
 fn without_a_rule_score_is_caught() {
-    assert!(is_caught(|rules| rules.set(FamilySwitch::Validate, false), "none"), "validate");
-    assert!(is_caught(|rules| rules.set(FamilySwitch::ReadsWait, false), "none"), "reads_wait");
-    assert!(is_caught(|rules| rules.set(FamilySwitch::LockReads, false), "none"), "lock_reads");
-    assert!(is_caught(|rules| rules.set(FamilySwitch::ReadsRaise, false), "none"), "reads_raise");
+    assert!(is_caught(|switches| switches.set(FamilySwitch::Validate, false), "none"), "validate");
     assert!(
-        is_caught(|rules| rules.set(FamilySwitch::ValidateScans, false), "none"),
+        is_caught(|switches| switches.set(FamilySwitch::ReadsWait, false), "none"),
+        "reads_wait"
+    );
+    assert!(
+        is_caught(|switches| switches.set(FamilySwitch::LockReads, false), "none"),
+        "lock_reads"
+    );
+    assert!(
+        is_caught(|switches| switches.set(FamilySwitch::ReadsRaise, false), "none"),
+        "reads_raise"
+    );
+    assert!(
+        is_caught(|switches| switches.set(FamilySwitch::ValidateScans, false), "none"),
         "validate_scans"
     );
 }

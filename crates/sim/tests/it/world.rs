@@ -9,7 +9,7 @@ use muesli_core::{AnyProtocol, Catalog, Nanos, NodeId, SmallBytes, Typed};
 use muesli_sim::hardware::costs::Costs;
 use muesli_sim::hardware::disk::DiskSpeed;
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::{LaneClass, Topology};
+use muesli_sim::network::topology::{ChannelClass, Topology};
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
@@ -17,7 +17,7 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::{ClientBody, ClientStart, Run, Setup, SetupError, Stuck, World};
 
 use crate::registers::client::{Db, number};
-use crate::registers::{Registers, Rules};
+use crate::registers::{Registers, Switches};
 
 const NODES: u32 = 4;
 const CLIENTS: u32 = 8;
@@ -25,7 +25,7 @@ const PATIENCE: Span = Span::from_secs(5);
 
 /// What clients were told.
 #[derive(Default)]
-struct Told {
+struct ReportedTransaction {
     /// The largest number acknowledged, per register.
     acknowledged: BTreeMap<String, u64>,
     /// How many reads missed an acknowledged write.
@@ -36,17 +36,17 @@ fn at(text: &str) -> VirtualTime {
     text.parse().expect("a time")
 }
 
-fn protocol(rules: Rules) -> Arc<dyn AnyProtocol> {
-    Arc::new(Typed::<Registers>(rules))
+fn protocol(switches: Switches) -> Arc<dyn AnyProtocol> {
+    Arc::new(Typed::<Registers>(switches))
 }
 
 fn setup(seed: u64, plan: Plan) -> Setup {
     let homes: Vec<NodeId> = (0..NODES).map(NodeId).collect();
     let catalog = Arc::new(Catalog::new(&homes, 1, &homes).expect("a catalog"));
-    let lane = LaneClass { latency: Latency::Constant(Span::from_micros(50)), bandwidth: 0 };
-    let topology = Topology::uniform(NODES as usize, lane);
+    let channel = ChannelClass { latency: Latency::Constant(Span::from_micros(50)), bandwidth: 0 };
+    let topology = Topology::uniform(NODES as usize, channel);
     let mut setup =
-        Setup::new(protocol(Rules::default()), Seed::new(seed), catalog, topology, plan);
+        Setup::new(protocol(Switches::default()), Seed::new(seed), catalog, topology, plan);
     setup.costs = Costs::FREE;
     let sync = Latency::Constant(Span::from_micros(270));
     setup.disk = DiskSpeed { sync, bandwidth: 0, at_once: 1 };
@@ -64,10 +64,10 @@ fn drawn_plan(seed: u64, kinds: &str) -> Plan {
 
 /// Writes ever larger numbers to a register of its own and one at another node, reads them back
 /// now and then, and notes what it was told.
-async fn count(db: Db, start: ClientStart, told: Rc<RefCell<Told>>) {
+async fn count(db: Db, start: ClientStart, acknowledged_to: Rc<RefCell<ReportedTransaction>>) {
     let (mine, other) = (format!("a{}", start.number), format!("b{}", start.number));
     let mut random = start.seed.stream();
-    let mut next = u64::from(start.life) * 1_000_000;
+    let mut next = u64::from(start.incarnation) * 1_000_000;
     while !start.stop.is_raised() {
         next += 1;
         let open = db.begin().expect("the node is up");
@@ -75,27 +75,28 @@ async fn count(db: Db, start: ClientStart, told: Rc<RefCell<Told>>) {
         open.put(&other, next).expect("the transaction is open");
         open.commit().await.expect("commits succeed");
         for key in [&mine, &other] {
-            told.borrow_mut().acknowledged.insert(key.clone(), next);
+            acknowledged_to.borrow_mut().acknowledged.insert(key.clone(), next);
         }
         if random.chance(0.2) {
             let open = db.begin().expect("the node is up");
             let value = open.get(&mine).await.expect("reads succeed");
-            told.borrow_mut().stale_reads += usize::from(number(value.as_ref()) < next);
+            acknowledged_to.borrow_mut().stale_reads += usize::from(number(value.as_ref()) < next);
         }
         db.sleep(Nanos::from_micros(random.below(3_000))).await;
     }
 }
 
-fn add_clients(world: &mut World, told: &Rc<RefCell<Told>>) {
-    let (db, told) = (Db(world.database()), Rc::clone(told));
-    let body: ClientBody = Rc::new(move |start| Box::pin(count(db, start, Rc::clone(&told))));
+fn add_clients(world: &mut World, acknowledged_to: &Rc<RefCell<ReportedTransaction>>) {
+    let (db, acknowledged_to) = (Db(world.database()), Rc::clone(acknowledged_to));
+    let body: ClientBody =
+        Rc::new(move |start| Box::pin(count(db, start, Rc::clone(&acknowledged_to))));
     for client in 0..CLIENTS {
         world.add_client(NodeId(client % NODES), Rc::clone(&body));
     }
 }
 
 /// Registers whose acknowledged number is not there.
-fn lost(world: &World, told: &Rc<RefCell<Told>>) -> Vec<String> {
+fn lost(world: &World, acknowledged_to: &Rc<RefCell<ReportedTransaction>>) -> Vec<String> {
     let holds = |key: &str| {
         let key = SmallBytes::from(key);
         let values = (0..NODES).filter_map(|node| {
@@ -106,8 +107,12 @@ fn lost(world: &World, told: &Rc<RefCell<Told>>) -> Vec<String> {
         });
         values.max().unwrap_or(0)
     };
-    let told = &told.borrow().acknowledged;
-    told.iter().filter(|(key, told)| holds(key) < **told).map(|(key, _)| key.clone()).collect()
+    let acknowledged_to = &acknowledged_to.borrow().acknowledged;
+    acknowledged_to
+        .iter()
+        .filter(|(key, acknowledged_to)| holds(key) < **acknowledged_to)
+        .map(|(key, _)| key.clone())
+        .collect()
 }
 
 struct Outcome {
@@ -119,11 +124,12 @@ struct Outcome {
 }
 
 fn run(setup: Setup) -> Outcome {
-    let (mut world, told) = (World::new(setup).expect("a setup"), Rc::default());
-    add_clients(&mut world, &told);
+    let (mut world, acknowledged_to) = (World::new(setup).expect("a setup"), Rc::default());
+    add_clients(&mut world, &acknowledged_to);
     let settled = world.run_to_end(PATIENCE);
-    let lost = lost(&world, &told);
-    let (acknowledged, stale_reads) = (told.borrow().acknowledged.len(), told.borrow().stale_reads);
+    let lost = lost(&world, &acknowledged_to);
+    let (acknowledged, stale_reads) =
+        (acknowledged_to.borrow().acknowledged.len(), acknowledged_to.borrow().stale_reads);
     Outcome { run: world.finish(), settled, lost, acknowledged, stale_reads }
 }
 
@@ -169,9 +175,9 @@ fn nothing_acknowledged_is_lost_and_everything_ends_under_every_kind_of_fault() 
 #[test]
 fn a_protocol_that_speaks_before_it_logs_is_caught() {
     let caught = (0..25).any(|seed| {
-        let rules = Rules { log: false, ..Rules::default() };
+        let switches = Switches { log: false, ..Switches::default() };
         let outcome =
-            run(Setup { protocol: protocol(rules), ..setup(seed, drawn_plan(seed, "crash")) });
+            run(Setup { protocol: protocol(switches), ..setup(seed, drawn_plan(seed, "crash")) });
         !outcome.lost.is_empty() && outcome.stale_reads > 0
     });
     assert!(caught, "crashes lose nothing that was not logged");
@@ -181,8 +187,8 @@ fn a_protocol_that_speaks_before_it_logs_is_caught() {
 fn a_protocol_that_never_repeats_itself_is_caught() {
     for kind in ["link", "crash", "partition"] {
         let caught = (0..25).any(|seed| {
-            let rules = Rules { resend: false, ..Rules::default() };
-            run(Setup { protocol: protocol(rules), ..setup(seed, drawn_plan(seed, kind)) })
+            let switches = Switches { resend: false, ..Switches::default() };
+            run(Setup { protocol: protocol(switches), ..setup(seed, drawn_plan(seed, kind)) })
                 .settled
                 .is_err()
         });
@@ -191,7 +197,7 @@ fn a_protocol_that_never_repeats_itself_is_caught() {
 }
 
 /// When one client of node 0 was told that a write of two registers is there, under a plan.
-fn told_at(plan: &str) -> VirtualTime {
+fn trace_of(plan: &str) -> VirtualTime {
     let plan = plan.parse().expect("a plan");
     let mut world = World::new(setup(1, plan)).expect("a setup");
     let (db, done) = (Db(world.database()), Rc::new(RefCell::new(false)));
@@ -221,8 +227,8 @@ fn told_at(plan: &str) -> VirtualTime {
 fn an_answer_takes_two_flights_and_a_sync_and_faults_delay_it() {
     // 10 ms of sleep, 50 us to node 1, 270 us for the sync, 50 us back.
     let sound = at("10370us") + Span::from_micros(1);
-    assert_eq!(told_at("horizon 1s"), sound);
-    let delayed = |plan| told_at(plan).since(sound);
+    assert_eq!(trace_of("horizon 1s"), sound);
+    let delayed = |plan| trace_of(plan).since(sound);
     let sync = Span::from_micros(270);
     assert_eq!(delayed("horizon 1s; 5ms+100ms disk n1 x10"), sync.times(9));
     assert_eq!(delayed("horizon 1s; 5ms+100ms disk n2 x10"), Span::ZERO);
@@ -282,13 +288,17 @@ fn skewed_clocks_are_seen_by_clients_and_by_timers() {
 fn crashed_and_vanished_clients_begin_new_lives() {
     let plan = "horizon 1s; 100ms+50ms crash n1; 300ms+50ms vanish 0; 500ms+50ms crash n1";
     let mut world = World::new(setup(1, plan.parse().expect("a plan"))).expect("a setup");
-    let lives: Rc<RefCell<Vec<(u32, u32, VirtualTime)>>> = Rc::default();
-    let (db, noted) = (Db(world.database()), Rc::clone(&lives));
+    let incarnations: Rc<RefCell<Vec<(u32, u32, VirtualTime)>>> = Rc::default();
+    let (db, noted) = (Db(world.database()), Rc::clone(&incarnations));
     let body: ClientBody = Rc::new(move |start: ClientStart| {
         let noted = Rc::clone(&noted);
         Box::pin(async move {
             let now = db.with(|engine| engine.now());
-            noted.borrow_mut().push((start.number, start.life, VirtualTime::from_nanos(now.0)));
+            noted.borrow_mut().push((
+                start.number,
+                start.incarnation,
+                VirtualTime::from_nanos(now.0),
+            ));
             db.sleep(Nanos::from_millis(100_000)).await;
         })
     });
@@ -302,7 +312,7 @@ fn crashed_and_vanished_clients_begin_new_lives() {
         (0, 2, at("350ms")),
         (1, 3, at("550ms")),
     ];
-    assert_eq!(*lives.borrow(), expected);
+    assert_eq!(*incarnations.borrow(), expected);
 }
 
 #[test]

@@ -117,7 +117,7 @@ mod tests {
     fn lost_repeated_and_aborted_elements_are_found() {
         let append = |element, status| ListTransaction {
             client: 0,
-            life: 1,
+            incarnation: 1,
             begin: Nanos(0),
             end: None,
             status,

@@ -125,8 +125,8 @@ impl Append {
     /// Every key that may have been used.
     fn keys(&self) -> impl Iterator<Item = u64> {
         self.drawn.iter().zip(0..).flat_map(move |(drawn, list)| {
-            let turns = drawn.load(Ordering::Relaxed) / self.length;
-            (0..=turns).map(move |turn| list + self.lists * turn)
+            let rounds = drawn.load(Ordering::Relaxed) / self.length;
+            (0..=rounds).map(move |round| list + self.lists * round)
         })
     }
 
@@ -168,7 +168,7 @@ impl Workload for Append {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<AppendMemory, Error> {
-        self.notebooks.of(seat.client).begin_life(seat.life);
+        self.notebooks.of(seat.client).begin_incarnation(seat.incarnation);
         Ok(AppendMemory { space: seat.db.space(SPACE)?, distribution: self.distribution.clone() })
     }
 

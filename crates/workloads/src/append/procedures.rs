@@ -31,7 +31,7 @@ pub const ONE_ROUND_PARAMETERS: &[Parameter] = &{
         Kind::Percent,
         "Share of transactions whose appends may refuse.",
     );
-    let nearby = Parameter::new(
+    let at_followers = Parameter::new(
         "nearby",
         "0",
         Kind::Percent,
@@ -43,7 +43,7 @@ pub const ONE_ROUND_PARAMETERS: &[Parameter] = &{
         Kind::Percent,
         "Share of transactions before which their client moves a partition anywhere.",
     );
-    let mut all = [nearby; PARAMETERS.len() + 3];
+    let mut all = [at_followers; PARAMETERS.len() + 3];
     all[PARAMETERS.len()] = coordinated;
     all[PARAMETERS.len() + 1] = moving;
     let mut at = 0;
@@ -132,7 +132,7 @@ fn read(keys: &mut Keys<'_>, space: Space, key: u64) -> Result<Vec<u64>, Stop> {
 pub struct AppendProcedures {
     append: Append,
     coordinated: f64,
-    nearby: f64,
+    at_followers: f64,
     moving: f64,
     /// The last repository that was ever seen to hold something.
     last: AtomicU16,
@@ -141,9 +141,9 @@ pub struct AppendProcedures {
 impl AppendProcedures {
     /// The workload with these parameters, for so many clients.
     pub fn new(values: &Values, clients: u32) -> AppendProcedures {
-        let (coordinated, nearby) = (values.number("coordinated"), values.number("nearby"));
+        let (coordinated, at_followers) = (values.number("coordinated"), values.number("nearby"));
         let (append, moving) = (Append::new(values, clients), values.number("moving"));
-        AppendProcedures { append, coordinated, nearby, moving, last: AtomicU16::new(0) }
+        AppendProcedures { append, coordinated, at_followers, moving, last: AtomicU16::new(0) }
     }
 
     /// Moves a partition anywhere. It may come to nothing where things go wrong, or where somebody
@@ -240,8 +240,8 @@ impl Workload for AppendProcedures {
             Ok(fragments) => fragments,
             Err(error) => return (Ended::Failed(error), 1),
         };
-        let nearby = self.nearby > 0.0 && seat.chance.percent(self.nearby);
-        let db = if nearby { seat.db.follower_reads() } else { seat.db.clone() };
+        let at_followers = self.at_followers > 0.0 && seat.chance.percent(self.at_followers);
+        let db = if at_followers { seat.db.follower_reads() } else { seat.db.clone() };
         let (done, attempts) = db.invoke_here(Call { class: Class::Auto, fragments }).await;
         let answer = done.and_then(|done| self.note(client, &planned, &done));
         let ended = ended(answer);
@@ -275,14 +275,14 @@ mod tests {
 
     #[test]
     fn lists_grow_unless_they_are_even() {
-        let mut stage = DryRun::new(&[SPACE]);
-        let space = stage.space(SPACE);
-        assert_eq!(stage.run::<AppendIfOdd>(&(space, 3, 10)), Ok(()));
-        assert_eq!(stage.run::<AppendIfOdd>(&(space, 3, 11)), Ok(()));
+        let mut dry_run = DryRun::new(&[SPACE]);
+        let space = dry_run.space(SPACE);
+        assert_eq!(dry_run.run::<AppendIfOdd>(&(space, 3, 10)), Ok(()));
+        assert_eq!(dry_run.run::<AppendIfOdd>(&(space, 3, 11)), Ok(()));
         let even = Err(Stop::Refused("the list is even".into()));
-        assert_eq!(stage.run::<AppendIfOdd>(&(space, 3, 12)), even);
-        assert_eq!(stage.run::<AppendOne>(&(space, 3, 13)), Ok(()));
-        assert_eq!(stage.run::<ReadList>(&(space, 3)), Ok(vec![10, 11, 13]));
-        assert_eq!(stage.run::<ReadList>(&(space, 4)), Ok(vec![]));
+        assert_eq!(dry_run.run::<AppendIfOdd>(&(space, 3, 12)), even);
+        assert_eq!(dry_run.run::<AppendOne>(&(space, 3, 13)), Ok(()));
+        assert_eq!(dry_run.run::<ReadList>(&(space, 3)), Ok(vec![10, 11, 13]));
+        assert_eq!(dry_run.run::<ReadList>(&(space, 4)), Ok(vec![]));
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct BankLedger {
 
 impl BankLedger {
     /// A life begins; what the one before left open may have committed.
-    pub fn begin_life(&mut self) {
+    pub fn begin_incarnation(&mut self) {
         self.perhaps.extend(self.under_way.take());
     }
 
@@ -92,7 +92,7 @@ pub(super) type Ledgers = PerClient<BankLedger>;
 /// All ledgers, once no client runs any more.
 pub(super) fn closed(ledgers: &Ledgers) -> Vec<MutexGuard<'_, BankLedger>> {
     let mut all: Vec<_> = ledgers.all().collect();
-    all.iter_mut().for_each(|ledger| ledger.begin_life());
+    all.iter_mut().for_each(|ledger| ledger.begin_incarnation());
     all
 }
 
@@ -115,7 +115,7 @@ mod tests {
             ledger.settle(&ended);
         }
         ledger.set_out(transfer(13));
-        ledger.begin_life();
+        ledger.begin_incarnation();
         assert_eq!((ledger.booked(1), ledger.booked(2)), ((-5, 1), (5, 1)));
         assert_eq!(ledger.booked(3), (0, 0));
         let perhaps: Vec<_> = [11, 13].map(|amount| Update::Transfers(transfer(amount))).into();

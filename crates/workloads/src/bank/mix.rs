@@ -47,7 +47,7 @@ pub(super) struct Choice {
 
 impl Mix {
     pub fn new(values: &Values, clients: u32) -> Result<Mix, ParameterError> {
-        let together = |text: String| Err(ParameterError::Together(text));
+        let incompatible_with = |text: String| Err(ParameterError::Incompatible(text));
         let (accounts, pairs) = (values.count("keys"), values.count("pairs"));
         let mix = Mix {
             accounts,
@@ -64,17 +64,26 @@ impl Mix {
         };
         let shares = mix.reads + mix.totals + mix.write_all;
         if shares > 100.0 {
-            return together(format!("reads, totals and write-all make {shares} %, over 100 %"));
+            return incompatible_with(format!(
+                "reads, totals and write-all make {shares} %, over 100 %"
+            ));
         }
         if 2 * pairs > accounts {
-            return together(format!("{pairs} pairs need {} keys, not {accounts}", 2 * pairs));
+            return incompatible_with(format!(
+                "{pairs} pairs need {} keys, not {accounts}",
+                2 * pairs
+            ));
         }
         if mix.hot > accounts || (mix.hot == 0 && mix.hot_share > 0.0) {
-            return together(format!("hot must be 1 to {accounts} where hot-share is not 0"));
+            return incompatible_with(format!(
+                "hot must be 1 to {accounts} where hot-share is not 0"
+            ));
         }
         if mix.disjoint && u64::from(clients) * 2 * pairs > accounts {
             let least = u64::from(clients) * 2 * pairs;
-            return together(format!("{clients} disjoint clients need at least {least} keys"));
+            return incompatible_with(format!(
+                "{clients} disjoint clients need at least {least} keys"
+            ));
         }
         Ok(mix)
     }

@@ -277,7 +277,7 @@ impl Workload for Bank {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<BankMemory, Error> {
-        self.ledgers.of(seat.client).begin_life();
+        self.ledgers.of(seat.client).begin_incarnation();
         let space = seat.db.space(SPACE)?;
         let choice = self.mix.choice(seat, space, &self.keys);
         Ok(BankMemory { space, reader: seat.db.read_only(), choice })

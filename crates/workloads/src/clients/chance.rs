@@ -6,9 +6,9 @@
 pub struct Chance(fastrand::Rng);
 
 impl Chance {
-    /// The stream of client number `client` in its `life`, under the seed of the run.
-    pub fn new(seed: u64, client: u32, life: u32) -> Chance {
-        let mixed = scramble(scramble(seed) ^ (u64::from(client) << 32 | u64::from(life)));
+    /// The stream of client number `client` in its `incarnation`, under the seed of the run.
+    pub fn new(seed: u64, client: u32, incarnation: u32) -> Chance {
+        let mixed = scramble(scramble(seed) ^ (u64::from(client) << 32 | u64::from(incarnation)));
         Chance(fastrand::Rng::with_seed(mixed))
     }
 

@@ -40,8 +40,8 @@ impl Complaints {
     /// Adds those of others.
     pub fn extend(&mut self, others: &Complaints) {
         self.count += others.count;
-        let room = COMPLAINTS_KEPT - self.first.len().min(COMPLAINTS_KEPT);
-        self.first.extend(others.first.iter().take(room).cloned());
+        let free = COMPLAINTS_KEPT - self.first.len().min(COMPLAINTS_KEPT);
+        self.first.extend(others.first.iter().take(free).cloned());
     }
 }
 

@@ -35,18 +35,18 @@ enum DistributionShape {
 }
 
 impl Distribution {
-    /// The distribution called `name`, over `count` keys now, of which about `room` more are to
+    /// The distribution called `name`, over `count` keys now, of which about `capacity` more are to
     /// be inserted, with skew `theta` where it has one.
     ///
     /// # Panics
     /// If there is no such name, or `theta` is not within 0 (included) and 1.
-    pub fn new(name: &str, count: u64, theta: f64, room: u64) -> Distribution {
+    pub fn new(name: &str, count: u64, theta: f64, capacity: u64) -> Distribution {
         Distribution(match name {
             "uniform" => DistributionShape::Uniform,
-            "zipfian" => DistributionShape::Zipfian(Zipfian::new(count + 2 * room, theta)),
+            "zipfian" => DistributionShape::Zipfian(Zipfian::new(count + 2 * capacity, theta)),
             "scrambled" => {
                 let (items, theta, zeta) = SCRAMBLED;
-                DistributionShape::Scrambled(Zipfian::with_zeta(items, theta, zeta), room)
+                DistributionShape::Scrambled(Zipfian::with_zeta(items, theta, zeta), capacity)
             }
             "latest" => DistributionShape::Latest(Zipfian::new(count, theta)),
             "hotspot" => DistributionShape::Hotspot,
@@ -60,8 +60,8 @@ impl Distribution {
         match &mut self.0 {
             DistributionShape::Uniform => chance.below(count),
             DistributionShape::Zipfian(zipfian) => below(count, || zipfian.draw(chance)),
-            DistributionShape::Scrambled(zipfian, room) => {
-                let places = count.max(1) + 2 * *room;
+            DistributionShape::Scrambled(zipfian, capacity) => {
+                let places = count.max(1) + 2 * *capacity;
                 below(count, || fnv_hash(zipfian.draw(chance)) % places)
             }
             DistributionShape::Latest(zipfian) => {

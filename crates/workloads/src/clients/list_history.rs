@@ -46,7 +46,7 @@ pub struct ListTransaction {
     /// Who ran it; the client after the last is the one that reads everything at the end.
     pub client: u32,
     /// In which of its lives; each is a session.
-    pub life: u32,
+    pub incarnation: u32,
     /// When it began.
     pub begin: Nanos,
     /// When its client was told how it ended.
@@ -68,7 +68,7 @@ pub struct ListHistory {
 #[derive(Debug, Default)]
 pub(crate) struct Notebook {
     client: u32,
-    life: u32,
+    incarnation: u32,
     elements: u64,
     ended: Vec<ListTransaction>,
     open: Option<ListTransaction>,
@@ -76,9 +76,9 @@ pub(crate) struct Notebook {
 
 impl Notebook {
     /// A life begins; what the one before left open may have committed.
-    pub fn begin_life(&mut self, life: u32) {
+    pub fn begin_incarnation(&mut self, incarnation: u32) {
         self.close(ListStatus::Unknown, None);
-        self.life = life;
+        self.incarnation = incarnation;
     }
 
     /// An attempt begins; the one before it, if it was not told to have ended, was aborted.
@@ -86,7 +86,7 @@ impl Notebook {
         self.close(ListStatus::Aborted, Some(now));
         self.open = Some(ListTransaction {
             client: self.client,
-            life: self.life,
+            incarnation: self.incarnation,
             begin: now,
             end: None,
             status: ListStatus::Unknown,
@@ -166,14 +166,14 @@ mod tests {
     #[test]
     fn each_attempt_is_a_transaction_with_elements_of_its_own() {
         let notebooks = Notebooks::new(2);
-        notebooks.of(1).begin_life(1);
+        notebooks.of(1).begin_incarnation(1);
         notebooks.of(1).begin(Nanos(10));
         let first = notebooks.note_append(1, 7);
         notebooks.of(1).begin(Nanos(20));
         let second = notebooks.note_append(1, 7);
         notebooks.of(1).end(&Ended::Committed, Nanos(30));
         notebooks.of(1).begin(Nanos(40));
-        notebooks.of(1).begin_life(2);
+        notebooks.of(1).begin_incarnation(2);
         assert_ne!(first, second);
         let history = notebooks.history().transactions;
         let ends: Vec<_> = history.iter().map(|txn| (txn.status, txn.end)).collect();

@@ -18,6 +18,10 @@ pub const SPACE: &str = "loaded";
 
 const MARK: &str = "mark";
 
+/// So often a client looks for the mark, each time with as many attempts as a transaction has: with
+/// the default pauses some minutes.
+const LOOKS_MAX: u32 = 1_000;
+
 /// Sets the mark. Called by the session that has loaded the data.
 ///
 /// # Errors
@@ -49,12 +53,14 @@ pub async fn is_loaded(db: &Db) -> Result<bool, Error> {
     Ok(found.get())
 }
 
-/// Makes sure that this session sees the data. A protocol that promises less than a strict order
-/// may not show the mark at once where the session is; so it is looked for as often as a conflict
-/// would be tried again.
+/// Waits until this session sees the data. The loader knows that its mark is committed before the
+/// repositories that hold it do: one that is cut off learns it when the fault is over, and until
+/// then a reader there finds no mark. A protocol that promises less than a strict order may not show
+/// the mark at once either. So it is looked for again and again, with the pauses between attempts
+/// of a transaction.
 ///
 /// # Errors
-/// What the database says, unless trying again can help; there is no mark.
+/// What the database says, unless trying again can help; there is no mark after so many looks.
 pub async fn see_loaded(db: &Db) -> Result<(), Error> {
     let (space, strict, absent) = (db.space(SPACE)?, db.strict(), &Cell::new(false));
     let look = async |tx: &Tx| {
@@ -62,8 +68,11 @@ pub async fn see_loaded(db: &Db) -> Result<(), Error> {
         let again = Error::Conflict { reason: Abort::StaleRead, attempts: 1 };
         if absent.get() { Err(again) } else { Ok(()) }
     };
+    let looks = &Cell::new(0);
     insist(async || match strict.transact_here(look).await {
-        Err(Error::Conflict { .. }) if absent.get() => {
+        Err(Error::Conflict { .. })
+            if absent.get() && looks.replace(looks.get() + 1) >= LOOKS_MAX =>
+        {
             Err(Error::Codec("the data were not loaded".to_owned()))
         }
         done => done,

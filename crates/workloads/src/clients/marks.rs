@@ -49,9 +49,9 @@ pub enum Use {
     /// Deletes it, whether it is there or not.
     Delete(u64),
     /// Puts it if it is not there, by a delayed action.
-    PutLater(u64),
+    DelayedPut(u64),
     /// Toggles it, by a delayed procedure.
-    ToggleLater(u64),
+    DelayedToggle(u64),
     /// Scans the marks from it on.
     Scan(u64),
 }
@@ -91,8 +91,8 @@ impl Marks {
             let change = chance.below(8);
             match change {
                 0..4 if self.delayed && chance.percent(50.0) => match change < 2 {
-                    true => Use::PutLater(mark),
-                    false => Use::ToggleLater(mark),
+                    true => Use::DelayedPut(mark),
+                    false => Use::DelayedToggle(mark),
                 },
                 0..4 if self.blind > 0.0 && chance.percent(self.blind) => {
                     if change < 2 {
@@ -114,7 +114,7 @@ impl Marks {
         let read = |it| match it {
             Use::Read(_) | Use::Scan(_) => it,
             Use::Toggle(mark) | Use::Put(mark) | Use::Delete(mark) => Use::Read(mark),
-            Use::PutLater(mark) | Use::ToggleLater(mark) => Use::Read(mark),
+            Use::DelayedPut(mark) | Use::DelayedToggle(mark) => Use::Read(mark),
         };
         self.draw(chance).into_iter().map(read).collect()
     }
@@ -139,10 +139,10 @@ pub async fn perform(tx: &Tx, db: &Db, uses: &[Use]) -> Result<(), Error> {
             Use::Scan(mark) => drop(tx.scan(space, Range::of(key(mark)..)).await?),
             Use::Put(mark) => tx.put(space, key(mark), "here").await?,
             Use::Delete(mark) => tx.delete(space, key(mark)).await?,
-            Use::PutLater(mark) => {
+            Use::DelayedPut(mark) => {
                 tx.defer(space, key(mark), Action::put_if_absent("here")).await?;
             }
-            Use::ToggleLater(mark) => {
+            Use::DelayedToggle(mark) => {
                 tx.defer_run::<ToggleMark>(space.place(key(mark)), &(space, mark)).await?;
             }
             Use::Toggle(mark) => match tx.get(space, key(mark)).await? {
@@ -172,8 +172,10 @@ pub fn fragments(db: &Db, uses: &[Use]) -> Result<Vec<Fragment>, Error> {
         Use::Toggle(mark)
         | Use::Put(mark)
         | Use::Delete(mark)
-        | Use::PutLater(mark)
-        | Use::ToggleLater(mark) => fragment::<ToggleMark>(space.place(key(mark)), &(space, mark)),
+        | Use::DelayedPut(mark)
+        | Use::DelayedToggle(mark) => {
+            fragment::<ToggleMark>(space.place(key(mark)), &(space, mark))
+        }
         Use::Read(mark) | Use::Scan(mark) => {
             fragment::<ReadMark>(space.place(key(mark)), &(space, mark))
         }
@@ -230,11 +232,11 @@ mod tests {
 
     #[test]
     fn a_mark_comes_and_goes() {
-        let mut stage = DryRun::new(&[SPACE]);
-        let space = stage.space(SPACE);
+        let mut dry_run = DryRun::new(&[SPACE]);
+        let space = dry_run.space(SPACE);
         for there in [false, true, false] {
-            assert_eq!(stage.run::<ReadMark>(&(space, 3)), Ok(there));
-            assert_eq!(stage.run::<ToggleMark>(&(space, 3)), Ok(()));
+            assert_eq!(dry_run.run::<ReadMark>(&(space, 3)), Ok(there));
+            assert_eq!(dry_run.run::<ToggleMark>(&(space, 3)), Ok(()));
         }
     }
 
@@ -256,7 +258,7 @@ mod tests {
         let mut chance = Chance::new(1, 0, 1);
         let marks = all_marked(0.0).delayed(true);
         let all: Vec<_> = (0..50).flat_map(|_| marks.draw(&mut chance)).collect();
-        for wanted in [Use::PutLater(0), Use::ToggleLater(0), Use::Toggle(0)] {
+        for wanted in [Use::DelayedPut(0), Use::DelayedToggle(0), Use::Toggle(0)] {
             let alike = |it: &&Use| std::mem::discriminant(*it) == std::mem::discriminant(&wanted);
             assert!(all.iter().filter(alike).count() > 3, "{wanted:?}: {all:?}");
         }

@@ -77,7 +77,7 @@ pub enum ParameterError {
     },
     /// Parameters that are fine alone and not together.
     #[error("{0}")]
-    Together(String),
+    Incompatible(String),
 }
 
 impl Parameter {

@@ -32,7 +32,7 @@ pub(super) struct Book {
 
 impl Book {
     /// A life begins, in a session of its own; what the one before left open may have committed.
-    pub fn begin_life(&mut self) {
+    pub fn begin_incarnation(&mut self) {
         self.seen.clear();
         for (counter, amount) in std::mem::take(&mut self.under_way) {
             *self.perhaps.entry(counter).or_default() += amount;
@@ -89,7 +89,7 @@ impl Totals {
     pub fn of(books: &PerClient<Book>) -> Totals {
         let mut all = Totals::default();
         for mut book in books.all() {
-            book.begin_life();
+            book.begin_incarnation();
             for (counter, amount) in &book.sure {
                 let (least, most) = all.expected.entry(*counter).or_default();
                 (*least, *most) = (*least + amount, *most + amount);

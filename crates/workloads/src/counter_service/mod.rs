@@ -233,7 +233,7 @@ impl Workload for CounterService {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<CounterServiceMemory, Error> {
-        self.books.of(seat.client).begin_life();
+        self.books.of(seat.client).begin_incarnation();
         let space = seat.db.space(SPACE)?;
         let repositories = seat.db.catalog_of_keys().repositories() as u16;
         Ok(CounterServiceMemory { space, repositories, reader: seat.db.read_only() })

@@ -126,15 +126,15 @@ mod tests {
 
     #[test]
     fn counters_are_added_to_and_looked_at() {
-        let mut stage = DryRun::new(&["counters"]);
-        let space = stage.space("counters");
+        let mut dry_run = DryRun::new(&["counters"]);
+        let space = dry_run.space("counters");
         let add = |counter, amount| Addition { space, counter, amount, most: 10, work: 3 };
-        assert_eq!(stage.run::<Add>(&add(1, 7)), Ok(7));
-        assert_eq!(stage.run::<AddBelow>(&add(1, 3)), Ok(10));
+        assert_eq!(dry_run.run::<Add>(&add(1, 7)), Ok(7));
+        assert_eq!(dry_run.run::<AddBelow>(&add(1, 3)), Ok(10));
         let full = Err(Stop::Refused("the counter is full".into()));
-        assert_eq!(stage.run::<AddBelow>(&add(1, 1)), full);
-        assert_eq!(stage.run::<Add>(&add(1, 1)), Ok(11));
+        assert_eq!(dry_run.run::<AddBelow>(&add(1, 1)), full);
+        assert_eq!(dry_run.run::<Add>(&add(1, 1)), Ok(11));
         let looked = Looked { space, counters: vec![2, 1], work: 0 };
-        assert_eq!(stage.run::<Look>(&looked), Ok(vec![0, 11]));
+        assert_eq!(dry_run.run::<Look>(&looked), Ok(vec![0, 11]));
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct HomeLedger {
 
 impl HomeLedger {
     /// A life begins; what the one before left open may have committed.
-    pub fn begin_life(&mut self) {
+    pub fn begin_incarnation(&mut self) {
         self.settle(&Ended::Unknown);
     }
 
@@ -78,24 +78,24 @@ impl HomeLedger {
 
 /// Who wrote a value, and the number of the transaction; the value begins with both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct WriterTag {
     /// 0 for the loader, else one above the client's number.
     pub writer: u32,
     pub number: u64,
 }
 
-const STAMP_BYTES: usize = 12;
+const WRITER_TAG_BYTES: usize = 12;
 
-impl Stamp {
+impl WriterTag {
     /// That of the values that are loaded.
-    pub const LOADED: Stamp = Stamp { writer: 0, number: 0 };
+    pub const LOADED: WriterTag = WriterTag { writer: 0, number: 0 };
 
     /// A value of so many bytes, or a few more.
     pub fn value(self, bytes: usize) -> SmallBytes {
-        let mut value = Vec::with_capacity(bytes.max(STAMP_BYTES));
+        let mut value = Vec::with_capacity(bytes.max(WRITER_TAG_BYTES));
         value.extend_from_slice(&self.writer.to_le_bytes());
         value.extend_from_slice(&self.number.to_le_bytes());
-        value.resize(bytes.max(STAMP_BYTES), b'.');
+        value.resize(bytes.max(WRITER_TAG_BYTES), b'.');
         value.into()
     }
 
@@ -103,11 +103,11 @@ impl Stamp {
     ///
     /// # Errors
     /// The value is none of ours.
-    pub fn of(value: &SmallBytes) -> Result<Stamp, Error> {
+    pub fn of(value: &SmallBytes) -> Result<WriterTag, Error> {
         let wrong = || Error::Codec(format!("a value of {} bytes is none of ours", value.len()));
         let (writer, rest) = value.as_slice().split_first_chunk().ok_or_else(wrong)?;
         let number = rest.first_chunk().ok_or_else(wrong)?;
-        Ok(Stamp { writer: u32::from_le_bytes(*writer), number: u64::from_le_bytes(*number) })
+        Ok(WriterTag { writer: u32::from_le_bytes(*writer), number: u64::from_le_bytes(*number) })
     }
 }
 
@@ -129,7 +129,7 @@ impl Ledgers {
     pub fn close(&self) -> [std::ops::RangeInclusive<i64>; 2] {
         let (mut least, mut most) = ([0_i64; 2], [0_i64; 2]);
         for mut ledger in self.0.all() {
-            ledger.begin_life();
+            ledger.begin_incarnation();
             for sum in 0..2 {
                 let open = || ledger.added_perhaps.iter().map(|added| added[sum]);
                 least[sum] += ledger.added[sum] + open().map(|by| by.min(0)).sum::<i64>();
@@ -154,19 +154,19 @@ impl Ledgers {
         let values = read_many(db, space, &keys).await?;
         let mut wrong = Complaints::default();
         for (key, value) in keys.iter().zip(&values) {
-            let stamp = value.as_ref().map(Stamp::of).transpose()?;
-            if !self.may_show(key, stamp) {
-                wrong.add(|| format!("{key:?} shows {stamp:?}"));
+            let writer_tag = value.as_ref().map(WriterTag::of).transpose()?;
+            if !self.may_show(key, writer_tag) {
+                wrong.add(|| format!("{key:?} shows {writer_tag:?}"));
             }
         }
         let looked = format!("{} keys", keys.len());
         Ok(Check::none_wrong("last writes are seen", &wrong, looked))
     }
 
-    fn may_show(&self, key: &SmallBytes, stamp: Option<Stamp>) -> bool {
-        match stamp {
-            None | Some(Stamp::LOADED) => self.0.all().all(|it| !it.sure.contains_key(key)),
-            Some(Stamp { writer, number }) => {
+    fn may_show(&self, key: &SmallBytes, writer_tag: Option<WriterTag>) -> bool {
+        match writer_tag {
+            None | Some(WriterTag::LOADED) => self.0.all().all(|it| !it.sure.contains_key(key)),
+            Some(WriterTag { writer, number }) => {
                 let client = writer.checked_sub(1).filter(|it| *it < self.0.clients());
                 client.is_some_and(|client| {
                     let ledger = self.0.of(client);
@@ -189,20 +189,20 @@ impl Ledgers {
 mod tests {
     use super::*;
 
-    fn wrote(ledgers: &Ledgers, client: u32, key: &SmallBytes, ended: &Ended) -> Stamp {
+    fn wrote(ledgers: &Ledgers, client: u32, key: &SmallBytes, ended: &Ended) -> WriterTag {
         let mut ledger = ledgers.of(client);
         let number = ledger.next_number();
         ledger.begin_attempt();
         ledger.write(key.clone(), number);
         ledger.add(0, 1);
         ledger.settle(ended);
-        Stamp { writer: client + 1, number }
+        WriterTag { writer: client + 1, number }
     }
 
     #[test]
     fn a_key_may_show_the_last_write_of_its_writer_alone() {
         let (ledgers, key) = (Ledgers::new(2), SmallBytes::new(b"k"));
-        assert!(ledgers.may_show(&key, None) && ledgers.may_show(&key, Some(Stamp::LOADED)));
+        assert!(ledgers.may_show(&key, None) && ledgers.may_show(&key, Some(WriterTag::LOADED)));
         let first = wrote(&ledgers, 0, &key, &Ended::Committed);
         let second = wrote(&ledgers, 0, &key, &Ended::Committed);
         let failed = wrote(&ledgers, 0, &key, &Ended::RolledBack);
@@ -211,7 +211,7 @@ mod tests {
         for shown in [second, unknown, others] {
             assert!(ledgers.may_show(&key, Some(shown)), "{shown:?}");
         }
-        for shown in [first, failed, Stamp { writer: 9, number: 1 }, Stamp::LOADED] {
+        for shown in [first, failed, WriterTag { writer: 9, number: 1 }, WriterTag::LOADED] {
             assert!(!ledgers.may_show(&key, Some(shown)), "{shown:?}");
         }
         assert!(!ledgers.may_show(&key, None));
@@ -220,12 +220,12 @@ mod tests {
 
     #[test]
     fn stamps_come_back_from_values_of_any_length() {
-        let stamp = Stamp { writer: 7, number: 1 << 40 };
+        let writer_tag = WriterTag { writer: 7, number: 1 << 40 };
         for bytes in [0, 12, 13, 200] {
-            let value = stamp.value(bytes);
-            assert_eq!(value.len(), bytes.max(STAMP_BYTES));
-            assert_eq!(Stamp::of(&value), Ok(stamp));
+            let value = writer_tag.value(bytes);
+            assert_eq!(value.len(), bytes.max(WRITER_TAG_BYTES));
+            assert_eq!(WriterTag::of(&value), Ok(writer_tag));
         }
-        assert!(Stamp::of(&SmallBytes::new(b"short")).is_err());
+        assert!(WriterTag::of(&SmallBytes::new(b"short")).is_err());
     }
 }

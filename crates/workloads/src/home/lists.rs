@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muesli::{Db, Error, SmallBytes, Space, SpaceOptions, Tx};
 
-use super::ledger::{Ledgers, Stamp};
+use super::ledger::{Ledgers, WriterTag};
 use super::rows::{eight_bytes, key, number};
 use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
@@ -175,11 +175,12 @@ impl HomeLists {
     fn draw_update(&self, seat: &mut Seat, memory: &mut HomeListMemory) -> ListUpdate {
         let (client, chance) = (seat.client, &mut seat.chance);
         let own = self.homes.of(client);
-        let (away, to) = (chance.percent(self.remote), chance.below(self.homes.0.into()) as u32);
+        let (elsewhere, to) =
+            (chance.percent(self.remote), chance.below(self.homes.0.into()) as u32);
         let raises = self.has_level && chance.percent(RAISES);
         let number = self.ledgers.of(client).next_number();
         let adds = !memory.added;
-        let remote = adds && away;
+        let remote = adds && elsewhere;
         if adds {
             memory.last = chance.between(1, self.keys.into()) as u32;
         }
@@ -210,7 +211,7 @@ impl HomeLists {
         if update.remote || is_there == adds {
             let key = key(home, PRIVATE, client);
             self.ledgers.of(client).write(key.clone(), update.number);
-            let value = Stamp { writer: client + 1, number: update.number }.value(0);
+            let value = WriterTag { writer: client + 1, number: update.number }.value(0);
             tx.put(space, key, value).await?;
             return Ok(false);
         }
@@ -266,8 +267,8 @@ impl Workload for HomeLists {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<HomeListMemory, Error> {
-        self.ledgers.of(seat.client).begin_life();
-        self.changes.of(seat.client).begin_life();
+        self.ledgers.of(seat.client).begin_incarnation();
+        self.changes.of(seat.client).begin_incarnation();
         let space = seat.db.space(SPACE)?;
         Ok(HomeListMemory { space, reader: seat.db.read_only(), last: 1, added: false })
     }
@@ -294,7 +295,7 @@ impl Workload for HomeLists {
         let (mut levels, mut size) = (0, 0);
         let [raised, _] = self.ledgers.close();
         for mut changes in self.changes.all() {
-            changes.begin_life();
+            changes.begin_incarnation();
         }
         for home in self.homes.all() {
             let walk = async |tx: &Tx| {

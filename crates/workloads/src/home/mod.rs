@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_lie_whole_and_evenly() {
+    fn copies_are_whole_and_even() {
         for (homes, repositories, splits) in [(4, 4, 3), (4, 2, 1), (5, 3, 2), (2, 8, 1), (1, 3, 0)]
         {
             let Partitioning::Range(found) = Homes(homes).space(repositories).partitioning else {

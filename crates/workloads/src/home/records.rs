@@ -11,7 +11,7 @@
 
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
-use super::ledger::{Ledgers, Stamp};
+use super::ledger::{Ledgers, WriterTag};
 use super::rows::key;
 use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
@@ -148,7 +148,7 @@ impl HomeRecords {
             DrawnRecord::Put(record) => (own, Some(record), record..record + 1),
             DrawnRecord::Read(_) => unreachable!("updates only"),
         };
-        let value = Stamp { writer: client + 1, number }.value(self.bytes);
+        let value = WriterTag { writer: client + 1, number }.value(self.bytes);
         for record in touched {
             let key = key(home, RECORD, record);
             if Some(record) == written {
@@ -170,7 +170,7 @@ impl HomeRecords {
 /// A record must be there.
 fn present(value: Option<&muesli::SmallBytes>) -> Result<(), Error> {
     let missing = || Error::Codec("a record is missing".to_owned());
-    Stamp::of(value.ok_or_else(missing)?).map(|_| ())
+    WriterTag::of(value.ok_or_else(missing)?).map(|_| ())
 }
 
 impl Workload for HomeRecords {
@@ -183,14 +183,14 @@ impl Workload for HomeRecords {
     async fn load(&self, db: &Db) -> Result<(), Error> {
         let space = db.space(SPACE)?;
         for home in self.homes.all() {
-            let row = |record| (key(home, RECORD, record), Stamp::LOADED.value(self.bytes));
+            let row = |record| (key(home, RECORD, record), WriterTag::LOADED.value(self.bytes));
             write_missing(db, space, (0..self.count).map(row)).await?;
         }
         Ok(())
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<HomeRecordMemory, Error> {
-        self.ledgers.of(seat.client).begin_life();
+        self.ledgers.of(seat.client).begin_incarnation();
         Ok(HomeRecordMemory { space: seat.db.space(SPACE)?, reader: seat.db.read_only() })
     }
 

@@ -14,7 +14,7 @@
 
 use muesli::{Action, Db, Error, SmallBytes, Space, SpaceOptions, Tx};
 
-use super::ledger::{Ledgers, Stamp};
+use super::ledger::{Ledgers, WriterTag};
 use super::rows::{eight_bytes, key, number};
 use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
@@ -246,7 +246,7 @@ impl HomeAttempt<'_> {
     async fn write_private(&self, number: u64) -> Result<(), Error> {
         let private = key(self.home, PRIVATE, self.client);
         self.vacation.ledgers.of(self.client).write(private.clone(), number);
-        let value = Stamp { writer: self.client + 1, number }.value(0);
+        let value = WriterTag { writer: self.client + 1, number }.value(0);
         self.tx.put(self.space, private, value).await
     }
 
@@ -338,7 +338,7 @@ impl Workload for HomeVacation {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<HomeVacationMemory, Error> {
-        self.ledgers.of(seat.client).begin_life();
+        self.ledgers.of(seat.client).begin_incarnation();
         Ok(HomeVacationMemory { space: seat.db.space(SPACE)?, reader: seat.db.read_only() })
     }
 

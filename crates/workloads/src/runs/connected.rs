@@ -67,7 +67,7 @@ impl Clients {
             let clock: Clock = Rc::new(move || Nanos(origin.elapsed().as_nanos() as u64));
             let seat = Seat {
                 client,
-                life: 1,
+                incarnation: 1,
                 clients,
                 node: NodeId(place as u32),
                 db: session,

@@ -159,11 +159,12 @@ async fn load_and_run(
     let unmeasured = Arc::new(Tallies::new(tallies.clients()));
     if plan.warm_up > Duration::ZERO {
         let length = Length::Time(plan.warm_up);
-        let part = LoopPart { life: 1, length, seed, origin, tallies: unmeasured.clone() };
+        let part = LoopPart { incarnation: 1, length, seed, origin, tallies: unmeasured.clone() };
         part.run(db, workload).await?;
     }
     let (begun, messages) = (Instant::now(), db.messages());
-    let part = LoopPart { life: 2, length: plan.length, seed, origin, tallies: tallies.clone() };
+    let part =
+        LoopPart { incarnation: 2, length: plan.length, seed, origin, tallies: tallies.clone() };
     part.run(db, workload).await?;
     let (length, messages) = (begun.elapsed(), db.messages() - messages);
     Ok(LoopRun { length, messages, warm_up: unmeasured.total() })
@@ -171,7 +172,7 @@ async fn load_and_run(
 
 /// One life of all clients.
 struct LoopPart {
-    life: u32,
+    incarnation: u32,
     length: Length,
     seed: u64,
     /// When the clock of all parts began.
@@ -200,18 +201,18 @@ impl LoopPart {
         let clients = self.tallies.clients();
         let home = client as usize % db.loops();
         let share = self.length.share(client, clients);
-        let LoopPart { life, seed, origin, .. } = *self;
+        let LoopPart { incarnation, seed, origin, .. } = *self;
         let (db_of_client, workload, tallies) =
             (db.independent(), workload.clone(), self.tallies.clone());
         let body = async move || {
             let clock: Clock = Rc::new(move || Nanos(origin.elapsed().as_nanos() as u64));
             let seat = Seat {
                 client,
-                life,
+                incarnation,
                 clients,
                 node: NodeId(home as u32),
                 db: db_of_client,
-                chance: Chance::new(seed, client, life),
+                chance: Chance::new(seed, client, incarnation),
                 clock,
                 stop: Box::new(move |ended, now| ended >= share || now >= deadline),
                 pause: None,

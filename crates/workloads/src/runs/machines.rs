@@ -31,7 +31,7 @@ use muesli_core::{Nanos, Settings};
 use muesli_sim::hardware::costs::Costs;
 use muesli_sim::hardware::disk::DiskSpeed;
 use muesli_sim::latency::Latency;
-use muesli_sim::network::topology::LaneClass;
+use muesli_sim::network::topology::ChannelClass;
 use muesli_sim::time::Span;
 use thiserror::Error;
 
@@ -43,7 +43,7 @@ pub struct MachineModel {
     /// What its work costs.
     pub costs: Costs,
     /// How far it is from any other.
-    pub network: LaneClass,
+    pub network: ChannelClass,
     /// The times of nodes are so many times their usual ones.
     pub patience: u64,
     /// Clients run on so many nodes of their own, without repositories; 0: beside these.
@@ -120,7 +120,7 @@ impl MachineModel {
         MachineModel {
             about: "Muesli's own node as calibrated, 10 Gbit/s",
             costs: Costs::measured(),
-            network: lane(40, 20, 1_250_000_000),
+            network: channel(40, 20, 1_250_000_000),
             patience: 1,
             client_nodes: 0,
             log: None,
@@ -135,7 +135,7 @@ impl MachineModel {
         java_machine(
             "virtual machine, 1 core at 2.13 GHz, Java, gigabit Ethernet",
             1.0,
-            lane(100, 50, 125_000_000),
+            channel(100, 50, 125_000_000),
         )
     }
 
@@ -148,7 +148,11 @@ impl MachineModel {
     /// A node of the Cloud-TM cluster (GMU, section VI): eight cores of 2.13 GHz Xeon E5506, of
     /// which four client threads keep about four busy, over gigabit Ethernet.
     pub fn cloud_tm() -> MachineModel {
-        java_machine("8 cores at 2.13 GHz, Java, gigabit Ethernet", 0.25, lane(50, 25, 125_000_000))
+        java_machine(
+            "8 cores at 2.13 GHz, Java, gigabit Ethernet",
+            0.25,
+            channel(50, 25, 125_000_000),
+        )
     }
 
     /// A repository of the Granola thesis (section 6.1.3): one core of a 3.2 GHz Xeon of 2005, ten
@@ -158,7 +162,7 @@ impl MachineModel {
         MachineModel {
             about: "1 core at 3.2 GHz (2005), gigabit Ethernet, ten machines with clients",
             costs: Costs {
-                turn: micros(1),
+                tick: micros(1),
                 fetch: Span::ZERO,
                 flush: Span::ZERO,
                 receive: micros(6),
@@ -171,7 +175,7 @@ impl MachineModel {
                 sync: replication,
                 byte_picos: 2_000,
             },
-            network: lane(70, 20, 125_000_000),
+            network: channel(70, 20, 125_000_000),
             patience: 10,
             client_nodes: 10,
             log: Some(DiskSpeed { sync, bandwidth: 0, at_once: IN_FLIGHT }),
@@ -186,13 +190,13 @@ impl MachineModel {
         java_machine(
             "virtual machine, 2 cores at 2.93 GHz, Java, gigabit Ethernet",
             2.13 / 2.93 / 1.5,
-            lane(100, 50, 125_000_000),
+            channel(100, 50, 125_000_000),
         )
     }
 }
 
 /// A machine that runs the papers' Java, by how much of a core's time an operation takes.
-fn java_machine(about: &'static str, share: f64, network: LaneClass) -> MachineModel {
+fn java_machine(about: &'static str, share: f64, network: ChannelClass) -> MachineModel {
     MachineModel {
         about,
         costs: java(share),
@@ -210,16 +214,16 @@ const IN_FLIGHT: usize = 1_000;
 /// How much longer the times of nodes are on the papers' machines.
 const SLOW: u64 = 50;
 
-fn lane(least_micros: u64, tail_micros: u64, bandwidth: u64) -> LaneClass {
+fn channel(least_micros: u64, tail_micros: u64, bandwidth: u64) -> ChannelClass {
     let (least, mean_tail) = (Span::from_micros(least_micros), Span::from_micros(tail_micros));
-    LaneClass { latency: Latency::Exponential { least, mean_tail }, bandwidth }
+    ChannelClass { latency: Latency::Exponential { least, mean_tail }, bandwidth }
 }
 
 /// The costs of a Java data grid on one core of 2.13 GHz, times `factor`.
 fn java(factor: f64) -> Costs {
     let span = |micros: f64| Span::from_nanos((micros * 1_000.0 * factor) as u64);
     Costs {
-        turn: span(1.0),
+        tick: span(1.0),
         fetch: span(0.0),
         flush: span(0.0),
         receive: span(55.0),

@@ -4,10 +4,10 @@
 
 pub mod connected;
 pub mod embedded;
+pub(crate) mod guarantees;
 pub(crate) mod guest;
 pub(crate) mod lingering;
 pub mod machines;
 pub(crate) mod pauses;
-pub(crate) mod promises;
 pub mod simulated;
 pub mod tempo;

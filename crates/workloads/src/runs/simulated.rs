@@ -4,54 +4,30 @@
 //! faults is over, and on until they have done as much as was asked. Then nothing is wrong any
 //! more and everything that was begun must end; a fresh client checks the data.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+mod simulation;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli::{Db, Error, SpaceOptions};
+use muesli::Error;
 use muesli_core::catalog::CatalogError;
-use muesli_core::parallel::Shuffled;
-use muesli_core::{AnyProtocol, Catalog, Nanos, NodeId, Parallel, Protocol, Typed};
-use muesli_group::layout::{self, Unfit};
+use muesli_core::{Nanos, Protocol, Typed};
+use muesli_group::layout::Unfit;
 use muesli_registry::{Grouping, NoMasters, NoProtocol};
-use muesli_sim::network::topology::Topology;
 use muesli_sim::plan::Plan;
-use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::world::{
-    ClientBody, ClientStart, Mistake, Run, Setup, SetupError, Strangers, Stuck, World,
-};
+use muesli_sim::world::{Mistake, Run, Setup, SetupError, Strangers};
 use thiserror::Error;
 
-use crate::available;
-use crate::chance::Chance;
 use crate::check::Check;
 use crate::embedded::Length;
-use crate::guest;
-use crate::lingering::linger;
 use crate::machines::MachineModel;
-use crate::pauses::{one_clock, pause};
-use crate::promises::ENDS;
 use crate::tally::{Tallies, Tally};
 use crate::tempo::Tempo;
-use crate::workload::{AnyWorkload, Clock, Seat};
+use crate::workload::AnyWorkload;
+use simulation::Simulation;
 
-pub use crate::promises::{is_promised, promise, promise_of};
-
-/// The most rows of a page of a scan.
-const PAGE_ROWS: usize = 4;
-
-/// How long everything may take to end once nothing is wrong any more.
-const PATIENCE: Span = Span::from_secs(60);
-/// The same, where strangers lie in the name of members.
-const PATIENCE_AMONG_LIARS: Span = Span::from_millis(500);
-/// The same where the clients still have their transactions to run.
-const PATIENCE_WORKING: Span = Span::from_secs(3_600);
-/// How long loading may take.
-const LOADING_MOST: Span = Span::from_secs(600);
-/// How often it is looked whether loading is done.
-const LOOK_EVERY: Span = Span::from_millis(1);
+pub use crate::guarantees::{guarantee, guarantee_of, is_guaranteed};
 
 /// How a simulated run is made.
 #[derive(Clone, Debug)]
@@ -68,7 +44,7 @@ pub struct Simulated {
     /// How many repositories hold each key.
     pub replicas: usize,
     /// How many partitions there are for each repository.
-    pub spread: usize,
+    pub partitions_per_repository: usize,
     /// Where all chance comes from.
     pub seed: u64,
     /// What goes wrong. Clients run at least to its horizon.
@@ -115,7 +91,7 @@ impl Simulated {
             masters: 0,
             repositories: nodes,
             replicas: 1,
-            spread: 1,
+            partitions_per_repository: 1,
             seed,
             plan: Plan::calm(VirtualTime::ZERO),
             length,
@@ -267,291 +243,9 @@ pub fn run_on(
 pub fn run_protocol<P: Protocol>(
     workload: &Arc<dyn AnyWorkload>,
     plan: &Simulated,
-    rules: P::Rules,
+    switches: P::Switches,
     tallies: &Arc<Tallies>,
 ) -> Result<SimulatedOutcome, SimulationError> {
-    let protocol = Arc::new(Typed::<P>(rules));
+    let protocol = Arc::new(Typed::<P>(switches));
     Simulation::new(&MachineModel::measured(), workload, plan, protocol, tallies)?.run()
-}
-
-/// What a task in the world leaves when it has ended.
-type Answer<T> = Rc<RefCell<Option<Result<T, Error>>>>;
-
-struct Simulation<'a> {
-    world: World,
-    db: Db,
-    keeps_old_versions: bool,
-    workload: &'a Arc<dyn AnyWorkload>,
-    plan: &'a Simulated,
-    tallies: &'a Arc<Tallies>,
-    client_nodes: u32,
-    /// The node of a client that is killed.
-    guest: Option<NodeId>,
-    clock: Clock,
-    stop: Rc<Cell<bool>>,
-    /// When the last client ended.
-    ended: Rc<Cell<u64>>,
-}
-
-impl<'a> Simulation<'a> {
-    fn new(
-        machine: &MachineModel,
-        workload: &'a Arc<dyn AnyWorkload>,
-        plan: &'a Simulated,
-        protocol: Arc<dyn AnyProtocol>,
-        tallies: &'a Arc<Tallies>,
-    ) -> Result<Self, SimulationError> {
-        if plan.masters > 0 && !protocol.has_masters() {
-            return Err(NoMasters { name: plan.protocol.clone() }.into());
-        }
-        let client_nodes = machine.client_nodes + plan.client_nodes;
-        let first_master = plan.nodes + client_nodes;
-        let nodes = first_master + plan.masters;
-        let masters: Vec<_> = (first_master..nodes).map(|node| NodeId(node as u32)).collect();
-        let catalog = catalog(workload, plan, nodes)?.with_masters(&masters);
-        let guest = plan.guest.then_some(NodeId(nodes as u32));
-        let come_and_go = plan.visiting || plan.guest || plan.upkeep.strangers.is_some();
-        let catalog = match come_and_go {
-            true => catalog.with_visiting_coordinators(),
-            false => catalog,
-        };
-        let catalog = Arc::new(catalog);
-        let topology = Topology::uniform(nodes + usize::from(plan.guest), machine.network);
-        let seed = Seed::new(plan.seed);
-        let (faults, keeps_old_versions) = (plan.plan.clone(), protocol.keeps_old_versions());
-        let mut setup = Setup::new(protocol, seed, catalog.clone(), topology, faults);
-        setup.costs = machine.costs;
-        machine.set_times(&mut setup.settings);
-        if let Some(tempo) = &plan.tempo {
-            tempo.set(&mut setup.settings);
-        }
-        let among_strangers = plan.upkeep.strangers.is_some() && plan.seed % 2 == 1;
-        if plan.tempo.is_some() || among_strangers {
-            // Ranges in searches have tens of rows: this makes pages of them.
-            setup.settings.limits.page_rows = PAGE_ROWS;
-        }
-        setup.settings.logging = plan.logging || machine.log.is_some();
-        setup.disk = machine.log.unwrap_or_default();
-        setup.settings.procedures = available::procedures();
-        plan.set_up(&mut setup);
-        setup.settings.record_collected = plan.history;
-        setup.settings.caches = plan.upkeep.caches;
-        let order = Shuffled { seed: plan.seed };
-        setup.settings.parallel = Parallel::new(plan.upkeep.parallel, Arc::new(order));
-        let world = World::new(setup)?;
-        let keys = if plan.upkeep.group > 1 { layout::inner(&catalog) } else { catalog };
-        let db = Db::for_driver(world.database(), keys, machine.retry);
-        let db = if plan.strict { db.strict() } else { db };
-        let clock = one_clock(world.database());
-        let (stop, ended) = <(Rc<Cell<bool>>, Rc<Cell<u64>>)>::default();
-        let client_nodes = client_nodes as u32;
-        Ok(Simulation {
-            world,
-            db,
-            keeps_old_versions,
-            workload,
-            plan,
-            tallies,
-            client_nodes,
-            guest,
-            clock,
-            stop,
-            ended,
-        })
-    }
-
-    fn run(mut self) -> Result<SimulatedOutcome, SimulationError> {
-        self.load()?;
-        self.world.let_strangers_speak();
-        let (begun, messages) = (self.world.now(), self.world.messages());
-        self.add_clients();
-        if let Some(node) = self.guest {
-            guest::comes_and_goes(&mut self.world, &self.db, node);
-        }
-        let until = match self.plan.length {
-            Length::Time(length) => begun + Span::from_nanos(length.as_nanos() as u64),
-            Length::Transactions(_) => begun,
-        };
-        self.world.run_until(until.max(self.plan.plan.horizon()));
-        if let Some(tempo) = self.plan.tempo.filter(|_| self.guest.is_some()) {
-            guest::wait_until_forgotten(&mut self.world, tempo.client_lease);
-        }
-        self.stop.set(true);
-        let in_time = self.world.now().since(begun).as_nanos();
-        let in_time = (self.tallies.total(), Duration::from_nanos(in_time));
-        let settled = self.world.settle(self.patience());
-        let messages = self.world.messages() - messages;
-        let length = VirtualTime::from_nanos(self.ended.get()).since(begun);
-        let mut checks = vec![ends(&settled)];
-        if settled.is_ok() {
-            checks.extend(self.check());
-        }
-        let tally = self.tallies.total();
-        checks.push(tally.expected());
-        let length = Duration::from_nanos(length.as_nanos());
-        Ok(SimulatedOutcome { tally, in_time, length, messages, checks, run: self.world.finish() })
-    }
-
-    /// How long what was begun may take to end. Where strangers pass for members it need not end:
-    /// it is enough to see that nodes live.
-    fn patience(&self) -> Span {
-        match (self.plan.upkeep.strangers, &self.plan.length) {
-            (Some(how), _) if how.as_members => PATIENCE_AMONG_LIARS,
-            (_, Length::Time(_)) => PATIENCE,
-            (_, Length::Transactions(_)) => PATIENCE_WORKING,
-        }
-    }
-
-    fn load(&mut self) -> Result<(), SimulationError> {
-        let done: Answer<()> = Rc::default();
-        let (answer, workload, db) = (done.clone(), self.workload.clone(), self.db.clone());
-        let body: ClientBody = Rc::new(move |_| {
-            let (answer, workload, session) = (answer.clone(), workload.clone(), db.independent());
-            Box::pin(async move {
-                // A node that restarts begins its clients anew, those that had ended too.
-                if answer.borrow().is_none() {
-                    let loaded = workload.load(&session).await;
-                    *answer.borrow_mut() = Some(loaded);
-                }
-            })
-        });
-        self.world.add_client(NodeId(0), body);
-        let limit = self.world.now() + LOADING_MOST;
-        while done.borrow().is_none() && self.world.now() < limit {
-            self.world.run_until(self.world.now() + LOOK_EVERY);
-        }
-        let after_ms = LOADING_MOST.as_nanos() / 1_000_000;
-        let loaded = done.borrow().clone().unwrap_or(Err(Error::Timeout { after_ms }));
-        loaded.map_err(SimulationError::Loading)
-    }
-
-    fn add_clients(&mut self) {
-        for client in 0..self.tallies.clients() {
-            let body = self.client_body(client);
-            self.world.add_client(self.node_of(client), body);
-        }
-        // Whatever the faults are, snapshots become too old in each run of a search.
-        let tempo =
-            self.plan.tempo.filter(|_| self.keeps_old_versions && !self.workload.is_one_round());
-        if let Some(tempo) = tempo {
-            let node = self.node_of(self.plan.seed as u32);
-            let body = self.lingering_body(tempo.outlives_snapshots());
-            self.world.add_client(node, body);
-        }
-    }
-
-    /// Where a client of this number runs.
-    fn node_of(&self, client: u32) -> NodeId {
-        match self.client_nodes {
-            0 => NodeId(client % self.plan.nodes as u32),
-            own => NodeId(self.plan.nodes as u32 + client % own),
-        }
-    }
-
-    fn lingering_body(&self, open: Span) -> ClientBody {
-        let (workload, db, stop) = (self.workload.clone(), self.db.clone(), self.stop.clone());
-        let open = Duration::from_nanos(open.as_nanos());
-        Rc::new(move |_| {
-            let (workload, db, stop) = (workload.clone(), db.independent(), stop.clone());
-            Box::pin(async move { linger(db, &*workload, open, stop).await })
-        })
-    }
-
-    fn client_body(&self, client: u32) -> ClientBody {
-        let clients = self.tallies.clients();
-        let share = self.plan.length.share(client, clients);
-        let least = match self.plan.length {
-            Length::Time(_) => self.plan.transactions_least,
-            Length::Transactions(all) => all.max(self.plan.transactions_least),
-        };
-        let least = Length::Transactions(least).share(client, clients);
-        let ended = self.ended.clone();
-        let (workload, tallies) = (self.workload.clone(), self.tallies.clone());
-        let (db, clock, stop) = (self.db.clone(), self.clock.clone(), self.stop.clone());
-        let (seed, pause_most) = (self.plan.seed, self.plan.pause_most);
-        let database = self.world.database();
-        Rc::new(move |start: ClientStart| {
-            let stop = stop.clone();
-            let seat = Seat {
-                client,
-                life: start.life,
-                clients,
-                node: start.node,
-                db: db.independent(),
-                chance: Chance::new(seed, client, start.life),
-                clock: clock.clone(),
-                stop: Box::new(move |ended, _| ended >= share || (stop.get() && ended >= least)),
-                pause: pause(database, pause_most),
-                tallies: tallies.clone(),
-                several: false,
-            };
-            let workload = workload.clone();
-            let (clock, ended) = (clock.clone(), ended.clone());
-            Box::pin(async move {
-                // How its transactions ended is in its tally.
-                workload.run(seat).await.unwrap_or(());
-                ended.set(ended.get().max(clock().0));
-            })
-        })
-    }
-
-    /// Checks the data by a fresh client.
-    fn check(&mut self) -> Vec<Check> {
-        let done: Answer<Vec<Check>> = Rc::default();
-        let (answer, workload, db) = (done.clone(), self.workload.clone(), self.db.clone());
-        let body: ClientBody = Rc::new(move |_| {
-            let (answer, workload, session) = (answer.clone(), workload.clone(), db.independent());
-            Box::pin(async move {
-                let checked = workload.check(&session).await;
-                *answer.borrow_mut() = Some(checked);
-            })
-        });
-        self.world.add_client(NodeId(0), body);
-        let settled = self.world.settle(PATIENCE);
-        let checked = done.borrow_mut().take();
-        match checked {
-            Some(Ok(checks)) => checks,
-            Some(Err(error)) => vec![failed("the data can be checked", error.to_string())],
-            None => vec![ends(&settled)],
-        }
-    }
-}
-
-fn catalog(
-    workload: &Arc<dyn AnyWorkload>,
-    plan: &Simulated,
-    coordinators: usize,
-) -> Result<Catalog, SimulationError> {
-    let (nodes, repositories, grouped) = (plan.nodes, plan.repositories, plan.upkeep.group > 1);
-    if nodes == 0 || !grouped && nodes > repositories.max(1) {
-        return Err(SimulationError::Nodes { nodes, repositories });
-    }
-    let homes: Vec<_> = match plan.upkeep.group {
-        0 | 1 => (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect(),
-        size => layout::homes(repositories.try_into().unwrap_or(u16::MAX), size, nodes as u32)?,
-    };
-    let visits = |node: &usize| plan.visiting && (nodes..nodes + plan.client_nodes).contains(node);
-    let known = (0..coordinators).filter(|node| !visits(node));
-    let all: Vec<_> = known.map(|node| NodeId(node as u32)).collect();
-    let catalog = Catalog::new(&homes, plan.replicas, &all)?;
-    let mut catalog = catalog.with_spread(plan.spread)?;
-    for (name, options) in workload.spaces(repositories) {
-        catalog = catalog.with_space(name, options)?;
-    }
-    if plan.guest {
-        catalog = catalog.with_space(guest::SPACE, SpaceOptions::default())?;
-    }
-    Ok(catalog)
-}
-
-fn ends(settled: &Result<(), Stuck>) -> Check {
-    let name = ENDS;
-    match settled {
-        Ok(()) => Check { name, ok: true, details: String::new() },
-        Err(stuck) => failed(name, stuck.to_string()),
-    }
-}
-
-fn failed(name: &'static str, details: String) -> Check {
-    Check { name, ok: false, details }
 }

@@ -57,14 +57,14 @@ impl Tempo {
             false => (millis(5), Pace::default()),
             true => {
                 let gossip = Span::from_micros(chance.between(100, 2_000));
-                let ceiling_steps = 1 << chance.between(1, 20);
+                let upper_bound_steps = 1 << chance.between(1, 20);
                 let (collect, low) = (chance.between(1, 8) as u32, chance.between(1, 32) as u32);
                 let tell_bound_after = chance.between(1, 32);
                 let pace = Pace {
                     collect_after: collect,
                     log_low_after: low,
                     tell_bound_after,
-                    ceiling_steps,
+                    upper_bound_steps,
                 };
                 (gossip, pace)
             }

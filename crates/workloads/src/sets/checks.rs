@@ -35,10 +35,10 @@ pub(super) async fn check(sets: &Sets, db: &Db) -> Result<Vec<Check>, Error> {
         wrong_answers.extend(&ledger.wrong_answers);
     }
     let first = sets.initial.len() * sets.count;
-    let told = format!("{size} keys, at first {first}, {perhaps} changes of unknown outcome");
+    let details = format!("{size} keys, at first {first}, {perhaps} changes of unknown outcome");
     Ok(vec![
         Check::none_wrong("structures are sound", &unsound, format!("{}", structures.len())),
-        Check::none_wrong("contents are the committed changes", &wrong, told),
+        Check::none_wrong("contents are the committed changes", &wrong, details),
         Check::none_wrong("snapshots are sound", &wrong_walks, format!("{walks} walked")),
         Check::none_wrong("answers can be", &wrong_answers, String::new()),
     ])
@@ -62,7 +62,7 @@ fn judge_contents(
     let mut balances: BTreeMap<u64, i64> = there.iter().map(|key| (*key, 0)).collect();
     sets.initial.iter().for_each(|key| *balances.entry(*key).or_default() += 1);
     for mut ledger in sets.ledgers.all() {
-        ledger.begin_life();
+        ledger.begin_incarnation();
         let perhaps = ledger.perhaps.iter().filter(|change| change.structure == number);
         open.extend(perhaps.map(|change| (change.key, change.by)));
         for ((_, key), by) in ledger.sure.range((number, 0)..(number + 1, 0)) {

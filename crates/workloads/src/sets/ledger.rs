@@ -33,7 +33,7 @@ pub(crate) struct SetLedger {
 
 impl SetLedger {
     /// A life begins; what the one before left open may have committed.
-    pub fn begin_life(&mut self) {
+    pub fn begin_incarnation(&mut self) {
         self.perhaps.append(&mut self.under_way);
     }
 
@@ -73,7 +73,7 @@ mod tests {
             ledger.settle(&ended);
         }
         ledger.set_out(change(1, -1));
-        ledger.begin_life();
+        ledger.begin_incarnation();
         assert_eq!(ledger.sure, BTreeMap::from([((0, 1), 1)]));
         assert_eq!(ledger.perhaps, [change(3, 1), change(1, -1)].concat());
     }

@@ -68,7 +68,7 @@ const COUNT: Parameter = Parameter::new(
     Takes::Count(1, 1_000),
     "How many structures there are; a transaction uses one.",
 );
-const RULE: Parameter = Parameter::new(
+const REMOVALS: Parameter = Parameter::new(
     "rule",
     "pairs",
     Takes::Choice(&["pairs", "random"]),
@@ -84,13 +84,13 @@ const BUCKETS: Parameter =
     Parameter::new("buckets", "61", Takes::Count(1, 1_000_000), "Buckets of a hash table.");
 
 /// What lists and trees take.
-pub const PARAMETERS: &[Parameter] = &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, RULE];
+pub const PARAMETERS: &[Parameter] = &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS];
 /// What skip lists take.
 pub const SKIP_LIST_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, RULE, LEVELS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, LEVELS];
 /// What hash tables take.
 pub const HASH_TABLE_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, RULE, BUCKETS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, BUCKETS];
 
 /// Sets of one kind.
 #[derive(Debug)]
@@ -328,7 +328,7 @@ impl Workload for Sets {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<SetMemory, Error> {
-        self.ledgers.of(seat.client).begin_life();
+        self.ledgers.of(seat.client).begin_incarnation();
         let structures = self.structures(seat.db.space(SPACE)?);
         Ok(SetMemory { structures, reader: seat.db.read_only(), added: None })
     }

@@ -182,16 +182,17 @@ impl Accounts {
         for (id, row) in &rows.stock {
             let taken = self.taken.remove(id).unwrap_or_default();
             let Stock { quantity, ytd, orders, remote, .. } = *row;
-            let told = Taken { orders, quantity: ytd, remote };
-            if told != taken {
-                self.stocked.add(|| format!("{id:?} says {told:?}, its lines {taken:?}"));
+            let details = Taken { orders, quantity: ytd, remote };
+            if details != taken {
+                self.stocked.add(|| format!("{id:?} says {details:?}, its lines {taken:?}"));
             }
             let first = first::stock(*id);
             let filled = i64::from(quantity) + ytd as i64 - i64::from(first.quantity);
             let can_be = filled % 91 == 0 && (0..=i64::from(orders)).contains(&(filled / 91));
             if !can_be || !(10..=100).contains(&quantity) {
-                let told = || format!("{id:?}: {quantity} left of {} less {ytd}", first.quantity);
-                self.stocked.add(told);
+                let details =
+                    || format!("{id:?}: {quantity} left of {} less {ytd}", first.quantity);
+                self.stocked.add(details);
             }
             if *row != (Stock { quantity, ytd, orders, remote, ..first }) {
                 self.loaded.add(|| format!("stock {id:?}"));
@@ -230,9 +231,9 @@ impl Accounts {
                 let may = perhaps.binary_search(&sequence).is_ok();
                 let must = !may && failed.binary_search(&sequence).is_err();
                 if found != must && !may {
-                    let told = if found { "failed" } else { "committed" };
+                    let details = if found { "failed" } else { "committed" };
                     let there = if found { "there" } else { "not there" };
-                    self.paid.add(|| format!("h{writer}.{sequence} {told} and is {there}"));
+                    self.paid.add(|| format!("h{writer}.{sequence} {details} and is {there}"));
                 }
             }
             if let Some(more) = there.next() {
@@ -249,16 +250,17 @@ impl Accounts {
         self.payments(scale, books);
         for (id, CountedOrders { payments, deliveries }) in std::mem::take(&mut self.customers) {
             if payments[0] != payments[1] || deliveries[0] != deliveries[1] {
-                let told = || {
+                let details = || {
                     format!("{id:?}: payments {payments:?}, deliveries {deliveries:?} (row, there)")
                 };
-                self.counted.add(told);
+                self.counted.add(details);
             }
         }
         for (id, taken) in std::mem::take(&mut self.taken) {
             self.stocked.add(|| format!("{id:?} is not there, and lines took {taken:?}"));
         }
-        let check = |name, wrong: &Complaints, told: String| Check::none_wrong(name, wrong, told);
+        let check =
+            |name, wrong: &Complaints, details: String| Check::none_wrong(name, wrong, details);
         let (entered, none) = (format!("{} entered", self.orders), String::new);
         vec![
             check("orders are numbered without gaps", &self.numbered, none()),

@@ -99,14 +99,14 @@ impl Conditions {
         let newest = rows.orders.last().map_or(0, |(order, _)| order.number);
         let pending = rows.new_orders.last().map_or(newest, |order| order.number);
         if newest + 1 != next_order || pending != newest {
-            let told = || format!("{id:?}: next {next_order}, newest {newest} and {pending}");
-            self.complain(2, told);
+            let details = || format!("{id:?}: next {next_order}, newest {newest} and {pending}");
+            self.complain(2, details);
         }
         if let (Some(first), Some(last)) = (rows.new_orders.first(), rows.new_orders.last()) {
             let (numbers, there) = (last.number - first.number + 1, rows.new_orders.len());
             if numbers as usize != there {
-                let told = || format!("{id:?}: {there} from {first:?} to {last:?}");
-                self.complain(3, told);
+                let details = || format!("{id:?}: {there} from {first:?} to {last:?}");
+                self.complain(3, details);
             }
         }
     }
@@ -130,8 +130,8 @@ impl Conditions {
             }
             let delivered = if order.carrier.is_some() { lines.count } else { 0 };
             if lines.delivered != delivered {
-                let told = || format!("{id:?}: {} delivered, not {delivered}", lines.delivered);
-                self.complain(7, told);
+                let details = || format!("{id:?}: {} delivered, not {delivered}", lines.delivered);
+                self.complain(7, details);
             }
         }
         for number in pending {
@@ -161,8 +161,8 @@ impl Conditions {
         let times = books.deliveries_of(rows.id);
         let delivered = (rows.orders.len() as u64).wrapping_sub(rows.new_orders.len() as u64);
         if !times.allow(delivered.wrapping_sub(first)) {
-            let told = || format!("{:?}: {delivered}, not {first} and {times:?}", rows.id);
-            self.complain(11, told);
+            let details = || format!("{:?}: {delivered}, not {first} and {times:?}", rows.id);
+            self.complain(11, details);
         }
     }
 
@@ -185,12 +185,12 @@ impl Conditions {
     /// Conditions 1 and 8.
     pub fn warehouse(&mut self, rows: &WarehouseRows) {
         let sums = self.sums.get(&rows.id).copied().unwrap_or_default();
-        let told = |sum| move || format!("{} has {}, not {sum}", rows.id, rows.ytd);
+        let details = |sum| move || format!("{} has {}, not {sum}", rows.id, rows.ytd);
         if rows.ytd != sums.ytd {
-            self.complain(1, told(sums.ytd));
+            self.complain(1, details(sums.ytd));
         }
         if rows.ytd != sums.history {
-            self.complain(8, told(sums.history));
+            self.complain(8, details(sums.history));
         }
     }
 
@@ -202,8 +202,8 @@ impl Conditions {
                 self.complain(10, || format!("{id:?}: {balance}, not {delivered} less {paid}"));
             }
             if balance + ytd_payment != delivered {
-                let told = || format!("{id:?}: {balance} and {ytd_payment}, not {delivered}");
-                self.complain(12, told);
+                let details = || format!("{id:?}: {balance} and {ytd_payment}, not {delivered}");
+                self.complain(12, details);
             }
         }
         let looked = format!("{} districts, {} orders", self.districts, self.orders);

@@ -288,7 +288,7 @@ impl Workload for Tpcc {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<Terminal, Error> {
-        self.ledgers.of(seat.client).begin_life();
+        self.ledgers.of(seat.client).begin_incarnation();
         Terminal::begin(self, seat, Tables::of(&seat.db)?)
     }
 

@@ -25,7 +25,7 @@ pub(super) async fn check(vacation: &Vacation, db: &Db) -> Result<Vec<Check>, Er
     let (mut least, mut most) = ([0_i64; 2], [0_i64; 2]);
     let (mut looks, mut wrong) = (0, Complaints::default());
     for mut ledger in vacation.ledgers.all() {
-        ledger.begin_life();
+        ledger.begin_incarnation();
         looks += ledger.looks;
         wrong.extend(&ledger.wrong);
         for place in 0..2 {

@@ -105,7 +105,7 @@ struct VacationLedger {
 }
 
 impl VacationLedger {
-    fn begin_life(&mut self) {
+    fn begin_incarnation(&mut self) {
         self.perhaps.extend(self.under_way.take());
     }
 
@@ -218,7 +218,7 @@ impl Workload for Vacation {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<VacationMemory, Error> {
-        self.ledgers.of(seat.client).begin_life();
+        self.ledgers.of(seat.client).begin_incarnation();
         let (resources, customers) = (seat.db.space(RESOURCES)?, seat.db.space(CUSTOMERS)?);
         Ok(VacationMemory { resources, customers, reader: seat.db.read_only() })
     }

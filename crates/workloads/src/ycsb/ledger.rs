@@ -25,7 +25,7 @@ pub(super) struct YcsbLedger {
 
 impl YcsbLedger {
     /// A life begins; what the one before left open may have committed.
-    pub fn begin_life(&mut self) {
+    pub fn begin_incarnation(&mut self) {
         self.changes_perhaps += std::mem::take(&mut self.under_way);
     }
 
@@ -52,7 +52,7 @@ pub(super) type Ledgers = PerClient<YcsbLedger>;
 pub(super) fn closed(ledgers: &Ledgers) -> YcsbLedger {
     let mut all = YcsbLedger::default();
     for mut one in ledgers.all() {
-        one.begin_life();
+        one.begin_incarnation();
         all.changes += one.changes;
         all.changes_perhaps += one.changes_perhaps;
         all.groups_read += one.groups_read;

@@ -183,7 +183,7 @@ impl Ycsb {
         let (count, reads) = (values.count("keys"), values.count("reads"));
         if variant == YcsbVariant::Scanning && count < reads {
             let text = format!("ranges of {reads} keys need at least {reads} keys, not {count}");
-            return Err(ParameterError::Together(text));
+            return Err(ParameterError::Incompatible(text));
         }
         let name = match (values.word("distribution"), word) {
             ("default", "d") => "latest",
@@ -196,14 +196,14 @@ impl Ycsb {
             let least = shares * reads;
             let text =
                 format!("{clients} disjoint clients need at least {least} keys, not {count}");
-            return Err(ParameterError::Together(text));
+            return Err(ParameterError::Incompatible(text));
         }
         let choices = match variant {
             YcsbVariant::Scanning => count / reads,
             YcsbVariant::Transactional => count / shares,
             YcsbVariant::Core(_) => count,
         };
-        let room = match variant {
+        let capacity = match variant {
             YcsbVariant::Core(shares) if shares.insert > 0 => values.count("inserts"),
             _ => 0,
         };
@@ -211,7 +211,7 @@ impl Ycsb {
             variant,
             layout: Layout::new(values.count("fields"), values.count("field-length")),
             keys: Keys::new(count, variant == YcsbVariant::Scanning),
-            distribution: Distribution::new(name, choices, values.number("theta"), room),
+            distribution: Distribution::new(name, choices, values.number("theta"), capacity),
             scan: values.count("scan"),
             reads: reads as usize,
             writes: values.count("writes"),
@@ -254,7 +254,7 @@ impl Workload for Ycsb {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<YcsbMemory, Error> {
-        self.ledgers.of(seat.client).begin_life();
+        self.ledgers.of(seat.client).begin_incarnation();
         let (space, reader) = (seat.db.space(SPACE)?, seat.db.read_only());
         Ok(YcsbMemory { space, reader, distribution: self.distribution.clone() })
     }

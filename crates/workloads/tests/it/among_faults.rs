@@ -14,7 +14,7 @@ use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::granola::Granola;
 use muesli_protocols::non_genuine_multiversioning::NonGenuineMultiversioning;
 use muesli_protocols::repeatable_read::{self, RepeatableRead};
-use muesli_protocols::score::{FamilySwitch, Rules, Score};
+use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_protocols::two_phase_commit::{self, TwoPhaseCommit};
 use muesli_sim::plan::fault::FaultKinds;
@@ -24,10 +24,10 @@ use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::Mistake;
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
-use muesli_workloads::simulated::{Simulated, Upkeep, promise_of, run_protocol};
+use muesli_workloads::seeded_run::MOST_BYTES;
+use muesli_workloads::simulated::{Simulated, Upkeep, guarantee_of, run_protocol};
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::tempo::Tempo;
-use muesli_workloads::trial::MOST_BYTES;
 use serde_json::Map;
 
 const CLIENTS: u32 = 8;
@@ -51,11 +51,11 @@ struct Search {
 
 impl Search {
     /// The first seed with which a mistake is noticed.
-    fn first<P: Protocol>(&self, rules: &P::Rules, mut seeds: Range<u64>) -> Option<u64> {
-        seeds.find(|&seed| self.is_noticed::<P>(rules, seed))
+    fn first<P: Protocol>(&self, switches: &P::Switches, mut seeds: Range<u64>) -> Option<u64> {
+        seeds.find(|&seed| self.is_noticed::<P>(switches, seed))
     }
 
-    fn is_noticed<P: Protocol>(&self, rules: &P::Rules, seed: u64) -> bool {
+    fn is_noticed<P: Protocol>(&self, switches: &P::Switches, seed: u64) -> bool {
         let given: Vec<String> = self.workload.split(' ').map(str::to_owned).collect();
         let workload = available::find("append").unwrap().build(&given, CLIENTS).unwrap();
         let length = Length::Time(Duration::from_millis(self.millis));
@@ -75,11 +75,11 @@ impl Search {
         let tallies = Arc::new(Tallies::new(CLIENTS));
         // An assertion of the protocol may notice before the judge does.
         let run = catch_unwind(AssertUnwindSafe(|| {
-            run_protocol::<P>(&workload, &plan, rules.clone(), &tallies)
+            run_protocol::<P>(&workload, &plan, switches.clone(), &tallies)
         }));
         let Ok(run) = run else { return true };
         let run = run.unwrap();
-        let (level, options) = promise_of(P::NAME, self.strict).unwrap();
+        let (level, options) = guarantee_of(P::NAME, self.strict).unwrap();
         let holds = |history| check(&history, level, &options).holds();
         let is_long = run.run.longest.over(MOST_BYTES).is_some();
         is_long
@@ -117,7 +117,7 @@ fn crashes(seed: u64, millis: u64) -> Plan {
 }
 
 /// A fault of one of three nodes after the other, every so many milliseconds.
-fn in_turn(millis: u64, every: u64, fault: impl Fn(u64) -> String) -> Plan {
+fn one_by_one(millis: u64, every: u64, fault: impl Fn(u64) -> String) -> Plan {
     let faults: Vec<_> =
         (1..(millis - 20) / every).map(|at| format!("{}ms+{}", every * at, fault(at))).collect();
     format!("horizon {millis}ms; {}", faults.join("; ")).parse().unwrap()
@@ -126,7 +126,7 @@ fn in_turn(millis: u64, every: u64, fault: impl Fn(u64) -> String) -> Plan {
 /// The nodes of clients, behind those of the repositories, are cut off for longer than the lease of
 /// their snapshots.
 fn clients_cut_off(seed: u64, millis: u64) -> Plan {
-    in_turn(millis, 16, |at| format!("14ms partition n{}", 3 + (at + seed) % 3))
+    one_by_one(millis, 16, |at| format!("14ms partition n{}", 3 + (at + seed) % 3))
 }
 
 /// Lists and marks, read one after the other for long enough that the watermark moves meanwhile.
@@ -160,7 +160,7 @@ fn silence() -> Search {
 /// The processes of clients are killed one after the other, among other faults, and are not waited
 /// for: what they leave is forgotten while requests of them are still under way.
 fn killed(seed: u64, millis: u64) -> Plan {
-    let kills = in_turn(millis, 9, |at| format!("3ms crash n{}", 3 + (at + seed) % 3));
+    let kills = one_by_one(millis, 9, |at| format!("3ms crash n{}", 3 + (at + seed) % 3));
     let faults = crashes(seed, millis);
     let all = kills.faults().iter().chain(faults.faults()).cloned().collect();
     Plan::new(kills.horizon(), all).expect("they end in time")
@@ -184,15 +184,15 @@ fn blind() -> Search {
 #[test]
 fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
     for search in [cutting(), leases(), silence(), gone()] {
-        assert_eq!(search.first::<Score>(&Rules::default(), 0..10), None);
+        assert_eq!(search.first::<Score>(&Switches::default(), 0..10), None);
     }
-    let rules = bumper::Rules::time_warping();
-    assert_eq!(leases().first::<Bumper>(&rules, 0..10), None);
+    let switches = bumper::Switches::time_warping();
+    assert_eq!(leases().first::<Bumper>(&switches, 0..10), None);
     // With seed 41 a client becomes silent while the others are asked about another one.
-    assert_eq!(gone().first::<Bumper>(&rules, 35..45), None);
-    assert_eq!(gone().first::<Gmu>(&gmu::Rules::default(), 0..10), None);
+    assert_eq!(gone().first::<Bumper>(&switches, 35..45), None);
+    assert_eq!(gone().first::<Gmu>(&gmu::Switches::default(), 0..10), None);
     for search in [cutting(), silence()] {
-        assert_eq!(search.first::<Gmu>(&gmu::Rules::default(), 0..10), None);
+        assert_eq!(search.first::<Gmu>(&gmu::Switches::default(), 0..10), None);
         assert_eq!(search.first::<Granola>(&Default::default(), 0..10), None);
     }
 }
@@ -206,53 +206,53 @@ fn many_versions() -> Search {
 
 #[test]
 fn a_long_chain_in_one_piece_of_a_checkpoint_is_noticed() {
-    assert_eq!(many_versions().first::<Score>(&Rules::default(), 0..5), None);
-    let rules = Rules::broken(FamilySwitch::CutsChains);
-    assert!(many_versions().first::<Score>(&rules, 0..10).is_some());
+    assert_eq!(many_versions().first::<Score>(&Switches::default(), 0..5), None);
+    let switches = Switches::broken(FamilySwitch::CutsChains);
+    assert!(many_versions().first::<Score>(&switches, 0..10).is_some());
 }
 
 /// Whether a mistake in keeping the log is noticed under a protocol.
-fn is_caught<P: Protocol>(mistake: Mistake, rules: &P::Rules, seeds: Range<u64>) {
+fn is_caught<P: Protocol>(mistake: Mistake, switches: &P::Switches, seeds: Range<u64>) {
     let upkeep = Upkeep { mistake: Some(mistake), ..cutting().upkeep };
     let search = Search { upkeep, ..cutting() };
-    assert!(search.first::<P>(rules, seeds).is_some(), "{mistake:?}, {}", P::NAME);
+    assert!(search.first::<P>(switches, seeds).is_some(), "{mistake:?}, {}", P::NAME);
 }
 
 #[test]
 fn a_log_that_lacks_what_was_stable_is_noticed() {
     let lost = Mistake::LosesTheNewest;
-    is_caught::<Score>(lost, &Rules::default(), 0..30);
-    is_caught::<Gmu>(lost, &gmu::Rules::default(), 0..120);
-    is_caught::<Bumper>(lost, &bumper::Rules::time_warping(), 0..120);
-    is_caught::<TwoPhaseCommit>(lost, &two_phase_commit::Rules::default(), 0..40);
-    is_caught::<RepeatableRead>(lost, &repeatable_read::Rules::default(), 0..20);
-    is_caught::<NonGenuineMultiversioning>(lost, &Rules::default(), 0..120);
+    is_caught::<Score>(lost, &Switches::default(), 0..30);
+    is_caught::<Gmu>(lost, &gmu::Switches::default(), 0..120);
+    is_caught::<Bumper>(lost, &bumper::Switches::time_warping(), 0..120);
+    is_caught::<TwoPhaseCommit>(lost, &two_phase_commit::Switches::default(), 0..40);
+    is_caught::<RepeatableRead>(lost, &repeatable_read::Switches::default(), 0..20);
+    is_caught::<NonGenuineMultiversioning>(lost, &Switches::default(), 0..120);
     is_caught::<Granola>(lost, &Default::default(), 0..300);
 }
 
 #[test]
 fn a_log_that_is_cut_too_far_is_noticed() {
     let cuts = Mistake::CutsTooMuch;
-    is_caught::<Score>(cuts, &Rules::default(), 0..30);
-    is_caught::<Gmu>(cuts, &gmu::Rules::default(), 0..60);
-    is_caught::<Bumper>(cuts, &bumper::Rules::time_warping(), 0..60);
-    is_caught::<TwoPhaseCommit>(cuts, &two_phase_commit::Rules::default(), 0..200);
-    is_caught::<RepeatableRead>(cuts, &repeatable_read::Rules::default(), 0..20);
-    is_caught::<NonGenuineMultiversioning>(cuts, &Rules::default(), 0..60);
+    is_caught::<Score>(cuts, &Switches::default(), 0..30);
+    is_caught::<Gmu>(cuts, &gmu::Switches::default(), 0..60);
+    is_caught::<Bumper>(cuts, &bumper::Switches::time_warping(), 0..60);
+    is_caught::<TwoPhaseCommit>(cuts, &two_phase_commit::Switches::default(), 0..200);
+    is_caught::<RepeatableRead>(cuts, &repeatable_read::Switches::default(), 0..20);
+    is_caught::<NonGenuineMultiversioning>(cuts, &Switches::default(), 0..60);
     is_caught::<Granola>(cuts, &Default::default(), 0..300);
 }
 
 #[test]
 fn a_decision_without_a_record_is_noticed() {
-    let family = Rules::broken(FamilySwitch::LogsDecisions);
+    let family = Switches::broken(FamilySwitch::LogsDecisions);
     assert!(cutting().first::<Score>(&family, 0..20).is_some());
-    let gmu = gmu::Rules::default().with_family(family);
+    let gmu = gmu::Switches::default().with_family(family);
     assert!(cutting().first::<Gmu>(&gmu, 0..20).is_some());
-    let bumper = bumper::Rules::time_warping().with_family(family);
+    let bumper = bumper::Switches::time_warping().with_family(family);
     assert!(cutting().first::<Bumper>(&bumper, 0..20).is_some());
-    let locking = two_phase_commit::Rules { family, ..two_phase_commit::Rules::default() };
+    let locking = two_phase_commit::Switches { family, ..two_phase_commit::Switches::default() };
     assert!(cutting().first::<TwoPhaseCommit>(&locking, 0..20).is_some());
-    let repeatable = repeatable_read::Rules { family, ..repeatable_read::Rules::default() };
+    let repeatable = repeatable_read::Switches { family, ..repeatable_read::Switches::default() };
     assert!(cutting().first::<RepeatableRead>(&repeatable, 0..20).is_some());
     assert!(cutting().first::<NonGenuineMultiversioning>(&family, 0..20).is_some());
 }
@@ -265,14 +265,14 @@ fn strict() -> Search {
 #[test]
 fn strict_readers_that_are_not_validated_are_noticed() {
     let sound = 0..10;
-    assert_eq!(strict().first::<Score>(&Rules::default(), sound.clone()), None);
-    assert_eq!(strict().first::<Gmu>(&gmu::Rules::default(), sound.clone()), None);
-    assert_eq!(strict().first::<Bumper>(&bumper::Rules::time_warping(), sound), None);
-    let family = Rules::broken(FamilySwitch::ValidatesStrict);
+    assert_eq!(strict().first::<Score>(&Switches::default(), sound.clone()), None);
+    assert_eq!(strict().first::<Gmu>(&gmu::Switches::default(), sound.clone()), None);
+    assert_eq!(strict().first::<Bumper>(&bumper::Switches::time_warping(), sound), None);
+    let family = Switches::broken(FamilySwitch::ValidatesStrict);
     assert!(strict().first::<Score>(&family, 0..30).is_some(), "SCORe");
-    let gmu = gmu::Rules::default().with_family(family);
+    let gmu = gmu::Switches::default().with_family(family);
     assert!(strict().first::<Gmu>(&gmu, 0..30).is_some(), "GMU");
-    let bumper = bumper::Rules::time_warping().with_family(family);
+    let bumper = bumper::Switches::time_warping().with_family(family);
     assert!(strict().first::<Bumper>(&bumper, 0..30).is_some(), "Bumper");
 }
 
@@ -280,32 +280,33 @@ fn strict_readers_that_are_not_validated_are_noticed() {
 #[test]
 fn a_watermark_raised_early_is_noticed_among_faults() {
     let search = Search { workload: LONG, ..cutting() };
-    let family = Rules::broken(FamilySwitch::ReadersHoldLow).without(FamilySwitch::RefusesOldReads);
+    let family =
+        Switches::broken(FamilySwitch::ReadersHoldLow).without(FamilySwitch::RefusesOldReads);
     assert!(search.first::<Score>(&family, 0..20).is_some(), "SCORe");
-    let gmu = gmu::Rules::default().with_family(family);
+    let gmu = gmu::Switches::default().with_family(family);
     assert!(search.first::<Gmu>(&gmu, 0..20).is_some(), "GMU");
-    let bumper = bumper::Rules::time_warping().with_family(family);
+    let bumper = bumper::Switches::time_warping().with_family(family);
     assert!(search.first::<Bumper>(&bumper, 0..20).is_some(), "Bumper");
 }
 
 #[test]
 fn reads_below_the_watermark_after_a_lease_are_noticed() {
-    let family = Rules::broken(FamilySwitch::RefusesOldReads);
+    let family = Switches::broken(FamilySwitch::RefusesOldReads);
     assert!(leases().first::<Score>(&family, 0..60).is_some(), "SCORe");
-    let gmu = gmu::Rules::default().with_family(family);
+    let gmu = gmu::Switches::default().with_family(family);
     assert!(leases().first::<Gmu>(&gmu, 0..60).is_some(), "GMU");
-    let bumper = bumper::Rules::time_warping().with_family(family);
+    let bumper = bumper::Switches::time_warping().with_family(family);
     assert!(leases().first::<Bumper>(&bumper, 0..60).is_some(), "Bumper");
 }
 
 #[test]
 fn commits_that_are_forgotten_with_a_silent_client_are_noticed() {
-    let rules = Rules::broken(FamilySwitch::KeepsCommitsOfSilent);
-    assert!(silence().first::<Score>(&rules, 0..120).is_some());
-    assert!(gone().first::<Score>(&rules, 0..120).is_some());
-    let gmu = gmu::Rules::default().with_family(rules);
+    let switches = Switches::broken(FamilySwitch::KeepsCommitsOfSilent);
+    assert!(silence().first::<Score>(&switches, 0..120).is_some());
+    assert!(gone().first::<Score>(&switches, 0..120).is_some());
+    let gmu = gmu::Switches::default().with_family(switches);
     assert!(gone().first::<Gmu>(&gmu, 0..60).is_some());
-    let bumper = bumper::Rules::time_warping().with_family(rules);
+    let bumper = bumper::Switches::time_warping().with_family(switches);
     assert!(gone().first::<Bumper>(&bumper, 0..160).is_some());
 }
 
@@ -313,10 +314,10 @@ fn commits_that_are_forgotten_with_a_silent_client_are_noticed() {
 /// it from this search; transcripts have each alone.
 #[test]
 fn reads_judged_by_what_was_found_are_noticed() {
-    let rules = bumper::Rules::time_warping();
-    let printed = rules
+    let switches = bumper::Switches::time_warping();
+    let printed = switches
         .without(FamilySwitch::JudgedBySnapshot)
         .without(bumper::BumperSwitch::FloorsAtWatermark);
     assert!(blind().first::<Bumper>(&printed, 0..400).is_some());
-    assert_eq!(blind().first::<Bumper>(&rules, 0..40), None);
+    assert_eq!(blind().first::<Bumper>(&switches, 0..40), None);
 }

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use muesli::{Db, Space, Tx};
 use muesli_core::{Lag, NodeId, ReplicaRole};
-use muesli_group::agreement::ledger::{Standing, StateOnDisk};
-use muesli_group::{Grouped, Limits, Rules};
+use muesli_group::agreement::ledger::{ReplicaState, StateOnDisk};
+use muesli_group::{GroupSettings, Grouped, Limits};
 use muesli_protocols::score::Score;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::{ClientBody, World};
@@ -31,7 +31,7 @@ const SILENT: u64 = 68;
 /// What a member says of itself, and what is so.
 #[derive(Clone, Debug)]
 struct Member {
-    post: ReplicaRole,
+    role: ReplicaRole,
     /// `None`: it cannot tell.
     lag: Option<Lag>,
     decided: u64,
@@ -43,10 +43,10 @@ struct Member {
 fn member(world: &World, node: NodeId) -> Option<Member> {
     let looked = world.with_node::<Grouped<Score>, _>(node, |node| {
         let lag = node.lags().into_iter().next().map(|(_, lag)| lag);
-        let (_, post) = node.replica_roles().into_iter().next()?;
+        let (_, role) = node.replica_roles().into_iter().next()?;
         let (_, member) = node.participants().iter().next()?;
-        let look = |it: &Standing| Member {
-            post,
+        let look = |it: &ReplicaState| Member {
+            role,
             lag,
             decided: it.decided,
             bytes: it.log.bytes_upto(it.decided).unwrap_or(0),
@@ -70,10 +70,10 @@ fn writes(db: &Db, space: Space, number: u64) -> ClientBody {
     Rc::new(move |start| {
         let db = db.independent();
         Box::pin(async move {
-            let mut turn = number;
+            let mut round = number;
             while !start.stop.is_raised() {
-                turn += 2;
-                let key = (turn % KEYS).to_be_bytes().to_vec();
+                round += 2;
+                let key = (round % KEYS).to_be_bytes().to_vec();
                 let put = async move |tx: &Tx| tx.put(space, key.clone(), vec![7; 40]).await;
                 let _ = db.transact_here(put).await; // One that fails is no matter here.
             }
@@ -83,8 +83,9 @@ fn writes(db: &Db, space: Space, number: u64) -> ClientBody {
 
 /// A group with clients at all nodes but one.
 fn written(plan: &str, limits: Limits, behind: NodeId) -> World {
-    let rules = Rules { limits, ..Rules::default() };
-    let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, 11, plan, rules);
+    let group_settings = GroupSettings { limits, ..GroupSettings::default() };
+    let OneGroup { mut world, db, space, nodes } =
+        one_group(NODES, NODES, 11, plan, group_settings);
     for (number, node) in (0..).zip(nodes).filter(|(_, node)| *node != behind) {
         world.add_client(node, writes(&db, space, number));
     }
@@ -117,16 +118,16 @@ fn watched(world: &mut World, from: u64, upto: u64) -> Vec<(Member, Member)> {
 
 /// What one that is cut off says of itself, every millisecond until it is so no more; and whether
 /// it led when it was cut off.
-fn told_while_cut_off(cut: NodeId) -> (Vec<Member>, bool) {
+fn members_while_cut_off(cut: NodeId) -> (Vec<Member>, bool) {
     let plan = format!("horizon 900ms; {CUT}ms+{}ms partition n{}", HEALED - CUT, cut.0);
     let mut world = written(&plan, Limits::default(), cut);
     world.run_until(at(CUT));
     let (before, ahead) = (member(&world, cut).expect("it is up"), furthest(&world, cut));
     assert!(before.lag.is_some_and(|lag| lag.entries <= ahead.decided - before.decided));
-    let mut told = Vec::new();
+    let mut all_seen = Vec::new();
     for millis in CUT..HEALED {
         world.run_until(at(millis));
-        told.push(member(&world, cut).expect("it is up"));
+        all_seen.push(member(&world, cut).expect("it is up"));
     }
     let missed = furthest(&world, cut).decided - before.decided;
     assert!(missed > 100, "{missed} entries were written without it");
@@ -134,18 +135,18 @@ fn told_while_cut_off(cut: NodeId) -> (Vec<Member>, bool) {
     world.run_until(at(900));
     let after = member(&world, cut).expect("it is up");
     assert_eq!(after.lag, Some(Lag::default()), "it has caught up");
-    (told, before.post == ReplicaRole::Leads)
+    (all_seen, before.role == ReplicaRole::Leads)
 }
 
 #[test]
 fn a_member_that_is_cut_off_does_not_say_that_it_is_up_to_date() {
     let mut leaders = 0;
     for cut in (0..NODES).map(NodeId) {
-        let (told, led) = told_while_cut_off(cut);
-        let says = if led { ReplicaRole::Leads } else { ReplicaRole::Follows };
-        for (millis, member) in (0..).zip(&told).skip(SILENT as usize) {
+        let (all_seen, led) = members_while_cut_off(cut);
+        let expected = if led { ReplicaRole::Leads } else { ReplicaRole::Follows };
+        for (millis, member) in (0..).zip(&all_seen).skip(SILENT as usize) {
             assert_eq!(member.lag, None, "{cut:?}, {millis} ms after the cut: {member:?}");
-            assert_eq!(member.post, says, "{cut:?}, {millis} ms after the cut: {member:?}");
+            assert_eq!(member.role, expected, "{cut:?}, {millis} ms after the cut: {member:?}");
         }
         leaders += u32::from(led);
     }
@@ -165,9 +166,9 @@ fn a_member_that_was_cut_off_says_how_many_entries_and_bytes_it_lacks() {
     assert!(missed > 100, "{missed} entries were missed");
     let seen = watched(&mut world, HEALED, 900);
     assert_eq!(seen[0].0.lag, None, "it has heard of nobody yet");
-    let told = seen.iter().filter_map(|(behind, ahead)| Some((behind, ahead, behind.lag?)));
+    let all_seen = seen.iter().filter_map(|(behind, ahead)| Some((behind, ahead, behind.lag?)));
     let (mut exact, mut percents, mut least) = (0, Vec::new(), u64::MAX);
-    for (behind, ahead, lag) in told {
+    for (behind, ahead, lag) in all_seen {
         let Lag { entries, bytes, percent } = lag;
         let lacks = ahead.decided - behind.decided;
         assert!(entries + ADDED >= lacks, "{behind:?} {ahead:?}");

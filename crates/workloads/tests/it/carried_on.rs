@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use muesli::{Db, Space, Tx};
 use muesli_core::NodeId;
-use muesli_group::agreement::ledger::{Standing, StateOnDisk};
-use muesli_group::{Grouped, Limits, Rules};
+use muesli_group::agreement::ledger::{ReplicaState, StateOnDisk};
+use muesli_group::{GroupSettings, Grouped, Limits};
 use muesli_protocols::score::Score;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::{ClientBody, World};
@@ -21,7 +21,7 @@ const LOST_AT_MILLIS: u64 = 400;
 const END_MILLIS: u64 = 1_500;
 const KEYS: u64 = 3_000;
 /// A transaction writes so many.
-const TOGETHER: u64 = 30;
+const AT_ONCE: u64 = 30;
 
 /// What was seen from the loss of the disk until the state was there.
 #[derive(Debug, Default)]
@@ -39,11 +39,11 @@ fn writes(db: &Db, space: Space, number: u64) -> ClientBody {
     Rc::new(move |start| {
         let db = db.independent();
         Box::pin(async move {
-            let mut turn = number;
+            let mut round = number;
             while !start.stop.is_raised() {
-                turn += 2;
+                round += 2;
                 let put = async move |tx: &Tx| {
-                    for at in turn * TOGETHER..(turn + 1) * TOGETHER {
+                    for at in round * AT_ONCE..(round + 1) * AT_ONCE {
                         tx.put(space, (at % KEYS).to_be_bytes().to_vec(), vec![7; 40]).await?;
                     }
                     Ok::<_, muesli::Error>(())
@@ -67,15 +67,16 @@ fn returned(world: &World) -> u64 {
 /// One node loses its disk; from then on each of the others is cut off in turn, so that leadership
 /// moves between them.
 fn run(seed: u64) -> Seen {
-    let cut = |turn: u64| {
-        format!("{}ms+40ms partition n{}", LOST_AT_MILLIS + 15 + 70 * turn, (turn + seed) % 2)
+    let cut = |round: u64| {
+        format!("{}ms+40ms partition n{}", LOST_AT_MILLIS + 15 + 70 * round, (round + seed) % 2)
     };
     let cuts: Vec<_> = (0..14).map(cut).collect();
     let loss = format!("{LOST_AT_MILLIS}ms+5ms lose n2");
     let plan = format!("horizon {END_MILLIS}ms; {loss}; {}", cuts.join("; "));
     let limits = Limits { log_bytes_max: 3 << 20, ..Limits::tight() };
-    let rules = Rules { limits, ..Rules::default() };
-    let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, seed, &plan, rules);
+    let group_settings = GroupSettings { limits, ..GroupSettings::default() };
+    let OneGroup { mut world, db, space, nodes } =
+        one_group(NODES, NODES, seed, &plan, group_settings);
     for (number, node) in (0..).zip(nodes).filter(|(_, node)| *node != LOST) {
         world.add_client(node, writes(&db, space, number));
     }
@@ -86,7 +87,7 @@ fn run(seed: u64) -> Seen {
             VirtualTime::ZERO + Span::from_millis(LOST_AT_MILLIS) + Span::from_micros(100 * step);
         world.run_until(now);
         let held = world.with_node::<Grouped<Score>, _>(LOST, |node| {
-            node.participants().iter().next().map(|(_, it)| it.look(|it: &Standing| it.held))
+            node.participants().iter().next().map(|(_, it)| it.look(|it: &ReplicaState| it.held))
         });
         match held.flatten() {
             Some(StateOnDisk::Part { covers, .. }) => {

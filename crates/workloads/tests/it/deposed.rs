@@ -12,7 +12,7 @@ use std::rc::Rc;
 use muesli::{Db, Error, Space, Tx};
 use muesli_core::Nanos;
 use muesli_core::client;
-use muesli_group::Rules;
+use muesli_group::GroupSettings;
 use muesli_sim::time::Span;
 use muesli_sim::world::ClientBody;
 
@@ -65,8 +65,9 @@ async fn value(tx: &Tx, space: Space) -> Result<u64, Error> {
 fn run(seed: u64, confirms_answers: bool) -> Rc<Seen> {
     let cut_off = seed as u32 % NODES;
     let plan = format!("horizon 300ms; 50ms+150ms partition n{cut_off}");
-    let rules = Rules { confirms_answers, ..Rules::default() };
-    let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, seed, &plan, rules);
+    let group_settings = GroupSettings { confirms_answers, ..GroupSettings::default() };
+    let OneGroup { mut world, db, space, nodes } =
+        one_group(NODES, NODES, seed, &plan, group_settings);
     let database = world.database();
     let seen = Rc::new(Seen { database, ..Seen::default() });
     for node in nodes {

@@ -2,20 +2,20 @@
 
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_workloads::available;
-use muesli_workloads::trial::Trial;
+use muesli_workloads::seeded_run::SeededRun;
 
-fn trial(faults: &str) -> Trial {
-    Trial {
+fn seeded_run(faults: &str) -> SeededRun {
+    SeededRun {
         transactions_least: 100,
         group: 3,
         faults: faults.parse::<FaultKinds>().unwrap(),
-        ..Trial::of(available::find("bank").unwrap())
+        ..SeededRun::of(available::find("bank").unwrap())
     }
 }
 
 fn all_hold(faults: &str, seeds: std::ops::Range<u64>) {
     for seed in seeds {
-        let trialled = trial(faults).run(seed, false).unwrap();
+        let trialled = seeded_run(faults).run(seed, false).unwrap();
         let problems = trialled.problems.join("\n");
         assert!(problems.is_empty(), "seed {seed}, {}:\n{problems}", trialled.plan);
         assert!(trialled.transactions >= 100);
@@ -35,14 +35,14 @@ fn everything_may_fail() {
 #[test]
 fn partitions_move_between_groups() {
     for seed in 1..6 {
-        let trial = Trial {
+        let seeded_run = SeededRun {
             workload: available::find("append-procedures").unwrap(),
             parameters: vec!["keys=10".to_owned(), "moving=10".to_owned()],
             protocol: "granola".to_owned(),
-            spread: 3,
-            ..trial("all")
+            partitions_per_repository: 3,
+            ..seeded_run("all")
         };
-        let trialled = trial.run(seed, false).unwrap();
+        let trialled = seeded_run.run(seed, false).unwrap();
         let problems = trialled.problems.join("\n");
         assert!(problems.is_empty(), "seed {seed}, {}:\n{problems}", trialled.plan);
     }
@@ -54,14 +54,14 @@ fn clients_come_and_go() {
     let searches = [("score", "bank"), ("gmu", "bank"), ("bumper", "bank"), ("2pc", "bank")];
     for (protocol, workload) in searches.into_iter().chain([("granola", "append-procedures")]) {
         for (faults, seed) in [("none", 1), ("all", 2), ("all", 3)] {
-            let trial = Trial {
+            let seeded_run = SeededRun {
                 workload: available::find(workload).unwrap(),
                 protocol: protocol.to_owned(),
                 client_nodes: Some(2),
                 visiting: Some(true),
-                ..trial(faults)
+                ..seeded_run(faults)
             };
-            let trialled = trial.run(seed, false).unwrap();
+            let trialled = seeded_run.run(seed, false).unwrap();
             let problems = trialled.problems.join("\n");
             assert!(problems.is_empty(), "{protocol}, {seed}, {}:\n{problems}", trialled.plan);
             assert!(trialled.transactions >= 100, "{protocol}, {seed}");
@@ -72,8 +72,8 @@ fn clients_come_and_go() {
 #[test]
 fn nodes_have_members_of_several_groups_or_of_none() {
     for (repositories, seed) in [(1, 1), (9, 2)] {
-        let trial = Trial { repositories: Some(repositories), ..trial("all") };
-        let trialled = trial.run(seed, false).unwrap();
+        let seeded_run = SeededRun { repositories: Some(repositories), ..seeded_run("all") };
+        let trialled = seeded_run.run(seed, false).unwrap();
         let problems = trialled.problems.join("\n");
         assert!(problems.is_empty(), "seed {seed}, {}:\n{problems}", trialled.plan);
         assert!(trialled.transactions >= 100);

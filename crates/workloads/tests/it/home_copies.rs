@@ -62,7 +62,7 @@ impl AnyWorkload for Watched {
 /// How many attempts of a run over eight nodes with a copy each were refused, but for waits for
 /// locks that ended; and which conflicts there were, of looks whether all is loaded, too.
 fn refused(case: &(&str, &str), protocol: &str, clients: u32) -> (u64, Vec<(Abort, u64)>) {
-    let told = format!("{case:?} under {protocol}, {clients} clients");
+    let context = format!("{case:?} under {protocol}, {clients} clients");
     let mut given: Vec<String> = case.1.split(' ').map(str::to_owned).collect();
     given.push(format!("homes={COPIES}"));
     let workload = available::find(case.0).unwrap().build(&given, clients).unwrap();
@@ -73,8 +73,8 @@ fn refused(case: &(&str, &str), protocol: &str, clients: u32) -> (u64, Vec<(Abor
     let tallies = Arc::new(Tallies::new(clients));
     let outcome = simulated::run_on(&MachineModel::bumper_port(), &workload, &plan, &tallies)
         .expect("it runs");
-    assert_checks(&outcome.checks, &told);
-    assert!(outcome.tally.committed > 500, "{told}: {:?}", outcome.tally);
+    assert_checks(&outcome.checks, &context);
+    assert!(outcome.tally.committed > 500, "{context}: {:?}", outcome.tally);
     let conflicts = watched.conflicts.lock().unwrap().clone();
     let locked = conflicts.iter().find(|(reason, _)| *reason == Abort::Locked);
     let locked = locked.map_or(0, |(_, count)| *count);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use muesli::{Db, Error, Space};
 use muesli_core::Nanos;
 use muesli_core::client;
-use muesli_group::Rules;
+use muesli_group::GroupSettings;
 use muesli_group::protocol::Limits;
 use muesli_protocols::score;
 use muesli_sim::time::Span;
@@ -37,13 +37,14 @@ async fn write(db: &Db, space: Space, by: u32) -> Result<(), Error> {
 /// for how long nobody beside the other two had a commit at most while it hung.
 fn longest_wait(
     hung: u32,
-    rules: Rules<score::Rules>,
+    group_settings: GroupSettings<score::Switches>,
     slow: &str,
     (at, long): (Nanos, Nanos),
 ) -> Nanos {
     let [from, length, horizon] = [at, long, Nanos(at.0 + long.0)].map(|it| it.0 / 1_000_000);
     let plan = format!("horizon {horizon}ms; {slow}{from}ms+{length}ms disk n{hung} x20000");
-    let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, 7, &plan, rules);
+    let OneGroup { mut world, db, space, nodes } =
+        one_group(NODES, NODES, 7, &plan, group_settings);
     let database = world.database();
     let ends: Rc<RefCell<Vec<Nanos>>> = Rc::default();
     for node in nodes.into_iter().filter(|node| node.0 != hung) {
@@ -70,28 +71,29 @@ fn longest_wait(
     longest.expect("some committed before and while it hung")
 }
 
-fn rules(limits: Limits) -> Rules<score::Rules> {
-    Rules { limits, ..Rules::default() }
+fn group_settings(limits: Limits) -> GroupSettings<score::Switches> {
+    GroupSettings { limits, ..GroupSettings::default() }
 }
 
 /// The longest wait of each of the three where its disk hangs by the settings of servers.
 fn waits_of_servers(slow: impl Fn(u32) -> String) -> Vec<Nanos> {
-    let rules = || Rules { tick: SERVERS_TICK, ..Rules::default() };
+    let group_settings = || GroupSettings { tick: SERVERS_TICK, ..GroupSettings::default() };
     let hangs = (SERVERS_HANG_AT, SERVERS_HANG_FOR);
-    (0..NODES).map(|hung| longest_wait(hung, rules(), &slow(hung), hangs)).collect()
+    (0..NODES).map(|hung| longest_wait(hung, group_settings(), &slow(hung), hangs)).collect()
 }
 
 #[test]
 fn another_member_leads_whose_disk_does_not_hang() {
     for hung in 0..NODES {
-        let waited = longest_wait(hung, rules(Limits::default()), "", (HANGS_AT, HANGS_FOR));
+        let waited =
+            longest_wait(hung, group_settings(Limits::default()), "", (HANGS_AT, HANGS_FOR));
         assert!(waited < Nanos::from_millis(200), "n{hung}: {waited:?}");
     }
 }
 
 #[test]
 fn a_leader_that_goes_on_leading_with_a_hung_disk_is_noticed() {
-    let patient = || rules(Limits { disk_ticks_max: u64::MAX / 2, ..Limits::default() });
+    let patient = || group_settings(Limits { disk_ticks_max: u64::MAX / 2, ..Limits::default() });
     let hangs = (HANGS_AT, HANGS_FOR);
     let longest = (0..NODES).map(|hung| longest_wait(hung, patient(), "", hangs)).max();
     assert!(longest > Some(HANGS_FOR), "{longest:?}");

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use muesli::{Db, Error, Space, Tx};
 use muesli_core::{NodeId, ReplicaRole};
+use muesli_group::GroupSettings;
 use muesli_group::Grouped;
-use muesli_group::Rules;
 use muesli_protocols::score::Score;
 use muesli_sim::time::VirtualTime;
 use muesli_sim::world::{ClientBody, ClientStart};
@@ -58,12 +58,14 @@ async fn count_up(db: Db, space: Space, start: ClientStart, seen: Rc<Seen>) {
 /// What was seen, what was acknowledged before the disks were lost, and which part the members
 /// that lost them take in the end.
 fn run(seed: u64, plan: &str, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<ReplicaRole>) {
-    let rules = Rules { accepts_loss, ..Rules::default() };
-    let OneGroup { mut world, db, space, .. } = one_group(NODES, NODES - 1, seed, plan, rules);
+    let group_settings = GroupSettings { accepts_loss, ..GroupSettings::default() };
+    let OneGroup { mut world, db, space, .. } =
+        one_group(NODES, NODES - 1, seed, plan, group_settings);
     let seen = Rc::new(Seen::default());
-    let told = Rc::clone(&seen);
-    let body: ClientBody =
-        Rc::new(move |start| Box::pin(count_up(db.independent(), space, start, Rc::clone(&told))));
+    let seen_by_client = Rc::clone(&seen);
+    let body: ClientBody = Rc::new(move |start| {
+        Box::pin(count_up(db.independent(), space, start, Rc::clone(&seen_by_client)))
+    });
     world.add_client(NodeId(NODES - 1), body);
     world.run_until(BEFORE);
     let before = seen.acknowledged.get();
@@ -73,7 +75,7 @@ fn run(seed: u64, plan: &str, accepts_loss: bool) -> (Rc<Seen>, u64, Vec<Replica
             .with_node::<Grouped<Score>, _>(NodeId(node), |node| node.replica_roles())
             .expect("it is up")
     };
-    let replica_roles = [0, 1].into_iter().flat_map(replica_roles).map(|(_, post)| post).collect();
+    let replica_roles = [0, 1].into_iter().flat_map(replica_roles).map(|(_, role)| role).collect();
     (seen, before, replica_roles)
 }
 
@@ -92,7 +94,7 @@ fn a_group_of_which_a_majority_forgot_says_so_and_waits() {
 #[test]
 fn where_the_loss_is_accepted_the_group_goes_on_with_what_is_left() {
     let (seen, before, replica_roles) = run(0, PLAN, true);
-    assert!(replica_roles.iter().all(|post| post.takes_part()), "{replica_roles:?}");
+    assert!(replica_roles.iter().all(|role| role.takes_part()), "{replica_roles:?}");
     assert!(seen.reads.borrow().len() as u64 > before + 20, "it serves again");
     assert!(seen.missed.get() > 0, "what was decided without node 2 is lost");
 }
@@ -110,7 +112,7 @@ fn a_group_that_forgot_everything_is_told_by_whoever_knows_that_there_was_one() 
     let mut missed = 0;
     for seed in 0..10 {
         let (seen, before, replica_roles) = run(seed, ALL, true);
-        assert!(replica_roles.iter().all(|post| post.takes_part()), "{replica_roles:?}");
+        assert!(replica_roles.iter().all(|role| role.takes_part()), "{replica_roles:?}");
         assert!(seen.reads.borrow().len() as u64 > before + 20, "it serves again");
         missed += seen.missed.get();
     }

@@ -42,15 +42,15 @@ fn simulated(case: &(&str, &str), protocol: &str, seed: u64, kinds: &str) -> Sim
 
 fn judged(case: &(&str, &str), plan: Simulated) -> SimulatedOutcome {
     let (protocol, seed) = (&plan.protocol, plan.seed);
-    let (workload, told) =
+    let (workload, context) =
         (workload(case), format!("{protocol}, {case:?}, seed {seed}, {}", plan.plan));
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let outcome = run(&workload, &plan, &tallies).unwrap();
-    assert_checks(&outcome.checks, &told);
-    assert!(outcome.tally.ended() >= 200, "{told}");
-    assert_serializable(&outcome.run.history(Map::new()).unwrap(), &told);
+    assert_checks(&outcome.checks, &context);
+    assert!(outcome.tally.ended() >= 200, "{context}");
+    assert_serializable(&outcome.run.history(Map::new()).unwrap(), &context);
     if let Some(lists) = workload.history() {
-        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
+        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &context);
     }
     outcome
 }

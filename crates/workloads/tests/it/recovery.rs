@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use muesli_check::{Level, check};
 use muesli_core::Protocol;
-use muesli_group::{Grouped, Rules as GroupRules};
-use muesli_protocols::score::{FamilySwitch, Rules, Score};
+use muesli_group::{GroupSettings, Grouped};
+use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
@@ -38,12 +38,12 @@ fn simulated(seed: u64, plan: Plan, upkeep: Upkeep) -> Simulated {
 }
 
 /// Whether anybody notices that something is wrong with a run.
-fn is_noticed<P: Protocol>(workload: &str, simulated: &Simulated, rules: &P::Rules) -> bool {
+fn is_noticed<P: Protocol>(workload: &str, simulated: &Simulated, switches: &P::Switches) -> bool {
     let workload = available::find(workload).unwrap().build(&["keys=10".to_owned()], CLIENTS);
     let (workload, tallies) = (workload.unwrap(), Arc::new(Tallies::new(CLIENTS)));
     // An assertion of the protocol may notice before the judge does.
     let run = catch_unwind(AssertUnwindSafe(|| {
-        run_protocol::<P>(&workload, simulated, rules.clone(), &tallies).unwrap()
+        run_protocol::<P>(&workload, simulated, switches.clone(), &tallies).unwrap()
     }));
     let Ok(run) = run else { return true };
     let options = muesli_check::Options::default();
@@ -54,25 +54,25 @@ fn is_noticed<P: Protocol>(workload: &str, simulated: &Simulated, rules: &P::Rul
 }
 
 /// Runs with crashes and checkpoints, until a mistake is noticed or none was.
-fn crashes_notice(rules: &Rules, upkeep: Upkeep) -> bool {
+fn crashes_notice(switches: &Switches, upkeep: Upkeep) -> bool {
     (0..40).any(|seed| {
         let crash = |at, node| format!("{at}ms+5ms crash n{node}");
         let crashes: Vec<_> = (0..6).map(|at| crash(10 + 10 * at, (at + seed) % 4)).collect();
         let plan = format!("horizon 100ms; {}", crashes.join("; ")).parse().unwrap();
-        is_noticed::<Score>("bank", &simulated(seed, plan, upkeep), rules)
+        is_noticed::<Score>("bank", &simulated(seed, plan, upkeep), switches)
     })
 }
 
 #[test]
 fn mistakes_of_checkpoints_and_replays_are_noticed() {
     let often = Upkeep { checkpoint_every: Some(Span::from_millis(2)), ..Upkeep::default() };
-    let sound = Rules::default();
+    let sound = Switches::default();
     assert!(!crashes_notice(&sound, often));
     assert!(crashes_notice(&sound.without(FamilySwitch::CheckpointPrepared), often));
     assert!(crashes_notice(&sound, Upkeep { mistake: Some(Mistake::SkipsARecord), ..often }));
 }
 
-type Groups = GroupRules<Rules>;
+type Groups = GroupSettings<Switches>;
 
 /// The first seed with which groups of three that make a mistake are found out, if one does.
 fn groups_notice(
@@ -81,12 +81,12 @@ fn groups_notice(
     seeds: Range<u64>,
     change: impl Fn(&mut Groups),
 ) -> Option<u64> {
-    let mut rules = Groups { limits: muesli_group::Limits::tight(), ..Groups::default() };
-    change(&mut rules);
+    let mut switches = Groups { limits: muesli_group::Limits::tight(), ..Groups::default() };
+    change(&mut switches);
     seeds.into_iter().find(|&seed| {
         let checkpoint_every = Some(Span::from_millis(20));
         let upkeep = Upkeep { group: 3, checkpoint_every, ..Upkeep::default() };
-        is_noticed::<Grouped<Score>>(workload, &simulated(seed, plan(seed), upkeep), &rules)
+        is_noticed::<Grouped<Score>>(workload, &simulated(seed, plan(seed), upkeep), &switches)
     })
 }
 
@@ -138,33 +138,33 @@ fn nobody_notices_anything_of_groups_without_a_mistake() {
 #[test]
 fn speaking_before_what_was_written_is_stable_is_noticed() {
     // A leader that counts itself when it has its entries still makes up for it.
-    let change = |rules: &mut Groups| {
-        (rules.syncs_first, rules.counts_itself_when_stable) = (false, false);
+    let change = |switches: &mut Groups| {
+        (switches.syncs_first, switches.counts_itself_when_stable) = (false, false);
     };
     assert!(groups_notice("bank", power_failures, 0..40, change).is_some());
 }
 
 #[test]
 fn a_leader_that_counts_itself_before_it_has_its_entries_is_noticed() {
-    let change = |rules: &mut Groups| rules.counts_itself_when_stable = false;
+    let change = |switches: &mut Groups| switches.counts_itself_when_stable = false;
     assert!(groups_notice("bank", power_failures_with_one_late, 0..400, change).is_some());
 }
 
 #[test]
 fn votes_lost_at_a_failover_are_noticed() {
-    let change = |rules: &mut Groups| rules.decides_first = false;
+    let change = |switches: &mut Groups| switches.decides_first = false;
     assert!(groups_notice("bank", drawn("crash,partition"), 0..60, change).is_some());
 }
 
 #[test]
 fn entries_left_out_by_followers_are_noticed() {
-    let change = |rules: &mut Groups| rules.replays_all = false;
+    let change = |switches: &mut Groups| switches.replays_all = false;
     assert!(groups_notice("bank", drawn("crash"), 0..60, change).is_some());
 }
 
 #[test]
 fn members_that_forgot_their_votes_and_vote_are_noticed() {
-    let change = |rules: &mut Groups| rules.asks_before_voting = false;
+    let change = |switches: &mut Groups| switches.asks_before_voting = false;
     assert!(groups_notice("bank", drawn("loss"), 0..200, change).is_some());
 }
 
@@ -179,13 +179,13 @@ fn two_lost(seed: u64) -> Plan {
 
 #[test]
 fn a_majority_that_forgot_and_goes_on_is_noticed() {
-    let change = |rules: &mut Groups| rules.accepts_loss = true;
+    let change = |switches: &mut Groups| switches.accepts_loss = true;
     assert!(groups_notice("bank", two_lost, 0..40, change).is_some());
 }
 
 /// Every node stands still in turn, so that each leader is deposed, and one loses its disk.
 fn pauses_and_a_loss(seed: u64) -> Plan {
-    let pause = |turn: u64| format!("{}ms+45ms pause n{}", 20 + 60 * turn, (turn + seed) % 4);
+    let pause = |round: u64| format!("{}ms+45ms pause n{}", 20 + 60 * round, (round + seed) % 4);
     let pauses: Vec<_> = (0..6).map(pause).collect();
     let loss = format!("{}ms+5ms lose n{}", 90 + seed % 130, (seed + 2) % 4);
     format!("horizon 400ms; {}; {loss}", pauses.join("; ")).parse().unwrap()
@@ -199,32 +199,32 @@ fn deposed_leaders_keep_their_state_lost_disks_fetch_it_and_nobody_notices() {
 
 #[test]
 fn a_state_that_counts_before_all_of_it_is_there_is_noticed() {
-    let change = |rules: &mut Groups| rules.installs_whole = false;
+    let change = |switches: &mut Groups| switches.installs_whole = false;
     assert!(groups_notice("bank", pauses_and_a_loss, 0..40, change).is_some());
 }
 
 #[test]
 fn a_deposed_leader_that_keeps_what_nobody_decided_is_noticed() {
-    let change = |rules: &mut Groups| rules.returns_to_decided = false;
+    let change = |switches: &mut Groups| switches.returns_to_decided = false;
     assert!(groups_notice("bank", halves, 0..60, change).is_some());
 }
 
 #[test]
 fn a_checkpoint_of_what_nobody_decided_is_noticed() {
-    let change = |rules: &mut Groups| rules.publishes_decided = false;
+    let change = |switches: &mut Groups| switches.publishes_decided = false;
     assert!(groups_notice("bank", drawn("crash,partition,disk"), 0..200, change).is_some());
 }
 
 /// In turn, a node loses its disk and another one is cut off while the first fetches its state.
 fn losses_and_cuts(seed: u64) -> Plan {
-    let turn = |turn: u64| {
-        let (lost, cut) = ((turn + seed) % 4, (turn + seed + 1 + (turn + seed / 4) % 3) % 4);
-        let at = 20 + 90 * turn;
-        let (lose, part) = (at, at + 5 + (7 * turn + seed) % 11);
+    let round = |round: u64| {
+        let (lost, cut) = ((round + seed) % 4, (round + seed + 1 + (round + seed / 4) % 3) % 4);
+        let at = 20 + 90 * round;
+        let (lose, part) = (at, at + 5 + (7 * round + seed) % 11);
         format!("{lose}ms+5ms lose n{lost}; {part}ms+40ms partition n{cut}")
     };
-    let turns: Vec<_> = (0..5).map(turn).collect();
-    format!("horizon 500ms; {}", turns.join("; ")).parse().unwrap()
+    let rounds: Vec<_> = (0..5).map(round).collect();
+    format!("horizon 500ms; {}", rounds.join("; ")).parse().unwrap()
 }
 
 #[test]

@@ -14,7 +14,7 @@ use muesli_core::{Pace, Protocol};
 use muesli_protocols::bumper::{self, Bumper};
 use muesli_protocols::gmu::{self, Gmu};
 use muesli_protocols::repeatable_read::RepeatableRead;
-use muesli_protocols::score::{FamilySwitch, Rules, Score};
+use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
@@ -38,15 +38,15 @@ struct Noticed {
     lists: bool,
 }
 
-fn noticed(workload: &str, parameters: &str, rules: &Rules) -> Noticed {
+fn noticed(workload: &str, parameters: &str, switches: &Switches) -> Noticed {
     let level = Level::Serializable;
-    noticed_under::<Score>(workload, parameters, rules, level, 0..6)
+    noticed_under::<Score>(workload, parameters, switches, level, 0..6)
 }
 
 fn noticed_under<P: Protocol>(
     workload: &str,
     parameters: &str,
-    rules: &P::Rules,
+    switches: &P::Switches,
     level: Level,
     seeds: Range<u64>,
 ) -> Noticed {
@@ -65,7 +65,7 @@ fn noticed_under<P: Protocol>(
             ..Simulated::calm(P::NAME, 3, seed, length)
         };
         let tallies = Arc::new(Tallies::new(CLIENTS));
-        let run = run_protocol::<P>(&workload, &plan, rules.clone(), &tallies).unwrap();
+        let run = run_protocol::<P>(&workload, &plan, switches.clone(), &tallies).unwrap();
         let session_order = level != Level::Rr;
         let options = muesli_check::Options { session_order, ..Default::default() };
         let holds = |history| check(&history, level, &options).holds();
@@ -94,7 +94,7 @@ fn noticed_among_faults(
     (workload, parameters): (&str, &str),
     kinds: &str,
     upkeep: Upkeep,
-    rules: &Rules,
+    switches: &Switches,
 ) -> Option<u64> {
     let millis = Span::from_millis;
     (0..60).find(|&seed| {
@@ -124,7 +124,7 @@ fn noticed_among_faults(
         let tallies = Arc::new(Tallies::new(CLIENTS));
         // An assertion of the protocol may notice before the judge does.
         let run = catch_unwind(AssertUnwindSafe(|| {
-            run_protocol::<Score>(&workload, &plan, *rules, &tallies).unwrap()
+            run_protocol::<Score>(&workload, &plan, *switches, &tallies).unwrap()
         }));
         let Ok(run) = run else { return true };
         let options = muesli_check::Options { session_order: true, ..Default::default() };
@@ -147,30 +147,31 @@ fn cutting() -> Upkeep {
 #[test]
 fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
     for case in [LONG, SHORT] {
-        assert_eq!(noticed_among_faults(case, CRASHES, cutting(), &Rules::default()), None);
+        assert_eq!(noticed_among_faults(case, CRASHES, cutting(), &Switches::default()), None);
     }
 }
 
 #[test]
 fn a_watermark_raised_early_is_noticed() {
-    let rules = Rules::broken(FamilySwitch::ReadersHoldLow).without(FamilySwitch::RefusesOldReads);
-    assert!(noticed_among_faults(LONG, "none", Upkeep::default(), &rules).is_some());
+    let switches =
+        Switches::broken(FamilySwitch::ReadersHoldLow).without(FamilySwitch::RefusesOldReads);
+    assert!(noticed_among_faults(LONG, "none", Upkeep::default(), &switches).is_some());
 }
 
 #[test]
 fn lost_updates_are_noticed_by_every_route() {
-    let rules = Rules::broken(FamilySwitch::Validate);
+    let switches = Switches::broken(FamilySwitch::Validate);
     let (checks, versions, lists) = (true, true, true);
-    assert_eq!(noticed("bank", "keys=10", &rules), Noticed { checks, versions, lists: false });
-    assert_eq!(noticed("append", "keys=5", &rules), Noticed { checks, versions, lists });
+    assert_eq!(noticed("bank", "keys=10", &switches), Noticed { checks, versions, lists: false });
+    assert_eq!(noticed("append", "keys=5", &switches), Noticed { checks, versions, lists });
     let ycsb = "workload=t keys=32 fields=1 reads=8";
-    assert_eq!(noticed("ycsb", ycsb, &rules), Noticed { checks, versions, lists: false });
+    assert_eq!(noticed("ycsb", ycsb, &switches), Noticed { checks, versions, lists: false });
 }
 
 #[test]
 fn phantoms_are_noticed() {
-    let rules = Rules::broken(FamilySwitch::ValidateScans);
-    let found = noticed("ycsb", "workload=s keys=16 fields=1 reads=8", &rules);
+    let switches = Switches::broken(FamilySwitch::ValidateScans);
+    let found = noticed("ycsb", "workload=s keys=16 fields=1 reads=8", &switches);
     assert!(found.versions, "{found:?}");
 }
 
@@ -179,7 +180,7 @@ fn nothing_is_noticed_where_nothing_is_wrong() {
     for (workload, parameters) in
         [("bank", "keys=10"), ("append", "keys=5"), ("ycsb", "workload=s keys=16 reads=8")]
     {
-        assert_eq!(noticed(workload, parameters, &Rules::default()), Noticed::default());
+        assert_eq!(noticed(workload, parameters, &Switches::default()), Noticed::default());
     }
 }
 
@@ -187,14 +188,14 @@ fn nothing_is_noticed_where_nothing_is_wrong() {
 fn bumper_is_caught(
     parameters: &str,
     seeds: Range<u64>,
-    change: impl Fn(&mut bumper::Rules),
+    change: impl Fn(&mut bumper::Switches),
 ) -> bool {
-    let mut rules = bumper::Rules::time_warping();
-    change(&mut rules);
+    let mut switches = bumper::Switches::time_warping();
+    change(&mut switches);
     seeds.into_iter().any(|seed| {
         let level = Level::Serializable;
         let seeds = seed..seed + 1;
-        noticed_under::<Bumper>("append", parameters, &rules, level, seeds).versions
+        noticed_under::<Bumper>("append", parameters, &switches, level, seeds).versions
     })
 }
 
@@ -203,24 +204,26 @@ fn bumper_without_a_rule_is_caught() {
     let keys = "keys=5";
     assert!(!bumper_is_caught(keys, 0..40, |_| {}), "nothing is wrong");
     assert!(
-        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::BumperSwitch::TriadRule, false)),
+        bumper_is_caught(keys, 0..40, |switches| switches.set(bumper::BumperSwitch::Triads, false)),
         "triad_rule"
     );
     assert!(
-        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::BumperSwitch::ReadStamps, false)),
+        bumper_is_caught(keys, 0..40, |switches| switches
+            .set(bumper::BumperSwitch::ReadTimestampsKept, false)),
         "read_stamps"
     );
     assert!(
-        bumper_is_caught(keys, 0..40, |rules| rules.set(bumper::BumperSwitch::UpdatesStamp, false)),
+        bumper_is_caught(keys, 0..40, |switches| switches
+            .set(bumper::BumperSwitch::UpdatesSetReadTimestamps, false)),
         "updates_stamp"
     );
     assert!(
-        bumper_is_caught(keys, 0..40, |rules| rules
+        bumper_is_caught(keys, 0..40, |switches| switches
             .set(bumper::BumperSwitch::BeforeTheEarliest, false)),
         "earliest"
     );
     assert!(
-        bumper_is_caught(keys, 0..40, |rules| rules
+        bumper_is_caught(keys, 0..40, |switches| switches
             .set(bumper::BumperSwitch::ReadsWaitForTimeWarped, false)),
         "waits"
     );
@@ -230,11 +233,11 @@ fn bumper_without_a_rule_is_caught() {
 #[test]
 fn each_correction_of_bumper_is_needed() {
     let caught = |distinct, snapshots, updates| {
-        bumper_is_caught("keys=6 appends=40", 0..1_600, |rules| {
-            *rules = bumper::Rules::printed();
-            rules.set(bumper::BumperSwitch::DistinctReaders, distinct);
-            rules.set(bumper::BumperSwitch::StampsReachTheSnapshot, snapshots);
-            rules.set(bumper::BumperSwitch::UpdatesStamp, updates);
+        bumper_is_caught("keys=6 appends=40", 0..1_600, |switches| {
+            *switches = bumper::Switches::printed();
+            switches.set(bumper::BumperSwitch::DistinctReaders, distinct);
+            switches.set(bumper::BumperSwitch::ReadTimestampsReachSnapshot, snapshots);
+            switches.set(bumper::BumperSwitch::UpdatesSetReadTimestamps, updates);
         })
     };
     assert!(caught(false, false, false), "as printed");
@@ -248,27 +251,27 @@ fn each_correction_of_bumper_is_needed() {
 type Change<R> = fn(&mut R);
 
 /// The first seed that shows that GMU with such rules is not update serializable.
-fn gmu_is_caught(seeds: Range<u64>, change: impl Fn(&mut gmu::Rules)) -> Option<u64> {
-    let mut rules = gmu::Rules::default();
-    change(&mut rules);
+fn gmu_is_caught(seeds: Range<u64>, change: impl Fn(&mut gmu::Switches)) -> Option<u64> {
+    let mut switches = gmu::Switches::default();
+    change(&mut switches);
     let keys = "keys=6 appends=40";
     let mut seeds = seeds;
     seeds.find(|&seed| {
-        noticed_under::<Gmu>("append", keys, &rules, Level::Eus, seed..seed + 1).versions
+        noticed_under::<Gmu>("append", keys, &switches, Level::Eus, seed..seed + 1).versions
     })
 }
 
 #[test]
 fn gmu_without_a_rule_is_caught() {
-    let all: [(&str, Change<gmu::Rules>); 8] = [
-        ("reads_wait", |rules| rules.set(gmu::GmuSwitch::ReadsWait, false)),
-        ("local_reads_wait", |rules| rules.set(gmu::GmuSwitch::LocalReadsWait, false)),
-        ("merge_votes", |rules| rules.set(gmu::GmuSwitch::MergeVotes, false)),
-        ("ordered_queue", |rules| rules.set(FamilySwitch::OrderedQueue, false)),
-        ("filter_by_vectors", |rules| rules.set(gmu::GmuSwitch::FilterByVectors, false)),
-        ("pointwise", |rules| rules.set(gmu::GmuSwitch::Pointwise, false)),
-        ("exact_validation", |rules| rules.set(gmu::GmuSwitch::ExactValidation, false)),
-        ("unique_numbers", |rules| rules.set(gmu::GmuSwitch::UniqueNumbers, false)),
+    let all: [(&str, Change<gmu::Switches>); 8] = [
+        ("reads_wait", |switches| switches.set(gmu::GmuSwitch::ReadsWait, false)),
+        ("local_reads_wait", |switches| switches.set(gmu::GmuSwitch::LocalReadsWait, false)),
+        ("merge_votes", |switches| switches.set(gmu::GmuSwitch::MergeVotes, false)),
+        ("ordered_queue", |switches| switches.set(FamilySwitch::OrderedQueue, false)),
+        ("filter_by_vectors", |switches| switches.set(gmu::GmuSwitch::FilterByVectors, false)),
+        ("pointwise", |switches| switches.set(gmu::GmuSwitch::Pointwise, false)),
+        ("exact_validation", |switches| switches.set(gmu::GmuSwitch::ExactValidation, false)),
+        ("unique_numbers", |switches| switches.set(gmu::GmuSwitch::UniqueNumbers, false)),
     ];
     for (name, change) in all {
         assert!(gmu_is_caught(0..150, change).is_some(), "{name}");
@@ -279,34 +282,35 @@ fn gmu_without_a_rule_is_caught() {
 /// Two clients on two nodes take turns in one session.
 #[test]
 fn sessions_that_leave_their_past_behind_are_caught() {
-    let roaming = |rules: &gmu::Rules| {
+    let roaming = |switches: &gmu::Switches| {
         let counters = "keys=20 hot=2 roam=true";
-        noticed_under::<Gmu>("counters", counters, rules, Level::Eus, 0..10)
+        noticed_under::<Gmu>("counters", counters, switches, Level::Eus, 0..10)
     };
-    let mut rules = gmu::Rules::default();
-    assert_eq!(roaming(&rules), Noticed::default(), "nothing is wrong");
-    rules.set(FamilySwitch::SessionsBringPasts, false);
-    assert!(roaming(&rules).versions);
+    let mut switches = gmu::Switches::default();
+    assert_eq!(roaming(&switches), Noticed::default(), "nothing is wrong");
+    switches.set(FamilySwitch::SessionsBringPasts, false);
+    assert!(roaming(&switches).versions);
 }
 
 #[test]
 fn a_delayed_lock_taken_for_a_shared_one_is_caught() {
-    let delayed = |rules: &bumper::Rules| {
+    let delayed = |switches: &bumper::Switches| {
         let bank = "keys=6 delayed=true totals=10";
-        noticed_under::<Bumper>("bank", bank, rules, Level::Serializable, 0..10)
+        noticed_under::<Bumper>("bank", bank, switches, Level::Serializable, 0..10)
     };
-    let mut rules = bumper::Rules::default();
-    assert_eq!(delayed(&rules), Noticed::default(), "nothing is wrong");
-    rules.set(FamilySwitch::DelayedExcludes, false);
-    let found = delayed(&rules);
+    let mut switches = bumper::Switches::default();
+    assert_eq!(delayed(&switches), Noticed::default(), "nothing is wrong");
+    switches.set(FamilySwitch::DelayedExcludes, false);
+    let found = delayed(&switches);
     assert!(found.checks && found.versions, "{found:?}");
 }
 
 #[test]
 fn repeatable_read_is_no_more_than_that() {
-    let rules = muesli_protocols::repeatable_read::Rules::default();
-    let at =
-        |level| noticed_under::<RepeatableRead>("append", "keys=5", &rules, level, 0..6).versions;
+    let switches = muesli_protocols::repeatable_read::Switches::default();
+    let at = |level| {
+        noticed_under::<RepeatableRead>("append", "keys=5", &switches, level, 0..6).versions
+    };
     assert!(!at(Level::Rr));
     assert!(at(Level::Us) && at(Level::Serializable));
 }

@@ -9,8 +9,8 @@ use muesli_registry::keeps_old_versions;
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_workloads::available;
 use muesli_workloads::background::Backgrounds;
-use muesli_workloads::simulated::promise_of;
-use muesli_workloads::trial::Trial;
+use muesli_workloads::seeded_run::SeededRun;
+use muesli_workloads::simulated::guarantee_of;
 
 /// Protocols, in groups of so many, and whether copies are kept.
 const LENGTHS: [(&str, u16, bool); 8] = [
@@ -53,17 +53,17 @@ const LONG: u64 = 1_000;
 #[test]
 fn garbage_logs_and_leases_end_in_every_run() {
     for (protocol, workload, group) in SEARCHED {
-        let short = Trial {
+        let short = SeededRun {
             protocol: protocol.to_owned(),
             group,
-            ..Trial::of(available::find(workload).unwrap())
+            ..SeededRun::of(available::find(workload).unwrap())
         };
-        let long = Trial { transactions_least: LONG, ..short.clone() };
+        let long = SeededRun { transactions_least: LONG, ..short.clone() };
         let name = format!("{protocol} {workload}, groups of {group}");
         let mut all = Backgrounds::default();
         for seed in 1..7 {
-            let trial = if seed == 6 && workload == "bank" { &long } else { &short };
-            let trialled = trial.run(seed, false).unwrap();
+            let seeded_run = if seed == 6 && workload == "bank" { &long } else { &short };
+            let trialled = seeded_run.run(seed, false).unwrap();
             assert_eq!(trialled.problems, Vec::<String>::new(), "{name}, seed {seed}");
             trialled.background.iter().for_each(|run| all.add(run));
         }
@@ -90,14 +90,14 @@ fn garbage_logs_and_leases_end_in_every_run() {
 #[test]
 fn clients_are_forgotten_in_runs_without_faults() {
     for (protocol, group) in [("score", 1), ("granola", 1), ("sinfonia", 3)] {
-        let trial = Trial {
+        let seeded_run = SeededRun {
             protocol: protocol.to_owned(),
             group,
             transactions_least: 50,
             faults: FaultKinds::NONE,
-            ..Trial::of(available::find("bank").unwrap())
+            ..SeededRun::of(available::find("bank").unwrap())
         };
-        let trialled = trial.run(1, false).unwrap();
+        let trialled = seeded_run.run(1, false).unwrap();
         assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol}, groups of {group}");
         for run in trialled.background {
             assert!(run.maintenance.clients_forgotten > 0, "{protocol}, groups of {group}");
@@ -109,17 +109,17 @@ fn clients_are_forgotten_in_runs_without_faults() {
 fn every_history_that_is_judged_is_written() {
     let folder = std::env::temp_dir().join(format!("muesli-histories-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    let trial = Trial {
+    let seeded_run = SeededRun {
         transactions_least: 100,
         strict: Some(true),
         histories: Some(folder.clone()),
-        ..Trial::of(available::find("bank").unwrap())
+        ..SeededRun::of(available::find("bank").unwrap())
     };
-    let trialled = trial.run(3, false).unwrap();
+    let trialled = seeded_run.run(3, false).unwrap();
     assert_eq!(trialled.problems, Vec::<String>::new());
     let names = ["seed-3-bank.jsonl", "seed-3-append.jsonl", "seed-3-append-lists.jsonl"];
     assert_eq!(trialled.verdicts, names.len() as u64);
-    let (level, options) = promise_of("score", true).unwrap();
+    let (level, options) = guarantee_of("score", true).unwrap();
     for name in names {
         let file = File::open(folder.join(name)).unwrap();
         let history = History::read(BufReader::new(file)).unwrap();
@@ -133,14 +133,14 @@ fn every_history_that_is_judged_is_written() {
 #[test]
 fn nothing_grows_with_the_data_in_searches() {
     for (protocol, group, caches) in LENGTHS {
-        let trial = Trial {
+        let seeded_run = SeededRun {
             protocol: protocol.to_owned(),
             group,
             caches,
-            ..Trial::of(available::find("bank").unwrap())
+            ..SeededRun::of(available::find("bank").unwrap())
         };
         for seed in 1..4 {
-            let trialled = trial.run(seed, false).unwrap();
+            let trialled = seeded_run.run(seed, false).unwrap();
             let problems = &trialled.problems;
             assert_eq!(*problems, Vec::<String>::new(), "{protocol} {group}, seed {seed}");
             let longest = trialled.longest;
@@ -155,15 +155,15 @@ fn deletions_are_collected_and_read_in_short_runs() {
     let folder = std::env::temp_dir().join(format!("muesli-deletions-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     for protocol in ["score", "gmu", "granola"] {
-        let trial = Trial {
+        let seeded_run = SeededRun {
             protocol: protocol.to_owned(),
             transactions_least: 200,
             histories: Some(folder.clone()),
-            ..Trial::of(available::find("append").unwrap())
+            ..SeededRun::of(available::find("append").unwrap())
         };
         let mut deletions_read = 0;
         for seed in 1..5 {
-            let trialled = trial.run(seed, false).unwrap();
+            let trialled = seeded_run.run(seed, false).unwrap();
             assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol}, seed {seed}");
             let path = folder.join(format!("seed-{seed}-append.jsonl"));
             deletions_read += count_reads_of_deletions(&fs::read_to_string(path).unwrap());
@@ -187,4 +187,21 @@ fn count_reads_of_deletions(history: &str) -> usize {
     let operations = lines().flat_map(|line| line["ops"].as_array().cloned().unwrap_or_default());
     let absent = operations.filter(|it| it[0] == "r" && it[3].is_null() && it[2] != 0);
     absent.filter(|it| it[2] != "own" && !held.contains(&format!("{} {}", it[1], it[2]))).count()
+}
+
+/// What the loader was told is committed need not be known yet where a client begins. With this
+/// seed two nodes are cut off in the middle of loading, for longer than a transaction is tried
+/// again; their clients wait for the data.
+#[test]
+fn clients_wait_for_the_data_where_loading_was_cut_off() {
+    let cut = "horizon 884ms; 477us+571771us partition-in n1,n3";
+    for protocol in ["bumper", "score", "2pc", "gmu"] {
+        let seeded_run = SeededRun {
+            protocol: protocol.to_owned(),
+            plan: Some(cut.parse().unwrap()),
+            ..SeededRun::of(available::find("bank").unwrap())
+        };
+        let trialled = seeded_run.run(811_030_108, false).unwrap();
+        assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol}");
+    }
 }

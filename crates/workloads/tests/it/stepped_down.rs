@@ -6,8 +6,8 @@ use std::rc::Rc;
 use muesli::Tx;
 use muesli_core::NodeId;
 use muesli_group::Grouped;
-use muesli_group::agreement::ledger::{Standing, StateOnDisk};
-use muesli_group::{Limits, Rules};
+use muesli_group::agreement::ledger::{ReplicaState, StateOnDisk};
+use muesli_group::{GroupSettings, Limits};
 use muesli_protocols::score::Score;
 use muesli_sim::time::Span;
 use muesli_sim::world::ClientBody;
@@ -21,20 +21,21 @@ const KEYS: u64 = 40;
 /// Runs clients on all nodes, of which each in turn is alone for a while. How often a leader
 /// returned to what was decided, and how many members have fetched a state.
 fn run(seed: u64, limits: Limits) -> (u64, usize) {
-    let cut = |turn: u64| format!("{}ms+60ms partition n{}", 40 + 120 * turn, (turn + seed) % 3);
+    let cut = |round: u64| format!("{}ms+60ms partition n{}", 40 + 120 * round, (round + seed) % 3);
     let cuts: Vec<_> = (0..6).map(cut).collect();
     let plan = format!("horizon 900ms; {}", cuts.join("; "));
-    let rules = Rules { limits, ..Rules::default() };
-    let OneGroup { mut world, db, space, nodes } = one_group(NODES, NODES, seed, &plan, rules);
+    let group_settings = GroupSettings { limits, ..GroupSettings::default() };
+    let OneGroup { mut world, db, space, nodes } =
+        one_group(NODES, NODES, seed, &plan, group_settings);
     for (number, node) in (0..).zip(nodes) {
         let db = db.independent();
         let body: ClientBody = Rc::new(move |start| {
             let db = db.independent();
             Box::pin(async move {
-                let mut turn: u64 = number;
+                let mut round: u64 = number;
                 while !start.stop.is_raised() {
-                    turn += 3;
-                    let key = (turn % KEYS).to_be_bytes().to_vec();
+                    round += 3;
+                    let key = (round % KEYS).to_be_bytes().to_vec();
                     let put = async move |tx: &Tx| {
                         let seen = tx.get(space, key.clone()).await?;
                         let next = seen.map_or(1, |it| it.as_slice().len() % 90 + 1);
@@ -51,7 +52,7 @@ fn run(seed: u64, limits: Limits) -> (u64, usize) {
     for node in (0..NODES).map(NodeId) {
         let seen = world.with_node::<Grouped<Score>, _>(node, |node| {
             let each = node.participants().iter();
-            let is_new = |it: &Standing| it.needs > 0 || it.held != StateOnDisk::Whole;
+            let is_new = |it: &ReplicaState| it.needs > 0 || it.held != StateOnDisk::Whole;
             each.map(|(_, member)| (member.returned(), member.look(is_new))).collect()
         });
         let seen: Vec<(u64, bool)> = seen.expect("it is up");

@@ -8,14 +8,14 @@ use std::time::Duration;
 use muesli_sim::plan::Plan;
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::world::{Heard, Routes, Strangers};
+use muesli_sim::world::{Routes, StrangerCount, Strangers};
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
+use muesli_workloads::seeded_run::SeededRun;
 use muesli_workloads::simulated::{
-    self, Simulated, SimulatedOutcome, Upkeep, is_promised, promise,
+    self, Simulated, SimulatedOutcome, Upkeep, guarantee, is_guaranteed,
 };
 use muesli_workloads::tally::Tallies;
-use muesli_workloads::trial::Trial;
 use serde_json::Map;
 
 const CLIENTS: u32 = 6;
@@ -96,9 +96,9 @@ fn workload(protocol: &str, seed: u64) -> &'static str {
 }
 
 /// Counts by kind what became of strangers' messages.
-fn count(all: &mut BTreeMap<&'static str, Heard>, outcome: &SimulatedOutcome) {
-    for (name, heard) in &outcome.run.strangers {
-        *all.entry(name).or_default() += *heard;
+fn count(all: &mut BTreeMap<&'static str, StrangerCount>, outcome: &SimulatedOutcome) {
+    for (name, counted) in &outcome.run.strangers {
+        *all.entry(name).or_default() += *counted;
     }
 }
 
@@ -141,11 +141,11 @@ fn honest_clients_see_nothing_of_strangers() {
             let outcome = run(protocol, group, seed, false);
             count(&mut kinds, &outcome);
             let name = format!("{protocol}, groups of {group}, seed {seed}");
-            for check in outcome.checks.iter().filter(|it| is_promised(protocol, it.name)) {
+            for check in outcome.checks.iter().filter(|it| is_guaranteed(protocol, it.name)) {
                 assert!(check.ok, "{name}: {}: {}", check.name, check.details);
             }
             let history = outcome.run.history(Map::new()).unwrap();
-            let (level, options) = promise(protocol).unwrap();
+            let (level, options) = guarantee(protocol).unwrap();
             let verdict = muesli_check::check(&history, level, &options);
             assert!(verdict.holds(), "{name}: {verdict}");
             let (taken, all) = taken(&outcome);
@@ -153,7 +153,7 @@ fn honest_clients_see_nothing_of_strangers() {
             assert!(5 * taken >= all, "{name}: {taken} of {all}: {:?}", outcome.run.strangers);
         }
         println!("{protocol}, groups of {group}, as clients: {kinds:?}");
-        for (name, Heard { taken, rejected }) in kinds {
+        for (name, StrangerCount { taken, rejected }) in kinds {
             let all = taken + rejected;
             match OF_MEMBERS.contains(&name) {
                 true => assert_eq!(taken, 0, "{protocol} {group}: {name} of {all}"),
@@ -174,7 +174,7 @@ fn nodes_outlive_strangers_that_pass_for_members() {
             assert!(all > 300 && 5 * taken >= all, "{protocol} {group}: {taken} of {all}");
         }
         println!("{protocol}, groups of {group}, as members: {kinds:?}");
-        for (name, Heard { taken, rejected }) in kinds {
+        for (name, StrangerCount { taken, rejected }) in kinds {
             let all = taken + rejected;
             assert!(all < FEW || 5 * taken >= all, "{protocol} {group}: {name} {taken}/{all}");
         }
@@ -187,14 +187,14 @@ fn nodes_outlive_strangers_that_pass_for_members() {
 fn nobody_is_told_that_more_is_decided_than_there_is() {
     let strangers = Some(Strangers { every: Span::from_micros(10), as_members: true });
     for (protocol, seed) in [("gmu", 88_000_709), ("gmu", 88_000_715), ("rr", 88_003_101)] {
-        let trial = Trial {
+        let seeded_run = SeededRun {
             protocol: protocol.to_owned(),
             group: 3,
             strangers,
             transactions_least: 100,
-            ..Trial::of(available::find("bank").unwrap())
+            ..SeededRun::of(available::find("bank").unwrap())
         };
-        let trialled = trial.run(seed, false).unwrap();
+        let trialled = seeded_run.run(seed, false).unwrap();
         assert!(trialled.problems.is_empty(), "{protocol} {seed}: {:?}", trialled.problems);
     }
 }
@@ -203,14 +203,14 @@ fn nobody_is_told_that_more_is_decided_than_there_is() {
 #[test]
 fn members_leave_out_records_that_contradict_each_other() {
     let strangers = Some(Strangers { every: Span::from_micros(20), as_members: true });
-    let trial = Trial {
+    let seeded_run = SeededRun {
         protocol: "bumper-tw".to_owned(),
         group: 3,
         strangers,
         faults: FaultKinds::NONE,
-        ..Trial::of(available::find("bank").unwrap())
+        ..SeededRun::of(available::find("bank").unwrap())
     };
-    let left_out = |seed| trial.run(seed, false).unwrap().left_out;
+    let left_out = |seed| seeded_run.run(seed, false).unwrap().left_out;
     assert!(CONTRADICTING.into_iter().any(|seed| left_out(seed) > 0), "nothing was left out");
 }
 
@@ -256,7 +256,7 @@ pub struct Searched {
     /// The names of its messages.
     pub names: BTreeSet<&'static str>,
     /// Kinds that strangers said in the name of members.
-    heard: BTreeMap<&'static str, Heard>,
+    counted: BTreeMap<&'static str, StrangerCount>,
     /// What nodes sent to each other.
     pub routes: Routes,
 }
@@ -265,19 +265,19 @@ impl Searched {
     fn new(
         title: &'static str,
         (source, text): (&'static str, &'static str),
-        trials: &[Trial],
+        trials: &[SeededRun],
     ) -> Searched {
-        let (mut heard, mut routes) = (BTreeMap::<_, Heard>::new(), Routes::default());
-        for trial in trials {
+        let (mut counted, mut routes) = (BTreeMap::<_, StrangerCount>::new(), Routes::default());
+        for seeded_run in trials {
             for seed in 1..=3 {
-                let trialled = trial.run(seed, false).unwrap();
+                let trialled = seeded_run.run(seed, false).unwrap();
                 routes.join(&trialled.routes);
                 for (name, more) in trialled.strangers {
-                    *heard.entry(name).or_default() += more;
+                    *counted.entry(name).or_default() += more;
                 }
             }
         }
-        Searched { title, source, names: names(text), heard, routes }
+        Searched { title, source, names: names(text), counted, routes }
     }
 }
 
@@ -289,29 +289,32 @@ pub fn searched() -> &'static [Searched] {
 
 fn search() -> Vec<Searched> {
     let strangers = Some(Strangers { every: Span::from_micros(100), as_members: true });
-    let of = |protocol: &str, workload: &str, group: u16| Trial {
+    let of = |protocol: &str, workload: &str, group: u16| SeededRun {
         protocol: protocol.to_owned(),
         group,
         strangers,
         transactions_least: 100,
-        ..Trial::of(available::find(workload).unwrap())
+        ..SeededRun::of(available::find(workload).unwrap())
     };
-    let with = |trial: Trial, parameters: &[&str]| {
+    let with = |seeded_run: SeededRun, parameters: &[&str]| {
         let own = parameters.iter().map(|given| (*given).to_owned());
-        Trial { parameters: trial.parameters.iter().cloned().chain(own).collect(), ..trial }
+        SeededRun {
+            parameters: seeded_run.parameters.iter().cloned().chain(own).collect(),
+            ..seeded_run
+        }
     };
-    let later = ["delayed=true", "procedures=true", "asked=true"];
+    let delayed = ["delayed=true", "procedures=true", "asked=true"];
     let two_phase = [
         with(of("score", "ycsb", 1), &["workload=s"]),
         of("rr", "bank", 1),
-        Trial { spread: 3, ..with(of("bumper", "counters", 1), &later) },
+        SeededRun { partitions_per_repository: 3, ..with(of("bumper", "counters", 1), &delayed) },
     ];
     let procedures = |protocol| of(protocol, "append-procedures", 1);
     let granola = [
-        Trial { caches: true, ..with(procedures("granola"), &["nearby=50"]) },
-        Trial { spread: 3, ..with(procedures("granola"), &["moving=5"]) },
+        SeededRun { caches: true, ..with(procedures("granola"), &["nearby=50"]) },
+        SeededRun { partitions_per_repository: 3, ..with(procedures("granola"), &["moving=5"]) },
         procedures("granola-passing"),
-        Trial { masters: 1, ..procedures("sinfonia") },
+        SeededRun { masters: 1, ..procedures("sinfonia") },
     ];
     let groups = [of("score", "bank", 3), of("bumper", "bank", 3)];
     macro_rules! source {
@@ -338,10 +341,10 @@ fn search() -> Vec<Searched> {
 #[test]
 fn every_kind_of_message_is_said() {
     let mut never = Vec::new();
-    for Searched { title, names, heard, .. } in searched() {
-        println!("{title}: {heard:?}");
+    for Searched { title, names, counted, .. } in searched() {
+        println!("{title}: {counted:?}");
         assert!(names.len() > 10, "{title}: {names:?}");
-        let unsaid = names.iter().filter(|name| !heard.contains_key(*name));
+        let unsaid = names.iter().filter(|name| !counted.contains_key(*name));
         never.extend(unsaid.filter(|name| !UNSAID.contains(name)).map(|name| (title, name)));
     }
     assert!(never.is_empty(), "strangers never say {never:?}");

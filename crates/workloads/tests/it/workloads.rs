@@ -67,23 +67,23 @@ pub fn workload(case: &(&str, &str)) -> Arc<dyn AnyWorkload> {
     available::find(case.0).unwrap().build(&given, CLIENTS).unwrap()
 }
 
-pub fn assert_checks(checks: &[Check], told: &str) {
-    assert!(checks.len() >= 3, "{told}: {checks:?}");
+pub fn assert_checks(checks: &[Check], context: &str) {
+    assert!(checks.len() >= 3, "{context}: {checks:?}");
     for check in checks {
-        assert!(check.ok, "{told}: {check:?}");
+        assert!(check.ok, "{context}: {check:?}");
     }
 }
 
-pub fn assert_serializable(history: &muesli_check::History, told: &str) {
+pub fn assert_serializable(history: &muesli_check::History, context: &str) {
     let options = muesli_check::Options { session_order: true, ..Default::default() };
     let verdict = check(history, Level::Serializable, &options);
-    assert!(verdict.holds(), "{told}: {verdict}");
-    assert!(verdict.stats.committed > 100, "{told}: {:?}", verdict.stats);
+    assert!(verdict.holds(), "{context}: {verdict}");
+    assert!(verdict.stats.committed > 100, "{context}: {:?}", verdict.stats);
 }
 
 /// A run on two loops of this process with four repositories: its checks hold, and its histories
 /// are serializable.
-pub fn embedded_run(case: &(&str, &str), options: Options, told: &str) -> embedded::Outcome {
+pub fn embedded_run(case: &(&str, &str), options: Options, context: &str) -> embedded::Outcome {
     let workload = workload(case);
     let options = Options { repositories: 4, loops: 2, history: true, ..options };
     let length = Length::Transactions(600);
@@ -91,13 +91,13 @@ pub fn embedded_run(case: &(&str, &str), options: Options, told: &str) -> embedd
         Embedded { options, warm_up: Duration::from_millis(5), length, seed: 5, strict: false };
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let outcome = embedded::run(&workload, &plan, &tallies).unwrap();
-    assert_checks(&outcome.checks, told);
-    assert_eq!(outcome.tally.ended(), 600, "{told}");
-    assert!(outcome.tally.committed > 300, "{told}: {:?}", outcome.tally);
+    assert_checks(&outcome.checks, context);
+    assert_eq!(outcome.tally.ended(), 600, "{context}");
+    assert!(outcome.tally.committed > 300, "{context}: {:?}", outcome.tally);
     let recorded = history::by_versions(&outcome.reports, &outcome.catalog, Map::new());
-    assert_serializable(&recorded.unwrap(), told);
+    assert_serializable(&recorded.unwrap(), context);
     if let Some(lists) = workload.history() {
-        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), told);
+        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), context);
     }
     outcome
 }
@@ -105,10 +105,10 @@ pub fn embedded_run(case: &(&str, &str), options: Options, told: &str) -> embedd
 #[test]
 fn every_workload_is_right_in_a_process() {
     for case in CASES {
-        let told = format!("{case:?}");
-        let outcome = embedded_run(case, Options { replicas: 2, ..Options::default() }, &told);
+        let context = format!("{case:?}");
+        let outcome = embedded_run(case, Options { replicas: 2, ..Options::default() }, &context);
         let all: u64 = outcome.reports.iter().map(|report| report.messages).sum();
-        assert!(0 < outcome.messages && outcome.messages < all, "{told}: {all}");
+        assert!(0 < outcome.messages && outcome.messages < all, "{context}: {all}");
     }
 }
 
@@ -121,7 +121,7 @@ pub fn drawn(seed: u64, kinds: &str) -> Simulated {
     Simulated {
         repositories: 4,
         replicas: 2,
-        spread: 1 + seed as usize % 3,
+        partitions_per_repository: 1 + seed as usize % 3,
         plan: shape.draw(Seed::new(seed)),
         transactions_least: 200,
         pause_most: Span::from_millis(4),
@@ -133,19 +133,19 @@ pub fn drawn(seed: u64, kinds: &str) -> Simulated {
 
 fn simulated(case: &(&str, &str), seed: u64, kinds: &str) -> SimulatedOutcome {
     let plan = drawn(seed, kinds);
-    let (workload, told) = (workload(case), format!("{case:?}, seed {seed}, {}", plan.plan));
+    let (workload, context) = (workload(case), format!("{case:?}, seed {seed}, {}", plan.plan));
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let outcome = simulated::run(&workload, &plan, &tallies).unwrap();
-    assert_checks(&outcome.checks, &told);
-    assert!(outcome.tally.ended() >= 200, "{told}");
-    assert!(0 < outcome.messages && outcome.messages < outcome.run.messages, "{told}");
-    let hear_of_all =
+    assert_checks(&outcome.checks, &context);
+    assert!(outcome.tally.ended() >= 200, "{context}");
+    assert!(0 < outcome.messages && outcome.messages < outcome.run.messages, "{context}");
+    let observe_all =
         || outcome.run.hosts.iter().all(|host| host.transactions().all(|txn| txn.end.is_some()));
-    assert!(kinds != "none" || hear_of_all(), "{told}: clients are not told");
+    assert!(kinds != "none" || observe_all(), "{context}: clients are not told");
     let recorded = outcome.run.history(Map::new());
-    assert_serializable(&recorded.unwrap(), &told);
+    assert_serializable(&recorded.unwrap(), &context);
     if let Some(lists) = workload.history() {
-        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &told);
+        assert_serializable(&history::by_lists(&lists, Map::new()).unwrap(), &context);
     }
     outcome
 }
@@ -231,6 +231,6 @@ fn a_client_that_cannot_begin_is_told_of() {
     let tallies = Arc::new(Tallies::new(2));
     let workload: Arc<dyn AnyWorkload> = Arc::new(CannotBegin);
     let outcome = simulated::run(&workload, &drawn(1, "none"), &tallies).unwrap();
-    let told = outcome.checks.iter().find(|check| !check.ok).map(|check| check.details.clone());
-    assert!(told.as_ref().is_some_and(|told| told.contains("nowhere")), "{told:?}");
+    let context = outcome.checks.iter().find(|check| !check.ok).map(|check| check.details.clone());
+    assert!(context.as_ref().is_some_and(|context| context.contains("nowhere")), "{context:?}");
 }

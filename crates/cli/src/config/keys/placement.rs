@@ -27,7 +27,9 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
         default: "1",
         help: "How many partitions there are for each repository; more than one, so that moves of \
                partitions can share the keys out anew",
-        set: |config, text| put(&mut config.server.spread, number(text, 1, 1024)? as usize),
+        set: |config, text| {
+            put(&mut config.server.partitions_per_repository, number(text, 1, 1024)? as usize)
+        },
     },
     ConfigKey {
         name: "group",

@@ -59,7 +59,7 @@ pub const TPCC_PRINTED: &[Printed] = &[Printed {
     name: "paper: score",
     source: "Bumper, section VI: up to 6.4k txs/s at 160 nodes, a speedup of 3.4",
     xs: &[160.0],
-    says: PrintedAs::Number(|_| 6_400.0 / 3.4),
+    predicts: PrintedAs::Number(|_| 6_400.0 / 3.4),
 }];
 
 /// What is left where nobody meets anybody.
@@ -67,7 +67,7 @@ pub const OVERHEAD_PRINTED: &[Printed] = &[Printed {
     name: "paper: bumper",
     source: "Bumper, section VI: 2.5 % less than SCORe on average",
     xs: BUMPER_NODES,
-    says: PrintedAs::Share("score", |_| 0.975),
+    predicts: PrintedAs::Share("score", |_| 0.975),
 }];
 
 const PORT: Figure = Figure {

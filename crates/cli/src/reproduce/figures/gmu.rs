@@ -32,7 +32,7 @@ const fn beside_rr(
     xs: &'static [f64],
     share: fn(f64) -> f64,
 ) -> Printed {
-    Printed { name, source, xs, says: PrintedAs::Share("repeatable-read", share) }
+    Printed { name, source, xs, predicts: PrintedAs::Share("repeatable-read", share) }
 }
 
 /// TPC-C, nine tenths of it reading.

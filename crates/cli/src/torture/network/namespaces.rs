@@ -74,8 +74,8 @@ struct Lost {
 /// The command that failed, and what it said.
 pub fn try_out() -> anyhow::Result<()> {
     remove_leftovers()?;
-    let trial = Namespaces::make(1)?;
-    let address: SocketAddr = trial.names.listens(0).parse()?;
+    let probe = Namespaces::make(1)?;
+    let address: SocketAddr = probe.names.listens(0).parse()?;
     let refused = |within| match TcpStream::connect_timeout(&address, within) {
         Ok(_) => true,
         Err(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
@@ -83,11 +83,11 @@ pub fn try_out() -> anyhow::Result<()> {
     if !refused(ANSWERED_WITHIN) {
         bail!("nothing of {address}, in a new network namespace, is heard here");
     }
-    trial.part(Party::Node(0), None, Break::Cut)?;
+    probe.part(Party::Node(0), None, Break::Cut)?;
     if refused(SILENT_FOR) {
         bail!("`ip rule` with `blackhole` does not keep packets from a network namespace");
     }
-    trial.heal()
+    probe.heal()
 }
 
 /// Removes the namespaces of processes that are no more, and says so.
@@ -178,7 +178,7 @@ impl Names {
 
     /// The command that adds (`add`) or deletes (`del`) the rule by which this is lost; none is
     /// needed among clients.
-    fn rule_line(&self, verb: &str, lost: Lost) -> Option<String> {
+    fn iptables_line(&self, verb: &str, lost: Lost) -> Option<String> {
         let at = match (lost.to, lost.from) {
             (Party::Node(at), _) | (Party::Clients, Party::Node(at)) => at,
             (Party::Clients, Party::Clients) => return None,
@@ -253,7 +253,7 @@ impl CuttableNetwork for Namespaces {
     fn part(&self, party: Party, from: Option<Party>, how: Break) -> anyhow::Result<()> {
         let all = lost(self.nodes, party, from, how);
         for &one in &all {
-            let line = self.names.rule_line("add", one);
+            let line = self.names.iptables_line("add", one);
             if let (Some(line), true) = (line, self.lost().insert(one)) {
                 run(&line)?;
             }
@@ -265,7 +265,7 @@ impl CuttableNetwork for Namespaces {
 
     fn heal(&self) -> anyhow::Result<()> {
         let all = std::mem::take(&mut *self.lost());
-        let mut lines = all.into_iter().filter_map(|one| self.names.rule_line("del", one));
+        let mut lines = all.into_iter().filter_map(|one| self.names.iptables_line("del", one));
         lines.try_for_each(|line| run(&line).map(drop))
     }
 }
@@ -294,9 +294,9 @@ mod tests {
         Names { process: 4_194_304, prefix: "10.213.7".to_owned() }
     }
 
-    fn rules(party: Party, from: Option<Party>, how: Break) -> Vec<String> {
+    fn iptables_lines(party: Party, from: Option<Party>, how: Break) -> Vec<String> {
         let lost = lost(3, party, from, how);
-        lost.into_iter().map(|one| names().rule_line("add", one).unwrap()).collect()
+        lost.into_iter().map(|one| names().iptables_line("add", one).unwrap()).collect()
     }
 
     #[test]
@@ -306,24 +306,24 @@ mod tests {
                       from 10.213.7.12 to 10.213.7.11 blackhole";
         let to_two = "ip -n muesli-4194304-2 rule add pref 100 \
                       from 10.213.7.11 to 10.213.7.12 blackhole";
-        assert_eq!(rules(one, Some(two), Break::Both), [to_one, to_two]);
-        assert_eq!(rules(one, Some(two), Break::Cut), [to_one, to_two]);
-        assert_eq!(rules(one, Some(two), Break::Inbound), [to_one]);
-        assert_eq!(rules(one, Some(two), Break::Outbound), [to_two]);
+        assert_eq!(iptables_lines(one, Some(two), Break::Both), [to_one, to_two]);
+        assert_eq!(iptables_lines(one, Some(two), Break::Cut), [to_one, to_two]);
+        assert_eq!(iptables_lines(one, Some(two), Break::Inbound), [to_one]);
+        assert_eq!(iptables_lines(one, Some(two), Break::Outbound), [to_two]);
         let to_clients = "ip -n muesli-4194304-1 rule add pref 100 \
                           from 10.213.7.11 to 10.213.7.1 blackhole";
-        assert_eq!(rules(Party::Clients, Some(one), Break::Inbound), [to_clients]);
+        assert_eq!(iptables_lines(Party::Clients, Some(one), Break::Inbound), [to_clients]);
     }
 
     #[test]
     fn a_party_is_cut_off_from_all_others() {
-        assert_eq!(rules(Party::Node(0), None, Break::Both).len(), 6);
-        let inbound = rules(Party::Node(0), None, Break::Inbound);
+        assert_eq!(iptables_lines(Party::Node(0), None, Break::Both).len(), 6);
+        let inbound = iptables_lines(Party::Node(0), None, Break::Inbound);
         assert_eq!(inbound.len(), 3);
         assert!(
             inbound.iter().all(|line| line.contains("-0 rule") && line.contains("to 10.213.7.10 "))
         );
-        let outbound = rules(Party::Clients, None, Break::Outbound);
+        let outbound = iptables_lines(Party::Clients, None, Break::Outbound);
         assert_eq!(outbound.len(), 3);
         assert!(outbound.iter().all(|line| line.contains("from 10.213.7.1 to")), "{outbound:?}");
     }

@@ -184,11 +184,11 @@ mod tests {
         address
     }
 
-    fn say(stream: &mut TcpStream, word: &[u8; 4]) {
+    fn write_word(stream: &mut TcpStream, word: &[u8; 4]) {
         stream.write_all(word).unwrap();
     }
 
-    fn hear(stream: &mut TcpStream) -> Option<[u8; 4]> {
+    fn receive(stream: &mut TcpStream) -> Option<[u8; 4]> {
         let mut word = [0; 4];
         stream.read_exact(&mut word).ok().map(|()| word)
     }
@@ -197,23 +197,23 @@ mod tests {
     fn held_bytes_arrive_when_the_link_heals_and_a_cut_breaks_it() {
         let link = ProxyLink::to(&echo()).unwrap();
         let mut stream = TcpStream::connect(link.address()).unwrap();
-        say(&mut stream, b"one.");
-        assert_eq!(hear(&mut stream), Some(*b"one."));
+        write_word(&mut stream, b"one.");
+        assert_eq!(receive(&mut stream), Some(*b"one."));
         for way in [Way::Out, Way::Back] {
             link.hold(way, true);
-            say(&mut stream, b"two.");
+            write_word(&mut stream, b"two.");
             stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-            assert_eq!(hear(&mut stream), None);
+            assert_eq!(receive(&mut stream), None);
             link.hold(way, false);
             stream.set_read_timeout(None).unwrap();
-            assert_eq!(hear(&mut stream), Some(*b"two."));
+            assert_eq!(receive(&mut stream), Some(*b"two."));
         }
         link.cut();
-        assert_eq!(hear(&mut stream), None);
+        assert_eq!(receive(&mut stream), None);
         let mut again = TcpStream::connect(link.address()).unwrap();
-        say(&mut again, b"last");
-        assert_eq!(hear(&mut again), Some(*b"last"));
+        write_word(&mut again, b"last");
+        assert_eq!(receive(&mut again), Some(*b"last"));
         link.end();
-        assert_eq!(hear(&mut again), None);
+        assert_eq!(receive(&mut again), None);
     }
 }

@@ -6,7 +6,7 @@
 //! What the member does not say is what an administrator may have decided, as that a repository
 //! moves or another server has left: that is believed, whoever says it with the secret.
 
-mod says;
+mod drawing;
 mod speaker;
 
 use std::collections::BTreeMap;
@@ -20,16 +20,16 @@ use std::time::{Duration, Instant};
 use muesli::{Connect, Db};
 use muesli_cluster::lifecycle::visit::{self, Visit};
 use muesli_cluster::wire::control::Control;
-use muesli_cluster::wire::hello::Station;
+use muesli_cluster::wire::hello::ProcessKind;
 use muesli_cluster::{Durability, LoopFailure, Server, ServerOptions, StopServer};
 use muesli_core::{NodeId, Secret, Settings};
 use muesli_workloads::available::{self, find};
 use muesli_workloads::connected::Clients;
 use muesli_workloads::history::by_versions;
-use muesli_workloads::simulated::promise;
+use muesli_workloads::simulated::guarantee;
 use muesli_workloads::tally::Tallies;
 
-use says::{KINDS, Says, kind_of};
+use drawing::{Drawing, KINDS, kind_of};
 use speaker::Speaker;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -154,28 +154,29 @@ fn resident() -> u64 {
 }
 
 /// Everybody says everything to everyone.
-fn say_anything(servers: &Servers, seed: u64) {
-    let stations = [Station::Visitor, Station::Client, Station::Admin, Station::Server];
-    let mut says = Says::new(seed);
+fn send_anything(servers: &Servers, seed: u64) {
+    let stations =
+        [ProcessKind::Probe, ProcessKind::Client, ProcessKind::Admin, ProcessKind::Server];
+    let mut drawing = Drawing::new(seed);
     let mut speakers: Vec<_> = servers
         .honest()
         .iter()
-        .flat_map(|address| stations.map(|station| Speaker::new(address, station)))
+        .flat_map(|address| stations.map(|process_kind| Speaker::new(address, process_kind)))
         .collect();
-    for turn in 0..MESSAGES {
-        let speaker = &mut speakers[turn % (stations.len() * HONEST)];
+    for round in 0..MESSAGES {
+        let speaker = &mut speakers[round % (stations.len() * HONEST)];
         let map = speaker.map();
-        let control = says.control(turn / (stations.len() * HONEST), &map, speaker.is_member());
-        speaker.say(&control, says.alive());
-        if turn % 100 == 0 {
+        let control = drawing.control(round / (stations.len() * HONEST), &map, speaker.is_member());
+        speaker.print_line(&control, drawing.alive());
+        if round % 100 == 0 {
             servers.live();
         }
     }
-    for turn in 0..HELLOS {
-        let address = &servers.honest()[turn % HONEST];
-        speaker::introduce(address, &says.hello(turn), says.odd_frame(turn));
+    for round in 0..HELLOS {
+        let address = &servers.honest()[round % HONEST];
+        speaker::introduce(address, &drawing.hello(round), drawing.odd_frame(round));
     }
-    speakers.iter_mut().for_each(Speaker::hear_all);
+    speakers.iter_mut().for_each(Speaker::receive_all);
 }
 
 /// At least a fifth has passed, and of each kind what was said was counted.
@@ -201,19 +202,19 @@ fn judge_counts(servers: &Servers, group: u16) {
     }
 }
 
-fn everybody_says_everything(group: u16) {
+fn everybody_sends_everything(group: u16) {
     let mut servers = Servers::start(group);
     // Without groups the member that lies comes first, and tells a map: servers wait for it.
     let mut members = Vec::new();
     if group <= 1 {
-        let member = |address: &String| Speaker::new(address, Station::Server);
+        let member = |address: &String| Speaker::new(address, ProcessKind::Server);
         members.extend(servers.honest().iter().map(member));
         members.iter_mut().for_each(Speaker::tell_map);
     }
     let deadline = Instant::now() + PATIENCE;
     while servers.counted("ready") < HONEST as u64 {
         assert!(Instant::now() < deadline, "the servers do not find each other");
-        members.iter_mut().for_each(Speaker::hear_all);
+        members.iter_mut().for_each(Speaker::receive_all);
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(members);
@@ -224,7 +225,8 @@ fn everybody_says_everything(group: u16) {
     let stop = clients.stop.clone();
     std::thread::scope(|scope| {
         let fuzz = scope.spawn(|| {
-            let ended = catch_unwind(AssertUnwindSafe(|| say_anything(&servers, u64::from(group))));
+            let ended =
+                catch_unwind(AssertUnwindSafe(|| send_anything(&servers, u64::from(group))));
             stop.store(true, Ordering::Relaxed);
             ended
         });
@@ -240,7 +242,7 @@ fn everybody_says_everything(group: u16) {
     let (total, catalog) = (clients.tallies.total(), clients.dbs[0].catalog());
     assert!(total.ended() > 100, "{} transactions", total.ended());
     let history = by_versions(&clients.close(), &catalog, serde_json::Map::default()).unwrap();
-    let (level, options) = promise("score").unwrap();
+    let (level, options) = guarantee("score").unwrap();
     let verdict = muesli_check::check(&history, level, &options);
     assert!(verdict.holds(), "{verdict}");
     // Whoever comes now is served, and an administrator is answered.
@@ -253,19 +255,19 @@ fn everybody_says_everything(group: u16) {
 
 #[test]
 fn servers_take_from_drivers_what_makes_sense() {
-    everybody_says_everything(1);
+    everybody_sends_everything(1);
 }
 
 #[test]
 fn servers_of_groups_take_from_drivers_what_makes_sense() {
-    everybody_says_everything(3);
+    everybody_sends_everything(3);
 }
 
 #[test]
 fn every_kind_of_message_is_said() {
-    let mut says = Says::new(1);
-    for (turn, kind) in KINDS.into_iter().enumerate() {
-        let control = says.control(turn, &Default::default(), true);
-        assert_eq!((control.kind(), kind_of(&control)), (kind, turn));
+    let mut drawing = Drawing::new(1);
+    for (round, kind) in KINDS.into_iter().enumerate() {
+        let control = drawing.control(round, &Default::default(), true);
+        assert_eq!((control.kind(), kind_of(&control)), (kind, round));
     }
 }

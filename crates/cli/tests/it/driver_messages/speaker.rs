@@ -8,10 +8,10 @@ use muesli_cluster::spaces::parts::MapParts;
 use muesli_cluster::wire::challenge::Challenge;
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::{self, FrameKind, framed};
-use muesli_cluster::wire::hello::{Hello, Station, Welcome};
+use muesli_cluster::wire::hello::{Hello, ProcessKind, Welcome};
 use muesli_cluster::wire::progress::{Alive, Reached};
 use muesli_cluster::wire::proof::{self, SecretProof};
-use muesli_cluster::{ClusterId, Life};
+use muesli_cluster::{ClusterId, DataId};
 use muesli_core::{NodeId, Wire};
 
 use super::{HONEST, PATIENCE, secret};
@@ -22,9 +22,9 @@ const FRAME_BYTES_MAX: usize = 16 << 20;
 /// Who comes back when it is sent away.
 pub struct Speaker {
     address: String,
-    station: Station,
+    process_kind: ProcessKind,
     stream: Option<TcpStream>,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     map: MapParts,
     /// What was said last has its answer.
     answered: bool,
@@ -50,39 +50,39 @@ pub fn introduce(address: &str, hello: &Hello, (kind, body): (FrameKind, Vec<u8>
 }
 
 impl Speaker {
-    pub fn new(address: &str, station: Station) -> Speaker {
+    pub fn new(address: &str, process_kind: ProcessKind) -> Speaker {
         let address = address.to_owned();
-        let (stream, heard, map) = (None, Vec::new(), MapParts::default());
-        let mut speaker = Speaker { address, station, stream, heard, map, answered: false };
+        let (stream, received, map) = (None, Vec::new(), MapParts::default());
+        let mut speaker = Speaker { address, process_kind, stream, received, map, answered: false };
         speaker.come();
         speaker
     }
 
     pub fn is_member(&self) -> bool {
-        self.station == Station::Server
+        self.process_kind == ProcessKind::Server
     }
 
     /// The map that the server has told last.
     pub fn map(&mut self) -> MapParts {
-        self.hear_all();
+        self.receive_all();
         self.map.clone()
     }
 
     /// Says hello, and proves the secret where that is asked for.
     fn come(&mut self) {
-        let (node, life) = match self.station {
-            Station::Server => (NodeId(HONEST as u32), Life(77)),
-            _ => (NodeId((1 << 31) + fastrand::u32(..1 << 30)), Life(fastrand::u64(1..))),
+        let (node, data_id) = match self.process_kind {
+            ProcessKind::Server => (NodeId(HONEST as u32), DataId(77)),
+            _ => (NodeId((1 << 31) + fastrand::u32(..1 << 30)), DataId(fastrand::u64(1..))),
         };
-        let proves = matches!(self.station, Station::Server | Station::Admin);
+        let proves = matches!(self.process_kind, ProcessKind::Server | ProcessKind::Admin);
         // Its data have begun after those of whoever had its name before.
-        let own = Reached { node, life, begun: 1 << 50, process: 1, record: 0 };
+        let own = Reached { node, data_id, begun: 1 << 50, process: 1, record: 0 };
         let hello = Hello {
             cluster: ClusterId(1),
             protocol: self.protocol(),
-            station: self.station,
+            process_kind: self.process_kind,
             node,
-            life,
+            data_id,
             heights: if self.is_member() { vec![own] } else { Vec::new() },
             proves,
             challenge: if proves { Challenge::draw() } else { Challenge::default() },
@@ -91,14 +91,14 @@ impl Speaker {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(&encoded(FrameKind::Hello, &hello)).unwrap();
-        self.heard.clear();
+        self.received.clear();
         if proves {
             let asked =
-                Challenge::decode_all(&self.hear(&mut stream, FrameKind::Challenge)).unwrap();
+                Challenge::decode_all(&self.receive(&mut stream, FrameKind::Challenge)).unwrap();
             let tag = proof::of_dialler(&secret(), &hello, asked);
             stream.write_all(&encoded(FrameKind::Proof, &SecretProof { tag })).unwrap();
         }
-        let welcome = self.hear(&mut stream, FrameKind::Welcome);
+        let welcome = self.receive(&mut stream, FrameKind::Welcome);
         self.map = Welcome::decode_all(&welcome).unwrap().map;
         stream.set_nonblocking(true).unwrap();
         self.stream = Some(stream);
@@ -115,11 +115,11 @@ impl Speaker {
     }
 
     /// The body of the next frame of this kind.
-    fn hear(&mut self, stream: &mut TcpStream, wanted: FrameKind) -> Vec<u8> {
+    fn receive(&mut self, stream: &mut TcpStream, wanted: FrameKind) -> Vec<u8> {
         loop {
-            if let Some(found) = frame::next(&self.heard, FRAME_BYTES_MAX).unwrap() {
+            if let Some(found) = frame::next(&self.received, FRAME_BYTES_MAX).unwrap() {
                 let (kind, body, bytes) = (found.kind, found.body.to_vec(), found.bytes());
-                self.heard.drain(..bytes);
+                self.received.drain(..bytes);
                 assert_ne!(kind, FrameKind::Refusal, "{}", String::from_utf8_lossy(&body));
                 if kind == wanted {
                     return body;
@@ -128,20 +128,20 @@ impl Speaker {
             }
             let mut more = [0; 16 << 10];
             let count = stream.read(&mut more).unwrap();
-            assert!(count > 0, "{:?} is not let in", self.station);
-            self.heard.extend_from_slice(&more[..count]);
+            assert!(count > 0, "{:?} is not let in", self.process_kind);
+            self.received.extend_from_slice(&more[..count]);
         }
     }
 
     /// As a server that is there tells it.
     pub fn tell_map(&mut self) {
         let map = self.map.clone();
-        self.say(&Control::Map(map), None);
+        self.print_line(&Control::Map(map), None);
     }
 
     /// Says this, and comes again first where it was sent away.
-    pub fn say(&mut self, control: &Control, alive: Option<Alive>) {
-        self.hear_all();
+    pub fn print_line(&mut self, control: &Control, alive: Option<Alive>) {
+        self.receive_all();
         let alive = alive.map(|alive| encoded(FrameKind::Alive, &alive)).unwrap_or_default();
         let bytes = [alive, encoded(FrameKind::Control, control)].concat();
         self.answered = false;
@@ -154,7 +154,7 @@ impl Speaker {
     /// Whether the server says something to this, or closes: what is said behind the last word of
     /// a connection is not heard.
     fn is_answered(&self, control: &Control) -> bool {
-        let is_node = self.station.is_node();
+        let is_node = self.process_kind.is_node();
         match control {
             Control::CreateSpace { .. } | Control::Place(_) => true,
             Control::SpacesMade(_) => !is_node,
@@ -165,7 +165,11 @@ impl Speaker {
     fn await_answer(&mut self, control: &Control) {
         let deadline = Instant::now() + PATIENCE;
         while !self.answered && self.stream.is_some() {
-            assert!(Instant::now() < deadline, "{:?} is not answered: {control:?}", self.station);
+            assert!(
+                Instant::now() < deadline,
+                "{:?} is not answered: {control:?}",
+                self.process_kind
+            );
             std::thread::sleep(Duration::from_micros(100));
             self.take_in();
         }
@@ -186,7 +190,7 @@ impl Speaker {
     }
 
     /// Takes in what has come, and comes again where it was sent away.
-    pub fn hear_all(&mut self) {
+    pub fn receive_all(&mut self) {
         self.take_in();
         if self.stream.is_none() {
             self.come();
@@ -199,12 +203,12 @@ impl Speaker {
         while let Some(stream) = &mut self.stream {
             match stream.read(&mut more) {
                 Ok(0) => self.stream = None,
-                Ok(count) => self.heard.extend_from_slice(&more[..count]),
+                Ok(count) => self.received.extend_from_slice(&more[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => self.stream = None,
             }
         }
-        while let Some(found) = frame::next(&self.heard, FRAME_BYTES_MAX).unwrap() {
+        while let Some(found) = frame::next(&self.received, FRAME_BYTES_MAX).unwrap() {
             let bytes = found.bytes();
             if found.kind == FrameKind::Control {
                 match Control::decode_all(found.body).unwrap() {
@@ -213,7 +217,7 @@ impl Speaker {
                     _ => {}
                 }
             }
-            self.heard.drain(..bytes);
+            self.received.drain(..bytes);
         }
     }
 }

@@ -9,34 +9,34 @@ pub const PROPOSAL_STEP: u64 = 64;
 
 /// Scalar clock.
 ///
-/// Invariants: `committed`, `served` and `heard` are at or below `promised`, and none ever falls.
+/// Invariants: `committed`, `served` and `observed` are at or below `reserved`, and none ever falls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalarClock {
     repository: RepositoryId,
     committed: Timestamp,
     served: Timestamp,
-    promised: Timestamp,
-    heard: Timestamp,
+    reserved: Timestamp,
+    observed: Timestamp,
 }
 
 impl ScalarClock {
     /// A clock at zero.
     pub fn new(repository: RepositoryId) -> ScalarClock {
         let zero = Timestamp::ZERO;
-        ScalarClock { repository, committed: zero, served: zero, promised: zero, heard: zero }
+        ScalarClock { repository, committed: zero, served: zero, reserved: zero, observed: zero }
     }
 
     /// What it knows: committed, served, promised, heard.
     pub fn known(&self) -> [Timestamp; 4] {
-        [self.committed, self.served, self.promised, self.heard]
+        [self.committed, self.served, self.reserved, self.observed]
     }
 
     /// Learns what another clock of this repository [knew](Self::known).
-    pub fn learn(&mut self, [committed, served, promised, heard]: [Timestamp; 4]) {
+    pub fn learn(&mut self, [committed, served, reserved, observed]: [Timestamp; 4]) {
         self.apply(committed);
         self.serve(served);
-        self.promise(promised);
-        self.hear(heard);
+        self.reserve(reserved);
+        self.observe(observed);
     }
 
     /// Checks the invariants.
@@ -44,10 +44,10 @@ impl ScalarClock {
     /// # Panics
     /// One of them does not hold.
     pub fn assert_invariants(&self) {
-        let promised = self.promised;
-        assert!(self.committed <= promised, "committed at {}", self.committed);
-        assert!(self.served <= promised, "served at {}, promised {promised}", self.served);
-        assert!(self.heard <= promised, "heard of {}, promised {promised}", self.heard);
+        let reserved = self.reserved;
+        assert!(self.committed <= reserved, "committed at {}", self.committed);
+        assert!(self.served <= reserved, "served at {}, promised {reserved}", self.served);
+        assert!(self.observed <= reserved, "heard of {}, promised {reserved}", self.observed);
     }
 
     /// The timestamp of the last transaction applied here (SCORe: commitId).
@@ -58,8 +58,8 @@ impl ScalarClock {
 
     /// The largest timestamp served, proposed or decided here (SCORe: nextId, less one).
     #[inline]
-    pub fn promised(&self) -> Timestamp {
-        self.promised
+    pub fn reserved(&self) -> Timestamp {
+        self.reserved
     }
 
     /// The largest snapshot that was read here.
@@ -72,20 +72,20 @@ impl ScalarClock {
     #[inline]
     pub fn serve(&mut self, snapshot: Timestamp) {
         self.served = self.served.max(snapshot);
-        self.promised = self.promised.max(snapshot);
+        self.reserved = self.reserved.max(snapshot);
     }
 
     /// A timestamp of this repository above everything served, proposed or decided here.
     #[inline]
     pub fn propose(&mut self) -> Timestamp {
-        self.promised = self.promised.after(PROPOSAL_STEP, self.repository);
-        self.promised
+        self.reserved = self.reserved.after(PROPOSAL_STEP, self.repository);
+        self.reserved
     }
 
     /// Everything proposed from now on is later than `at`.
     #[inline]
-    pub fn promise(&mut self, at: Timestamp) {
-        self.promised = self.promised.max(at);
+    pub fn reserve(&mut self, at: Timestamp) {
+        self.reserved = self.reserved.max(at);
     }
 
     /// The smallest timestamp of this repository above all that was committed or served here, if
@@ -96,10 +96,10 @@ impl ScalarClock {
     /// be later, and those that were proposed later than it but committed nowhere yet do not mind
     /// an order among transactions that share no key.
     #[inline]
-    pub fn room_below(&mut self, first: Option<Timestamp>) -> Option<Timestamp> {
+    pub fn free_below(&mut self, first: Option<Timestamp>) -> Option<Timestamp> {
         let at = self.committed.max(self.served).after(1, self.repository);
         match first {
-            None => Some(self.step_past()),
+            None => Some(self.step_above()),
             Some(first) if at < first => Some(at),
             Some(_) => None,
         }
@@ -108,30 +108,30 @@ impl ScalarClock {
     /// A timestamp of this repository above everything served, proposed or decided here, with no
     /// room left for others below it.
     #[inline]
-    pub fn step_past(&mut self) -> Timestamp {
-        self.promised = self.promised.after(1, self.repository);
-        self.promised
+    pub fn step_above(&mut self) -> Timestamp {
+        self.reserved = self.reserved.after(1, self.repository);
+        self.reserved
     }
 
     /// The transaction at `at` was applied.
     #[inline]
     pub fn apply(&mut self, at: Timestamp) {
         self.committed = self.committed.max(at);
-        self.promised = self.promised.max(at);
+        self.reserved = self.reserved.max(at);
     }
 
     /// A timestamp committed or served elsewhere was heard of (SCORe: maxSeenId).
     #[inline]
-    pub fn hear(&mut self, at: Timestamp) {
-        self.heard = self.heard.max(at);
-        self.promised = self.promised.max(at);
+    pub fn observe(&mut self, at: Timestamp) {
+        self.observed = self.observed.max(at);
+        self.reserved = self.reserved.max(at);
     }
 
     /// With nothing queued, what was heard of counts as committed: there is nothing here that
     /// could still come before it.
     #[inline]
     pub fn catch_up(&mut self) {
-        self.committed = self.committed.max(self.heard);
+        self.committed = self.committed.max(self.observed);
     }
 }
 
@@ -155,19 +155,19 @@ mod tests {
     fn room_is_above_served_and_committed_and_below_the_queue() {
         let mut clock = ScalarClock::new(HOME);
         let pending = clock.propose();
-        let local = clock.room_below(Some(pending)).unwrap();
+        let local = clock.free_below(Some(pending)).unwrap();
         assert!(local < pending);
         clock.apply(local);
-        assert!(clock.room_below(Some(pending)).unwrap() > local);
+        assert!(clock.free_below(Some(pending)).unwrap() > local);
         clock.serve(pending);
-        assert_eq!(clock.room_below(Some(pending)), None);
-        assert!(clock.room_below(None).unwrap() > pending);
+        assert_eq!(clock.free_below(Some(pending)), None);
+        assert!(clock.free_below(None).unwrap() > pending);
     }
 
     #[test]
     fn catching_up_takes_what_was_heard() {
         let mut clock = ScalarClock::new(HOME);
-        clock.hear(Timestamp(70_000));
+        clock.observe(Timestamp(70_000));
         assert_eq!(clock.committed(), Timestamp::ZERO);
         clock.catch_up();
         assert_eq!(clock.committed(), Timestamp(70_000));
@@ -185,8 +185,8 @@ mod tests {
                 let at = Timestamp(number);
                 match what {
                     0 => clock.serve(at),
-                    1 => clock.promise(at),
-                    2 => clock.hear(at),
+                    1 => clock.reserve(at),
+                    2 => clock.observe(at),
                     3 => clock.apply(at),
                     _ => {
                         let proposed = clock.propose();
@@ -197,8 +197,8 @@ mod tests {
                     }
                 }
                 largest = largest.max(at);
-                prop_assert!(clock.committed() <= clock.promised());
-                prop_assert!(clock.served() <= clock.promised());
+                prop_assert!(clock.committed() <= clock.reserved());
+                prop_assert!(clock.served() <= clock.reserved());
             }
         }
     }

@@ -41,7 +41,7 @@ pub struct Watermark<B = Timestamp> {
 
 impl<B: Bound> Watermark<B> {
     /// `node` reads nothing below `bound`; heard at `now`.
-    pub fn hear(&mut self, node: NodeId, bound: B, now: Nanos) {
+    pub fn observe(&mut self, node: NodeId, bound: B, now: Nanos) {
         let entry = self.bounds.entry(node).or_insert_with(|| (bound.clone(), now));
         entry.0.join(&bound);
         entry.1 = now;
@@ -52,8 +52,8 @@ impl<B: Bound> Watermark<B> {
     /// it where it is, until `since` passes `start`.
     pub fn advance(&mut self, nodes: &[NodeId], since: Nanos, start: Nanos) -> B {
         self.since = self.since.max(since);
-        let heard = self.bounds.values().filter(|(_, heard)| *heard >= since);
-        let bounds = heard.map(|(bound, _)| bound.clone());
+        let seen_at = self.bounds.values().filter(|(_, seen_at)| *seen_at >= since);
+        let bounds = seen_at.map(|(bound, _)| bound.clone());
         let silent = nodes.iter().any(|node| start >= since && !self.bounds.contains_key(node));
         let least = bounds.chain(silent.then(B::default)).reduce(|mut least, bound| {
             least.meet(&bound);
@@ -68,8 +68,8 @@ impl<B: Bound> Watermark<B> {
     /// How many have counted until now and do not any more, as they were last heard of before
     /// `since`; to be asked before [`advance`](Self::advance).
     pub fn lapsed(&self, since: Nanos) -> u64 {
-        let lapse = |heard: Nanos| (self.since..since).contains(&heard);
-        self.bounds.values().filter(|(_, heard)| lapse(*heard)).count() as u64
+        let lapse = |seen_at: Nanos| (self.since..since).contains(&seen_at);
+        self.bounds.values().filter(|(_, seen_at)| lapse(*seen_at)).count() as u64
     }
 
     /// One whose bound the watermark stands at.
@@ -83,7 +83,7 @@ impl<B: Bound> Watermark<B> {
 
     /// Forgets who is none of `nodes` and was last heard of before `since`.
     pub fn forget_silent(&mut self, nodes: &[NodeId], since: Nanos) {
-        self.bounds.retain(|node, (_, heard)| *heard >= since || nodes.contains(node));
+        self.bounds.retain(|node, (_, seen_at)| *seen_at >= since || nodes.contains(node));
     }
 
     /// The watermark as last computed or told.
@@ -107,11 +107,11 @@ mod tests {
     #[test]
     fn is_the_minimum_of_all_who_count() {
         let mut marks = Watermark::default();
-        marks.hear(NodeId(0), Timestamp(10), Nanos(5));
+        marks.observe(NodeId(0), Timestamp(10), Nanos(5));
         assert_eq!(marks.advance(&NODES, Nanos(0), Nanos(0)), Timestamp::ZERO);
-        marks.hear(NodeId(1), Timestamp(7), Nanos(6));
+        marks.observe(NodeId(1), Timestamp(7), Nanos(6));
         assert_eq!(marks.advance(&NODES, Nanos(0), Nanos(0)), Timestamp(7));
-        marks.hear(NodeId(1), Timestamp(3), Nanos(7));
+        marks.observe(NodeId(1), Timestamp(3), Nanos(7));
         assert_eq!(marks.advance(&NODES, Nanos(0), Nanos(0)), Timestamp(7));
     }
 
@@ -119,11 +119,11 @@ mod tests {
     fn visitors_count_while_they_are_heard_of_and_are_forgotten_then() {
         let mut marks = Watermark::default();
         for (node, bound) in [(0, 10), (1, 12), (77, 5)] {
-            marks.hear(NodeId(node), Timestamp(bound), Nanos(5));
+            marks.observe(NodeId(node), Timestamp(bound), Nanos(5));
         }
         assert_eq!(marks.advance(&NODES, Nanos(0), Nanos(0)), Timestamp(5));
         for node in [0, 1] {
-            marks.hear(NodeId(node), Timestamp(20), Nanos(50));
+            marks.observe(NodeId(node), Timestamp(20), Nanos(50));
         }
         marks.forget_silent(&NODES, Nanos(6));
         assert_eq!(marks.bounds.len(), 2);
@@ -133,13 +133,13 @@ mod tests {
     #[test]
     fn the_silent_stop_counting_after_their_lease() {
         let mut marks = Watermark::default();
-        marks.hear(NodeId(0), Timestamp(10), Nanos(50));
-        marks.hear(NodeId(1), Timestamp(7), Nanos(6));
+        marks.observe(NodeId(0), Timestamp(10), Nanos(50));
+        marks.observe(NodeId(1), Timestamp(7), Nanos(6));
         assert_eq!(marks.lapsed(Nanos(6)), 0);
         assert_eq!(marks.lapsed(Nanos(7)), 1);
         assert_eq!(marks.advance(&NODES, Nanos(7), Nanos(0)), Timestamp(10));
         assert_eq!(marks.lapsed(Nanos(9)), 0, "it is counted once");
-        marks.hear(NodeId(1), Timestamp(8), Nanos(60));
+        marks.observe(NodeId(1), Timestamp(8), Nanos(60));
         assert_eq!(marks.advance(&NODES, Nanos(7), Nanos(0)), Timestamp(10));
     }
 }

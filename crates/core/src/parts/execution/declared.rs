@@ -28,21 +28,21 @@ pub fn footprint(
     arguments: &SmallBytes,
 ) -> Result<Option<Footprint>, Stop> {
     let Some(tell) = procedure.footprint else { return Ok(None) };
-    let told = catch_unwind(|| tell(&|name| space_named(catalog, name), arguments));
-    told.unwrap_or_else(|_| Err(Stop::Faulty("its footprint panicked".to_owned()))).map(Some)
+    let shared = catch_unwind(|| tell(&|name| space_named(catalog, name), arguments));
+    shared.unwrap_or_else(|_| Err(Stop::Faulty("its footprint panicked".to_owned()))).map(Some)
 }
 
 /// Which keys of `partition` a call of `procedure` tells all participants of, of those that it may
 /// touch.
-pub fn told_keys(
+pub fn shared_keys(
     procedure: &Procedure,
     partition: u16,
     catalog: &Catalog,
     arguments: &SmallBytes,
 ) -> Vec<(SpaceId, SmallBytes)> {
-    let Some(tell) = procedure.tells else { return Vec::new() };
-    let told = catch_unwind(|| tell(&|name| space_named(catalog, name), arguments));
-    let mut keys = told.ok().and_then(Result::ok).unwrap_or_default();
+    let Some(tell) = procedure.shares else { return Vec::new() };
+    let shared = catch_unwind(|| tell(&|name| space_named(catalog, name), arguments));
+    let mut keys = shared.ok().and_then(Result::ok).unwrap_or_default();
     let declared = footprint(procedure, catalog, arguments).ok().flatten();
     keys.retain(|(space, key)| {
         let is_known = catalog.space(*space).is_some();

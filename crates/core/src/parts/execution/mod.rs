@@ -30,7 +30,7 @@ use crate::procedure::{Footprint, NewValue, Procedure, ProcedureId, Stop, Store}
 use crate::ranges::{KeyRange, Row, Scan};
 use crate::recorder::value_hash;
 
-pub use declared::{footprint, space_named, told_keys};
+pub use declared::{footprint, shared_keys, space_named};
 
 mod declared;
 
@@ -52,7 +52,7 @@ pub struct Execution<'a> {
     declared: Option<Footprint>,
     /// Why the procedure is to end, whatever it makes of it.
     stopped: Option<Stop>,
-    told: Option<ToldFn<'a>>,
+    shared: Option<SharedDataFn<'a>>,
 }
 
 /// Keys with their newest versions, and whether these are all of a range.
@@ -62,7 +62,7 @@ type FoundRows<'a> = (Vec<(SmallBytes, Version<'a>)>, bool);
 pub type NeighboursFn<'a> = &'a dyn Fn(u16) -> bool;
 
 /// What is told of a key, and as which version; `None`: nothing.
-pub type ToldFn<'a> = &'a dyn Fn(SpaceId, &SmallBytes) -> Option<Version<'a>>;
+pub type SharedDataFn<'a> = &'a dyn Fn(SpaceId, &SmallBytes) -> Option<Version<'a>>;
 
 impl<'a> Execution<'a> {
     /// A run that has done nothing yet; `sets` are empty, or hold what the transaction did before.
@@ -74,7 +74,7 @@ impl<'a> Execution<'a> {
         recording: bool,
     ) -> Execution<'a> {
         let (steps, bytes, partition, read_only) = (0, 0, 0, false);
-        let (neighbours, declared, stopped, told) = (None, None, None, None);
+        let (neighbours, declared, stopped, shared) = (None, None, None, None);
         Execution {
             catalog,
             settings,
@@ -88,14 +88,14 @@ impl<'a> Execution<'a> {
             read_only,
             declared,
             stopped,
-            told,
+            shared,
         }
     }
 
     /// The same run, where the participants of the transaction tell each other what they have.
     #[must_use]
-    pub fn telling(self, told: Option<ToldFn<'a>>) -> Execution<'a> {
-        Execution { told, ..self }
+    pub fn sharing(self, shared: Option<SharedDataFn<'a>>) -> Execution<'a> {
+        Execution { shared, ..self }
     }
 
     /// Runs a procedure on the keys of a partition.
@@ -201,8 +201,8 @@ impl<'a> Execution<'a> {
     /// Whether a key may be touched.
     fn admit(&mut self, space: SpaceId, key: &SmallBytes, writes: bool) -> Result<(), Stop> {
         self.count(1)?;
-        let lives = self.catalog.partition(space, key);
-        if !self.is_here(lives) {
+        let its_partition = self.catalog.partition(space, key);
+        if !self.is_here(its_partition) {
             let (here, key) = (self.partition, String::from_utf8_lossy(key.as_slice()));
             let rest = if self.neighbours.is_some() {
                 " and of those that the same repositories hold"
@@ -210,7 +210,8 @@ impl<'a> Execution<'a> {
                 ""
             };
             let allowed = format!("the keys of partition {here}{rest}");
-            let text = format!("key `{key}` lives in partition {lives}; allowed are {allowed}");
+            let text =
+                format!("key `{key}` lives in partition {its_partition}; allowed are {allowed}");
             return Err(self.faulty(text));
         }
         let declared = self.declared.as_ref();
@@ -390,15 +391,15 @@ impl Store for Execution<'_> {
         Ok(answer)
     }
 
-    fn told(
+    fn shared(
         &mut self,
         space: SpaceId,
         key: &SmallBytes,
     ) -> Result<Option<Option<SmallBytes>>, Stop> {
         self.count(1)?;
         // What is told to all is noted once for the transaction, by who tells.
-        let found = match self.told {
-            Some(told) => told(space, key),
+        let found = match self.shared {
+            Some(shared) => shared(space, key),
             None if !self.is_here(self.catalog.partition(space, key)) => return Ok(None),
             None => {
                 self.admit(space, key, false)?;

@@ -59,8 +59,8 @@ fn deaf(store: &mut dyn Store, _: &SmallBytes) -> Result<SmallBytes, Stop> {
 fn copy(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
     let [first, second] = [0, 1].map(|place| key(keys.as_slice()[place]));
     store.put(SPACE, first, Some("new".into()))?;
-    let told = store.told(SPACE, &second)?;
-    Ok(told.map_or("nobody told".into(), |value| value.unwrap_or("absent".into())))
+    let shared = store.shared(SPACE, &second)?;
+    Ok(shared.map_or("nobody told".into(), |value| value.unwrap_or("absent".into())))
 }
 
 fn both_keys(
@@ -84,8 +84,8 @@ fn settings() -> Settings {
         .with("bump", 1, Procedure::new(bump))
         .with("bump", 2, Procedure::new(bump).read_only())
         .with("bump", 3, Procedure::new(bump).touches(first_key))
-        .with("copy", 1, Procedure::new(copy).tells(both_keys))
-        .with("copy", 2, Procedure::new(copy).tells(both_keys).touches(first_key))
+        .with("copy", 1, Procedure::new(copy).shares(both_keys))
+        .with("copy", 2, Procedure::new(copy).shares(both_keys).touches(first_key))
         .with("refuse", 1, Procedure::new(refuse))
         .with("panics", 1, Procedure::new(panics))
         .with("endless", 1, Procedure::new(endless))
@@ -168,7 +168,8 @@ fn a_delayed_procedure_touches_the_partitions_of_its_repositories() {
     let splits = [1, 2, 3].map(key).to_vec();
     let options =
         SpaceOptions { partitioning: Partitioning::Range(splits), ..SpaceOptions::default() };
-    let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_spread(2).unwrap();
+    let catalog =
+        Catalog::new(&homes, 1, &homes).unwrap().with_partitions_per_repository(2).unwrap();
     let catalog = catalog.with_space("s", options).unwrap();
     let spaces = stored(&BTreeMap::from([(0, 5), (2, 7)]), &catalog);
     let run = |touched: &[u8]| {
@@ -232,19 +233,20 @@ proptest! {
 #[test]
 fn what_is_told_is_what_was_there_before_wherever_it_lives() {
     let (catalog, settings) = (catalog(2), settings());
-    let lives = |number: &u8| catalog.partition(SPACE, &key(*number));
-    let of = |partition: u16| (0..50).filter(|it| lives(it) == partition).collect::<Vec<u8>>();
+    let partition_of = |number: &u8| catalog.partition(SPACE, &key(*number));
+    let of =
+        |partition: u16| (0..50).filter(|it| partition_of(it) == partition).collect::<Vec<u8>>();
     let (here, elsewhere) = (of(0), of(1));
     let spaces = stored(&BTreeMap::from([(here[0], 7), (here[1], 8)]), &catalog);
     let id = ProcedureId { name: "copy".into(), version: 1 };
-    let found = |told: Option<u8>, second: u8| {
+    let found = |shared: Option<u8>, second: u8| {
         let (mut sets, value) = (TransactionSets::default(), key(9));
         let version = Version { at: Timestamp(3), value: Some(&value), newest: true };
         let lookup = |_: SpaceId, wanted: &SmallBytes| {
-            told.filter(|number| key(*number) == *wanted).map(|_| version)
+            shared.filter(|number| key(*number) == *wanted).map(|_| version)
         };
         let execution = Execution::new(&catalog, &settings, &spaces, &mut sets, false);
-        let mut execution = execution.telling(told.map(|_| &lookup as ToldFn<'_>));
+        let mut execution = execution.sharing(shared.map(|_| &lookup as SharedDataFn<'_>));
         execution.call(&id, 0, &SmallBytes::new(&[here[0], second]))
     };
     // Nobody tells: what is here, without the procedure's own writes, and of others nothing.
@@ -265,11 +267,11 @@ fn told_are_keys_of_the_partition_that_may_be_touched() {
     };
     let all = SmallBytes::new(&(0..20).collect::<Vec<u8>>());
     for partition in [0, 1] {
-        let lives = |number: &u8| catalog.partition(SPACE, &key(*number)) == partition;
-        let expected: Vec<_> = (0..20).filter(lives).map(|it| (SPACE, key(it))).collect();
-        assert_eq!(told_keys(&known(1), partition, &catalog, &all), expected);
+        let partition_of = |number: &u8| catalog.partition(SPACE, &key(*number)) == partition;
+        let expected: Vec<_> = (0..20).filter(partition_of).map(|it| (SPACE, key(it))).collect();
+        assert_eq!(shared_keys(&known(1), partition, &catalog, &all), expected);
         let first: Vec<_> = expected.into_iter().filter(|(_, it)| *it == key(0)).collect();
-        assert_eq!(told_keys(&known(2), partition, &catalog, &all), first);
+        assert_eq!(shared_keys(&known(2), partition, &catalog, &all), first);
     }
 }
 

@@ -1,4 +1,4 @@
 //! The whole footprints of transactions whose order or fate is not known yet.
 
-pub mod claims;
+pub mod footprint_locks;
 pub mod queued_footprints;

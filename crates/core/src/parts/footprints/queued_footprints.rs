@@ -3,13 +3,13 @@
 //! The problem: whoever stands first in a queue may have to wait, and most of those behind it have
 //! nothing to do with it. The idea: all of them tell what they may touch, and whoever touches
 //! nothing that somebody before it writes, and writes nothing that somebody before it touches, may
-//! go first, as the order of the two cannot be seen. [`Claims`](super::claims::Claims) ask whether
+//! go first, as the order of the two cannot be seen. [`FootprintLocks`](super::claims::Claims) ask whether
 //! *anybody* is in the way; here the places count, so claims are kept by key in the order of the
 //! queue, and the answer is somebody to wait for: nothing need be asked again before it has gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claims::Claim;
+use super::footprint_locks::Claim;
 use crate::bytes::SmallBytes;
 use crate::ids::SpaceId;
 
@@ -138,7 +138,7 @@ impl<K: Copy + Ord> QueuedFootprints<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::claims::tests::claim;
+    use crate::parts::footprint_locks::tests::claim;
     use proptest::prelude::*;
 
     proptest! {

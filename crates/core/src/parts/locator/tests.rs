@@ -76,12 +76,12 @@ fn a_thing_does_not_move_twice_at_once() {
 proptest! {
     #[test]
     fn every_partition_is_on_as_many_repositories_as_asked(
-        n in 1usize..9, r in 1usize..9, spread in 1usize..4,
+        n in 1usize..9, r in 1usize..9, partitions_per_repository in 1usize..4,
     ) {
         prop_assume!(r <= n);
         let homes: Vec<_> = (0..n as u32).map(NodeId).collect();
-        let catalog = Catalog::new(&homes, r, &homes).unwrap().with_spread(spread).unwrap();
-        prop_assert_eq!(catalog.partitions(), n * spread);
+        let catalog = Catalog::new(&homes, r, &homes).unwrap().with_partitions_per_repository(partitions_per_repository).unwrap();
+        prop_assert_eq!(catalog.partitions(), n * partitions_per_repository);
         for partition in 0..catalog.partitions() as u16 {
             let listed: Vec<_> = Static.replicas_of(partition, &catalog).collect();
             let all = (0..n as u16).map(R);

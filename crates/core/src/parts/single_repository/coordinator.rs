@@ -187,7 +187,7 @@ impl<P: SingleRepositoryProtocol> Coordinator<P> for SingleRepositoryCoordinator
     crate::coordinator_without_sessions!(P);
     crate::coordinator_without_memory!();
 
-    fn new(node: NodeId, incarnation: u32, _: &P::Rules) -> SingleRepositoryCoordinator<P> {
+    fn new(node: NodeId, incarnation: u32, _: &P::Switches) -> SingleRepositoryCoordinator<P> {
         let (open, reads, gets, commits) = Default::default();
         let protocol = PhantomData;
         SingleRepositoryCoordinator {
@@ -216,12 +216,11 @@ impl<P: SingleRepositoryProtocol> Coordinator<P> for SingleRepositoryCoordinator
             Operation::GetMany(txn, space, keys) => self.get(txn, space, (keys, false), cx),
             Operation::Put(txn, Put { space, key, value, .. }) => {
                 let open = self.open.get(txn);
-                open.and_then(|open| open.write(space, key, value, &cx.settings.limits))
+                open.and_then(|open| open.write((space, key, value), &cx.settings.limits))
                     .map(|()| Step::Done(Ok(Answer::Written)))
             }
-            Operation::Delay(_, delay, _) => {
-                at_once(&delay, cx.settings).map(|later| Step::Done(Ok(Answer::Delayed(later))))
-            }
+            Operation::Delay(_, delay, _) => at_once(&delay, cx.settings)
+                .map(|deferral| Step::Done(Ok(Answer::Delayed(deferral)))),
             Operation::Commit(txn) => self.commit(txn, cx),
             Operation::Abort(txn, failure) => {
                 let _ = self.open.end(txn); // It may have ended.
@@ -249,10 +248,10 @@ impl<P: SingleRepositoryProtocol> Coordinator<P> for SingleRepositoryCoordinator
         _: Here<'_, P>,
         cx: &mut Context<'_, P>,
     ) {
-        let (Some(told), Role::Repository(repository)) = (message.into(), from.role) else {
+        let (Some(into_tell), Role::Repository(repository)) = (message.into(), from.role) else {
             return; // For a repository: whoever sent it here is mistaken.
         };
-        match told {
+        match into_tell {
             RepositoryReply::Value { op, version, value } => {
                 self.on_value(op, repository, (version, value), cx);
             }

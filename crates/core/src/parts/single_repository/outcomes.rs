@@ -10,7 +10,7 @@ use crate::wire_struct;
 #[derive(Clone, Debug, Default)]
 pub struct KnownOutcomes {
     /// By coordinator: its newest incarnation that was heard of, and the ends of that.
-    lives: BTreeMap<NodeId, CoordinatorIncarnation>,
+    incarnations: BTreeMap<NodeId, CoordinatorIncarnation>,
 }
 
 /// A coordinator's incarnation.
@@ -22,7 +22,7 @@ struct CoordinatorIncarnation {
     ended: BTreeMap<u64, Decision>,
 }
 
-wire_struct!(KnownOutcomes { lives: BTreeMap<NodeId, CoordinatorIncarnation> });
+wire_struct!(KnownOutcomes { incarnations: BTreeMap<NodeId, CoordinatorIncarnation> });
 wire_struct!(CoordinatorIncarnation {
     incarnation: u32,
     settled_below: u64,
@@ -43,33 +43,35 @@ pub enum KnownOutcome {
 impl KnownOutcomes {
     /// A transaction asks to commit, and its coordinator knows of all that are below.
     pub fn ask(&mut self, txn: TxnId, settled_below: u64) -> KnownOutcome {
-        let life = self.lives.entry(txn.node).or_default();
-        if life.incarnation < txn.incarnation {
-            *life = CoordinatorIncarnation {
+        let ended_of = self.incarnations.entry(txn.node).or_default();
+        if ended_of.incarnation < txn.incarnation {
+            *ended_of = CoordinatorIncarnation {
                 incarnation: txn.incarnation,
                 ..CoordinatorIncarnation::default()
             };
         }
-        life.settled_below = life.settled_below.max(settled_below);
-        if life.incarnation > txn.incarnation || txn.sequence < life.settled_below {
+        ended_of.settled_below = ended_of.settled_below.max(settled_below);
+        if ended_of.incarnation > txn.incarnation || txn.sequence < ended_of.settled_below {
             return KnownOutcome::Gone;
         }
-        life.ended.retain(|sequence, _| *sequence >= settled_below);
-        life.ended
+        ended_of.ended.retain(|sequence, _| *sequence >= settled_below);
+        ended_of
+            .ended
             .get(&txn.sequence)
             .map_or(KnownOutcome::New, |decision| KnownOutcome::Decided(*decision))
     }
 
     /// What is known of a transaction; nothing is learnt.
     pub fn known(&self, txn: TxnId) -> KnownOutcome {
-        let Some(life) = self.lives.get(&txn.node) else { return KnownOutcome::New };
-        if life.incarnation < txn.incarnation {
+        let Some(ended_of) = self.incarnations.get(&txn.node) else { return KnownOutcome::New };
+        if ended_of.incarnation < txn.incarnation {
             return KnownOutcome::New;
         }
-        if life.incarnation > txn.incarnation || txn.sequence < life.settled_below {
+        if ended_of.incarnation > txn.incarnation || txn.sequence < ended_of.settled_below {
             return KnownOutcome::Gone;
         }
-        life.ended
+        ended_of
+            .ended
             .get(&txn.sequence)
             .map_or(KnownOutcome::New, |decision| KnownOutcome::Decided(*decision))
     }
@@ -82,8 +84,8 @@ impl KnownOutcomes {
         if self.ask(txn, 0) == KnownOutcome::Gone {
             return;
         }
-        let life = self.lives.get_mut(&txn.node).expect("just asked for");
-        let before = life.ended.insert(txn.sequence, decision);
+        let ended_of = self.incarnations.get_mut(&txn.node).expect("just asked for");
+        let before = ended_of.ended.insert(txn.sequence, decision);
         assert!(before.is_none_or(|before| before == decision), "{txn} was decided otherwise");
     }
 }

@@ -35,26 +35,25 @@ impl Spaces {
         bytes: usize,
         out: &mut Vec<u8>,
     ) -> bool {
-        if let Some(mut rest) = cursor.rest.take() {
+        if let Some(rest) = cursor.rest.take() {
             let end = out.len() + bytes;
             out.push(kinds.rest);
             rest.space.encode(out);
             rest.key.encode(out);
-            encode_some(&mut rest, end, out);
-            cursor.rest = Some(rest).filter(|rest| !rest.versions.is_empty());
+            cursor.rest = encode_some(rest, end, out);
             return true;
         }
-        while (cursor.stage as usize) < self.stores.len() {
+        while (cursor.step as usize) < self.stores.len() {
             if self.chains_of_space(kinds, cursor, bytes, out) {
                 cursor.percent = self.percent(cursor);
                 return true;
             }
-            (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
+            (cursor.step, cursor.place) = (cursor.step + 1, 0);
         }
-        cursor.stage = cursor.stage.max(COLLECTED);
-        while ((cursor.stage - COLLECTED) as usize) < self.stores.len() {
-            let space = SpaceId((cursor.stage - COLLECTED) as u16);
-            cursor.stage += 1;
+        cursor.step = cursor.step.max(COLLECTED);
+        while ((cursor.step - COLLECTED) as usize) < self.stores.len() {
+            let space = SpaceId((cursor.step - COLLECTED) as u16);
+            cursor.step += 1;
             cursor.first.extend(self.collected_of_space(kinds.chains, space, bytes));
         }
         let next = cursor.first.pop_front();
@@ -64,7 +63,7 @@ impl Spaces {
     /// How much a cursor has gone over, of 100.
     fn percent(&self, cursor: &Cursor) -> u8 {
         let slots = |store: &Option<Versions>| store.as_ref().map_or(0, |it| u64::from(it.slots()));
-        let before = self.stores[..cursor.stage as usize].iter().map(slots).sum::<u64>();
+        let before = self.stores[..cursor.step as usize].iter().map(slots).sum::<u64>();
         let all = self.stores.iter().map(slots).sum::<u64>();
         (100 * (before + cursor.place).min(all)).checked_div(all).unwrap_or(100) as u8
     }
@@ -97,8 +96,8 @@ impl Spaces {
         bytes: usize,
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some(store) = &self.stores[cursor.stage as usize] else { return false };
-        let (start, space) = (out.len(), SpaceId(cursor.stage as u16));
+        let Some(store) = &self.stores[cursor.step as usize] else { return false };
+        let (start, space) = (out.len(), SpaceId(cursor.step as u16));
         let mut count = 0_u32;
         while cursor.place < u64::from(store.slots())
             && cursor.rest.is_none()
@@ -111,9 +110,9 @@ impl Spaces {
                     count.encode(out);
                 }
                 key.encode(out);
-                let mut rest = Rest { space, key: key.clone(), versions: chain.into() };
-                encode_some(&mut rest, if kinds.cuts { start + bytes } else { usize::MAX }, out);
-                cursor.rest = Some(rest).filter(|rest| !rest.versions.is_empty());
+                let rest = Rest { space, key: key.clone(), versions: chain.into() };
+                let end = if kinds.cuts { start + bytes } else { usize::MAX };
+                cursor.rest = encode_some(rest, end, out);
                 count += 1;
             }
             cursor.place += 1;
@@ -165,8 +164,8 @@ impl Spaces {
     }
 }
 
-/// Appends versions until `out` is as long as `end`, one at least, and takes them out of the rest.
-fn encode_some(rest: &mut Rest, end: usize, out: &mut Vec<u8>) {
+/// Appends versions until `out` is as long as `end`, one at least; what is left.
+fn encode_some(mut rest: Rest, end: usize, out: &mut Vec<u8>) -> Option<Rest> {
     let (start, mut count) = (out.len(), 0_u32);
     count.encode(out);
     while (count == 0 || out.len() < end)
@@ -176,6 +175,7 @@ fn encode_some(rest: &mut Rest, end: usize, out: &mut Vec<u8>) {
         count += 1;
     }
     out[start..start + 4].copy_from_slice(&count.to_le_bytes());
+    Some(rest).filter(|rest| !rest.versions.is_empty())
 }
 
 fn known_space(input: &mut Reader<'_>, catalog: &Catalog) -> Result<SpaceId, WireError> {

@@ -101,9 +101,9 @@ impl Spaces {
         wanted: impl Fn(SpaceId, &SmallBytes) -> bool,
     ) -> Option<Vec<Newest>> {
         let (mut found, mut size, mut looked) = (Vec::new(), 0, 0);
-        while (cursor.stage as usize) < self.stores.len() {
-            let space = SpaceId(cursor.stage as u16);
-            let store = self.stores[cursor.stage as usize].as_ref();
+        while (cursor.step as usize) < self.stores.len() {
+            let space = SpaceId(cursor.step as u16);
+            let store = self.stores[cursor.step as usize].as_ref();
             let slots = store.map_or(0, |store| u64::from(store.slots()));
             while cursor.place < slots {
                 if size >= bytes || looked == LOOKED_MAX {
@@ -117,10 +117,10 @@ impl Spaces {
                     found.push((space, key.clone(), version.at, version.value.cloned()));
                 }
             }
-            (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
+            (cursor.step, cursor.place) = (cursor.step + 1, 0);
         }
-        if cursor.stage < COLLECTED {
-            cursor.stage = COLLECTED;
+        if cursor.step < COLLECTED {
+            cursor.step = COLLECTED;
             found.extend(self.newest_collected(wanted));
         }
         (!found.is_empty()).then_some(found)
@@ -149,9 +149,9 @@ impl Spaces {
         go: impl Fn(SpaceId, &SmallBytes) -> bool,
     ) -> bool {
         let mut left = slots;
-        while (cursor.stage as usize) < self.stores.len() {
-            let space = SpaceId(cursor.stage as u16);
-            if let Some(store) = &mut self.stores[cursor.stage as usize] {
+        while (cursor.step as usize) < self.stores.len() {
+            let space = SpaceId(cursor.step as u16);
+            if let Some(store) = &mut self.stores[cursor.step as usize] {
                 let end = u64::from(store.slots());
                 while cursor.place < end {
                     if left == 0 {
@@ -161,7 +161,7 @@ impl Spaces {
                     (cursor.place, left) = (cursor.place + 1, left - 1);
                 }
             }
-            (cursor.stage, cursor.place) = (cursor.stage + 1, 0);
+            (cursor.step, cursor.place) = (cursor.step + 1, 0);
         }
         false
     }

@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use crate::options::TxnOptions;
 use crate::outcome::Failure;
 use crate::parts::versions::Handle;
-use crate::recorder::{Recorder, Status, TxnRecord};
+use crate::recorder::{Recorder, Status};
 use crate::time::Nanos;
 
 /// A transaction, with what it has read and is going to write.
@@ -99,17 +99,13 @@ impl OpenTransaction {
     /// It is read-only, or over a limit.
     pub fn write(
         &mut self,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
+        write: (SpaceId, SmallBytes, Option<SmallBytes>),
         limits: &Limits,
     ) -> Result<(), Failure> {
         if self.options.read_only {
             return Err(Failure::ReadOnly);
         }
-        self.sets.write(space, key.clone(), value.clone(), limits)?;
-        self.sets.operations.write(space, &key, value.as_ref());
-        Ok(())
+        self.sets.write_recorded(write, limits)
     }
 
     /// The versions that it read, by key.
@@ -130,9 +126,7 @@ impl OpenTransaction {
         (end, at): (Option<Nanos>, Option<Timestamp>),
         recorder: &mut Recorder,
     ) {
-        let (TxnOptions { session, read_only, .. }, begin) = (self.options, self.begin);
-        let record = TxnRecord { id, session, begin, end, status, read_only, at };
-        recorder.transaction(&record, &self.sets.operations);
+        self.sets.record(id, (self.begin, &self.options), status, (end, at), recorder);
     }
 }
 
@@ -150,7 +144,7 @@ mod tests {
         let key = SmallBytes::from("k");
         assert_eq!(open.read_own(SPACE, &key), None);
         open.has_read((SPACE, key.clone()), RepositoryId(0), (Timestamp(3), None));
-        open.write(SPACE, key.clone(), Some("v".into()), &limits).unwrap();
+        open.write((SPACE, key.clone(), Some("v".into())), &limits).unwrap();
         assert_eq!(open.read_own(SPACE, &key), Some(Some("v".into())));
         assert_eq!(open.reads(), [(SPACE, key.clone(), Timestamp(3))]);
         assert_eq!(open.writes(), [(SPACE, key, Some("v".into()))]);
@@ -164,7 +158,7 @@ mod tests {
     fn a_read_only_transaction_writes_nothing() {
         let mut all = OpenTransactions::default();
         let txn = all.begin(TxnOptions { read_only: true, ..TxnOptions::default() }, Nanos(0));
-        let refused = all.get(txn).unwrap().write(SPACE, "k".into(), None, &Limits::default());
+        let refused = all.get(txn).unwrap().write((SPACE, "k".into(), None), &Limits::default());
         assert_eq!(refused, Err(Failure::ReadOnly));
     }
 }

@@ -12,12 +12,14 @@ use hashbrown::HashTable;
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
 use crate::exceeded::Limit;
-use crate::ids::{RepositoryId, SpaceId, Timestamp};
+use crate::ids::{RepositoryId, SpaceId, Timestamp, TxnId};
 use crate::limits::{ENTRY_BYTES, Limits, check_size, range_bytes, read_bytes, write_bytes};
+use crate::options::TxnOptions;
 use crate::outcome::Failure;
 use crate::parts::versions::Handle;
 use crate::ranges::{KeyRange, Row, Scan};
-use crate::recorder::RecordedOperations;
+use crate::recorder::{RecordedOperations, Recorder, Status, TxnRecord};
+use crate::time::Nanos;
 
 /// A key that was read, and what a validation needs to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +161,40 @@ impl TransactionSets {
             None => self.push_write(space, key, value),
         }
         Ok(())
+    }
+
+    /// Buffers a write that is also for the history.
+    ///
+    /// # Errors
+    /// As of [`write`](Self::write); then the history says nothing of it.
+    pub fn write_recorded(
+        &mut self,
+        (space, key, value): (SpaceId, SmallBytes, Option<SmallBytes>),
+        limits: &Limits,
+    ) -> Result<(), Failure> {
+        check_size(Limit::Key, key.len(), limits.key_bytes)?;
+        let mark = self.operations.mark();
+        self.operations.write(space, &key, value.as_ref());
+        let written = self.write(space, key, value, limits);
+        if written.is_err() {
+            self.operations.rewind(mark);
+        }
+        written
+    }
+
+    /// Writes the transaction into a history: as `id`, begun then and so, which ended so, then, and
+    /// at this timestamp.
+    pub fn record(
+        &self,
+        id: TxnId,
+        (begin, options): (Nanos, &TxnOptions),
+        status: Status,
+        (end, at): (Option<Nanos>, Option<Timestamp>),
+        recorder: &mut Recorder,
+    ) {
+        let TxnOptions { session, read_only, .. } = *options;
+        let record = TxnRecord { id, session, begin, end, status, read_only, at };
+        recorder.transaction(&record, &self.operations);
     }
 
     #[inline(always)]

@@ -134,8 +134,8 @@ proptest! {
         }
         store.collect(Timestamp(time), usize::MAX >> 1);
         prop_assert_eq!(store.older_versions(), 0);
-        let lives = |chain: &&Vec<(u64, Option<u8>)>| chain.last().is_some_and(|it| it.1.is_some());
-        let alive = model.values().filter(lives).count();
+        let is_present = |chain: &&Vec<(u64, Option<u8>)>| chain.last().is_some_and(|it| it.1.is_some());
+        let alive = model.values().filter(is_present).count();
         prop_assert_eq!(store.len(), alive);
     }
 }

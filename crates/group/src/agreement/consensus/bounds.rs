@@ -15,7 +15,7 @@ const BALLOT_END: u32 = 1 << 31;
 const SEQUENCE_END: u64 = 1 << 63;
 
 /// Whether no ballot and no sequence number of a message is one that only a liar can come to.
-pub(super) fn has_room(message: &Message<Entry>) -> bool {
+pub(super) fn has_capacity(message: &Message<Entry>) -> bool {
     let (ballots, sequence) = numbers(message);
     let sequence = sequence.is_none_or(|it| it.session.max(it.counter) < SEQUENCE_END);
     sequence && ballots.into_iter().flatten().all(|ballot| ballot.n < BALLOT_END)

@@ -44,7 +44,7 @@ fn leader(members: &mut [Consensus], there: &[u16]) -> usize {
 
 /// A third member comes that lacks so many decided entries of a byte: whether they were too long
 /// for a message.
-fn is_told_to_fetch(entries: u64, sync_bytes_max: u64) -> bool {
+fn is_asked_to_fetch(entries: u64, sync_bytes_max: u64) -> bool {
     let mut members = members(sync_bytes_max);
     let leader = leader(&mut members, &[0, 1]);
     for _ in 0..entries {
@@ -68,8 +68,8 @@ fn is_told_to_fetch(entries: u64, sync_bytes_max: u64) -> bool {
 fn decided_entries_are_counted_as_the_message_has_them() {
     const ENTRIES: u64 = 100;
     let bytes = ENTRIES * (1 + ENTRY_BYTES);
-    assert!(!is_told_to_fetch(ENTRIES, bytes));
-    assert!(is_told_to_fetch(ENTRIES, bytes - 1));
+    assert!(!is_asked_to_fetch(ENTRIES, bytes));
+    assert!(is_asked_to_fetch(ENTRIES, bytes - 1));
 }
 
 /// A member follows one ballot, another one leads by what was accepted under that, and much is
@@ -88,9 +88,9 @@ fn comes_back(trims: bool) {
     let first = leader(&mut members, &[0, 1, 2]);
     members[first].append(Entry::from(vec![1]));
     (0..4).for_each(|_| drop(exchange(&mut members, &[0, 1, 2])));
-    let away = (first + 1) % MEMBERS;
+    let cut_off = (first + 1) % MEMBERS;
     let next = (first + 2) % MEMBERS;
-    assert_eq!(members[away].accepted(), 1, "under the first ballot");
+    assert_eq!(members[cut_off].accepted(), 1, "under the first ballot");
     let there = [first as u16, next as u16];
     members[next].stand();
     (0..4).for_each(|_| drop(exchange(&mut members, &there)));
@@ -103,11 +103,12 @@ fn comes_back(trims: bool) {
     // It fetches what is decided, and begins with that.
     let entries: Vec<Entry> =
         members[next].ledger.look(|it| it.log.range(1, 1 + ENTRIES).cloned().collect());
-    let ledger = members[away].ledger.clone();
+    let ledger = members[cut_off].ledger.clone();
     ledger.make(vec![Change::Entries(1, entries), Change::Decided(1 + ENTRIES)]);
-    let configuration = members[away].configuration().clone();
-    members[away] = Consensus::new(away as u16, &configuration, ledger, 10 * (1 + ENTRY_BYTES));
-    members[away].stable_upto(u64::MAX);
+    let configuration = members[cut_off].configuration().clone();
+    members[cut_off] =
+        Consensus::new(cut_off as u16, &configuration, ledger, 10 * (1 + ENTRY_BYTES));
+    members[cut_off].stable_upto(u64::MAX);
     if trims {
         members[next].ledger.trim(1 + ENTRIES);
     }
@@ -117,8 +118,8 @@ fn comes_back(trims: bool) {
         let too_long = exchange(&mut members, &[0, 1, 2]);
         assert!(too_long.is_empty(), "it is told to fetch what it has");
     }
-    assert_eq!(members[away].accepted(), 2 + ENTRIES);
-    assert_eq!(members[away].ledger.look(|it| it.accepted), members[next].ballot());
+    assert_eq!(members[cut_off].accepted(), 2 + ENTRIES);
+    assert_eq!(members[cut_off].ledger.look(|it| it.accepted), members[next].ballot());
 }
 
 /// A member that lies about how many elections there have been would have the others count beyond
@@ -129,8 +130,8 @@ fn a_ballot_that_no_election_comes_to_is_not_taken() {
     members.iter_mut().for_each(Consensus::tick);
     let bytes = loop {
         members[1].tick();
-        let said = members[1].outgoing();
-        let mut to_first = said.into_iter().filter(|it| it.to == 0);
+        let sent = members[1].outgoing();
+        let mut to_first = sent.into_iter().filter(|it| it.to == 0);
         if let Some(Outgoing { bytes: Some(bytes), .. }) = to_first.next() {
             break bytes;
         }
@@ -174,13 +175,13 @@ fn what_is_said_to_be_decided_is_there() {
             Message::SequencePaxos(PaxosMessage { from, to, msg: PaxosMsg::Promise(promise) });
         postcard::to_allocvec(&message).expect("it has a form")
     };
-    let mut say = |decided, accepted| {
+    let mut send = |decided, accepted| {
         let taken = members[leads].receive(liar as u16, &promise(decided, accepted), |_| true);
         let _ = members[leads].outgoing();
         assert_eq!(members[leads].decided(), 0);
         taken
     };
-    assert!(say(0, 0));
-    assert!(!say(1 << 40, 0), "more than it has");
-    assert!(say(1 << 40, 1 << 40), "that cannot be told");
+    assert!(send(0, 0));
+    assert!(!send(1 << 40, 0), "more than it has");
+    assert!(send(1 << 40, 1 << 40), "that cannot be told");
 }

@@ -7,7 +7,7 @@ use crate::agreement::ballot::Ballot;
 
 use Formed::{Begun, Met, No, Ready};
 
-fn standing(promise: u32, accepted: u32, length: u64) -> Summary {
+fn replica_state(promise: u32, accepted: u32, length: u64) -> Summary {
     let ballot = |number| Ballot { configuration: 1, number, member: 1 };
     Summary {
         formed: Begun,
@@ -53,11 +53,11 @@ fn step(had_formed: bool, accepts_loss: bool, others: &[Formed]) -> JoinStep {
 #[test]
 fn the_newest_entries_and_the_largest_promise_are_adopted() {
     let (mut joining, first) = (Joining::default(), first(3));
-    joining.answer(0, standing(9, 1, 7));
+    joining.answer(0, replica_state(9, 1, 7));
     assert_eq!(joining.step(situation(1, No, &first)), JoinStep::Wait);
-    joining.answer(0, standing(9, 1, 8));
-    joining.answer(2, standing(3, 2, 4));
-    let adopted = Summary { promise: standing(9, 0, 0).promise, ..standing(3, 2, 4) };
+    joining.answer(0, replica_state(9, 1, 8));
+    joining.answer(2, replica_state(3, 2, 4));
+    let adopted = Summary { promise: replica_state(9, 0, 0).promise, ..replica_state(3, 2, 4) };
     assert_eq!(joining.step(situation(1, No, &first)), JoinStep::Adopt(2, adopted));
 }
 
@@ -157,7 +157,7 @@ struct Group(Vec<Member>);
 
 #[derive(Clone, Debug, Default)]
 struct Member {
-    standing: Summary,
+    replica_state: Summary,
     joining: Joining,
 }
 
@@ -166,16 +166,18 @@ impl Group {
         Group(vec![Member::default(); size])
     }
 
-    fn hear(&mut self, listener: usize, speaker: usize) {
-        let (told, first) = (self.0[speaker].standing.clone(), first(self.0.len()));
-        let Member { standing, joining } = &mut self.0[listener];
-        if standing.formed == Begun {
+    fn answer_to(&mut self, listener: usize, speaker: usize) {
+        let (summary, first) = (self.0[speaker].replica_state.clone(), first(self.0.len()));
+        let Member { replica_state, joining } = &mut self.0[listener];
+        if replica_state.formed == Begun {
             return;
         }
-        joining.answer(speaker as u16, told);
-        match joining.step(situation(listener as u16, standing.formed, &first)) {
-            JoinStep::Note(formed) => (standing.formed, standing.configuration) = (formed, first),
-            JoinStep::Adopt(_, adopted) => *standing = adopted,
+        joining.answer(speaker as u16, summary);
+        match joining.step(situation(listener as u16, replica_state.formed, &first)) {
+            JoinStep::Note(formed) => {
+                (replica_state.formed, replica_state.configuration) = (formed, first)
+            }
+            JoinStep::Adopt(_, adopted) => *replica_state = adopted,
             JoinStep::Wait | JoinStep::AskAll | JoinStep::Lost => {}
         }
     }
@@ -185,14 +187,14 @@ impl Group {
     fn decide(&mut self, first: usize) -> Option<usize> {
         let size = self.0.len();
         let mut all: Vec<_> = (0..size).map(|at| (first + at) % size).collect();
-        all.retain(|member| self.0[*member].standing.formed == Begun);
+        all.retain(|member| self.0[*member].replica_state.formed == Begun);
         all.truncate(size / 2 + 1);
         if all.len() <= size / 2 {
             return None;
         }
-        let longest = all.iter().map(|member| self.0[*member].standing.length).max()?;
+        let longest = all.iter().map(|member| self.0[*member].replica_state.length).max()?;
         for member in all {
-            self.0[member].standing.length = longest + 1;
+            self.0[member].replica_state.length = longest + 1;
         }
         Some(longest as usize + 1)
     }
@@ -217,7 +219,7 @@ proptest! {
                         decided = now;
                     }
                 }
-                _ if one != other => group.hear(one, other),
+                _ if one != other => group.answer_to(one, other),
                 _ => {}
             }
         }
@@ -231,9 +233,9 @@ proptest! {
         let all = (0..4 * size * size).map(|at| (at % size, at / size % size));
         for (one, other) in order.into_iter().map(|(a, b)| (a % size, b % size)).chain(all) {
             if one != other {
-                group.hear(one, other);
+                group.answer_to(one, other);
             }
         }
-        prop_assert!(group.0.iter().all(|member| member.standing.formed == Begun));
+        prop_assert!(group.0.iter().all(|member| member.replica_state.formed == Begun));
     }
 }

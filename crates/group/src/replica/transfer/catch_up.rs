@@ -14,7 +14,7 @@ use muesli_core::Protocol;
 
 use crate::agreement::ballot::Ballot;
 use crate::agreement::entry::Entry;
-use crate::agreement::ledger::{Change, Standing};
+use crate::agreement::ledger::{Change, ReplicaState};
 use crate::agreement::summary::{Formed, Summary};
 use crate::agreement::transfer::{EntryBatch, Fetch};
 use crate::inside::Context;
@@ -39,7 +39,7 @@ pub(in crate::replica) struct Fetching {
     /// The ballot of the entries that it has and that are not decided.
     label: Option<Ballot>,
     /// When something came last, and how often nothing came since.
-    heard: u64,
+    seen_at: u64,
     misses: u32,
     /// When it asked last.
     asked: u64,
@@ -75,11 +75,11 @@ impl<P: Protocol> Replica<P> {
             // Of an earlier attempt, from whoever it was.
             self.ledger.make(vec![Change::Entries(decided, Vec::new())]);
         }
-        let (label, heard, misses, asked) = (None, self.ticks, 0, self.ticks);
+        let (label, seen_at, misses, asked) = (None, self.ticks, 0, self.ticks);
         let (begun, target) = (decided, decided);
         let silent = 0;
         self.fetching =
-            Some(Fetching { source, joins, label, heard, misses, asked, silent, begun, target });
+            Some(Fetching { source, joins, label, seen_at, misses, asked, silent, begun, target });
         self.ask_for_entries(true, cx);
     }
 
@@ -116,12 +116,12 @@ impl<P: Protocol> Replica<P> {
         let (others, waits_for_itself) = (self.others(cx), self.waits_for_its_disk());
         let Some(fetching) = &mut self.fetching else { return self.follow_without_vote(cx) };
         if waits_for_itself && self.ticks < fetching.asked + OWN_DISK_TICKS {
-            fetching.heard = self.ticks;
+            fetching.seen_at = self.ticks;
         }
-        if self.ticks < fetching.heard + PATIENCE_TICKS {
+        if self.ticks < fetching.seen_at + PATIENCE_TICKS {
             return;
         }
-        fetching.heard = self.ticks;
+        fetching.seen_at = self.ticks;
         fetching.misses += 1;
         if fetching.misses >= MISSES_MAX {
             if fetching.joins.is_some() {
@@ -167,7 +167,7 @@ impl<P: Protocol> Replica<P> {
         if !entries.iter().all(is_entry::<P>) {
             return; // No member has such entries.
         }
-        (fetching.heard, fetching.misses, fetching.silent) = (ticks, 0, 0);
+        (fetching.seen_at, fetching.misses, fetching.silent) = (ticks, 0, 0);
         fetching.target = summary.decided;
         let joins = fetching.joins.is_some();
         if let Some(base) = base.filter(|it| it.upto > self.ledger.look(|known| known.decided)) {
@@ -200,7 +200,7 @@ impl<P: Protocol> Replica<P> {
             self.fetching = None; // The rest is fetched once the state is there, or comes no more.
             return;
         }
-        let early = joins && !self.rules.joins_whole;
+        let early = joins && !self.group_settings.joins_whole;
         if is_last || early { self.fetched(&summary, cx) } else { self.ask_for_entries(false, cx) }
     }
 
@@ -213,7 +213,7 @@ impl<P: Protocol> Replica<P> {
             let ends = |entry: &Entry| entry.begins().is_some_and(|it| it.number == number + 1);
             let remembers = self.ledger.look(|it| it.formed == Formed::Begun);
             let end = rest.iter().position(ends).filter(|_| remembers);
-            let (now, later) = rest.split_at(end.map_or(rest.len(), |at| at + 1));
+            let (now, not_yet) = rest.split_at(end.map_or(rest.len(), |at| at + 1));
             let (from, differs) = self.ledger.look(|it| (it.decided, differs(it, now)));
             let upto = from + now.len() as u64;
             let mut changes = Vec::new();
@@ -226,7 +226,7 @@ impl<P: Protocol> Replica<P> {
                 changes.push(Change::Configured(upto, next));
             }
             self.ledger.make(changes);
-            rest = later;
+            rest = not_yet;
         }
     }
 
@@ -263,7 +263,7 @@ impl<P: Protocol> Replica<P> {
             }
             return self.begin(cx);
         };
-        if self.rules.joins_whole {
+        if self.group_settings.joins_whole {
             assert_eq!(length, summary.length, "all that the chosen member has");
         }
         let adopted = Summary {
@@ -282,7 +282,7 @@ impl<P: Protocol> Replica<P> {
 }
 
 /// The first of some decided entries that is not here at its place.
-fn differs(standing: &Standing, decided: &[Entry]) -> Option<usize> {
-    let number = |at: usize| standing.decided + at as u64 + 1;
-    (0..decided.len()).find(|&at| standing.log.entry(number(at)) != Some(&decided[at]))
+fn differs(replica_state: &ReplicaState, decided: &[Entry]) -> Option<usize> {
+    let number = |at: usize| replica_state.decided + at as u64 + 1;
+    (0..decided.len()).find(|&at| replica_state.log.entry(number(at)) != Some(&decided[at]))
 }

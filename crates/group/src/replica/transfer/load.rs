@@ -12,7 +12,7 @@
 
 use muesli_core::{LoggedRole, Protocol};
 
-use crate::agreement::ledger::{Change, Standing, StateOnDisk};
+use crate::agreement::ledger::{Change, ReplicaState, StateOnDisk};
 use crate::agreement::summary::Formed;
 use crate::agreement::transfer::{FetchState, StatePiece};
 use crate::inside::Context;
@@ -37,7 +37,7 @@ pub(in crate::replica) struct Loading {
     /// Pieces are missing before one that has come, and were asked for again.
     asked_again: bool,
     /// When a piece came last that it could take, and how often none came since.
-    heard: u64,
+    seen_at: u64,
     misses: u32,
     /// When it asked last.
     asked: u64,
@@ -84,15 +84,15 @@ impl<P: Protocol> Replica<P> {
             return self.ask_for_state(true, cx);
         }
         let (waits_for_itself, pieces) =
-            (self.waits_for_its_disk(), self.ledger.look(Standing::pieces));
+            (self.waits_for_its_disk(), self.ledger.look(ReplicaState::pieces));
         let Some(loading) = &mut self.loading else { return self.start_loading(None, cx) };
         if waits_for_itself && self.ticks < loading.asked + OWN_DISK_TICKS {
-            loading.heard = self.ticks;
+            loading.seen_at = self.ticks;
         }
-        if self.ticks < loading.heard + PATIENCE_TICKS {
+        if self.ticks < loading.seen_at + PATIENCE_TICKS {
             return;
         }
-        loading.heard = self.ticks;
+        loading.seen_at = self.ticks;
         loading.misses += 1;
         loading.asked_again = true;
         // Another member would begin with its state from the first piece.
@@ -109,7 +109,7 @@ impl<P: Protocol> Replica<P> {
     /// only with its vote.
     pub(in crate::replica) fn is_full_of_entries(&self, cx: &Context<'_, P>) -> bool {
         let is_coming =
-            |it: &Loading| it.transfer.is_some() && self.ticks < it.heard + PATIENCE_TICKS / 2;
+            |it: &Loading| it.transfer.is_some() && self.ticks < it.seen_at + PATIENCE_TICKS / 2;
         let held = || self.ledger.look(|it| it.log.held_bytes());
         self.loading.as_ref().is_some_and(is_coming)
             && self.lacks_state()
@@ -148,7 +148,7 @@ impl<P: Protocol> Replica<P> {
             transfer: None,
             ahead: None,
             asked_again: false,
-            heard: self.ticks,
+            seen_at: self.ticks,
             misses: 0,
             asked: self.ticks,
             percent: 0,
@@ -170,13 +170,13 @@ impl<P: Protocol> Replica<P> {
     fn begin_transfer(&mut self, transfer: u64, covers: u64, asks: bool) {
         let Some(loading) = &mut self.loading else { return };
         (loading.transfer, loading.ahead, loading.asked_again) = (Some(transfer), None, asks);
-        (loading.heard, loading.misses) = (self.ticks, 0);
+        (loading.seen_at, loading.misses) = (self.ticks, 0);
         self.ledger.make(vec![Change::Install(covers)]);
         self.start_over();
     }
 
     fn ask_for_state(&mut self, again: bool, cx: &mut Context<'_, P>) {
-        let pieces = self.ledger.look(Standing::pieces);
+        let pieces = self.ledger.look(ReplicaState::pieces);
         let Some(loading) = &mut self.loading else { return };
         loading.asked = self.ticks;
         let begun = loading.transfer.map(|transfer| (transfer, pieces));
@@ -215,9 +215,9 @@ impl<P: Protocol> Replica<P> {
         }
         let known = |it: &&mut Loading| it.transfer == Some(piece.transfer);
         let Some(loading) = self.loading.as_mut().filter(known) else { return };
-        (loading.heard, loading.misses, loading.percent) = (ticks, 0, piece.percent);
+        (loading.seen_at, loading.misses, loading.percent) = (ticks, 0, piece.percent);
         self.served = ticks;
-        let have = self.ledger.look(Standing::pieces);
+        let have = self.ledger.look(ReplicaState::pieces);
         if piece.number != have {
             let is_new_gap = piece.number > have && !loading.asked_again;
             loading.asked_again |= is_new_gap;
@@ -234,7 +234,7 @@ impl<P: Protocol> Replica<P> {
                     return self.start_loading(Some(member), cx);
                 }
                 self.ledger.make(vec![Change::Piece(have, state)]);
-                if self.rules.installs_whole {
+                if self.group_settings.installs_whole {
                     return self.ask_for_state(false, cx);
                 }
                 self.installed(piece.covers, piece.covers);

@@ -106,7 +106,7 @@ impl Sending {
         applied: u64,
         next: impl FnOnce(&mut Cursor, &mut Vec<u8>) -> bool,
     ) {
-        let is_of_beginning = self.cursor.stage == 0 && !self.cursor.first.is_empty();
+        let is_of_beginning = self.cursor.step == 0 && !self.cursor.first.is_empty();
         let before = (!is_of_beginning).then(|| self.cursor.clone());
         let holds = if is_of_beginning { self.covers } else { applied };
         let mut state = Vec::new();
@@ -185,7 +185,7 @@ mod tests {
                 out.push(99);
                 return true;
             }
-            (cursor.stage, cursor.place) = (1, cursor.place + 1);
+            (cursor.step, cursor.place) = (1, cursor.place + 1);
             out.extend([cursor.place as u8, applied as u8]);
             cursor.place <= 5
         });

@@ -8,7 +8,7 @@
 use muesli_core::memory::Held;
 use muesli_core::{LoggedRole, Protocol, RepositoryId};
 
-use crate::agreement::ledger::Standing;
+use crate::agreement::ledger::ReplicaState;
 use crate::agreement::summary::Formed;
 use crate::agreement::transfer::{Base, EntryBatch, Fetch, FetchState};
 use crate::inside::{Context, send_now};
@@ -17,7 +17,7 @@ use crate::replica::Replica;
 use crate::replica::transfer::sending::Sending;
 
 /// Messages sent at a time: in between the member does its other work.
-const MESSAGES_A_TURN: usize = 2;
+const MESSAGES_PER_TICK: usize = 2;
 /// After so many ticks without a request what was kept for a receiver is dropped.
 const FORGET_TICKS: u64 = 500;
 
@@ -66,7 +66,7 @@ impl<P: Protocol> Replica<P> {
         if fetch.again || fetch.after > serving.sent {
             serving.sent = fetch.after;
         }
-        for _ in 0..MESSAGES_A_TURN {
+        for _ in 0..MESSAGES_PER_TICK {
             if !self.send_entries(member, cx) {
                 break;
             }
@@ -75,15 +75,15 @@ impl<P: Protocol> Replica<P> {
 
     /// Sends the next entries; false if there is nothing to be sent now.
     fn send_entries(&mut self, member: u16, cx: &mut Context<'_, P>) -> bool {
-        let limits = self.rules.limits;
+        let limits = self.group_settings.limits;
         let Some(serving) = self.serving.get_mut(&member) else { return false };
-        let batch = self.ledger.look(|standing| {
-            let (summary, log) = (standing.summary(), &standing.log);
-            let limit = if serving.whole { standing.length() } else { standing.decided };
+        let batch = self.ledger.look(|replica_state| {
+            let (summary, log) = (replica_state.summary(), &replica_state.log);
+            let limit = if serving.whole { replica_state.length() } else { replica_state.decided };
             let mut base = None;
             if serving.sent < log.base() {
                 // As new as can be: the state is to be of no earlier moment.
-                let upto = standing.decided;
+                let upto = replica_state.decided;
                 base = log.bytes_upto(upto).map(|bytes| Base { upto, bytes });
                 (serving.sent, serving.acknowledged) = (upto, upto);
             }
@@ -96,8 +96,8 @@ impl<P: Protocol> Replica<P> {
             };
             // That there are no more is the answer to a receiver that has them all.
             let is_end = entries.is_empty() && serving.acknowledged >= limit;
-            let is_said = base.is_some() || !entries.is_empty() || is_end;
-            is_said.then_some(EntryBatch { summary, base, from, entries })
+            let is_sent = base.is_some() || !entries.is_empty() || is_end;
+            is_sent.then_some(EntryBatch { summary, base, from, entries })
         });
         let Some(batch) = batch else { return false };
         let goes_on = !batch.entries.is_empty();
@@ -159,7 +159,7 @@ impl<P: Protocol> Replica<P> {
     fn send_state(&mut self, member: u16, cx: &mut Context<'_, P>) {
         let Some(to) = self.address_of(member, cx) else { return };
         let (decided, applied) = (self.surely_decided(), self.applied);
-        let (generation, limits) = (self.generation, self.rules.limits);
+        let (generation, limits) = (self.generation, self.group_settings.limits);
         let Some(sending) = self.serving.get_mut(&member).and_then(|it| it.state.as_mut()) else {
             return;
         };
@@ -167,7 +167,7 @@ impl<P: Protocol> Replica<P> {
             self.serving.remove(&member);
             return send_now(to, Message::NoState, cx);
         }
-        for _ in 0..MESSAGES_A_TURN {
+        for _ in 0..MESSAGES_PER_TICK {
             if sending.covers <= decided && sending.takes_next(applied, limits.window_bytes) {
                 let (inner, bytes) = (&self.inner, limits.piece_bytes as usize);
                 sending.take(applied, |cursor, out| inner.checkpoint_piece(cursor, bytes, out));
@@ -190,7 +190,7 @@ impl<P: Protocol> Replica<P> {
     /// others while it leads.
     fn surely_decided(&self) -> u64 {
         match self.leading {
-            Some(_) if self.rules.sends_decided => self.sure,
+            Some(_) if self.group_settings.sends_decided => self.sure,
             Some(_) => u64::MAX,
             None => self.ledger.look(|it| it.decided),
         }
@@ -199,7 +199,7 @@ impl<P: Protocol> Replica<P> {
     /// A leader was deposed and has returned to what it was after `upto` entries: states that it
     /// sends go on from there.
     pub(in crate::replica) fn go_on_deposed(&mut self, was: u64, upto: u64, sure: u64) {
-        let sure = if self.rules.sends_decided { sure } else { u64::MAX };
+        let sure = if self.group_settings.sends_decided { sure } else { u64::MAX };
         let generation = self.generation;
         for sending in self.serving.values_mut().filter_map(|it| it.state.as_mut()) {
             if sending.generation == was && sending.take_back(upto, sure) {
@@ -233,19 +233,19 @@ impl<P: Protocol> Replica<P> {
 
     fn trim_upto(&mut self, least: u64, most_bytes: u64, cx: &mut Context<'_, P>) {
         let (applied, marked) = (self.applied, self.marked());
-        let least_bytes = self.rules.limits.log_bytes_min;
+        let least_bytes = self.group_settings.limits.log_bytes_min;
         let most_bytes = most_bytes.max(least_bytes);
-        let upto = self.ledger.look(|standing: &Standing| {
+        let upto = self.ledger.look(|replica_state: &ReplicaState| {
             // The entry that ends a configuration is kept until that has ended.
-            let whole = standing.length() - u64::from(standing.next().is_some());
-            let past = standing.decided.min(applied).min(whole).min(marked);
-            let few = standing.log.trimmable(past, least_bytes);
-            let many = standing.log.trimmable(past, most_bytes);
+            let whole = replica_state.length() - u64::from(replica_state.next().is_some());
+            let lowest = replica_state.decided.min(applied).min(whole).min(marked);
+            let few = replica_state.log.trimmable(lowest, least_bytes);
+            let many = replica_state.log.trimmable(lowest, most_bytes);
             few.min(least).max(many)
         });
-        let before = self.ledger.look(|standing| standing.log.base());
+        let before = self.ledger.look(|replica_state| replica_state.log.base());
         self.ledger.trim(upto);
-        let base = self.ledger.look(|standing| standing.log.base());
+        let base = self.ledger.look(|replica_state| replica_state.log.base());
         cx.effects.maintenance.trimmed += base - before;
     }
 
@@ -262,6 +262,7 @@ impl<P: Protocol> Replica<P> {
     pub(in crate::replica) fn share_in_any_case(&self, cx: &Context<'_, P>) -> u64 {
         let all = (0..cx.catalog.repositories() as u16).map(RepositoryId);
         let here = all.filter(|it| cx.catalog.home(*it) == cx.me.node).count() as u64;
-        (self.rules.limits.log_bytes_max / here.max(1)).max(self.rules.limits.log_bytes_min)
+        (self.group_settings.limits.log_bytes_max / here.max(1))
+            .max(self.group_settings.limits.log_bytes_min)
     }
 }

@@ -35,19 +35,19 @@ pub const SMALL: Options = Options {
 };
 
 /// What the record of this number holds in a life of the log.
-pub fn payload(life: u8, sequence: u64) -> Vec<u8> {
+pub fn payload(incarnation: u8, sequence: u64) -> Vec<u8> {
     let length = (sequence * 37 % 90) as usize;
-    let mut bytes = vec![life; length];
+    let mut bytes = vec![incarnation; length];
     bytes.extend_from_slice(&sequence.to_le_bytes());
     bytes
 }
 
 /// Appends so many records after `last`.
-pub fn batch(life: u8, last: Sequence, records: u64) -> Batch {
+pub fn batch(incarnation: u8, last: Sequence, records: u64) -> Batch {
     let mut batch = Batch::after(last);
     for _ in 0..records {
-        let bytes = payload(life, batch.last().0 + 1);
-        batch.append(1 + life % 200, |out| out.extend_from_slice(&bytes)).expect("short");
+        let bytes = payload(incarnation, batch.last().0 + 1);
+        batch.append(1 + incarnation % 200, |out| out.extend_from_slice(&bytes)).expect("short");
     }
     batch
 }

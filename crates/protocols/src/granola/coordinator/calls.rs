@@ -1,6 +1,6 @@
 //! One-round transactions as clients ask for them: who takes part, how they agree, what came of it.
 
-use crate::granola::rules::SharedData;
+use crate::granola::switches::SharedData;
 use muesli_core::parts::locator::Locator;
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, Refuses};
 use muesli_core::recorder::{RecordedOperations, Status, TxnRecord};
@@ -45,16 +45,16 @@ struct Declared {
     read_only: bool,
     refuses: Refuses,
     /// Participants are told of keys of others.
-    tells: bool,
+    shares: bool,
 }
 
 fn declared(parts: &[Part], settings: &Settings) -> Declared {
-    let mut all = Declared { read_only: true, refuses: Refuses::Never, tells: false };
+    let mut all = Declared { read_only: true, refuses: Refuses::Never, shares: false };
     for part in parts {
         let Task::Call { procedure, .. } = &part.task else { continue };
         let procedure = settings.procedures.get(procedure);
         all.read_only &= procedure.is_some_and(|it| it.read_only);
-        all.tells |= procedure.is_some_and(|it| it.tells.is_some());
+        all.shares |= procedure.is_some_and(|it| it.shares.is_some());
         all.refuses = match (all.refuses, procedure.map_or(Refuses::Alone, |it| it.refuses)) {
             (Refuses::Alone, _) | (_, Refuses::Alone) => Refuses::Alone,
             (Refuses::Alike, _) | (_, Refuses::Alike) => Refuses::Alike,
@@ -105,7 +105,7 @@ impl Coordinator {
         let spaces = cx.catalog.spaces().len() as u16;
         for Fragment { procedure, place, arguments } in call.fragments {
             let partition = partition_of(&place, cx.catalog)?;
-            let task = Task::Call { procedure, arguments, tells: false, spaces };
+            let task = Task::Call { procedure, arguments, shares: false, spaces };
             parts.push(Part { partition, owners: self.names.moved(&partition).cloned(), task });
         }
         check_parts_size(&parts, &cx.settings.limits)?;
@@ -123,18 +123,15 @@ impl Coordinator {
         let settled_below = self.settled_below();
         let txn = self.next_txn_id();
         assert!(settled_below <= txn.sequence, "{txn} is settled before it is sent");
-        let floor = options.floor;
-        let nearby = options.follower_reads && read_only && agreement == Agreement::Alone;
+        let lower_bound = options.lower_bound;
+        let follower_read = options.follower_reads && read_only && agreement == Agreement::Alone;
         Ok(Request {
-            txn,
             settled_below,
-            floor,
+            lower_bound,
             agreement,
             read_only,
-            nearby,
-            master: None,
-            participants,
-            parts,
+            follower_read,
+            ..Request::new(txn, participants, parts)
         })
     }
 
@@ -147,8 +144,8 @@ impl Coordinator {
         settings: &Settings,
     ) -> Result<Agreement, Failure> {
         for part in &mut *parts {
-            if let Task::Call { procedure, tells, .. } = &mut part.task {
-                *tells = settings.procedures.get(procedure).is_some_and(|it| it.tells.is_some());
+            if let Task::Call { procedure, shares, .. } = &mut part.task {
+                *shares = settings.procedures.get(procedure).is_some_and(|it| it.shares.is_some());
             }
         }
         let declared = declared(parts, settings);
@@ -161,8 +158,8 @@ impl Coordinator {
                 return Err(Failure::Procedure(text.to_owned()));
             }
             (Class::Auto | Class::Single | Class::Independent, _)
-                if self.rules.has_master()
-                    || declared.tells && self.rules.shared_data == SharedData::Coordinated =>
+                if self.switches.has_master()
+                    || declared.shares && self.switches.shared_data == SharedData::Coordinated =>
             {
                 Agreement::Coordinated
             }
@@ -202,7 +199,7 @@ impl Coordinator {
             Purpose::Invoke(it) => self.agree(it.class, &mut request.parts, count, cx.settings)?,
             _ => self.agree_on_end(&request.parts, count, request.read_only),
         };
-        request.nearby &= request.agreement == Agreement::Alone;
+        request.follower_read &= request.agreement == Agreement::Alone;
         Ok(())
     }
 
@@ -267,7 +264,7 @@ pub(super) enum Holders {
     /// All of them.
     All,
     /// One of them, since nothing is written: one of this node, else one after the other.
-    One { near: NodeId, turn: u64 },
+    One { near: NodeId, rotation: u64 },
 }
 
 impl Holders {
@@ -279,9 +276,9 @@ impl Holders {
     fn choose(self, part: &Part, catalog: &Catalog) -> Repositories {
         let all = part.holders(catalog);
         assert!(!all.is_empty(), "partition {} is nowhere", part.partition);
-        let Holders::One { near, turn } = self else { return all };
+        let Holders::One { near, rotation } = self else { return all };
         let here = all.iter().copied().find(|it| catalog.home(*it) == near);
-        let one = here.unwrap_or_else(|| all[(turn % all.len() as u64) as usize]);
+        let one = here.unwrap_or_else(|| all[(rotation % all.len() as u64) as usize]);
         Repositories::from_iter([one])
     }
 }

@@ -15,7 +15,7 @@
 //! and another repository may show it what is older. Departure: caches are not nodes that serve
 //! others, but live in the processes that read.
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::wire::WireError;
@@ -48,7 +48,7 @@ struct Copy {
     participant: Participant,
     has: Followed,
     /// When the repository was last asked for more, or told something.
-    heard: Nanos,
+    seen_at: Nanos,
     /// When a reader last asked.
     used: Nanos,
 }
@@ -74,9 +74,9 @@ impl Coordinator {
         copy.used = now;
         let (mut end, noted) = copy.participant.read_as_copy(request, cx)?;
         if let ReplyOutcome::Done { at, .. } = &mut end
-            && !self.rules.keeps(GranolaSwitch::CopiesTell)
+            && !self.switches.keeps(GranolaSwitch::CopiesTell)
         {
-            *at = request.floor;
+            *at = request.lower_bound;
         }
         Some((repository, end, noted))
     }
@@ -88,9 +88,9 @@ impl Coordinator {
         // Above those of this coordinator's earlier lives.
         let stream = u64::from(self.incarnation) << 32 | self.copies.streams;
         let has = Followed { stream, pieces: 0, upto: Timestamp::ZERO };
-        let participant = Participant::new(repository, cx.settings, &self.rules);
+        let participant = Participant::new(repository, cx.settings, &self.switches);
         let used = self.copies.all.get(&repository).map_or(now, |copy| copy.used);
-        self.copies.all.insert(repository, Copy { participant, has, heard: now, used });
+        self.copies.all.insert(repository, Copy { participant, has, seen_at: now, used });
         self.set_copies_timer(cx);
         has
     }
@@ -111,8 +111,8 @@ impl Coordinator {
         self.copies.all.retain(|_, copy| copy.used + lease > now);
         cx.effects.maintenance.leases_ended += (before - self.copies.all.len()) as u64;
         for (repository, copy) in &mut self.copies.all {
-            if copy.heard + patience <= now {
-                copy.heard = now;
+            if copy.seen_at + patience <= now {
+                copy.seen_at = now;
                 cx.send_to_repository(*repository, Message::Follow { has: copy.has });
             }
         }
@@ -134,7 +134,7 @@ impl Coordinator {
         match copy.take(news, cx) {
             Ok(false) => {} // Repeated.
             Ok(true) => {
-                copy.heard = cx.now();
+                copy.seen_at = cx.now();
                 cx.send_to_repository(repository, Message::Follow { has: copy.has });
             }
             // Its spaces may not be known here yet; so it is asked for again after a while.
@@ -184,14 +184,14 @@ impl Copy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::granola::Rules;
+    use crate::granola::Switches;
     use muesli_core::Settings;
 
     fn copies(streams: u64) -> Copies {
         let participant =
-            Participant::new(RepositoryId(2), &Settings::default(), &Rules::default());
+            Participant::new(RepositoryId(2), &Settings::default(), &Switches::default());
         let has = Followed { stream: 1 << 32 | 5, pieces: 0, upto: Timestamp::ZERO };
-        let copy = Copy { participant, has, heard: Nanos(0), used: Nanos(0) };
+        let copy = Copy { participant, has, seen_at: Nanos(0), used: Nanos(0) };
         Copies { all: BTreeMap::from([(RepositoryId(2), copy)]), streams, timer_set: true }
     }
 

@@ -119,8 +119,8 @@ mod tests {
 
     use super::super::{Context, RequestVerdict};
     use super::*;
-    use crate::granola::Rules;
-    use crate::granola::message::{Agreement, Few, FoundVersion, Part, PartAnswer, Request, Task};
+    use crate::granola::Switches;
+    use crate::granola::message::{Few, FoundVersion, Part, PartAnswer, Request, Task};
 
     const SPACE: SpaceId = SpaceId(0);
 
@@ -130,7 +130,8 @@ mod tests {
         let (settings, effects) = (Settings::default(), &mut Effects::default());
         let me = Address::coordinator(NodeId(1));
         let cx = &mut Context { me, catalog: &catalog, settings: &settings, effects };
-        let mut all: Coordinator = muesli_core::Coordinator::new(NodeId(1), 1, &Rules::default());
+        let mut all: Coordinator =
+            muesli_core::Coordinator::new(NodeId(1), 1, &Switches::default());
         let txn = all.on_begin(TxnOptions::default(), cx);
         all.check_invariants();
         run(&mut all, txn, cx);
@@ -140,15 +141,12 @@ mod tests {
     fn request(sequence: u64) -> Request {
         let task = Task::Read(vec![(SPACE, "key".into())]);
         Request {
-            txn: TxnId { node: NodeId(1), incarnation: 1, sequence },
-            settled_below: 1,
-            floor: Timestamp::ZERO,
-            agreement: Agreement::Alone,
             read_only: true,
-            nearby: false,
-            master: None,
-            participants: [RepositoryId(0)].into_iter().collect(),
-            parts: [Part { partition: 0, owners: None, task }].into_iter().collect(),
+            ..Request::new(
+                TxnId { node: NodeId(1), incarnation: 1, sequence },
+                [RepositoryId(0)].into_iter().collect(),
+                [Part { partition: 0, owners: None, task }].into_iter().collect(),
+            )
         }
     }
 

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use muesli_core::{RepositoryId, Timestamp};
+use muesli_core::RepositoryId;
 
 use super::{Context, Coordinator};
-use crate::granola::message::{Agreement, Few, Message, Request};
+use crate::granola::message::{Few, Message, Request};
 
 impl Coordinator {
     /// A client's request goes out: all who take part may keep its end.
@@ -32,15 +32,9 @@ impl Coordinator {
         let settled_below = self.settled_below();
         assert!(settled_below <= self.sequence + 1, "{settled_below} was not given out");
         Request {
-            txn: self.next_txn_id(),
             settled_below,
-            floor: Timestamp::ZERO,
-            agreement: Agreement::Alone,
             read_only: true,
-            nearby: false,
-            master: None,
-            participants: [repository].into_iter().collect(),
-            parts: Few::new(),
+            ..Request::new(self.next_txn_id(), [repository].into_iter().collect(), Few::new())
         }
     }
 }

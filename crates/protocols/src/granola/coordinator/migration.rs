@@ -32,7 +32,7 @@ pub(super) struct Moving {
     op: OpId,
     order: MoveOrder,
     /// What the session has seen.
-    floor: Timestamp,
+    lower_bound: Timestamp,
     round: Round,
     /// What is loaded.
     has: Fetched,
@@ -95,7 +95,7 @@ impl Coordinator {
     ) -> Result<OpId, Failure> {
         let op = self.next_op();
         match special {
-            Special::Partitions => self.look_up(options.floor, Purpose::Partitions(op), cx),
+            Special::Partitions => self.look_up(options.lower_bound, Purpose::Partitions(op), cx),
             Special::Issue(repository) => {
                 let count = cx.catalog.repositories();
                 if usize::from(repository.0) >= count {
@@ -105,7 +105,7 @@ impl Coordinator {
                 // Any repository takes a request that is about no keys.
                 let parts = smallvec![Part { partition: 0, owners: None, task: Task::Names }];
                 let one = Repositories::from_iter([repository]);
-                let request = self.special(options.floor, one, parts);
+                let request = self.special(options.lower_bound, one, parts);
                 self.ask(request, Purpose::Issue(op), cx);
             }
             Special::Move(order) => {
@@ -121,9 +121,11 @@ impl Coordinator {
                 if options.read_only {
                     return Err(Failure::ReadOnly);
                 }
-                let (floor, round, has) = (options.floor, Round::Look, Fetched::default());
+                let (lower_bound, round, has) =
+                    (options.lower_bound, Round::Look, Fetched::default());
                 let (after, progress, refused) = (None, cx.now(), 0);
-                let moving = Moving { op, order, floor, round, has, after, progress, refused };
+                let moving =
+                    Moving { op, order, lower_bound, round, has, after, progress, refused };
                 self.go_round(Box::new(moving), cx);
             }
         }
@@ -139,18 +141,19 @@ impl Coordinator {
         }
     }
 
-    fn look_up(&mut self, floor: Timestamp, purpose: Purpose, cx: &mut Context<'_>) {
+    fn look_up(&mut self, lower_bound: Timestamp, purpose: Purpose, cx: &mut Context<'_>) {
         let parts = smallvec![Part { partition: 0, owners: None, task: Task::Names }];
         let all: Repositories = name_service(cx.catalog).collect();
         let one = all.iter().copied().find(|it| cx.catalog.home(*it) == self.id);
-        let request = self.special(floor, Repositories::from_iter([one.unwrap_or(all[0])]), parts);
+        let request =
+            self.special(lower_bound, Repositories::from_iter([one.unwrap_or(all[0])]), parts);
         self.ask(request, purpose, cx);
     }
 
     /// A request about partitions and not their keys.
     fn special(
         &mut self,
-        floor: Timestamp,
+        lower_bound: Timestamp,
         participants: Repositories,
         parts: Few<Part>,
     ) -> Request {
@@ -160,15 +163,11 @@ impl Coordinator {
             _ => (Agreement::Independent, false),
         };
         Request {
-            txn,
             settled_below,
-            floor,
+            lower_bound,
             agreement,
             read_only,
-            nearby: false,
-            master: None,
-            participants,
-            parts,
+            ..Request::new(txn, participants, parts)
         }
     }
 
@@ -198,7 +197,10 @@ impl Coordinator {
         let result = match verdict {
             RequestVerdict::Done(at, answers) => {
                 self.learn(answers);
-                Ok(Answer::Invoked(Invoked { at, results: vec![told(&self.names, cx.catalog)] }))
+                Ok(Answer::Invoked(Invoked {
+                    at,
+                    results: vec![location_bytes(&self.names, cx.catalog)],
+                }))
             }
             RequestVerdict::Refused(refusal) => Err(Failure::from(refusal)),
             RequestVerdict::Conflict | RequestVerdict::Moved(_) | RequestVerdict::Forgotten(_) => {
@@ -210,13 +212,13 @@ impl Coordinator {
 
     /// Asks for the next round of a move.
     pub(super) fn go_round(&mut self, mut moving: Box<Moving>, cx: &mut Context<'_>) {
-        let (MoveOrder { partition, to, .. }, floor) = (moving.order, moving.floor);
+        let (MoveOrder { partition, to, .. }, lower_bound) = (moving.order, moving.lower_bound);
         let owners = self.names.moved(&partition).cloned();
         match moving.round {
-            Round::Look => self.look_up(floor, Purpose::Move(moving), cx),
+            Round::Look => self.look_up(lower_bound, Purpose::Move(moving), cx),
             Round::Take(from) => {
                 let parts = smallvec![Part { partition, owners, task: Task::Take { from } }];
-                let request = self.special(floor, Repositories::from_iter([to]), parts);
+                let request = self.special(lower_bound, Repositories::from_iter([to]), parts);
                 self.ask(request, Purpose::Move(moving), cx);
             }
             Round::Switch(from) => {
@@ -232,7 +234,8 @@ impl Coordinator {
                 let mut all: Repositories = name_service(cx.catalog).chain([from, to]).collect();
                 all.sort_unstable();
                 all.dedup();
-                let request = self.special(floor, all, smallvec![Part { partition, owners, task }]);
+                let request =
+                    self.special(lower_bound, all, smallvec![Part { partition, owners, task }]);
                 self.ask(request, Purpose::Move(moving), cx);
             }
         }
@@ -354,7 +357,7 @@ pub(super) fn issued(verdict: RequestVerdict) -> Result<Answer, Failure> {
 const TAKES: u32 = 4;
 
 /// Where partitions are, as whoever asked is told.
-fn told(names: &OwnerDirectory<u16>, catalog: &Catalog) -> SmallBytes {
+fn location_bytes(names: &OwnerDirectory<u16>, catalog: &Catalog) -> SmallBytes {
     let placed = |partition: u16| {
         let owners = names.moved(&partition).cloned();
         let holders = holders(partition, owners.as_ref(), catalog).to_vec();

@@ -14,19 +14,17 @@ pub mod pending;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::contract::at_once;
-use muesli_core::exceeded::Limit;
-use muesli_core::limits::check_size;
 use muesli_core::parts::locator::OwnerDirectory;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::window::Window;
-use muesli_core::recorder::{RecordedOperations, Status, TxnRecord};
+use muesli_core::recorder::{RecordedOperations, Status};
 use muesli_core::{
     Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Put, Recorder,
     RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, timers,
 };
 
 use crate::granola::message::{Few, FoundVersion, Message, PartAnswer, Refusal, SeenRange, Shown};
-use crate::granola::{Granola, Rules};
+use crate::granola::{Granola, Switches};
 use crate::unknown_outcomes::UnknownOutcomes;
 use calls::{Holders, Invocation};
 use copies::Copies;
@@ -68,7 +66,7 @@ const FAILED_MAX: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Coordinator {
     id: NodeId,
-    rules: Rules,
+    switches: Switches,
     incarnation: u32,
     sequence: u64,
     slots: Vec<InteractiveSlot>,
@@ -160,19 +158,6 @@ pub(super) struct InteractiveSlot {
     pub read_at: Timestamp,
 }
 
-impl InteractiveSlot {
-    fn record(
-        &self,
-        id: TxnId,
-        end: Option<Nanos>,
-        status: Status,
-        at: Option<Timestamp>,
-    ) -> TxnRecord {
-        let TxnOptions { session, read_only, .. } = self.options;
-        TxnRecord { id, session, begin: self.begun, end, status, read_only, at }
-    }
-}
-
 impl Coordinator {
     /// The slot of a transaction that takes operations.
     pub(super) fn open(&mut self, txn: Txn) -> Result<&mut InteractiveSlot, Failure> {
@@ -207,7 +192,7 @@ impl Coordinator {
 
     /// Who reads the next partition that several repositories hold.
     fn reader(&self) -> Holders {
-        Holders::One { near: self.id, turn: self.sequence }
+        Holders::One { near: self.id, rotation: self.sequence }
     }
 
     /// All transactions with smaller numbers are settled everywhere.
@@ -229,7 +214,7 @@ impl Coordinator {
             let id = id.unwrap_or_else(|| self.next_txn_id());
             let slot = &self.slots[txn.slot as usize];
             let end = (status != Status::Unknown).then_some(environment.now);
-            recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
+            slot.sets.record(id, (slot.begun, &slot.options), status, (end, at), recorder);
         }
         let slot = &mut self.slots[txn.slot as usize];
         assert!(slot.running && slot.generation == txn.generation, "a transaction ends twice");
@@ -295,16 +280,10 @@ impl Coordinator {
             return Err(Failure::ReadOnly);
         }
         let limits = &cx.settings.limits;
-        check_size(Limit::Key, key.len(), limits.key_bytes)?;
-        let mark = slot.sets.operations.mark();
-        if cx.effects.recorder.is_some() {
-            slot.sets.operations.write(space, &key, value.as_ref());
+        match cx.effects.recorder {
+            Some(_) => slot.sets.write_recorded((space, key, value), limits),
+            None => slot.sets.write(space, key, value, limits),
         }
-        let written = slot.sets.write(space, key, value, limits);
-        if written.is_err() {
-            slot.sets.operations.rewind(mark);
-        }
-        written
     }
 }
 
@@ -325,10 +304,10 @@ impl muesli_core::StateMachine<Granola> for Coordinator {
 }
 
 impl muesli_core::Coordinator<Granola> for Coordinator {
-    fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Coordinator {
+    fn new(node: NodeId, incarnation: u32, switches: &Switches) -> Coordinator {
         Coordinator {
             id: node,
-            rules: *rules,
+            switches: *switches,
             incarnation,
             sequence: 0,
             slots: Vec::new(),
@@ -398,7 +377,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
     ) {
         match message {
             Message::Reply { txn, repository, end, noted } => {
-                self.note_told(txn, &end, &noted, cx);
+                self.note_data(txn, &end, &noted, cx);
                 self.on_reply(txn, repository, end, cx);
             }
             Message::Acknowledge { repository, txns } => {
@@ -448,7 +427,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         None
     }
 
-    fn past(&self) -> Option<SmallBytes> {
+    fn session_token(&self) -> Option<SmallBytes> {
         None
     }
 
@@ -465,7 +444,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
                 None => (u64::MAX - place as u64, Status::Running),
             };
             let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
-            recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
+            slot.sets.record(id, (slot.begun, &slot.options), status, (None, None), recorder);
         }
         let sent = self.pending.iter().filter_map(|(_, pending)| pending.record_running());
         let waiting = self.again.values().filter_map(Again::record_running);

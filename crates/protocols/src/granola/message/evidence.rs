@@ -45,7 +45,7 @@ impl Shown {
     }
 
     /// Whether a member has said it of this transaction.
-    fn is_said(&self, issuer: Issuer, txn: TxnId) -> bool {
+    fn is_issued(&self, issuer: Issuer, txn: TxnId) -> bool {
         issuer.has_vouched(&self.bytes(txn), self.tag)
     }
 }
@@ -75,8 +75,8 @@ pub(in super::super) fn judge(
 ) -> Result<(), Rejection> {
     let issuer = view.settings.issuer.ok_or(Rejection::Unproven)?;
     let (txn, participants) = (request.txn, &request.participants);
-    let is_said = |it: &Shown| participants.contains(&it.repository) && it.is_said(issuer, txn);
-    ensure(shown.len() <= participants.len() && shown.iter().all(is_said), Rejection::Unproven)?;
+    let is_issued = |it: &Shown| participants.contains(&it.repository) && it.is_issued(issuer, txn);
+    ensure(shown.len() <= participants.len() && shown.iter().all(is_issued), Rejection::Unproven)?;
     let TimestampVote::Commit(place) = decided else {
         return ensure(shown.iter().any(|it| it.ballot == *decided), Rejection::Unproven);
     };

@@ -66,7 +66,7 @@ pub enum Message {
         /// The transaction.
         txn: TxnId,
         /// What keys have.
-        told: Vec<PartData>,
+        shared: Vec<PartData>,
     },
     /// Participant to participant: I do not know whether I have all votes of yours.
     WhichPosition {

@@ -39,11 +39,11 @@ pub enum Record {
         end: ReplyOutcome,
     },
     /// What the others are told of the keys here, at the transaction's place.
-    Told {
+    SharedData {
         /// The transaction.
         txn: TxnId,
         /// What keys have.
-        told: Vec<PartData>,
+        shared: Vec<PartData>,
     },
     /// Voted on, and not done: somebody else voted against it.
     Dropped {
@@ -67,7 +67,7 @@ pub enum Record {
         at: Timestamp,
     },
     /// Nothing is done or proposed above this before the next such record is stable.
-    Ceiling {
+    UpperBound {
         /// The bound.
         at: Timestamp,
     },

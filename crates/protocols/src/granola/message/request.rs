@@ -28,13 +28,13 @@ pub struct Request {
     /// everywhere.
     pub settled_below: u64,
     /// The highest timestamp that the session has seen (thesis: highTS).
-    pub floor: Timestamp,
+    pub lower_bound: Timestamp,
     /// How its participants agree.
     pub agreement: Agreement,
     /// It writes nothing.
     pub read_only: bool,
     /// Any copy of its one repository will do (section 7.2).
-    pub nearby: bool,
+    pub follower_read: bool,
     /// Who counts the votes, where somebody does, and it is not the coordinator itself.
     pub master: Option<NodeId>,
     /// Everyone who takes part, in ascending order.
@@ -44,6 +44,22 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request with these parts, of a coordinator of which nothing is settled and a session that
+    /// has seen nothing: an update that its one participant agrees to alone.
+    pub fn new(txn: TxnId, participants: Repositories, parts: Few<Part>) -> Request {
+        Request {
+            txn,
+            settled_below: 1,
+            lower_bound: Timestamp::ZERO,
+            agreement: Agreement::Alone,
+            read_only: false,
+            follower_read: false,
+            master: None,
+            participants,
+            parts,
+        }
+    }
+
     /// Whether it only reads, at one repository.
     pub(in crate::granola) fn reads_alone(&self) -> bool {
         self.read_only && self.agreement == Agreement::Alone
@@ -51,12 +67,12 @@ impl Request {
 
     /// Whether participants wait for what others tell.
     pub(in crate::granola) fn exchanges_data(&self) -> bool {
-        self.agreement == Agreement::Independent && self.parts.iter().any(Part::tells)
+        self.agreement == Agreement::Independent && self.parts.iter().any(Part::shares)
     }
 
     /// The parts of which all participants are told something, by their numbers.
     pub(in crate::granola) fn parts_with_data(&self) -> impl Iterator<Item = (u16, &Part)> {
-        (0..).zip(&self.parts).filter(|(_, part)| part.tells())
+        (0..).zip(&self.parts).filter(|(_, part)| part.shares())
     }
 
     /// Whether anything must be known of it after a crash.
@@ -78,14 +94,14 @@ pub struct Part {
 
 impl Part {
     /// Whether all participants are told something of it.
-    pub(in crate::granola) fn tells(&self) -> bool {
-        matches!(self.task, Task::Call { tells: true, .. })
+    pub(in crate::granola) fn shares(&self) -> bool {
+        matches!(self.task, Task::Call { shares: true, .. })
     }
 
     /// Whoever decides by it has a vote.
     pub(in crate::granola) fn tell_nothing(&mut self) {
-        if let Task::Call { tells, .. } = &mut self.task {
-            *tells = false;
+        if let Task::Call { shares, .. } = &mut self.task {
+            *shares = false;
         }
     }
 }
@@ -100,7 +116,7 @@ pub enum Task {
         /// What it is given.
         arguments: SmallBytes,
         /// Whether all participants are told of keys that it declares so.
-        tells: bool,
+        shares: bool,
         /// How many spaces the caller knows: the arguments may name any of these, and who knows
         /// fewer would divide their keys otherwise.
         spaces: u16,

@@ -14,8 +14,8 @@ pub(in super::super) fn writes_bytes(writes: &[Write]) -> usize {
     writes.iter().map(|(_, key, value)| KEY_BYTES + key.len() + value_bytes(value.as_ref())).sum()
 }
 
-pub(in super::super) fn told_bytes(told: &[PartData]) -> usize {
-    let keys = told.iter().flat_map(|(_, keys)| keys);
+pub(in super::super) fn data_bytes(shared: &[PartData]) -> usize {
+    let keys = shared.iter().flat_map(|(_, keys)| keys);
     keys.map(|(_, key, found)| KEY_BYTES + key.len() + 8 + value_bytes(found.value.as_ref())).sum()
 }
 
@@ -120,7 +120,7 @@ impl Message {
                 12 + shown + 16 * usize::from(order.is_some())
             }
             Message::Decide { shown, .. } => 12 + 28 * shown.len(),
-            Message::Tell { told, .. } => told_bytes(told),
+            Message::Tell { shared, .. } => data_bytes(shared),
             Message::WhichPosition { .. } => 2,
             Message::AskDoubts { clients, .. } | Message::NoDoubts { clients, .. } => {
                 10 + 8 * clients.len()
@@ -143,11 +143,11 @@ impl Record {
         let body = match self {
             Record::Voted { request, .. } => 8 + request.bytes(),
             Record::Done { writes, end, .. } => 8 + writes_bytes(writes) + end.bytes(),
-            Record::Told { told, .. } => told_bytes(told),
+            Record::SharedData { shared, .. } => data_bytes(shared),
             Record::Dropped { end, .. } => end.bytes(),
             Record::Staged { keys, .. } => 7 + keys_bytes(keys),
             Record::Against { .. } => 24,
-            Record::Ceiling { .. } | Record::Reached { .. } => 8,
+            Record::UpperBound { .. } | Record::Reached { .. } => 8,
         };
         HEADER_BYTES + body
     }

@@ -65,10 +65,10 @@ wire_struct!(Install {
 wire_struct!(Request {
     txn: TxnId,
     settled_below: u64,
-    floor: Timestamp,
+    lower_bound: Timestamp,
     agreement: Agreement,
     read_only: bool,
-    nearby: bool,
+    follower_read: bool,
     master: Option<NodeId>,
     participants: Repositories,
     parts: Few<Part>,
@@ -127,7 +127,7 @@ wire_enum!(Agreement, "agreement" {
 });
 
 wire_enum!(Task, "task" {
-    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes, tells: bool, spaces: u16 },
+    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes, shares: bool, spaces: u16 },
     1 => Task::Read(keys: Vec<(SpaceId, SmallBytes)>),
     2 => Task::Scan { range: KeyRange, reverse: bool, limit: u64 },
     3 => Task::Install(install: Box<Install>),
@@ -203,7 +203,7 @@ wire_enum!(Message, "message" {
     },
     8 => Message::Follow { has: Followed },
     9 => Message::News { repository: RepositoryId, stream: u64, news: News },
-    10 => Message::Tell { txn: TxnId, told: Vec<PartData> },
+    10 => Message::Tell { txn: TxnId, shared: Vec<PartData> },
     11 => Message::Fetch { repository: RepositoryId, partition: u16, has: Fetched },
     12 => Message::Load {
         repository: RepositoryId,
@@ -225,9 +225,9 @@ wire_enum!(Record, "record" {
     1 => Record::Against { txn: TxnId, ballot: TimestampVote },
     2 => Record::Done { txn: TxnId, at: Timestamp, writes: Vec<Write>, end: ReplyOutcome },
     3 => Record::Dropped { txn: TxnId, end: ReplyOutcome },
-    4 => Record::Ceiling { at: Timestamp },
+    4 => Record::UpperBound { at: Timestamp },
     5 => Record::Reached { at: Timestamp },
-    6 => Record::Told { txn: TxnId, told: Vec<PartData> },
+    6 => Record::SharedData { txn: TxnId, shared: Vec<PartData> },
     7 => Record::Staged { partition: u16, anew: bool, keys: Vec<Newest> },
 });
 

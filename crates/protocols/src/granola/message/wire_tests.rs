@@ -22,7 +22,7 @@ fn request(agreement: Agreement) -> Arc<Request> {
         writes: vec![(SpaceId(0), "b".into(), None)],
     };
     let tasks = [
-        Task::Call { procedure, arguments: "from and to".into(), tells: true, spaces: 1 },
+        Task::Call { procedure, arguments: "from and to".into(), shares: true, spaces: 1 },
         Task::Read(vec![(SpaceId(0), "a".into())]),
         Task::Scan { range: range(), reverse: true, limit: 12 },
         Task::Install(Box::new(install)),
@@ -34,15 +34,12 @@ fn request(agreement: Agreement) -> Arc<Request> {
     let part = |task| Part { partition: 1, owners: owners.clone(), task };
     let parts = tasks.into_iter().map(part).collect();
     Arc::new(Request {
-        txn: txn(),
         settled_below: 70,
-        floor: Timestamp(5),
+        lower_bound: Timestamp(5),
         agreement,
-        read_only: false,
-        nearby: true,
+        follower_read: true,
         master: Some(NodeId(9)),
-        participants: [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
-        parts,
+        ..Request::new(txn(), [RepositoryId(0), RepositoryId(1)].into_iter().collect(), parts)
     })
 }
 
@@ -93,7 +90,7 @@ fn key_there() -> SmallBytes {
     keys.find(|key| catalog.partition(SpaceId(0), key) == 1).unwrap()
 }
 
-fn told() -> Vec<PartData> {
+fn shared() -> Vec<PartData> {
     let collected = Timestamp::ZERO;
     let found = FoundVersion { version: Timestamp(3), value: Some("v".into()), collected };
     vec![(1, vec![(SpaceId(0), "k".into(), found)]), (2, Vec::new())]
@@ -126,7 +123,7 @@ fn messages() -> Vec<Message> {
         all.push(Message::Reply { txn, repository, end, noted: Noted::default() });
     }
     all.push(Message::Acknowledge { repository, txns: vec![txn] });
-    all.push(Message::Tell { txn, told: told() });
+    all.push(Message::Tell { txn, shared: shared() });
     let has = Followed { stream: 7, pieces: 2, upto: Timestamp(9) };
     all.push(Message::Follow { has });
     let changes = vec![(Timestamp(6), vec![(SpaceId(0), "k".into(), None)])];
@@ -164,8 +161,8 @@ fn records() -> Vec<Record> {
     let mut all = vec![
         Record::Voted { request: request(Agreement::Independent), at: Timestamp(1) },
         Record::Against { txn, ballot: TimestampVote::Conflict },
-        Record::Ceiling { at: Timestamp(9) },
-        Record::Told { txn, told: told() },
+        Record::UpperBound { at: Timestamp(9) },
+        Record::SharedData { txn, shared: shared() },
         Record::Reached { at: Timestamp(9) },
         Record::Staged {
             partition: 1,
@@ -229,8 +226,8 @@ fn what_is_not_there_is_not_let_in() {
     let (repository, stream, source) = (RepositoryId(0), Timestamp(5), Timestamp(6));
     let keys = vec![(SpaceId(0), key_there(), Timestamp(6), None)];
     let load = Load::Piece { number: 3, keys };
-    let strays = Message::Load { repository, partition: 0, stream, source, load };
-    assert!(!is_about(&strays, &catalog), "keys of another partition");
+    let misplaced = Message::Load { repository, partition: 0, stream, source, load };
+    assert!(!is_about(&misplaced, &catalog), "keys of another partition");
 }
 
 proptest! {

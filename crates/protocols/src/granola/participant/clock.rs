@@ -25,7 +25,7 @@ pub(super) struct Clock {
     /// The highest place that is known of what is to be done here.
     pub placed: Timestamp,
     /// Nothing is done or proposed above it.
-    pub ceiling: Timestamp,
+    pub upper_bound: Timestamp,
     /// An earlier life may have done anything up to this.
     pub earlier: Timestamp,
 }
@@ -34,12 +34,12 @@ impl Clock {
     pub fn new(repository: RepositoryId) -> Clock {
         let zero = Timestamp::ZERO;
         let (done, proposed, placed) = (zero, zero, zero);
-        Clock { repository, done, proposed, placed, ceiling: zero, earlier: zero }
+        Clock { repository, done, proposed, placed, upper_bound: zero, earlier: zero }
     }
 
-    /// A proposal above `floor` and all that was done, proposed and placed here.
-    pub fn propose(&mut self, floor: Timestamp, now: Nanos) -> Timestamp {
-        let above = floor.max(self.done).max(self.proposed).max(self.placed);
+    /// A proposal above `lower_bound` and all that was done, proposed and placed here.
+    pub fn propose(&mut self, lower_bound: Timestamp, now: Nanos) -> Timestamp {
+        let above = lower_bound.max(self.done).max(self.proposed).max(self.placed);
         let counter = (now.0 >> STEP_BITS).max(above.counter() + 1);
         self.proposed = Timestamp::new(counter, self.repository);
         assert!(self.proposed > above, "{} is proposed, and {above} is known", self.proposed);
@@ -51,9 +51,12 @@ impl Clock {
     /// # Panics
     /// One of them does not hold.
     pub fn assert_invariants(&self) {
-        let Clock { earlier, proposed, ceiling, .. } = *self;
+        let Clock { earlier, proposed, upper_bound, .. } = *self;
         assert!(earlier <= proposed, "{proposed} is proposed, and an earlier life did {earlier}");
-        assert!(earlier <= ceiling, "an earlier life did {earlier}, above the ceiling {ceiling}");
+        assert!(
+            earlier <= upper_bound,
+            "an earlier life did {earlier}, above the ceiling {upper_bound}"
+        );
     }
 
     /// Something was done at `at`.
@@ -69,19 +72,19 @@ impl Clock {
 
     /// The next ceiling, so many steps ahead, if one is needed before anything is done or proposed
     /// at `at`.
-    pub fn ceiling_for(&mut self, at: Timestamp, steps: u64) -> Option<Timestamp> {
-        if at <= self.ceiling {
+    pub fn upper_bound_for(&mut self, at: Timestamp, steps: u64) -> Option<Timestamp> {
+        if at <= self.upper_bound {
             return None;
         }
-        self.ceiling = at.after(steps, self.repository);
-        Some(self.ceiling)
+        self.upper_bound = at.after(steps, self.repository);
+        Some(self.upper_bound)
     }
 
-    /// An earlier life may have done and proposed anything up to `ceiling`.
-    pub fn restart_above(&mut self, ceiling: Timestamp) {
-        self.ceiling = self.ceiling.max(ceiling);
-        self.proposed = self.proposed.max(ceiling);
-        self.earlier = self.earlier.max(ceiling);
+    /// An earlier life may have done and proposed anything up to `upper_bound`.
+    pub fn restart_above(&mut self, upper_bound: Timestamp) {
+        self.upper_bound = self.upper_bound.max(upper_bound);
+        self.proposed = self.proposed.max(upper_bound);
+        self.earlier = self.earlier.max(upper_bound);
     }
 }
 
@@ -97,18 +100,18 @@ mod tests {
         ) {
             let mut clock = Clock::new(RepositoryId(3));
             let mut last = Timestamp::ZERO;
-            for (now, floor, done) in steps {
+            for (now, lower_bound, done) in steps {
                 let near = |steps| last.after(steps, RepositoryId(9));
-                let (floor, done) = (near(floor), near(done));
+                let (lower_bound, done) = (near(lower_bound), near(done));
                 clock.raise(done);
-                let at = clock.propose(floor, Nanos(now << STEP_BITS));
-                prop_assert!(at > floor && at > done && at > last && at.counter() >= now);
+                let at = clock.propose(lower_bound, Nanos(now << STEP_BITS));
+                prop_assert!(at > lower_bound && at > done && at > last && at.counter() >= now);
                 prop_assert_eq!(at.repository(), RepositoryId(3));
                 last = at;
-                let ceiling = clock.ceiling_for(at, 1 << 19);
-                prop_assert!(clock.ceiling >= at && ceiling.is_none_or(|it| it == clock.ceiling));
+                let upper_bound = clock.upper_bound_for(at, 1 << 19);
+                prop_assert!(clock.upper_bound >= at && upper_bound.is_none_or(|it| it == clock.upper_bound));
                 let mut next = Clock::new(RepositoryId(3));
-                next.restart_above(clock.ceiling);
+                next.restart_above(clock.upper_bound);
                 prop_assert!(next.propose(Timestamp::ZERO, Nanos(0)) > last);
             }
         }

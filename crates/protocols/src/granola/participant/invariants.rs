@@ -18,7 +18,7 @@ impl Participant {
         self.clock.assert_invariants();
         self.active.assert_invariants();
         self.queue.assert_invariants();
-        self.claims.assert_invariants();
+        self.footprint_locks.assert_invariants();
         self.vote_sequences.assert_invariants();
         self.early_votes.assert_invariants();
         self.memory.assert_invariants();
@@ -51,7 +51,7 @@ impl Participant {
 
     /// Whoever has claims is under way, and prepared or in locking mode.
     fn assert_footprints(&self) {
-        let claimed: BTreeSet<TxnId> = self.claims.owners().collect();
+        let claimed: BTreeSet<TxnId> = self.footprint_locks.owners().collect();
         for txn in &claimed {
             let active = self.active.get(txn).expect("whoever has claims is under way");
             assert!(self.locking || active.is_prepared(), "{txn} has claims as it is queued");
@@ -61,7 +61,7 @@ impl Participant {
             assert!(claimed.contains(txn), "{txn} is prepared without claims");
             assert!(self.locking || !coordinated(active), "{txn} is prepared in timestamp mode");
         }
-        assert!(self.locking || !self.rules.always_locks(), "locking mode was left for good");
+        assert!(self.locking || !self.switches.always_locks(), "locking mode was left for good");
     }
 
     /// Who waits for locking mode.
@@ -99,22 +99,19 @@ mod tests {
     use super::super::modes::WaitQueue;
     use super::super::modes::locking::Deferred;
     use super::*;
-    use crate::granola::Rules;
+    use crate::granola::Switches;
     use crate::granola::message::{Few, Request};
 
     const TXN: TxnId = TxnId { node: NodeId(1), incarnation: 1, sequence: 1 };
 
     fn request() -> Arc<Request> {
         Arc::new(Request {
-            txn: TXN,
-            settled_below: 1,
-            floor: Timestamp::ZERO,
             agreement: Agreement::Independent,
-            read_only: false,
-            nearby: false,
-            master: None,
-            participants: [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
-            parts: Few::new(),
+            ..Request::new(
+                TXN,
+                [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
+                Few::new(),
+            )
         })
     }
 
@@ -122,7 +119,7 @@ mod tests {
     fn participant() -> Participant {
         let id = RepositoryId(0);
         let mut all: Participant =
-            muesli_core::Participant::new(id, &Settings::default(), &Rules::default());
+            muesli_core::Participant::new(id, &Settings::default(), &Switches::default());
         let votes = Votes::from_voters([RepositoryId(1)]);
         let mut active = Active::new(request(), 0, Timestamp(7), votes, Nanos(1));
         active.wait_queue = WaitQueue::Behind(None);
@@ -152,7 +149,7 @@ mod tests {
     #[should_panic(expected = "n1.1-1 has claims as it is queued")]
     fn claims_in_timestamp_mode_are_noticed() {
         let mut all = participant();
-        all.claims.hold(TXN, muesli_core::parts::claims::Claim::default());
+        all.footprint_locks.hold(TXN, muesli_core::parts::footprint_locks::Claim::default());
         all.check_invariants();
     }
 

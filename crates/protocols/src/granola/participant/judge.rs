@@ -11,7 +11,11 @@ use crate::granola::message::{Agreement, Message, TimestampVote, evidence};
 impl Participant {
     /// Whether there is room for what a client's request would leave: a client that does not settle
     /// its transactions gets no further ones in.
-    pub(super) fn judge_room(&self, message: &Message, view: View<'_>) -> Result<(), Rejection> {
+    pub(super) fn judge_capacity(
+        &self,
+        message: &Message,
+        view: View<'_>,
+    ) -> Result<(), Rejection> {
         let Message::Request(request) = message else { return Ok(()) };
         let reads_alone = request.read_only && request.agreement == Agreement::Alone;
         let txn = request.txn;
@@ -19,10 +23,11 @@ impl Participant {
         if view.sender.is_member() || reads_alone || known() {
             return Ok(());
         }
-        let room = ClientQuota::of(view.settings);
-        let most = room.entries;
-        let has_room = self.memory.has_room(txn, request.settled_below, self.active.len(), room);
-        ensure(has_room, Rejection::Full)?;
+        let quota = ClientQuota::of(view.settings);
+        let most = quota.entries;
+        let has_capacity =
+            self.memory.has_capacity(txn, request.settled_below, self.active.len(), quota);
+        ensure(has_capacity, Rejection::Full)?;
         // What is under way is counted only where there is much of it.
         let first = TxnId { incarnation: 0, sequence: 0, ..txn };
         let last = TxnId { incarnation: u32::MAX, sequence: u64::MAX, ..txn };
@@ -34,7 +39,7 @@ impl Participant {
     /// Whether a message agrees with what is known here of its transaction.
     pub(super) fn judge_state(&self, message: &Message, view: View<'_>) -> Result<(), Rejection> {
         let Message::Decide { txn, ballot, shown } = message else { return Ok(()) };
-        ensure(self.rules.has_master(), Rejection::Role)?;
+        ensure(self.switches.has_master(), Rejection::Role)?;
         let Some(active) = self.active.get(txn).filter(|it| it.place.is_none()) else {
             return Ok(());
         };

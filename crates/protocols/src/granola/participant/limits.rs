@@ -43,7 +43,7 @@ impl Participant {
     /// Why there is no room for a request, if there is none. At the limit what adds nothing is
     /// taken up all the same, as long as what is under way of that takes no more together than a
     /// transaction may, or is nothing: it may have to wait for votes of others that never come.
-    pub(super) fn lacks_room(&self, request: &Request, cx: &Context<'_>) -> Option<Abort> {
+    pub(super) fn lacks_capacity(&self, request: &Request, cx: &Context<'_>) -> Option<Abort> {
         if !cx.settings.memory.is_full() {
             return None;
         }
@@ -100,9 +100,9 @@ impl Participant {
     }
 
     /// A client is heard of, and what is kept for others for a while may be forgotten.
-    pub(super) fn hear_client(&mut self, txn: TxnId, cx: &mut Context<'_>) {
+    pub(super) fn observe_client(&mut self, txn: TxnId, cx: &mut Context<'_>) {
         if cx.catalog.is_client(txn.node) {
-            self.memory.hear_client(txn.node, cx.now());
+            self.memory.observe_client(txn.node, cx.now());
             self.memory.forget_retired(cx.now(), cx.settings.snapshot_lease);
             self.set_silent_timer(cx);
         }

@@ -14,7 +14,7 @@ pub mod votes;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use muesli_core::parts::claims::Claims;
+use muesli_core::parts::footprint_locks::FootprintLocks;
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::wire::WireError;
@@ -26,7 +26,7 @@ use muesli_core::{
 use crate::acknowledgements::Acknowledgements;
 use crate::doubts::Asking;
 use crate::granola::message::{Agreement, Message, Record, Request};
-use crate::granola::{Granola, Rules};
+use crate::granola::{Granola, Switches};
 use clock::Clock;
 use copies::feed::Feeds;
 use limits::ReportedMemory;
@@ -71,7 +71,7 @@ timers! {
 #[derive(Clone, Debug)]
 pub struct Participant {
     id: RepositoryId,
-    rules: Rules,
+    switches: Switches,
     spaces: Spaces,
     clock: Clock,
     active: Actives,
@@ -85,7 +85,7 @@ pub struct Participant {
     /// Whether it is in locking mode.
     locking: bool,
     /// What is touched by what was prepared.
-    claims: Claims<TxnId>,
+    footprint_locks: FootprintLocks<TxnId>,
     /// Coordinated transactions that wait for locking mode, in the order they came.
     deferred: Vec<Deferred>,
     lock_timer_set: bool,
@@ -178,7 +178,7 @@ impl Participant {
     pub(super) fn set_ready_timer(&mut self, cx: &mut Context<'_>) {
         if !self.ready_timer_set {
             self.ready_timer_set = true;
-            cx.go_on_later(GranolaParticipantTimer::Ready);
+            cx.defer(GranolaParticipantTimer::Ready);
         }
     }
 
@@ -209,7 +209,7 @@ impl muesli_core::StateMachine<Granola> for Participant {
     muesli_core::role_without_links!(Granola);
 
     fn judge(&self, message: &Message, view: View<'_>) -> Result<(), Rejection> {
-        self.judge_room(message, view)?;
+        self.judge_capacity(message, view)?;
         self.judge_state(message, view)
     }
 
@@ -229,10 +229,10 @@ impl muesli_core::StateMachine<Granola> for Participant {
 impl muesli_core::LoggedRole<Granola> for Participant {
     fn start(&mut self, cx: &mut Context<'_>) {
         let catalog = cx.catalog;
-        self.memory.hear_all(cx.now(), |node| catalog.is_client(node));
+        self.memory.receive_all(cx.now(), |node| catalog.is_client(node));
         self.set_silent_timer(cx);
         let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
-        if self.rules.always_locks() || self.active.values().any(coordinated) {
+        if self.switches.always_locks() || self.active.values().any(coordinated) {
             // What was voted on when the log broke off was prepared at one time, or claimed by
             // force.
             if !self.enter_locking(cx) {
@@ -261,7 +261,7 @@ impl muesli_core::LoggedRole<Granola> for Participant {
                     self.go_on(cx);
                 }
             }
-            Message::Tell { txn, told } => self.on_tell(txn, told, cx),
+            Message::Tell { txn, shared } => self.on_tell(txn, shared, cx),
             Message::WhichPosition { repository } => self.on_which_position(repository, cx),
             Message::Position { repository, order, at, voted } => {
                 self.on_position(repository, order, at, voted, cx);
@@ -321,19 +321,19 @@ impl muesli_core::LoggedRole<Granola> for Participant {
 }
 
 impl muesli_core::Participant<Granola> for Participant {
-    fn new(id: RepositoryId, settings: &Settings, rules: &Rules) -> Participant {
+    fn new(id: RepositoryId, settings: &Settings, switches: &Switches) -> Participant {
         Participant {
             id,
-            rules: *rules,
+            switches: *switches,
             spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
             clock: Clock::new(id),
             active: Actives::default(),
-            queue: Queue::new(rules.is_out_of_order()),
+            queue: Queue::new(switches.is_out_of_order()),
             vote_sequences: VoteSequences::default(),
             early_votes: EarlyVotes::default(),
             memory: EndedTransactions::default(),
-            locking: rules.always_locks(),
-            claims: Claims::default(),
+            locking: switches.always_locks(),
+            footprint_locks: FootprintLocks::default(),
             deferred: Vec::new(),
             lock_timer_set: false,
             blocked: BTreeSet::new(),

@@ -27,7 +27,7 @@ impl<V: Variant> Coordinator<V> {
             });
             let slot = &self.slots[txn.slot as usize];
             let end = (status != Status::Unknown).then_some(environment.now);
-            recorder.transaction(&slot.record(id, end, status, at), &slot.sets.operations);
+            slot.sets.record(id, (slot.begun, &slot.options), status, (end, at), recorder);
         }
         if V::POLICIES.locking.may_lock_at_writes() {
             self.give_locks_back(txn, status, cx);
@@ -105,10 +105,10 @@ impl<V: Variant> Coordinator<V> {
         match reason {
             Abort::StaleRead
             | Abort::Phantom
-            | Abort::ActionsInThePast
+            | Abort::TimeWarpedActions
             | Abort::SnapshotTooOld
             | Abort::Forgotten => {
-                self.fresh = self.heard.clone();
+                self.fresh = self.observed.clone();
             }
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
             Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}

@@ -35,7 +35,7 @@ impl<V: Variant> Coordinator<V> {
             let is_free = free.contains(&(place as u32));
             assert_eq!(slot.running, !is_free, "whether the transaction of slot {place} runs");
             slot.assert_invariants();
-            let may_delay = V::delays_actions(&self.rules);
+            let may_delay = V::delays_actions(&self.switches);
             assert!(may_delay || slot.delays.is_empty(), "slot {place} delays, and may not");
             let Some(sequence) = slot.committing.filter(|_| slot.running) else { continue };
             let commit = self.committing.get(sequence).expect("a commit that a slot knows");
@@ -91,15 +91,15 @@ impl<V: Variant> Coordinator<V> {
             let known = slot.and_then(|slot| slot.committing);
             assert_eq!(known, op.map(|_| sequence), "whether {id} is waited for");
             commit.assert_invariants();
-            let is_told = matches!(commit.phase, Phase::Deciding { .. });
-            assert!(!is_told || !commit.is_over(), "{id} is over everywhere, and kept");
+            let is_sent = matches!(commit.phase, Phase::Deciding { .. });
+            assert!(!is_sent || !commit.is_over(), "{id} is over everywhere, and kept");
         }
         self.unknown.assert_invariants(self.sequence);
     }
 
     /// What was told to others holds.
     fn assert_bound(&self) {
-        if !V::rules(&self.rules).keeps(FamilySwitch::ReadersHoldLow) {
+        if !V::switches(&self.switches).keeps(FamilySwitch::ReadersHoldLow) {
             return;
         }
         let counts = |slot: &&Slot<V>| slot.begun >= self.aged;
@@ -130,7 +130,7 @@ mod tests {
     /// A coordinator with a transaction, and an operation of it that waits for a request.
     fn coordinator(held: bool) -> Coordinator<Snapshots> {
         let mut all: Coordinator<Snapshots> =
-            muesli_core::Coordinator::new(NodeId(1), 0, &crate::score::Rules::default());
+            muesli_core::Coordinator::new(NodeId(1), 0, &crate::score::Switches::default());
         all.slots.push(Slot::empty());
         all.slots[0].running = true;
         let txn = Txn { slot: 0, generation: 0 };

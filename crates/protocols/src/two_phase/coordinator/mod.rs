@@ -18,7 +18,7 @@ use muesli_core::{
     TxnOptions, View, timers,
 };
 
-use crate::two_phase::message::{Message, RepositoryVote};
+use crate::two_phase::message::{Message, RepositoryVote, requests};
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, TwoPhase, Variant};
@@ -72,7 +72,7 @@ pub struct Coordinator<V: Variant> {
     pub(in crate::two_phase) tolerates_stale_reads: bool,
     /// Whether keys are locked as they are written.
     locks_at_writes: bool,
-    pub(in crate::two_phase) rules: V::Rules,
+    pub(in crate::two_phase) switches: V::Switches,
     sequence: u64,
     slots: Vec<Slot<V>>,
     free: Vec<u32>,
@@ -92,7 +92,7 @@ pub struct Coordinator<V: Variant> {
     pub(in crate::two_phase) unknown: UnknownOutcomes,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
-    pub(in crate::two_phase) heard: V::Snapshot,
+    pub(in crate::two_phase) observed: V::Snapshot,
     /// A transaction was aborted because its snapshot was behind this: the next ones are not, or
     /// a node that is told of nothing new would read the same stale versions for ever.
     pub(in crate::two_phase) fresh: V::Snapshot,
@@ -105,10 +105,10 @@ pub struct Coordinator<V: Variant> {
     pub(in crate::two_phase) aged: Nanos,
     /// When this life began.
     pub(in crate::two_phase) started: Option<Nanos>,
-    pub(in crate::two_phase) told_all: Nanos,
+    pub(in crate::two_phase) sent_all_at: Nanos,
     /// Of a client: who took part in its commits since it said that these are settled.
     pub(in crate::two_phase) took_part: BTreeSet<RepositoryId>,
-    pub(in crate::two_phase) ended_since_told: u32,
+    pub(in crate::two_phase) ended_since_sent: u32,
     pub(in crate::two_phase) begun_since_gossip: bool,
     pub(in crate::two_phase) idle_factor: u64,
 }
@@ -189,7 +189,7 @@ impl<V: Variant> Coordinator<V> {
                 (self.slots.len() - 1) as u32
             }
         };
-        let mut base = V::Snapshot::from_floor(options.floor);
+        let mut base = V::Snapshot::from_lower_bound(options.lower_bound);
         base.join(&self.bound);
         base.join(&self.fresh);
         if V::POLICIES.reading.nodes_remember() {
@@ -220,17 +220,17 @@ impl<V: Variant> Coordinator<V> {
     #[inline(always)]
     fn buffer(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Result<(), Failure> {
         let Put { space, key, value, may_wait: _ } = write;
-        let may_delay = V::delays_actions(&self.rules);
+        let may_delay = V::delays_actions(&self.switches);
         let slot = self.open(txn)?;
         if slot.options.read_only {
             return Err(Failure::ReadOnly);
         }
         if may_delay && !slot.delays.is_empty() && slot.delays.sees(space, &key) {
-            return Err(self.stray(txn, cx));
+            return Err(self.footprint_violation(txn, cx));
         }
         let limits = &cx.settings.limits;
         match cx.effects.recorder {
-            Some(_) => slot.write_recorded(space, key, value, limits),
+            Some(_) => slot.sets.write_recorded((space, key, value), limits),
             None => slot.sets.write(space, key, value, limits),
         }
     }
@@ -252,7 +252,7 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn issued(&self) -> Timestamp {
-        self.heard.reach()
+        self.observed.reach()
     }
 
     fn linked(&mut self, node: NodeId, cx: &mut Context<'_, V>) {
@@ -277,13 +277,13 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Coordinator<V> {
 }
 
 impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
-    fn new(node: NodeId, incarnation: u32, rules: &V::Rules) -> Coordinator<V> {
+    fn new(node: NodeId, incarnation: u32, switches: &V::Switches) -> Coordinator<V> {
         Coordinator {
             id: node,
             incarnation,
-            tolerates_stale_reads: V::tolerates_stale_reads(rules),
-            locks_at_writes: V::locks_at_writes(rules),
-            rules: rules.clone(),
+            tolerates_stale_reads: V::tolerates_stale_reads(switches),
+            locks_at_writes: V::locks_at_writes(switches),
+            switches: switches.clone(),
             sequence: 0,
             slots: Vec::new(),
             free: Vec::new(),
@@ -297,16 +297,16 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             committing: Window::default(),
             unknown: UnknownOutcomes::default(),
             sweep_timer_set: false,
-            heard: V::Snapshot::default(),
+            observed: V::Snapshot::default(),
             fresh: V::Snapshot::default(),
             seen: V::Snapshot::default(),
             bound: V::Snapshot::default(),
             watermark: Watermark::default(),
             aged: Nanos(0),
             started: None,
-            told_all: Nanos(0),
+            sent_all_at: Nanos(0),
             took_part: BTreeSet::new(),
-            ended_since_told: 0,
+            ended_since_sent: 0,
             begun_since_gossip: false,
             idle_factor: 1,
         }
@@ -335,7 +335,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             }
             Operation::Put(txn, write) => self.on_put(txn, write, cx).map(|()| Answer::Written),
             Operation::Delay(txn, delay, answered) => {
-                Step::Done(self.on_later(txn, &delay, answered, cx).map(Answer::Delayed))
+                Step::Done(self.on_deferral(txn, &delay, answered, cx).map(Answer::Delayed))
             }
             Operation::Commit(txn) => {
                 std::mem::forget(operation);
@@ -383,7 +383,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             Message::ReadReply(reply) => self.on_read_reply(reply, here, cx),
             Message::ScanReply(reply) => self.on_scan_reply(*reply, here, cx),
             Message::Vote { txn, repository, vote, committed, about, tag } => {
-                self.heard.join(&committed);
+                self.observed.join(&committed);
                 if txn.incarnation == self.incarnation {
                     self.on_vote(txn, RepositoryVote { repository, vote, about, tag }, cx);
                 }
@@ -393,22 +393,13 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                     self.on_acknowledge(txn, repository);
                 }
             }
-            Message::Ran { txn, answers, strayed } => self.on_ran(txn, answers, strayed, cx),
+            Message::Ran { txn, answers, violation } => self.on_ran(txn, answers, violation, cx),
             Message::Bound { bound, newest } => {
                 self.on_bound(from.node, bound, &newest, &mut here, cx);
             }
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
             Message::Locked { request, refused } => self.on_locked(request, refused, cx),
-            Message::Read(_)
-            | Message::Scan(_)
-            | Message::Lock(_)
-            | Message::Unlock { .. }
-            | Message::Prepare(_)
-            | Message::Decide { .. }
-            | Message::Settled { .. }
-            | Message::AskDoubts { .. }
-            | Message::NoDoubts { .. }
-            | Message::Ask { .. } => {} // For participants: whoever sent it here is mistaken.
+            requests!() => {} // For participants: whoever sent it here is mistaken.
         }
     }
 
@@ -440,7 +431,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 None => (u64::MAX - place as u64, Status::Running),
             };
             let id = TxnId { node: self.id, incarnation: self.incarnation, sequence };
-            recorder.transaction(&slot.record(id, None, status, None), &slot.sets.operations);
+            slot.sets.record(id, (slot.begun, &slot.options), status, (None, None), recorder);
         }
     }
 
@@ -451,7 +442,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         here.map(|begun| (self.id, Some(begun))).or_else(held_by)
     }
 
-    fn past(&self) -> Option<SmallBytes> {
+    fn session_token(&self) -> Option<SmallBytes> {
         if !V::POLICIES.reading.nodes_remember() {
             return None;
         }
@@ -460,10 +451,10 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
         Some(bytes.into())
     }
 
-    fn adopt(&mut self, past: &SmallBytes) {
+    fn adopt(&mut self, session_token: &SmallBytes) {
         if V::POLICIES.reading.nodes_remember()
-            && V::rules(&self.rules).keeps(FamilySwitch::SessionsBringPasts)
-            && let Ok(seen) = V::Snapshot::decode_all(past.as_slice())
+            && V::switches(&self.switches).keeps(FamilySwitch::SessionsBringPasts)
+            && let Ok(seen) = V::Snapshot::decode_all(session_token.as_slice())
         {
             self.seen.join(&seen);
         }

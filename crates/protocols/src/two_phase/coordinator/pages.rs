@@ -65,7 +65,7 @@ impl<V: Variant> Coordinator<V> {
         assert!(before.is_none(), "request {id} is open already");
         self.pages.push_back(id);
         if self.pages.len() == 1 {
-            cx.go_on_later(CoordinatorTimer::Pages);
+            cx.defer(CoordinatorTimer::Pages);
         }
     }
 
@@ -73,7 +73,7 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn ask_for_page(&mut self, cx: &mut Context<'_, V>) {
         let Some(id) = self.pages.pop_front() else { return };
         if !self.pages.is_empty() {
-            cx.go_on_later(CoordinatorTimer::Pages);
+            cx.defer(CoordinatorTimer::Pages);
         }
         let Some(request) = self.requests.get(id) else { return }; // Its transaction has ended.
         let Some(operation) = self.operations.get(request.op.0) else { return };

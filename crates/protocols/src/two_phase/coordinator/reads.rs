@@ -133,7 +133,7 @@ impl<V: Variant> Coordinator<V> {
         out: &mut [Option<SmallBytes>],
     ) -> bool {
         let reader = V::Reader::new(self.id, self.incarnation, txn);
-        let may_delay = V::delays_actions(&self.rules);
+        let may_delay = V::delays_actions(&self.switches);
         let Ok(slot) = self.open(txn) else { return false };
         let delays = may_delay && !slot.delays.is_empty();
         let plain = V::POLICIES.reading.has_snapshots() && slot.sets.writes.is_empty() && !delays;
@@ -191,7 +191,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Result<Option<Local>, Failure> {
         check_size(Limit::Key, key.len(), cx.settings.limits.key_bytes)?;
-        let may_delay = V::delays_actions(&self.rules);
+        let may_delay = V::delays_actions(&self.switches);
         let slot = self.open(txn)?;
         if may_delay && !slot.delays.is_empty() && slot.delays.changes(space, key) {
             return Ok(Some(Local::Failed(Abort::FootprintViolation)));
@@ -264,7 +264,7 @@ impl<V: Variant> Coordinator<V> {
             Err(NotServed::Blocked | NotServed::TooLarge) => Ok(Local::Ask),
             Err(NotServed::TooOld) => {
                 // The next attempt begins at what this repository has come to (`learn_from`).
-                self.heard.join(&participant.committed());
+                self.observed.join(&participant.committed());
                 Ok(Local::Failed(Abort::SnapshotTooOld))
             }
         }

@@ -126,7 +126,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let request = self.requests.remove(id)?;
         let txn = self.operations.get(request.op.0)?.txn;
-        self.heard.join(committed);
+        self.observed.join(committed);
         match snapshot {
             Some(at) => self.fix_snapshot(txn, (id, request), at, cx).map(|it| (txn, it)),
             None => {
@@ -208,10 +208,10 @@ impl<V: Variant> Coordinator<V> {
         snapshot: V::Snapshot,
         cx: &mut Context<'_, V>,
     ) -> Option<PendingRequest> {
-        self.heard.join(&snapshot);
+        self.observed.join(&snapshot);
         if V::POLICIES.reading.is_side_by_side() {
             let known = self.slot(txn)?.snapshot.clone();
-            if known.is_some_and(|known| !V::fits(&self.rules, &known, &snapshot)) {
+            if known.is_some_and(|known| !V::fits(&self.switches, &known, &snapshot)) {
                 self.issue(txn, request, asked, cx);
                 return None;
             }

@@ -27,9 +27,9 @@ impl<V: Variant> Coordinator<V> {
             return Step::Done(Err(failure));
         }
         let range = KeyRange { space: scan.space, lo: scan.lo.clone(), hi: scan.hi.clone() };
-        let strays = self.open(txn).is_ok_and(|slot| slot.delays.changes_in(&range));
-        if strays {
-            return Step::Done(Err(self.stray(txn, cx)));
+        let is_changed = self.open(txn).is_ok_and(|slot| slot.delays.changes_in(&range));
+        if is_changed {
+            return Step::Done(Err(self.footprint_violation(txn, cx)));
         }
         let empty = scan.limit == 0 || scan.hi.as_ref().is_some_and(|hi| *hi <= scan.lo);
         if empty {

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
 use muesli_core::parts::transaction::TransactionSets;
-use muesli_core::recorder::{Status, TxnRecord};
 use muesli_core::{
-    Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
-    TxnOptions,
+    Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, TxnOptions,
 };
 
 use super::delays::Delays;
@@ -133,36 +131,6 @@ impl<V: Variant> Slot<V> {
     #[inline]
     pub fn reads_at(&self) -> &V::Snapshot {
         self.snapshot.as_ref().unwrap_or(&self.base)
-    }
-
-    /// What the history says of it.
-    pub fn record(
-        &self,
-        id: TxnId,
-        end: Option<Nanos>,
-        status: Status,
-        at: Option<Timestamp>,
-    ) -> TxnRecord {
-        let TxnOptions { session, read_only, .. } = self.options;
-        TxnRecord { id, session, begin: self.begun, end, status, read_only, at }
-    }
-
-    /// A write that is also for the history.
-    pub fn write_recorded(
-        &mut self,
-        space: SpaceId,
-        key: SmallBytes,
-        value: Option<SmallBytes>,
-        limits: &Limits,
-    ) -> Result<(), Failure> {
-        check_size(Limit::Key, key.len(), limits.key_bytes)?;
-        let mark = self.sets.operations.mark();
-        self.sets.operations.write(space, &key, value.as_ref());
-        let written = self.sets.write(space, key, value, limits);
-        if written.is_err() {
-            self.sets.operations.rewind(mark);
-        }
-        written
     }
 }
 

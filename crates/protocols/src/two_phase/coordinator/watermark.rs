@@ -34,12 +34,12 @@ impl<V: Variant> Coordinator<V> {
     /// The greatest of what the repositories here say; without any, what was heard of. A node that
     /// remembers knows of other repositories what it has heard.
     fn greatest(&self, all: impl Iterator<Item = V::Snapshot>) -> V::Snapshot {
-        let also = V::POLICIES.reading.nodes_remember().then(|| self.heard.clone());
+        let also = V::POLICIES.reading.nodes_remember().then(|| self.observed.clone());
         let joined = all.chain(also).reduce(|mut greatest, other| {
             greatest.join(&other);
             greatest
         });
-        joined.unwrap_or_else(|| self.heard.clone())
+        joined.unwrap_or_else(|| self.observed.clone())
     }
 
     /// The bound of what runs here. What has run for too long does not count: where versions that
@@ -50,7 +50,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> V::Snapshot {
         let since = cx.now() - cx.settings.snapshot_age_max;
-        let all = V::rules(&self.rules).keeps(FamilySwitch::ReadersHoldLow);
+        let all = V::switches(&self.switches).keeps(FamilySwitch::ReadersHoldLow);
         let aged = self.running().filter(|it| (self.aged..since).contains(&it.begun)).count();
         cx.effects.maintenance.snapshots_aged += aged as u64;
         self.aged = self.aged.max(since);
@@ -72,16 +72,16 @@ impl<V: Variant> Coordinator<V> {
         here: &mut Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
-        self.ended_since_told += 1;
+        self.ended_since_sent += 1;
         let (ended, tell_after) =
-            (u64::from(self.ended_since_told), cx.settings.pace.tell_bound_after);
+            (u64::from(self.ended_since_sent), cx.settings.pace.tell_bound_after);
         if ended >= tell_after && ended >= tell_after * stretch(cx.catalog.coordinators.len()) {
             self.tell_bound(here, cx);
         }
     }
 
     fn tell_bound(&mut self, here: &mut Here<'_, TwoPhase<V>>, cx: &mut Context<'_, V>) {
-        self.ended_since_told = 0;
+        self.ended_since_sent = 0;
         let bound = self.raise_bound(here, cx);
         if cx.catalog.is_only_coordinator(self.id) {
             Self::raise_low(&bound, &V::Snapshot::default(), here, cx);
@@ -105,28 +105,28 @@ impl<V: Variant> Coordinator<V> {
         here: &mut Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
-        self.heard.join(newest);
+        self.observed.join(newest);
         let now = cx.now();
-        self.watermark.hear(from, bound, now);
+        self.watermark.observe(from, bound, now);
         let (since, started) = (now - cx.settings.snapshot_lease, self.started.unwrap_or(now));
         cx.effects.maintenance.leases_ended += self.watermark.lapsed(since);
         if cx.catalog.visiting_coordinators {
             self.watermark.forget_silent(&cx.catalog.coordinators, since);
         }
         let low = self.watermark.advance(&cx.catalog.coordinators, since, started);
-        let newest = self.heard.clone();
+        let newest = self.observed.clone();
         Self::raise_low(&low, &newest, here, cx);
         self.pass_on(&low, here, cx);
         if cx.catalog.is_client(from) {
             let (low, newest) = (low.clone(), newest.clone());
             cx.send(Address::coordinator(from), Message::Watermark { low, newest });
         }
-        if now - self.told_all
-            < Nanos(told_every(1, cx.catalog.coordinators.len(), cx.settings).0 / 2)
+        if now - self.sent_all_at
+            < Nanos(bound_interval(1, cx.catalog.coordinators.len(), cx.settings).0 / 2)
         {
             return;
         }
-        self.told_all = now;
+        self.sent_all_at = now;
         for &node in cx.catalog.coordinators.iter().filter(|&&node| node != self.id) {
             let (low, newest) = (low.clone(), newest.clone());
             cx.send(Address::coordinator(node), Message::Watermark { low, newest });
@@ -140,7 +140,7 @@ impl<V: Variant> Coordinator<V> {
         here: &mut Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
-        self.heard.join(newest);
+        self.observed.join(newest);
         Self::raise_low(low, newest, here, cx);
         self.pass_on(low, here, cx);
     }
@@ -183,7 +183,7 @@ impl<V: Variant> Coordinator<V> {
     ) {
         for (repository, participant) in here.all_mut() {
             let cx = &mut cx.at(Role::Repository(repository));
-            participant.hear(newest, cx);
+            participant.observe(newest, cx);
             participant.raise_low(low, cx);
         }
     }
@@ -203,7 +203,10 @@ impl<V: Variant> Coordinator<V> {
         self.tell_bound(here, cx);
         self.tell_settled(cx);
         let nodes = cx.catalog.coordinators.len();
-        cx.set_timer(CoordinatorTimer::Gossip, told_every(self.idle_factor, nodes, cx.settings));
+        cx.set_timer(
+            CoordinatorTimer::Gossip,
+            bound_interval(self.idle_factor, nodes, cx.settings),
+        );
     }
 }
 
@@ -215,7 +218,7 @@ fn stretch(coordinators: usize) -> u64 {
 /// Between two times that one of so many coordinators tells its bound, `idle` times longer than
 /// when it is busy. Their number may lengthen it up to a quarter of the lease, after which whoever
 /// is silent does not count.
-fn told_every(idle: u64, coordinators: usize, settings: &Settings) -> Nanos {
+fn bound_interval(idle: u64, coordinators: usize, settings: &Settings) -> Nanos {
     assert!((1..=IDLE_FACTOR_MAX).contains(&idle), "{idle} times more seldom");
     let usual = settings.gossip_every.0.saturating_mul(idle);
     let most = settings.snapshot_lease.0 / 4;
@@ -229,23 +232,24 @@ mod tests {
     #[test]
     fn the_gatherer_hears_as_many_bounds_a_second_of_many_nodes_as_of_few() {
         let settings = Settings::default();
-        let heard = |nodes: usize| nodes as u64 * 1_000_000_000 / told_every(1, nodes, &settings).0;
-        assert_eq!(heard(2), 2 * 200);
-        assert_eq!(heard(16), 16 * 200);
-        assert!([17, 40, 160, 1_000].iter().all(|&nodes| heard(nodes) <= heard(16)));
-        assert_eq!(told_every(1, 160, &settings), Nanos::from_millis(50));
+        let observed =
+            |nodes: usize| nodes as u64 * 1_000_000_000 / bound_interval(1, nodes, &settings).0;
+        assert_eq!(observed(2), 2 * 200);
+        assert_eq!(observed(16), 16 * 200);
+        assert!([17, 40, 160, 1_000].iter().all(|&nodes| observed(nodes) <= observed(16)));
+        assert_eq!(bound_interval(1, 160, &settings), Nanos::from_millis(50));
     }
 
     #[test]
     fn nobody_is_silent_for_the_lease_because_there_are_many() {
         let settings = Settings::default();
         for idle in [1, 2, IDLE_FACTOR_MAX] {
-            let alone = told_every(idle, 1, &settings);
+            let alone = bound_interval(idle, 1, &settings);
             assert_eq!(alone.0, settings.gossip_every.0 * idle);
-            let among_many = told_every(idle, 100_000, &settings);
+            let among_many = bound_interval(idle, 100_000, &settings);
             assert_eq!(among_many.0, settings.snapshot_lease.0 / 4);
         }
         let short = Settings { snapshot_lease: Nanos::from_millis(8), ..settings };
-        assert_eq!(told_every(1, 1_000, &short), short.gossip_every);
+        assert_eq!(bound_interval(1, 1_000, &short), short.gossip_every);
     }
 }

@@ -25,7 +25,8 @@ impl<V: Variant> Participant<V> {
     /// Whether a lock keeps readers and those who validate away.
     #[inline]
     pub(in crate::two_phase) fn is_closed(&self, lock: LockWord) -> bool {
-        lock.is_exclusive() || self.rules.keeps(FamilySwitch::DelayedExcludes) && lock.is_delayed()
+        lock.is_exclusive()
+            || self.switches.keeps(FamilySwitch::DelayedExcludes) && lock.is_delayed()
     }
 
     /// Who has delayed actions on a key.
@@ -67,11 +68,11 @@ impl<V: Variant> Participant<V> {
                 self.meet(prepare, (*space, handle), way);
             }
             let is_alone = found.is_none_or(|it| self.delayers(*space, it).next().is_none());
-            match V::delayed_time_warp(&self.protocol_rules) {
+            match V::delayed_time_warp(&self.protocol_switches) {
                 DelayedTimeWarp::Safely | DelayedTimeWarp::AboveProposals if !is_alone => {
-                    validation.floor = Timestamp::MAX;
+                    validation.lower_bound = Timestamp::MAX;
                 }
-                DelayedTimeWarp::Never => validation.floor = Timestamp::MAX,
+                DelayedTimeWarp::Never => validation.lower_bound = Timestamp::MAX,
                 DelayedTimeWarp::AboveProposals => {}
                 DelayedTimeWarp::Safely | DelayedTimeWarp::BesideOthers => {
                     validation.below_proposal = true;
@@ -103,7 +104,7 @@ impl<V: Variant> Participant<V> {
 
     /// A transaction was decided to lie in the past: its actions are run now, on what was there
     /// when it voted, before those of anybody who voted after it. Its locks stay until its turn.
-    pub(in crate::two_phase) fn run_delayed_in_the_past(
+    pub(in crate::two_phase) fn run_delayed_time_warped(
         &mut self,
         owner: Owner,
         place: &V::Place,

@@ -32,7 +32,7 @@ impl<V: Variant> Coordinator<V> {
         &mut self,
         txn: TxnId,
         answers: Answers,
-        strayed: Option<SmallBytes>,
+        violation: Option<SmallBytes>,
         cx: &mut Context<'_, V>,
     ) {
         let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
@@ -40,8 +40,8 @@ impl<V: Variant> Coordinator<V> {
             return; // Of an earlier life.
         }
         commit.awaited.take(answers, cx.settings.limits.answer_bytes);
-        if strayed.is_some() {
-            commit.awaited.strayed = strayed;
+        if violation.is_some() {
+            commit.awaited.violation = violation;
         }
         let Phase::Deciding { decision: Decision::Commit(place), .. } = &commit.phase else {
             return;
@@ -59,7 +59,7 @@ impl<V: Variant> Coordinator<V> {
         committed: Committed,
     ) -> Result<Answer, Failure> {
         let commit = self.committing.get_mut(sequence);
-        commit.map_or(Ok(Answer::Committed(committed)), |it| it.awaited.told(committed))
+        commit.map_or(Ok(Answer::Committed(committed)), |it| it.awaited.result(committed))
     }
 
     /// Nobody waits for the answers of a transaction any more.
@@ -81,7 +81,7 @@ impl<V: Variant> Coordinator<V> {
         let (txn, id) = (commit.txn, commit.id);
         let is_decided = matches!(commit.phase, Phase::Deciding { .. });
         assert!(is_decided, "{id} is answered before its votes decide");
-        let result = commit.awaited.told(Committed { at });
+        let result = commit.awaited.result(Committed { at });
         self.settle_if_over(sequence);
         self.end(txn, Some(id), Status::Committed, Some(at), cx);
         cx.complete(op, result);
@@ -105,54 +105,54 @@ impl<V: Variant> Participant<V> {
         mut answers: Answers,
         cx: &mut Context<'_, V>,
     ) {
-        let mut told = writes_bytes(&writes);
+        let mut sent_bytes = writes_bytes(&writes);
         assert!(
             answers.len() <= prepare.asked().len(),
             "{} is told what it did not ask",
             prepare.txn
         );
         for (_, gave) in &mut answers {
-            gave.limit(&mut told, cx.settings.limits.transaction_bytes);
+            gave.limit(&mut sent_bytes, cx.settings.limits.transaction_bytes);
         }
         if prepare.calls().is_empty() && answers.is_empty() {
             return;
         }
         let txn = prepare.txn;
-        self.note_moved(told);
+        self.note_moved(sent_bytes);
         self.table.keep_answers(txn, answers.clone());
         if self.replaying {
             return; // The log says it again if it was told.
         }
         let logged = answers.clone();
         cx.log_lazily(|| Record::Ran { txn, writes, answers: logged });
-        self.say_answers(txn, answers, cx);
+        self.send_answers(txn, answers, cx);
     }
 
     /// A decision has come again: its sender may not have heard what was asked.
     pub(in crate::two_phase) fn tell_again(&mut self, txn: TxnId, cx: &mut Context<'_, V>) {
         if let Some(answers) = self.table.answers(txn) {
-            self.say_answers(txn, answers, cx);
+            self.send_answers(txn, answers, cx);
         }
     }
 
-    fn say_answers(&self, txn: TxnId, answers: Answers, cx: &mut Context<'_, V>) {
+    fn send_answers(&self, txn: TxnId, answers: Answers, cx: &mut Context<'_, V>) {
         if !answers.is_empty() {
-            let message = Message::Ran { txn, answers, strayed: None };
+            let message = Message::Ran { txn, answers, violation: None };
             cx.send_when_logged(Address::coordinator(txn.node), message);
         }
     }
 
     /// A transaction is going to be refused, for this reason.
-    pub(in crate::two_phase) fn tell_strayed(
+    pub(in crate::two_phase) fn send_violation(
         &self,
         txn: TxnId,
         reason: &str,
         cx: &mut Context<'_, V>,
     ) {
-        let strayed = Some(SmallBytes::from(reason));
+        let violation = Some(SmallBytes::from(reason));
         cx.send_when_logged(
             Address::coordinator(txn.node),
-            Message::Ran { txn, answers: Answers::new(), strayed },
+            Message::Ran { txn, answers: Answers::new(), violation },
         );
     }
 }

@@ -34,14 +34,14 @@ impl<V: Variant> Slot<V> {
 }
 
 impl<V: Variant> Coordinator<V> {
-    pub(in crate::two_phase) fn on_later(
+    pub(in crate::two_phase) fn on_deferral(
         &mut self,
         txn: Txn,
         delay: &Delay,
         answered: bool,
         cx: &mut Context<'_, V>,
     ) -> Result<Deferral, Failure> {
-        let delays = V::delays_actions(&self.rules);
+        let delays = V::delays_actions(&self.switches);
         let slot = self.open(txn)?;
         if slot.options.read_only {
             return Err(Failure::ReadOnly);
@@ -57,7 +57,7 @@ impl<V: Variant> Coordinator<V> {
                     return Ok(at_once);
                 }
                 if slot.delays.calls.iter().any(|(call, _)| call.sees(*space, key)) {
-                    return Err(self.stray(txn, cx));
+                    return Err(self.footprint_violation(txn, cx));
                 }
                 let size = slot.delays.bytes() + action_bytes(key, action);
                 check_size(Limit::Transaction, size, limits.transaction_bytes)?;
@@ -77,7 +77,7 @@ impl<V: Variant> Coordinator<V> {
                     return Ok(at_once);
                 };
                 if slot.delays.meets(&call) {
-                    return Err(self.stray(txn, cx));
+                    return Err(self.footprint_violation(txn, cx));
                 }
                 let size = slot.delays.bytes() + ENTRY_BYTES + call.bytes();
                 check_size(Limit::Transaction, size, limits.transaction_bytes)?;
@@ -93,7 +93,11 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// The transaction uses a key that it has a delayed action on: it ends.
-    pub(in crate::two_phase) fn stray(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Failure {
+    pub(in crate::two_phase) fn footprint_violation(
+        &mut self,
+        txn: Txn,
+        cx: &mut Context<'_, V>,
+    ) -> Failure {
         let failure = Failure::Aborted(Abort::FootprintViolation);
         self.abort(txn, &failure, cx);
         failure

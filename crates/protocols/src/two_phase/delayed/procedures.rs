@@ -63,7 +63,7 @@ impl<V: Variant> Participant<V> {
         cx: &Context<'_, V>,
     ) -> Result<(), Abort> {
         for call in prepare.calls() {
-            validation.floor = Timestamp::MAX;
+            validation.lower_bound = Timestamp::MAX;
             if !Static.holds(self.id, call.partition, cx.catalog) {
                 return Err(Abort::FootprintViolation);
             }

@@ -12,7 +12,7 @@ use muesli_core::{
 use crate::doubts::CLIENTS_ASKED_MAX;
 use crate::two_phase::Variant;
 use crate::two_phase::message::{
-    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote,
+    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, requests,
 };
 use crate::two_phase::time::{Snapshot, Time};
 
@@ -23,16 +23,7 @@ pub(in crate::two_phase) fn judge<V: Variant>(
 ) -> Result<(), Rejection> {
     let to_repository = matches!(view.me.role, Role::Repository(_));
     match message {
-        Message::Read(_)
-        | Message::Scan(_)
-        | Message::Lock(_)
-        | Message::Unlock { .. }
-        | Message::Prepare(_)
-        | Message::Decide { .. }
-        | Message::Settled { .. }
-        | Message::AskDoubts { .. }
-        | Message::NoDoubts { .. }
-        | Message::Ask { .. } => {
+        requests!() => {
             ensure(to_repository, Rejection::Role)?;
             judge_request(message, view)
         }
@@ -181,8 +172,11 @@ fn judge_delayed<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(),
         call.keys.iter().try_for_each(|(space, key)| {
             judge_key(*space, key, view)?;
             // All who hold the partition run it, so they must hold all of its keys.
-            let lives = view.catalog.partition(*space, key);
-            ensure(Static.are_colocated(lives, call.partition, view.catalog), Rejection::Catalog)
+            let partition = view.catalog.partition(*space, key);
+            ensure(
+                Static.are_colocated(partition, call.partition, view.catalog),
+                Rejection::Catalog,
+            )
         })?;
     }
     let all = prepare.delayed.len() + prepare.calls().len();

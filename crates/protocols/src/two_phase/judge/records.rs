@@ -6,10 +6,10 @@
 //! the catalog says of spaces, which one member may know before another.
 //!
 //! What an honest leader logs is always taken. It may have come to timestamps that are taken from
-//! nobody else ([`has_room`]), may have forgotten ends that other members still know, and logs that
+//! nobody else ([`has_capacity`]), may have forgotten ends that other members still know, and logs that
 //! a transaction is prepared that had waited while its client went on.
 
-use muesli_core::judgement::{distinct, ensure, has_room, sequence};
+use muesli_core::judgement::{distinct, ensure, has_capacity, sequence};
 use muesli_core::parts::locks::LockWord;
 use muesli_core::{Catalog, Decision, Rejection, RepositoryId, SmallBytes, SpaceId, TxnId};
 
@@ -43,7 +43,7 @@ impl<V: Variant> Participant<V> {
                 sequence(*txn)?;
                 self.judge_ran(*txn, writes)
             }
-            Record::Ceiling { at } => has_room(*at),
+            Record::UpperBound { at } => has_capacity(*at),
             Record::Low { low } => low.judge(repositories).map(|_| ()),
         }
     }
@@ -85,7 +85,7 @@ impl<V: Variant> Participant<V> {
 
     /// What is left to the turn has its locks, with nobody but those who share them.
     fn judge_delays(&self, prepare: &Prepare<V>, catalog: &Catalog) -> Result<(), Rejection> {
-        ensure(V::delays_actions(&self.protocol_rules), Rejection::State)?;
+        ensure(V::delays_actions(&self.protocol_switches), Rejection::State)?;
         ensure(!contradicts_itself(prepare), Rejection::Range)?;
         for (space, key, _) in &prepare.delayed {
             ensure(is_open(self.lock_at(*space, key)), Rejection::State)?;

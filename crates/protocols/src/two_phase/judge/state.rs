@@ -6,7 +6,7 @@ use muesli_core::{Decision, Rejection, Role, Sender, Timestamp, TxnId, View};
 
 use crate::client_quota::ClientQuota;
 use crate::two_phase::coordinator::asked::PendingRequest;
-use crate::two_phase::message::{Message, Prepare, RepositoryVote, Vote};
+use crate::two_phase::message::{Message, Prepare, RepositoryVote, Vote, requests};
 use crate::two_phase::participant::Participant;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Coordinator, Variant, shown_votes};
@@ -48,13 +48,13 @@ impl<V: Variant> Participant<V> {
     }
 
     fn judge_known_prepare(&self, prepare: &Prepare<V>) -> Result<(), Rejection> {
-        let delays = V::delays_actions(&self.protocol_rules);
+        let delays = V::delays_actions(&self.protocol_switches);
         ensure(delays || !prepare.delays(), Rejection::State)
     }
 
     /// Whether there is room for what a client's message would leave: a client that does not
     /// settle its transactions gets no further ones in.
-    pub(in crate::two_phase) fn judge_room(
+    pub(in crate::two_phase) fn judge_capacity(
         &self,
         message: &Message<V>,
         view: View<'_>,
@@ -70,8 +70,8 @@ impl<V: Variant> Participant<V> {
         if view.sender.is_member() || !leaves {
             return Ok(());
         }
-        let room = ClientQuota::of(view.settings);
-        let is_let_in = self.table.has_room(txn, below, room) || self.table.knows(txn);
+        let quota = ClientQuota::of(view.settings);
+        let is_let_in = self.table.has_capacity(txn, below, quota) || self.table.knows(txn);
         ensure(is_let_in, Rejection::Full)
     }
 
@@ -126,7 +126,7 @@ impl<V: Variant> Participant<V> {
         if prepared.decided.is_some() {
             return Ok(());
         }
-        shown_votes::judge(prepared, decision, ballots, &self.protocol_rules, view)
+        shown_votes::judge(prepared, decision, ballots, &self.protocol_switches, view)
     }
 
     /// The largest timestamp that was issued here, or that members have told of.
@@ -156,16 +156,7 @@ impl<V: Variant> Coordinator<V> {
             | Message::Ran { .. }
             | Message::Bound { .. }
             | Message::Watermark { .. } => Ok(()),
-            Message::Read(_)
-            | Message::Scan(_)
-            | Message::Lock(_)
-            | Message::Unlock { .. }
-            | Message::Prepare(_)
-            | Message::Decide { .. }
-            | Message::Settled { .. }
-            | Message::AskDoubts { .. }
-            | Message::NoDoubts { .. }
-            | Message::Ask { .. } => Err(Rejection::Role),
+            requests!() => Err(Rejection::Role),
         }
     }
 

@@ -85,7 +85,7 @@ pub enum Message<V: Variant> {
         /// What they gave, by the numbers that the coordinator gave them.
         answers: Answers,
         /// Why they cannot be left to their turn.
-        strayed: Option<SmallBytes>,
+        violation: Option<SmallBytes>,
     },
     /// Participant to participant: how did you vote? Whoever has not voted votes no.
     Ask {
@@ -145,6 +145,25 @@ pub enum Message<V: Variant> {
         clients: Vec<ClientsUntil>,
     },
 }
+
+/// The messages that participants are asked by: a pattern, which stands for all of them where
+/// others are matched one by one.
+macro_rules! requests {
+    () => {
+        Message::Read(_)
+            | Message::Scan(_)
+            | Message::Lock(_)
+            | Message::Unlock { .. }
+            | Message::Prepare(_)
+            | Message::Decide { .. }
+            | Message::Settled { .. }
+            | Message::AskDoubts { .. }
+            | Message::NoDoubts { .. }
+            | Message::Ask { .. }
+    };
+}
+
+pub(in crate::two_phase) use requests;
 
 /// A request to read keys of one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -274,6 +293,26 @@ pub struct Prepare<V: Variant> {
     pub extra: Option<Box<Extra>>,
 }
 
+impl<V: Variant> Prepare<V> {
+    /// A transaction of this reader, which read at this snapshot: nothing of it yet, and nothing
+    /// before it is settled.
+    pub fn new(txn: TxnId, snapshot: V::Snapshot, reader: V::Reader) -> Prepare<V> {
+        Prepare {
+            txn,
+            settled_below: 0,
+            participants: Repositories::new(),
+            snapshot,
+            reader,
+            strict: false,
+            reads: Few::new(),
+            writes: Few::new(),
+            scans: Vec::new(),
+            delayed: Vec::new(),
+            extra: None,
+        }
+    }
+}
+
 /// What delayed actions gave, by the numbers that the coordinator gave them.
 pub type Answers = Vec<(u32, Gave)>;
 
@@ -393,7 +432,7 @@ pub enum Record<V: Variant> {
         answers: Answers,
     },
     /// No snapshot above this was served before the next such record.
-    Ceiling {
+    UpperBound {
         /// The bound.
         at: Timestamp,
     },

@@ -18,8 +18,8 @@ impl<V: Variant> Prepare<V> {
         };
         let delayed: usize = self.delayed.iter().map(action).sum();
         let calls: usize = self.calls().iter().map(DelayedCall::bytes).sum();
-        let later = delayed + calls + 8 * self.asked().len();
-        24 + 2 * self.participants.len() + reads + scans + later + writes_bytes(&self.writes)
+        let newer = delayed + calls + 8 * self.asked().len();
+        24 + 2 * self.participants.len() + reads + scans + newer + writes_bytes(&self.writes)
     }
 }
 
@@ -50,8 +50,8 @@ impl<V: Variant> Message<V> {
             Message::AskDoubts { clients, .. } | Message::NoDoubts { clients, .. } => {
                 10 + 8 * clients.len()
             }
-            Message::Ran { answers, strayed, .. } => {
-                8 + answers_bytes(answers) + strayed.as_ref().map_or(0, SmallBytes::len)
+            Message::Ran { answers, violation, .. } => {
+                8 + answers_bytes(answers) + violation.as_ref().map_or(0, SmallBytes::len)
             }
             Message::Lock(asked) => KEY_BYTES + asked.key.len(),
             Message::Decide { ballots, .. } => 8 + BALLOT_BYTES * ballots.len(),
@@ -100,7 +100,7 @@ impl<V: Variant> Record<V> {
             Record::Ran { writes, answers, .. } => writes_bytes(writes) + answers_bytes(answers),
             Record::Refused { .. }
             | Record::Decided { .. }
-            | Record::Ceiling { .. }
+            | Record::UpperBound { .. }
             | Record::Low { .. } => 8,
         };
         HEADER_BYTES + body

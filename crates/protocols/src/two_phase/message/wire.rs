@@ -210,10 +210,10 @@ impl<V: Variant> Wire for Message<V> {
                 put(kind::ACKNOWLEDGE, repository, out);
                 txns.encode(out);
             }
-            Message::Ran { txn, answers, strayed } => {
+            Message::Ran { txn, answers, violation } => {
                 put(kind::RAN, txn, out);
                 answers.encode(out);
-                strayed.encode(out);
+                violation.encode(out);
             }
             Message::Ask { txn } => put(kind::ASK, txn, out),
             Message::Lock(asked) => put(kind::LOCK, asked, out),
@@ -271,7 +271,7 @@ impl<V: Variant> Wire for Message<V> {
             kind::RAN => Message::Ran {
                 txn: Wire::decode(input)?,
                 answers: Wire::decode(input)?,
-                strayed: Wire::decode(input)?,
+                violation: Wire::decode(input)?,
             },
             kind::ASK => Message::Ask { txn: Wire::decode(input)? },
             kind::LOCK => Message::Lock(Wire::decode(input)?),
@@ -321,7 +321,7 @@ impl<V: Variant> Wire for Record<V> {
                 put(3, at, out);
                 writes.encode(out);
             }
-            Record::Ceiling { at } => put(4, at, out),
+            Record::UpperBound { at } => put(4, at, out),
             Record::Low { low } => put(5, low, out),
             Record::Ran { txn, writes, answers } => {
                 put(6, txn, out);
@@ -338,7 +338,7 @@ impl<V: Variant> Wire for Record<V> {
             1 => Record::Refused { txn: Wire::decode(input)?, reason: Wire::decode(input)? },
             2 => Record::Decided { txn: Wire::decode(input)?, decision: Wire::decode(input)? },
             3 => Record::Committed { at: Wire::decode(input)?, writes: Wire::decode(input)? },
-            4 => Record::Ceiling { at: Wire::decode(input)? },
+            4 => Record::UpperBound { at: Wire::decode(input)? },
             5 => Record::Low { low: Wire::decode(input)? },
             6 => Record::Ran {
                 txn: Wire::decode(input)?,

@@ -111,8 +111,8 @@ fn answers() -> impl Strategy<Value = Answers> {
 fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
     let participants = vec(any::<u16>().prop_map(RepositoryId), 0..4);
     let reads = vec((space(), bytes(), at()), 0..4);
-    let later = (delayed(), extra());
-    (txn(), any::<u64>(), participants, at(), reads, writes(), vec(range(), 0..3), later).prop_map(
+    let newer = (delayed(), extra());
+    (txn(), any::<u64>(), participants, at(), reads, writes(), vec(range(), 0..3), newer).prop_map(
         |(txn, settled_below, participants, snapshot, reads, writes, scans, (delayed, extra))| {
             let participants = participants.into();
             Arc::new(Prepare {
@@ -175,7 +175,7 @@ fn clients() -> impl Strategy<Value = Vec<(NodeId, u32)>> {
     vec(any::<(u32, u32)>().prop_map(|(node, until)| (NodeId(node), until)), 0..4)
 }
 
-fn telling() -> impl Strategy<Value = Message> {
+fn sharing() -> impl Strategy<Value = Message> {
     let acknowledge = (any::<u16>(), vec(txn(), 0..4)).prop_map(|(repository, txns)| {
         Message::Acknowledge { repository: RepositoryId(repository), txns }
     });
@@ -186,11 +186,8 @@ fn telling() -> impl Strategy<Value = Message> {
         }),
         acknowledge,
         txn().prop_map(|txn| Message::Ask { txn }),
-        (txn(), answers(), option::of(bytes())).prop_map(|(txn, answers, strayed)| Message::Ran {
-            txn,
-            answers,
-            strayed
-        }),
+        (txn(), answers(), option::of(bytes()))
+            .prop_map(|(txn, answers, violation)| Message::Ran { txn, answers, violation }),
         (any::<u64>(), space(), bytes()).prop_map(|(request, space, key)| {
             Message::Lock(LockRequest { request, reader: (), space, key })
         }),
@@ -209,7 +206,7 @@ fn telling() -> impl Strategy<Value = Message> {
 }
 
 fn message() -> impl Strategy<Value = Message> {
-    prop_oneof![asking(), answering(), telling()]
+    prop_oneof![asking(), answering(), sharing()]
 }
 
 fn record() -> impl Strategy<Value = Record> {
@@ -218,7 +215,7 @@ fn record() -> impl Strategy<Value = Record> {
         (txn(), reason()).prop_map(|(txn, reason)| Record::Refused { txn, reason }),
         (txn(), decision()).prop_map(|(txn, decision)| Record::Decided { txn, decision }),
         (at(), writes()).prop_map(|(at, writes)| Record::Committed { at, writes }),
-        at().prop_map(|at| Record::Ceiling { at }),
+        at().prop_map(|at| Record::UpperBound { at }),
         at().prop_map(|low| Record::Low { low }),
         (txn(), writes(), answers()).prop_map(|(txn, writes, answers)| Record::Ran {
             txn,

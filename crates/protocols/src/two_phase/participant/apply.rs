@@ -26,7 +26,7 @@ impl<V: Variant> Participant<V> {
                 self.time.decided(txn, &prepared.yes, &place, owner);
                 prepared.decided = Some(place.clone());
                 if !prepared.delayed.is_empty() {
-                    self.run_delayed_in_the_past(owner, &place, cx);
+                    self.run_delayed_time_warped(owner, &place, cx);
                 }
                 if self.orders_waits() {
                     self.free_what_it_read(owner, &place, cx);
@@ -86,7 +86,7 @@ impl<V: Variant> Participant<V> {
         }
         self.note_applied(&prepared.prepare, &place);
         let touched = prepared.prepare.reads.len() + prepared.prepare.writes.len();
-        cx.effects.work.validated += V::stamps(touched);
+        cx.effects.work.validated += V::read_timestamps(touched);
         cx.effects.work.installed += prepared.writes.len() as u64;
         let keys = prepared.prepare.writes.iter().map(|(space, key, _)| (*space, key));
         self.time.applied(&place, keys);

@@ -58,7 +58,7 @@ mod kind {
     pub const SETTLED: u8 = 6;
     pub const REST: u8 = 7;
     pub const FLOORS: u8 = 8;
-    pub const FLOOR: u8 = 9;
+    pub const LOWER_BOUND: u8 = 9;
 }
 
 const CHAIN_KINDS: ChainKinds = ChainKinds { chains: kind::CHAINS, rest: kind::REST, cuts: true };
@@ -81,7 +81,7 @@ impl<V: Variant> Participant<V> {
         let mut first: VecDeque<_> =
             clock.map(|piece| [&[kind::CLOCK], &piece[..]].concat()).collect();
         for prepared in
-            self.table.prepared().filter(|_| self.rules.keeps(FamilySwitch::CheckpointPrepared))
+            self.table.prepared().filter(|_| self.switches.keeps(FamilySwitch::CheckpointPrepared))
         {
             first.push_back(piece(kind::PREPARED, &self.prepared_now(prepared)));
         }
@@ -89,10 +89,10 @@ impl<V: Variant> Participant<V> {
         first.extend(pieces(vec![kind::MEMORY], over, HEAD_PIECE_BYTES));
         first.extend(pieces(vec![kind::SETTLED], settled, HEAD_PIECE_BYTES));
         first.extend(pieces(vec![kind::ANSWERS], self.table.all_answers(), HEAD_PIECE_BYTES));
-        let (floor, floors) = self.table.floors();
-        first.extend(pieces(vec![kind::FLOORS], floors, HEAD_PIECE_BYTES));
+        let (lower_bound, lower_bounds) = self.table.lower_bounds();
+        first.extend(pieces(vec![kind::FLOORS], lower_bounds, HEAD_PIECE_BYTES));
         // Last: those that are known were known before it.
-        first.extend((floor > 0).then(|| piece(kind::FLOOR, &floor)));
+        first.extend((lower_bound > 0).then(|| piece(kind::LOWER_BOUND, &lower_bound)));
         Cursor { first, ..Cursor::default() }
     }
 
@@ -146,14 +146,15 @@ impl<V: Variant> Participant<V> {
             out.append(&mut first);
             return true;
         }
-        if cursor.stage == DONE {
+        if cursor.step == DONE {
             return false;
         }
-        let kinds = ChainKinds { cuts: self.rules.keeps(FamilySwitch::CutsChains), ..CHAIN_KINDS };
+        let kinds =
+            ChainKinds { cuts: self.switches.keeps(FamilySwitch::CutsChains), ..CHAIN_KINDS };
         if self.spaces.next_chains(kinds, cursor, bytes, out) {
             return true;
         }
-        cursor.stage = DONE;
+        cursor.step = DONE;
         out.push(kind::TAIL);
         self.time.low().encode(out);
         true
@@ -190,7 +191,7 @@ impl<V: Variant> Participant<V> {
                 }
             }
             kind::FLOORS => self.table.recall_floors(Wire::decode(&mut input)?),
-            kind::FLOOR => self.table.recall_floor(u64::decode(&mut input)?),
+            kind::LOWER_BOUND => self.table.recall_lower_bound(u64::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,
             kind::TAIL => {

@@ -307,7 +307,7 @@ mod tests {
     use muesli_core::{Catalog, Effects, NodeId, RepositoryId};
 
     use super::*;
-    use crate::repeatable_read::{NewestVersions, Rules};
+    use crate::repeatable_read::{NewestVersions, Switches};
 
     const SPACE: SpaceId = SpaceId(0);
 
@@ -343,9 +343,9 @@ mod tests {
         let me = Address::repository(NodeId(0), id);
         let effects = &mut Effects::default();
         let cx = Context { me, catalog: &catalog, settings: &settings, effects };
-        let rules = Rules::default();
+        let switches = Switches::default();
         let mut participant: Participant<NewestVersions> =
-            muesli_core::Participant::new(id, &settings, &rules);
+            muesli_core::Participant::new(id, &settings, &switches);
         let versions = participant.space(SPACE, &cx);
         let handle = versions.find_or_create(NO_HANDLE, &"key".into());
         assert!(versions.lock_mut(handle).try_exclusive(RUNNING));

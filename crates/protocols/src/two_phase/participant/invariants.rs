@@ -125,11 +125,11 @@ impl<V: Variant> Participant<V> {
         }
         assert!(queued.is_empty(), "queued and not prepared: {queued:?}");
         let mut in_order = self.time.queued().map(|(_, ready)| ready);
-        let has_turn = match V::POLICIES.order.queues() {
+        let is_first = match V::POLICIES.order.queues() {
             true => in_order.next() == Some(true),
             false => in_order.any(|ready| ready),
         };
-        assert!(self.replaying || !has_turn, "what has its turn was not applied");
+        assert!(self.replaying || !is_first, "what has its turn was not applied");
         let (unneeded, low) = (self.unneeded, self.time.low().at());
         assert!(
             unneeded <= low,

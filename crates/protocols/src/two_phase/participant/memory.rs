@@ -91,7 +91,7 @@ impl<V: Variant> Participant<V> {
     /// Why a transaction is not prepared for the memory that it takes, if it is not. At the limit
     /// what adds nothing is prepared all the same, as long as that takes no more together than a
     /// transaction may, or there is none: nobody need decide what was prepared.
-    pub(in crate::two_phase) fn lacks_room(
+    pub(in crate::two_phase) fn lacks_capacity(
         &self,
         prepare: &Prepare<V>,
         cx: &Context<'_, V>,
@@ -146,7 +146,7 @@ impl<V: Variant> Participant<V> {
         let lease = cx.settings.client_lease;
         self.forgets_at = cx.now() + Nanos(lease.0 / 8);
         let (catalog, reached) = (cx.catalog, self.reached());
-        let kept = self.rules.keeps(FamilySwitch::KeepsCommitsOfSilent);
+        let kept = self.switches.keeps(FamilySwitch::KeepsCommitsOfSilent);
         let since = cx.now() - lease;
         let forgotten =
             self.table.forget_silent(since, kept, reached, |node| catalog.is_client(node));
@@ -207,7 +207,7 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         if let Some(asking) = &mut self.asking {
-            asking.hear(repository, asked, clients);
+            asking.observe(repository, asked, clients);
             if let Some(last) = self.forget_if_all_have_answered(cx) {
                 self.ask_about_clients(Some(last), cx);
             }

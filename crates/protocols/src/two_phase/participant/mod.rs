@@ -27,7 +27,7 @@ use crate::two_phase::message::{Message, Record, Vote};
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::table::Table;
 use crate::two_phase::time::Time;
-use crate::two_phase::{Context, Rules, TwoPhase, Variant};
+use crate::two_phase::{Context, Switches, TwoPhase, Variant};
 use encounter_locks::EncounterLocks;
 use memory::Reported;
 use termination::Finishing;
@@ -69,8 +69,8 @@ pub(in crate::two_phase) const COLLECT_BUDGET: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Participant<V: Variant> {
     pub(in crate::two_phase) id: RepositoryId,
-    pub(in crate::two_phase) rules: Rules,
-    pub(in crate::two_phase) protocol_rules: V::Rules,
+    pub(in crate::two_phase) switches: Switches,
+    pub(in crate::two_phase) protocol_switches: V::Switches,
     pub(in crate::two_phase) protocol_state: V::ProtocolState,
     pace: Pace,
     pub(in crate::two_phase) spaces: Spaces,
@@ -148,8 +148,8 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Somebody knows of a newer one than may be known here.
-    pub(in crate::two_phase) fn hear(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>) {
-        self.time.hear(newest, cx);
+    pub(in crate::two_phase) fn observe(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>) {
+        self.time.observe(newest, cx);
     }
 
     /// Snapshots below `low` are not read any more. Once in a while the log is told, so that a
@@ -228,7 +228,7 @@ impl<V: Variant> Participant<V> {
         if self.judge_end(txn, &decision, cx.catalog.repositories()).is_err() {
             return;
         }
-        if self.rules.keeps(FamilySwitch::LogsDecisions) {
+        if self.switches.keeps(FamilySwitch::LogsDecisions) {
             cx.log_lazily(|| Record::Decided { txn, decision: decision.clone() });
         }
         self.settle(owner, decision, cx);
@@ -288,7 +288,7 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Participant<V> {
     muesli_core::role_without_links!(TwoPhase<V>);
 
     fn judge(&self, message: &Message<V>, view: View<'_>) -> Result<(), Rejection> {
-        self.judge_room(message, view)?;
+        self.judge_capacity(message, view)?;
         self.judge_state(message, view)
     }
 
@@ -314,7 +314,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
         }
         if cx.catalog.visiting_coordinators {
             let catalog = cx.catalog;
-            self.table.hear_all(cx.now(), |node| catalog.is_client(node));
+            self.table.receive_all(cx.now(), |node| catalog.is_client(node));
         }
         self.protocol_state.restarted(&self.time.newest());
         if self.table.in_doubt().next().is_some() {
@@ -376,7 +376,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
                 None => self.remember_logged(txn, Vote::Decided(decision)),
             },
             Record::Committed { at, writes } => self.replay_committed(&at, writes, cx),
-            Record::Ceiling { at } => self.time.replay_ceiling(at),
+            Record::UpperBound { at } => self.time.replay_upper_bound(at),
             Record::Low { low } => self.drop_below(&low, cx),
         }
     }
@@ -400,15 +400,15 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
 }
 
 impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
-    fn new(id: RepositoryId, settings: &Settings, rules: &V::Rules) -> Participant<V> {
+    fn new(id: RepositoryId, settings: &Settings, switches: &V::Switches) -> Participant<V> {
         Participant {
             id,
-            rules: V::rules(rules),
-            protocol_rules: rules.clone(),
-            protocol_state: V::ProtocolState::new(rules, settings.hash_seed),
+            switches: V::switches(switches),
+            protocol_switches: switches.clone(),
+            protocol_state: V::ProtocolState::new(switches, settings.hash_seed),
             pace: settings.pace,
             spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
-            time: V::Time::new(id, rules),
+            time: V::Time::new(id, switches),
             unneeded: Timestamp::ZERO,
             table: Table::default(),
             ranges: RangeLocks::default(),

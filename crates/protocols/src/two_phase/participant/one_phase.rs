@@ -40,7 +40,7 @@ impl<V: Variant> Participant<V> {
             return Some(Err(Abort::OutOfMemory));
         }
         let touched = sets.reads.len() + sets.writes.len();
-        cx.effects.work.validated += touched as u64 + V::stamps(touched);
+        cx.effects.work.validated += touched as u64 + V::read_timestamps(touched);
         let reads_nothing = sets.reads.is_empty() && sets.scans.is_empty();
         if !reads_nothing && self.time.is_too_old(&validation.snapshot) {
             return Some(Err(Abort::SnapshotTooOld));
@@ -89,7 +89,7 @@ impl<V: Variant> Participant<V> {
             );
         }
         let yes = self.time.yes_alone(&validation, cx.settings.logging)?;
-        match self.time.decide_alone(&self.protocol_rules, yes) {
+        match self.time.decide_alone(&self.protocol_switches, yes) {
             Decision::Commit(place) => {
                 self.install_here(sets, &place, alone.on_the_node, cx);
                 Some(Ok(place))

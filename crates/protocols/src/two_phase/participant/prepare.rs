@@ -50,7 +50,7 @@ impl<V: Variant> Participant<V> {
             return; // Late: everybody knows how it ended.
         }
         if is_client {
-            self.table.hear(txn.node, cx.now());
+            self.table.observe(txn.node, cx.now());
         }
         if let Some(vote) = self.table.known_vote(txn) {
             self.vote(from, txn, vote, cx); // Repeated: the answer was lost, or is on its way.
@@ -62,7 +62,7 @@ impl<V: Variant> Participant<V> {
         assert!(!self.table.is_settled(txn), "{txn} is settled, and is to be prepared");
         let reached = self.time.reached(&prepare.snapshot);
         if is_client
-            && self.rules.keeps(FamilySwitch::RefusesForgotten)
+            && self.switches.keeps(FamilySwitch::RefusesForgotten)
             && self.table.may_be_forgotten(txn, reached)
         {
             // Not for ever: nothing is known of it, and nothing need be.
@@ -140,7 +140,7 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         cx: &mut Context<'_, V>,
     ) -> Check<V::Snapshot> {
-        if let Some(reason) = self.lacks_room(prepare, cx) {
+        if let Some(reason) = self.lacks_capacity(prepare, cx) {
             return Check::Refused(reason);
         }
         cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
@@ -175,13 +175,13 @@ impl<V: Variant> Participant<V> {
         }
         self.check_writes(prepare, &mut validation, &mut way, cx);
         match self.check_delayed(prepare, &mut validation, &mut way, cx) {
-            Ok(()) => self.check_trial(prepare, way.check(validation), cx),
+            Ok(()) => self.check_dry_run(prepare, way.check(validation), cx),
             Err(reason) => Check::Refused(reason),
         }
     }
 
     /// What may go wrong in the turn of a transaction that may prepare now is tried.
-    fn check_trial(
+    fn check_dry_run(
         &mut self,
         prepare: &Prepare<V>,
         found: Check<V::Snapshot>,
@@ -193,7 +193,7 @@ impl<V: Variant> Participant<V> {
         match self.try_delayed(prepare, cx) {
             Ok(()) => found,
             Err(reason) => {
-                self.tell_strayed(prepare.txn, &reason, cx);
+                self.send_violation(prepare.txn, &reason, cx);
                 Check::Refused(Abort::FootprintViolation)
             }
         }
@@ -207,7 +207,7 @@ impl<V: Variant> Participant<V> {
         way: &mut WaitState,
         cx: &mut Context<'_, V>,
     ) {
-        cx.effects.work.validated += V::stamps(prepare.writes.len());
+        cx.effects.work.validated += V::read_timestamps(prepare.writes.len());
         for (space, key, _) in &prepare.writes {
             let versions = self.space(*space, cx);
             let found = versions.find(key);
@@ -234,32 +234,32 @@ impl<V: Variant> Participant<V> {
         is_written: impl Fn() -> bool,
         cx: &Context<'_, V>,
     ) -> Result<(), Conflict> {
-        let rules = self.rules;
+        let switches = self.switches;
         let tolerant = self.tolerates(validation);
         let versions = self.space(space, cx);
         let found = versions.look(handle, key);
         let newest = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
         let is_current = self.time.is_current((space, key), newest, version, &validation.snapshot);
         let Some((handle, _, lock)) = found else {
-            let stale = rules.keeps(FamilySwitch::Validate) && !is_current;
+            let stale = switches.keeps(FamilySwitch::Validate) && !is_current;
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
         };
         let closed = self.is_closed(lock);
-        let seen = if rules.keeps(FamilySwitch::JudgedBySnapshot) {
+        let seen = if switches.keeps(FamilySwitch::JudgedBySnapshot) {
             validation.snapshot.at()
         } else {
             version
         };
-        if rules.keeps(FamilySwitch::LockReads) && closed && tolerant {
+        if switches.keeps(FamilySwitch::LockReads) && closed && tolerant {
             self.check_missed((space, handle, key), (lock, seen), validation, &is_written)?;
         }
-        if rules.keeps(FamilySwitch::Validate) && !is_current {
+        if switches.keeps(FamilySwitch::Validate) && !is_current {
             if !tolerant || is_written() {
                 return Err(Abort::StaleRead.into());
             }
             return self.note_missed((space, key), seen, validation);
         }
-        if rules.keeps(FamilySwitch::LockReads) && closed && !tolerant {
+        if switches.keeps(FamilySwitch::LockReads) && closed && !tolerant {
             return Err(self.writer_at((space, handle)));
         }
         Ok(())
@@ -275,7 +275,7 @@ impl<V: Variant> Participant<V> {
 
     /// What comes of a lock for writing on something that was read.
     pub(in crate::two_phase) fn writer_at(&self, key: (SpaceId, Handle)) -> Conflict {
-        match self.waits_for_locks() && self.rules.lock_waits == LockWaits::ForAll {
+        match self.waits_for_locks() && self.switches.lock_waits == LockWaits::ForAll {
             true => Conflict::Blocked(key),
             false => Conflict::Refused(Abort::Locked),
         }
@@ -305,7 +305,7 @@ impl<V: Variant> Participant<V> {
         seen: impl Fn(SpaceId, &SmallBytes) -> Option<Timestamp>,
         cx: &mut Context<'_, V>,
     ) -> Result<(), Conflict> {
-        if !self.rules.keeps(FamilySwitch::ValidateScans) {
+        if !self.switches.keeps(FamilySwitch::ValidateScans) {
             return Ok(());
         }
         let tolerant = self.tolerates(validation);
@@ -370,7 +370,7 @@ impl<V: Variant> Participant<V> {
             }
             None => self.lock_what_it_read(&prepare, cx),
         };
-        if self.rules.keeps(FamilySwitch::ValidateScans) {
+        if self.switches.keeps(FamilySwitch::ValidateScans) {
             for range in &prepare.scans {
                 self.ranges.lock(owner, range.clone());
             }
@@ -399,7 +399,7 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         cx: &Context<'_, V>,
     ) -> Few<(SpaceId, Handle)> {
-        if !self.rules.keeps(FamilySwitch::LockReads) {
+        if !self.switches.keeps(FamilySwitch::LockReads) {
             return Few::new();
         }
         // Most write few keys, and those that they read: comparing is less than a look-up.

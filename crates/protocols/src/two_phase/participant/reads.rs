@@ -48,7 +48,7 @@ impl<V: Variant> Participant<V> {
         let blocks = |owner| {
             let holder = self.table.get(owner);
             if let Some(place) = holder.decided.as_ref().filter(|_| self.orders_waits()) {
-                return self.rules.keeps(FamilySwitch::ReadsWait)
+                return self.switches.keeps(FamilySwitch::ReadsWait)
                     && V::Time::version_of(place) <= snapshot.at();
             }
             self.time.blocks(
@@ -75,7 +75,7 @@ impl<V: Variant> Participant<V> {
         let snapshot = self.time.serve(&reading, cx)?;
         let reader = reading.reader;
         cx.effects.work.reads += 1;
-        cx.effects.work.validated += V::stamps(1);
+        cx.effects.work.validated += V::read_timestamps(1);
         self.space(space, cx);
         let committed = self.time.committed();
         self.protocol_state.note_read((space, key), &snapshot, &committed, reader);
@@ -108,7 +108,7 @@ impl<V: Variant> Participant<V> {
         let snapshot = self.time.serve(&reading, cx)?;
         let reader = reading.reader;
         cx.effects.work.reads += keys.len() as u64;
-        cx.effects.work.validated += V::stamps(keys.len());
+        cx.effects.work.validated += V::read_timestamps(keys.len());
         self.space(space, cx);
         let committed = self.time.committed();
         for key in keys {

@@ -34,11 +34,11 @@ pub(in crate::two_phase) struct Finishing<V: Variant> {
 
 impl<V: Variant> Finishing<V> {
     /// What all votes decide: nothing is committed that was not asked of all alike.
-    fn decide(&self, rules: &V::Rules, cx: &Context<'_, V>) -> Decision<V::Place> {
+    fn decide(&self, switches: &V::Switches, cx: &Context<'_, V>) -> Decision<V::Place> {
         assert!(self.votes.is_complete(), "votes decide once all are there");
         let abouts = self.abouts.iter().map(|(voter, about)| (*voter, about.as_deref()));
         match shown_votes::are_about_one(abouts, cx.catalog) {
-            true => V::Time::decide(rules, &self.votes),
+            true => V::Time::decide(switches, &self.votes),
             false => Decision::Abort(Abort::Abandoned),
         }
     }
@@ -95,7 +95,7 @@ impl<V: Variant> Participant<V> {
         finishing.next = cx.now() + Nanos(pause);
         finishing.asked += 1;
         if finishing.votes.is_complete() {
-            let decision = finishing.decide(&self.protocol_rules, cx);
+            let decision = finishing.decide(&self.protocol_switches, cx);
             self.finish_as(txn, decision, cx);
             return;
         }
@@ -161,7 +161,7 @@ impl<V: Variant> Participant<V> {
                     finishing.abouts.push((repository, about));
                 }
                 match counted {
-                    Counted::Complete => finishing.decide(&self.protocol_rules, cx),
+                    Counted::Complete => finishing.decide(&self.protocol_switches, cx),
                     Counted::Waiting | Counted::Ignored => return,
                 }
             }
@@ -177,7 +177,7 @@ impl<V: Variant> Participant<V> {
         assert!(participants.contains(&self.id), "{txn} ends here, and takes no part");
         cx.effects.maintenance.finished += 1;
         // The own vote was counted, and may not be stable: without it the decision could fall.
-        if self.rules.keeps(FamilySwitch::FinishWaitsForLog) {
+        if self.switches.keeps(FamilySwitch::FinishWaitsForLog) {
             cx.wait_for_log();
         }
         self.on_decide(txn, decision.clone(), cx);

@@ -5,7 +5,7 @@
 //! [wait](waiting), how reads are [validated](validation), in which [order](order) decided
 //! transactions are applied, and where their versions are [installed](installing). It names those
 //! in which it departs from SCORe. They are known when the code is compiled, so what a protocol
-//! does not do is not in its code. What a user may choose is in the [`Rules`]. What can be broken,
+//! does not do is not in its code. What a user may choose is in the [`Switches`]. What can be broken,
 //! and by tests alone, is a [`FamilySwitch`].
 
 pub mod installing;
@@ -13,7 +13,7 @@ pub mod locking;
 pub mod order;
 pub mod participation;
 pub mod reading;
-mod rules;
+mod switches;
 pub mod validation;
 pub mod waiting;
 
@@ -23,7 +23,7 @@ pub use locking::LockPolicy;
 pub use order::ApplyOrder;
 pub use participation::ParticipationPolicy;
 pub use reading::ReadPolicy;
-pub use rules::{FamilySwitch, LockWaits, Rules, RulesWith};
+pub use switches::{FamilySwitch, LockWaits, Switches, UserChoice};
 pub use validation::Validation;
 pub use waiting::WaitPolicy;
 

@@ -43,9 +43,9 @@ impl<V: Variant> Table<V> {
     }
 
     /// A client was heard of.
-    pub fn hear(&mut self, node: NodeId, now: Nanos) {
+    pub fn observe(&mut self, node: NodeId, now: Nanos) {
         if let Some(known) = self.settled.get_mut(&node) {
-            known.heard = now;
+            known.seen_at = now;
         }
         self.note_client(node);
     }
@@ -59,19 +59,19 @@ impl<V: Variant> Table<V> {
     }
 
     /// All coordinators count as heard of just now: nobody knows when they last were.
-    pub fn hear_all(&mut self, now: Nanos, is_client: impl Fn(NodeId) -> bool) {
-        self.settled.values_mut().for_each(|known| known.heard = now);
+    pub fn receive_all(&mut self, now: Nanos, is_client: impl Fn(NodeId) -> bool) {
+        self.settled.values_mut().for_each(|known| known.seen_at = now);
         let clients: Vec<_> = self.settled.keys().copied().filter(|it| is_client(*it)).collect();
-        clients.into_iter().for_each(|client| self.hear(client, now));
+        clients.into_iter().for_each(|client| self.observe(client, now));
     }
 
     /// Whether there is room for a transaction of a client. Where there is none, what it says with
     /// the transaction has to make some: the first of another life, by which refusals of earlier
     /// ones are forgotten; or one that says which others are settled.
-    pub fn has_room(&self, txn: TxnId, below: u64, room: ClientQuota) -> bool {
+    pub fn has_capacity(&self, txn: TxnId, below: u64, quota: ClientQuota) -> bool {
         let known = self.settled.get(&txn.node).copied().unwrap_or_default();
-        let is_full = known.entries >= room.entries || self.of_clients >= room.all;
-        if !is_full && known.answers < room.bytes {
+        let is_full = known.entries >= quota.entries || self.of_clients >= quota.all;
+        if !is_full && known.answers < quota.bytes {
             return true;
         }
         if txn.incarnation > known.incarnation {
@@ -82,11 +82,11 @@ impl<V: Variant> Table<V> {
         }
         let first = |sequence| TxnId { sequence, ..txn };
         let mut settled = self.standings.range(first(known.below)..first(below));
-        let mut makes_room = || settled.any(|(_, entry)| matches!(entry, TableEntry::Over(..)));
+        let mut frees_capacity = || settled.any(|(_, entry)| matches!(entry, TableEntry::Over(..)));
         let answers = self.answers.range(first(0)..first(below));
         let freed: usize = answers.map(|(_, it)| answers_bytes(it)).sum();
         assert!(freed <= known.answers, "answers that were not counted");
-        (!is_full || makes_room()) && known.answers - freed < room.bytes
+        (!is_full || frees_capacity()) && known.answers - freed < quota.bytes
     }
 
     /// How many coordinators are known.

@@ -140,7 +140,7 @@ pub(in crate::two_phase) struct Table<V: Variant> {
     /// The time of what is done now.
     now: Nanos,
     /// Up to where commits had come here when a client was forgotten last.
-    floor: u64,
+    lower_bound: u64,
     steps: Steps,
 }
 
@@ -178,9 +178,9 @@ struct KnownCoordinator {
     /// How many bytes of answers are kept for it.
     answers: usize,
     /// When it was last heard of.
-    heard: Nanos,
+    seen_at: Nanos,
     /// What it asks for below may have been forgotten.
-    floor: u64,
+    lower_bound: u64,
     /// When something was put in last of incarnations before its newest, or became so.
     earlier_put: Nanos,
 }
@@ -199,7 +199,7 @@ impl<V: Variant> Default for Table<V> {
             answer_bytes: 0,
             prepared_bytes: PreparedBytes::default(),
             now: Nanos(0),
-            floor: 0,
+            lower_bound: 0,
             steps: Steps::default(),
         }
     }
@@ -239,7 +239,7 @@ impl<V: Variant> Table<V> {
         let (known, now) = (self.settled.get_mut(&txn.node).expect("just seen"), self.now);
         let KnownCoordinator { entries, lasting, prepared, .. } = *known;
         assert!(prepared <= lasting && lasting <= entries, "what is kept of {:?}", txn.node);
-        known.heard = known.heard.max(now);
+        known.seen_at = known.seen_at.max(now);
         if txn.incarnation < known.incarnation {
             known.earlier_put = now;
         }

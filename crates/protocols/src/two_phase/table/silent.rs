@@ -32,10 +32,10 @@ use crate::doubts::ClientsUntil;
 impl<V: Variant> Table<V> {
     /// A coordinator, which may have been forgotten if it was not known.
     pub(super) fn known_mut(&mut self, node: NodeId) -> &mut KnownCoordinator {
-        let floor = self.floor;
+        let lower_bound = self.lower_bound;
         self.settled
             .entry(node)
-            .or_insert_with(|| KnownCoordinator { floor, ..KnownCoordinator::default() })
+            .or_insert_with(|| KnownCoordinator { lower_bound, ..KnownCoordinator::default() })
     }
 
     /// Forgets coordinators that may go and were not heard of since, with what was refused or
@@ -51,7 +51,7 @@ impl<V: Variant> Table<V> {
     ) -> u64 {
         let mut forgotten = 0;
         let silent =
-            self.settled.iter().filter(|(node, known)| known.heard < since && may_go(**node));
+            self.settled.iter().filter(|(node, known)| known.seen_at < since && may_go(**node));
         let silent: Vec<_> = silent.map(|(node, _)| *node).collect();
         for node in silent {
             let end = self.settled[&node].incarnation.saturating_add(1);
@@ -81,7 +81,7 @@ impl<V: Variant> Table<V> {
         if is_empty {
             assert!(!known.is_client, "{node:?} counts as one that speaks");
             self.settled.remove(&node);
-            self.floor = self.floor.max(reached);
+            self.lower_bound = self.lower_bound.max(reached);
         }
         is_empty
     }
@@ -98,7 +98,7 @@ impl<V: Variant> Table<V> {
     ) -> Vec<ClientsUntil> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let kept = self.settled.range((from, Bound::Unbounded)).filter_map(|(&node, known)| {
-            let is_silent = known.heard < since;
+            let is_silent = known.seen_at < since;
             let until =
                 if is_silent { known.incarnation.saturating_add(1) } else { known.incarnation };
             let goes = known.lasting > 0
@@ -142,7 +142,7 @@ impl<V: Variant> Table<V> {
         let (node, until) = of;
         let Some(known) = self.settled.get(&node) else { return false };
         let is_whole = until > known.incarnation;
-        let put = if is_whole { known.heard } else { known.earlier_put };
+        let put = if is_whole { known.seen_at } else { known.earlier_put };
         if put >= asked {
             return false;
         }
@@ -163,25 +163,25 @@ impl<V: Variant> Table<V> {
 
     /// Whether a transaction of a client that is not known here may have been and was forgotten.
     pub fn may_be_forgotten(&self, txn: TxnId, reached: u64) -> bool {
-        self.settled.get(&txn.node).is_some_and(|known| reached < known.floor)
+        self.settled.get(&txn.node).is_some_and(|known| reached < known.lower_bound)
     }
 
     /// The floor, and those of the clients that came again.
-    pub fn floors(&self) -> (u64, Vec<(NodeId, u64)>) {
-        let floors = self.settled.iter().filter(|(_, known)| known.floor > 0);
-        (self.floor, floors.map(|(node, known)| (*node, known.floor)).collect())
+    pub fn lower_bounds(&self) -> (u64, Vec<(NodeId, u64)>) {
+        let lower_bounds = self.settled.iter().filter(|(_, known)| known.lower_bound > 0);
+        (self.lower_bound, lower_bounds.map(|(node, known)| (*node, known.lower_bound)).collect())
     }
 
     /// Takes over the [floors](Self::floors) of clients that another table knows.
-    pub fn recall_floors(&mut self, floors: Vec<(NodeId, u64)>) {
-        for (node, floor) in floors {
-            self.settled.entry(node).or_default().floor = floor;
+    pub fn recall_floors(&mut self, lower_bounds: Vec<(NodeId, u64)>) {
+        for (node, lower_bound) in lower_bounds {
+            self.settled.entry(node).or_default().lower_bound = lower_bound;
         }
     }
 
     /// Takes over the [floor](Self::floors) of another table, once its clients are known.
-    pub fn recall_floor(&mut self, floor: u64) {
-        self.floor = floor;
+    pub fn recall_lower_bound(&mut self, lower_bound: u64) {
+        self.lower_bound = lower_bound;
     }
 }
 

@@ -29,17 +29,17 @@ fn answers_that_are_kept_for_a_client_have_a_bound_until_it_settles() {
         table.keep_answers(txn(sequence), vec![(0, gave)]);
     }
     let all = usize::MAX;
-    let room = |bytes| ClientQuota { entries: 10, bytes, all };
-    let is_full = |table: &Table<Snapshots>| !table.has_room(txn(4), 0, room(300));
-    assert!(is_full(&table) && table.has_room(txn(4), 0, room(1_000)));
-    assert!(table.has_room(txn(4), 3, room(300)), "it says that the first two are settled");
+    let quota = |bytes| ClientQuota { entries: 10, bytes, all };
+    let is_full = |table: &Table<Snapshots>| !table.has_capacity(txn(4), 0, quota(300));
+    assert!(is_full(&table) && table.has_capacity(txn(4), 0, quota(1_000)));
+    assert!(table.has_capacity(txn(4), 3, quota(300)), "it says that the first two are settled");
     table.settle_below(txn(3));
     assert!(!is_full(&table));
     let again = table.answers(txn(3)).unwrap();
     table.keep_answers(txn(3), again);
     assert!(!is_full(&table), "told once more");
     table.settle_below(txn(9));
-    assert!(table.has_room(txn(10), 0, room(1)), "nothing is kept");
+    assert!(table.has_capacity(txn(10), 0, quota(1)), "nothing is kept");
     assert_eq!(table.answer_bytes, 0);
 }
 
@@ -51,12 +51,12 @@ fn commit() -> Vote<Snapshots> {
 #[test]
 fn commits_of_earlier_lives_leave_no_more_room_to_later_ones() {
     let id = |incarnation, sequence| TxnId { node: NodeId(9), incarnation, sequence };
-    let room = ClientQuota { entries: 4, bytes: 1_000, all: usize::MAX };
+    let quota = ClientQuota { entries: 4, bytes: 1_000, all: usize::MAX };
     let mut table = Table::<Snapshots>::default();
     let mut admitted = 0;
     for incarnation in 1..=20 {
         let of = id(incarnation, 1);
-        if table.has_room(of, 1, room) {
+        if table.has_capacity(of, 1, quota) {
             admitted += 1;
             assert!(table.is_current(of, 1));
             table.remember(of, commit());
@@ -66,35 +66,35 @@ fn commits_of_earlier_lives_leave_no_more_room_to_later_ones() {
     // Refusals go with the life that they are of, so they leave room.
     let mut table = Table::<Snapshots>::default();
     for sequence in 1..=4 {
-        assert!(table.has_room(id(1, sequence), 1, room));
+        assert!(table.has_capacity(id(1, sequence), 1, quota));
         assert!(table.is_current(id(1, sequence), 1));
         table.remember(id(1, sequence), Vote::No(Abort::Locked));
     }
-    assert!(!table.has_room(id(1, 5), 1, room));
-    assert!(table.has_room(id(2, 1), 1, room) && table.is_current(id(2, 1), 1));
+    assert!(!table.has_capacity(id(1, 5), 1, quota));
+    assert!(table.has_capacity(id(2, 1), 1, quota) && table.is_current(id(2, 1), 1));
     assert_eq!(table.remembered(), 0);
 }
 
 #[test]
 fn saying_that_nothing_is_settled_which_is_there_makes_no_room() {
     let id = |sequence| TxnId { node: NodeId(9), incarnation: 1, sequence };
-    let room = ClientQuota { entries: 4, bytes: 1_000, all: usize::MAX };
+    let quota = ClientQuota { entries: 4, bytes: 1_000, all: usize::MAX };
     let mut table = Table::<Snapshots>::default();
     for number in 1..=20 {
         let of = id(1_000 + number);
-        if table.has_room(of, number, room) {
+        if table.has_capacity(of, number, quota) {
             assert!(table.is_current(of, number));
             table.remember(of, commit());
         }
     }
     assert_eq!(table.remembered(), 4);
-    assert!(table.has_room(id(2_000), 1_003, room), "two of them are settled");
+    assert!(table.has_capacity(id(2_000), 1_003, quota), "two of them are settled");
 }
 
 #[test]
 fn all_clients_together_have_a_bound_and_members_do_not_count() {
     let id = |node, sequence| TxnId { node: NodeId(node), incarnation: 1, sequence };
-    let room = ClientQuota { entries: 100, bytes: 1_000, all: 10 };
+    let quota = ClientQuota { entries: 100, bytes: 1_000, all: 10 };
     let mut table = Table::<Snapshots>::default();
     for sequence in 1..=20 {
         assert!(table.is_current(id(1, sequence), 1));
@@ -102,19 +102,19 @@ fn all_clients_together_have_a_bound_and_members_do_not_count() {
     }
     let mut admitted = 0;
     for client in 50..70 {
-        if table.has_room(id(client, 1), 1, room) {
+        if table.has_capacity(id(client, 1), 1, quota) {
             admitted += 1;
             assert!(table.is_current(id(client, 1), 1));
-            table.hear(NodeId(client), Nanos(1));
+            table.observe(NodeId(client), Nanos(1));
             table.remember(id(client, 1), commit());
         }
     }
     assert_eq!(admitted, 5, "each client counts, and its transaction");
     let before = table.bytes();
-    assert!(table.has_room(id(50, 2), 2, room), "it says that the first one is settled");
+    assert!(table.has_capacity(id(50, 2), 2, quota), "it says that the first one is settled");
     (50..55).for_each(|client| table.settle_below(id(client, 2)));
     assert!(table.bytes() < before);
-    assert!(table.has_room(id(60, 1), 1, room));
+    assert!(table.has_capacity(id(60, 1), 1, quota));
     table.settle_below(id(77, 9));
     table.forget_silent(Nanos(2), true, 0, |node| node.0 >= 50);
     assert_eq!((table.known(), table.of_clients), (1, 0));
@@ -123,23 +123,23 @@ fn all_clients_together_have_a_bound_and_members_do_not_count() {
 #[test]
 fn what_is_left_of_clients_that_are_gone_keeps_no_room_from_others() {
     let id = |node, sequence| TxnId { node: NodeId(node), incarnation: 1, sequence };
-    let room = ClientQuota { entries: 100, bytes: 1_000, all: 10 };
+    let quota = ClientQuota { entries: 100, bytes: 1_000, all: 10 };
     let mut table = Table::<Snapshots>::default();
     for sequence in 1..=9 {
         assert!(table.is_current(id(50, sequence), 1));
         table.remember(id(50, sequence), commit());
     }
-    table.hear(NodeId(50), Nanos(1));
-    assert!(!table.has_room(id(51, 1), 1, room));
+    table.observe(NodeId(50), Nanos(1));
+    assert!(!table.has_capacity(id(51, 1), 1, quota));
     table.forget_silent(Nanos(2), true, 0, |_| true);
     assert_eq!(
         (table.remembered(), table.of_clients),
         (9, 0),
         "somebody may ask for what was done"
     );
-    assert!(table.has_room(id(51, 1), 1, room));
-    table.hear(NodeId(50), Nanos(3));
-    assert!(!table.has_room(id(51, 1), 1, room), "it was only away");
+    assert!(table.has_capacity(id(51, 1), 1, quota));
+    table.observe(NodeId(50), Nanos(3));
+    assert!(!table.has_capacity(id(51, 1), 1, quota), "it was only away");
 }
 
 /// A table with a commit of a client, which was heard of at 1.
@@ -148,7 +148,7 @@ fn with_commit() -> Table<Snapshots> {
     let mut table = Table::<Snapshots>::default();
     table.tell_time(Nanos(1));
     assert!(table.is_current(of, 1));
-    table.hear(of.node, Nanos(1));
+    table.observe(of.node, Nanos(1));
     table.remember(of, commit());
     table
 }
@@ -168,7 +168,7 @@ fn commits_of_silent_clients_go_when_nobody_is_in_doubt() {
     let client = (NodeId(50), 2);
     assert_eq!(kept_at(&mut table, 12), [client]);
     table.forget_commits(client, Nanos(12), 100);
-    assert_eq!((table.remembered(), table.known(), table.floors()), (0, 0, (100, vec![])));
+    assert_eq!((table.remembered(), table.known(), table.lower_bounds()), (0, 0, (100, vec![])));
     table.assert_invariants();
 }
 
@@ -206,7 +206,7 @@ fn what_a_client_began_after_the_question_is_not_what_was_asked_about() {
         table.tell_time(Nanos(13));
         let next = TxnId { node: NodeId(50), incarnation, sequence: 2 };
         assert!(table.is_current(next, 1));
-        table.hear(next.node, Nanos(13));
+        table.observe(next.node, Nanos(13));
         table.remember(next, commit());
         table.forget_commits(client, Nanos(12), 100);
         assert_eq!((table.remembered(), table.known()), (left, 1), "incarnation {incarnation}");
@@ -220,12 +220,12 @@ fn commits_of_earlier_incarnations_are_asked_for_though_the_client_speaks() {
     table.tell_time(Nanos(5));
     let next = TxnId { node: NodeId(50), incarnation: 4, sequence: 1 };
     assert!(table.is_current(next, 1));
-    table.hear(next.node, Nanos(5));
+    table.observe(next.node, Nanos(5));
     table.remember(next, commit());
     let client = (NodeId(50), 4);
     assert_eq!(kept_at(&mut table, 12), [client]);
     table.forget_commits(client, Nanos(12), 100);
-    assert_eq!((table.remembered(), table.floors().0), (1, 0), "that of the newest stays");
+    assert_eq!((table.remembered(), table.lower_bounds().0), (1, 0), "that of the newest stays");
     assert_eq!(kept_at(&mut table, 13), []);
 }
 
@@ -238,13 +238,13 @@ fn a_client_that_was_forgotten_is_known_by_the_floor_of_then() {
     assert!(table.is_current(again, 1));
     assert!(table.may_be_forgotten(again, 99) && !table.may_be_forgotten(again, 100));
     // A checkpoint carries it, and of those that were known before nothing is forgotten.
-    let (floor, floors) = table.floors();
-    assert_eq!((floor, &floors[..]), (100, &[(NodeId(50), 100)][..]));
+    let (lower_bound, lower_bounds) = table.lower_bounds();
+    assert_eq!((lower_bound, &lower_bounds[..]), (100, &[(NodeId(50), 100)][..]));
     let other = TxnId { node: NodeId(51), ..again };
     let mut restored = Table::<Snapshots>::default();
     restored.recall(vec![(again, commit(), 0), (other, commit(), 0)]);
-    restored.recall_floors(floors);
-    restored.recall_floor(floor);
+    restored.recall_floors(lower_bounds);
+    restored.recall_lower_bound(lower_bound);
     assert!(restored.may_be_forgotten(again, 99) && !restored.may_be_forgotten(other, 99));
     let new = TxnId { node: NodeId(52), ..again };
     assert!(restored.is_current(new, 1) && restored.may_be_forgotten(new, 99));
@@ -258,7 +258,7 @@ fn steps_for(clients: u32, in_doubt: u32) -> (usize, u64) {
     for node in 0..clients {
         let txn = TxnId { node: NodeId(node), incarnation: 1, sequence: 1 };
         assert!(table.is_current(txn, 1));
-        table.hear(txn.node, Nanos(1));
+        table.observe(txn.node, Nanos(1));
         table.remember(txn, commit());
     }
     for node in clients..clients + in_doubt {
@@ -290,17 +290,9 @@ fn asking_about_many_clients_that_are_gone_takes_steps_by_their_number() {
 /// A transaction that has voted yes, and has locked nothing.
 fn prepared(txn: TxnId) -> Prepared<Snapshots> {
     let prepare = Prepare {
-        txn,
         settled_below: 1,
         participants: [muesli_core::RepositoryId(0)].into_iter().collect(),
-        snapshot: muesli_core::Timestamp(1),
-        reader: (),
-        strict: false,
-        reads: Few::new(),
-        writes: Few::new(),
-        scans: Vec::new(),
-        delayed: Vec::new(),
-        extra: None,
+        ..Prepare::new(txn, muesli_core::Timestamp(1), ())
     };
     Prepared {
         bytes: prepare.held_bytes(),

@@ -10,7 +10,7 @@ use muesli_core::{Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
 
 use self::state::VariantState;
 use self::time::{Snapshot, StatedBounds, Time};
-use super::policy::{Policies, Rules};
+use super::policy::{Policies, Switches};
 
 /// Who reads, as far as a protocol tells readers apart.
 pub trait ReaderBounds: Wire + Copy + Debug + Default + Ord + Send + Sync + 'static {
@@ -57,7 +57,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// What it promises.
     const ISOLATION: Isolation;
     /// What its users choose, with the family's choices among it.
-    type Rules: AsRef<Rules> + Clone + Debug + Default + Send + Sync + 'static;
+    type Switches: AsRef<Switches> + Clone + Debug + Default + Send + Sync + 'static;
     /// What a repository keeps beside versions, locks and queue.
     type ProtocolState: VariantState<Self>;
     /// Who reads, where a protocol must tell readers apart.
@@ -74,50 +74,50 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// How many stamps are looked up where so many keys are read or about to be written: work that
     /// simulated nodes are charged for as for validating as many keys.
     #[inline]
-    fn stamps(keys: usize) -> u64 {
+    fn read_timestamps(keys: usize) -> u64 {
         if Self::POLICIES.installing.may_time_warp() { keys as u64 } else { 0 }
     }
 
     /// The family's rules among the protocol's.
     #[inline]
-    fn rules(rules: &Self::Rules) -> Rules {
-        *rules.as_ref()
+    fn switches(switches: &Self::Switches) -> Switches {
+        *switches.as_ref()
     }
 
     /// Whether an update may commit although a version that it read is not the newest, as long as
     /// it does not write that key.
     #[inline]
-    fn tolerates_stale_reads(_rules: &Self::Rules) -> bool {
+    fn tolerates_stale_reads(_rules: &Self::Switches) -> bool {
         false
     }
 
     /// Whether a prepare waits for locks, where its policy leaves that to the user.
     #[inline]
-    fn waits_for_locks(_rules: &Self::Rules) -> bool {
+    fn waits_for_locks(_rules: &Self::Switches) -> bool {
         true
     }
 
     /// Where reads go out side by side: whether what was read at `at` would have been the same had
     /// it been asked for when `known` was.
-    fn fits(_rules: &Self::Rules, _known: &Self::Snapshot, _at: &Self::Snapshot) -> bool {
+    fn fits(_rules: &Self::Switches, _known: &Self::Snapshot, _at: &Self::Snapshot) -> bool {
         true
     }
 
     /// Whether keys are locked as they are written.
     #[inline]
-    fn locks_at_writes(_rules: &Self::Rules) -> bool {
+    fn locks_at_writes(_rules: &Self::Switches) -> bool {
         false
     }
 
     /// Whether actions that need not be done before the commit are delayed until then.
     #[inline]
-    fn delays_actions(_rules: &Self::Rules) -> bool {
+    fn delays_actions(_rules: &Self::Switches) -> bool {
         false
     }
 
     /// How delayed actions keep their transaction out of the past.
     #[inline]
-    fn delayed_time_warp(_rules: &Self::Rules) -> DelayedTimeWarp {
+    fn delayed_time_warp(_rules: &Self::Switches) -> DelayedTimeWarp {
         DelayedTimeWarp::Never
     }
 
@@ -129,7 +129,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
 
     /// Whether a vote waits for older transactions only, where its policy leaves that to the user.
     #[inline]
-    fn orders_waits(_rules: &Self::Rules) -> bool {
+    fn orders_waits(_rules: &Self::Switches) -> bool {
         false
     }
 }
@@ -161,7 +161,7 @@ pub struct ValidationResult<S = Timestamp> {
     /// The oldest version that it should have seen and did not.
     pub missed: Option<Timestamp>,
     /// It must not lie at or below this: there are versions that it replaces, or whoever read them.
-    pub floor: Timestamp,
+    pub lower_bound: Timestamp,
     /// In the past it must lie below what it proposes here.
     pub below_proposal: bool,
 }
@@ -174,7 +174,7 @@ impl<S> ValidationResult<S> {
             snapshot,
             strict,
             missed: None,
-            floor: Timestamp::ZERO,
+            lower_bound: Timestamp::ZERO,
             below_proposal: false,
         }
     }

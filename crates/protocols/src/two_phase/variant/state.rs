@@ -11,7 +11,7 @@ use super::{Key, ValidationResult, Variant};
 /// not overridden is SCORe's, which keeps nothing.
 pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
     /// What an empty repository keeps; `hash_seed` is that of its hashes.
-    fn new(rules: &V::Rules, hash_seed: u64) -> Self;
+    fn new(switches: &V::Switches, hash_seed: u64) -> Self;
 
     /// Checks what is kept.
     ///
@@ -86,7 +86,7 @@ pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
     #[inline]
     fn note_scanned_by(&mut self, _range: &KeyRange, _place: &V::Place) {}
 
-    /// The repository begins, perhaps from its log: nothing above `ceiling` was served before.
+    /// The repository begins, perhaps from its log: nothing above `upper_bound` was served before.
     #[inline]
     fn restarted(&mut self, _ceiling: &V::Snapshot) {}
 
@@ -98,7 +98,7 @@ pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
 /// Nothing is kept.
 impl<V: Variant<ProtocolState = ()>> VariantState<V> for () {
     #[inline]
-    fn new(_: &V::Rules, _: u64) {}
+    fn new(_: &V::Switches, _: u64) {}
 
     fn assert_invariants(&self) {}
 }

@@ -24,8 +24,8 @@ impl<T: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static> StatedBound
 
 /// What a transaction reads at, and what bounds it.
 pub trait Snapshot: Bound + StatedBounds {
-    /// The least one of a session that was told of a commit at `floor`.
-    fn from_floor(floor: Timestamp) -> Self;
+    /// The least one of a session that was told of a commit at `lower_bound`.
+    fn from_lower_bound(lower_bound: Timestamp) -> Self;
     /// A repository has answered at `at`.
     fn learn(&mut self, at: &Self);
     /// Whether a read at `repository` leaves it as it is, so that others need not wait for it.
@@ -43,8 +43,8 @@ pub trait Snapshot: Bound + StatedBounds {
 
 impl Snapshot for Timestamp {
     #[inline]
-    fn from_floor(floor: Timestamp) -> Timestamp {
-        floor
+    fn from_lower_bound(lower_bound: Timestamp) -> Timestamp {
+        lower_bound
     }
 
     #[inline]
@@ -96,14 +96,14 @@ pub enum NotServed {
 /// The clock of a repository, with its commit queue.
 pub trait Time<V: Variant>: Clone + Debug {
     /// That of an empty repository.
-    fn new(id: RepositoryId, rules: &V::Rules) -> Self;
+    fn new(id: RepositoryId, switches: &V::Switches) -> Self;
 
     /// Up to where transactions were applied here.
     fn committed(&self) -> V::Snapshot;
     /// The largest that was served, proposed or decided here.
     fn newest(&self) -> V::Snapshot;
     /// Somebody knows of this.
-    fn hear(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>);
+    fn observe(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>);
 
     /// The snapshot of a read that is served now. This comes before any lock is looked at, and in
     /// one step with it.
@@ -204,9 +204,9 @@ pub trait Time<V: Variant>: Clone + Debug {
     fn applied_alone(&mut self, place: &V::Place);
 
     /// What the votes of all decide.
-    fn decide(rules: &V::Rules, votes: &Votes<RepositoryId, V::Yes>) -> Decision<V::Place>;
+    fn decide(switches: &V::Switches, votes: &Votes<RepositoryId, V::Yes>) -> Decision<V::Place>;
     /// What the vote of a repository decides that nobody else takes part with.
-    fn decide_alone(&self, rules: &V::Rules, yes: V::Yes) -> Decision<V::Place>;
+    fn decide_alone(&self, switches: &V::Switches, yes: V::Yes) -> Decision<V::Place>;
     /// The version that the writes of a transaction install.
     fn version_of(place: &V::Place) -> Timestamp;
     /// Everything up to this was committed as somebody knows of a transaction at `place`.
@@ -260,7 +260,7 @@ pub trait Time<V: Variant>: Clone + Debug {
     /// Nobody reads below `low` any more; the version below which none is needed.
     fn collect(&mut self, low: &V::Snapshot) -> Timestamp;
     /// The log says that nothing above `at` was served before the next such record.
-    fn replay_ceiling(&mut self, at: Timestamp);
+    fn replay_upper_bound(&mut self, at: Timestamp);
 
     /// What a checkpoint must have of this moment, beside the queue; in pieces of about `bytes`
     /// bytes, one at least.

@@ -71,12 +71,12 @@ impl Engine for HostEngine {
         false
     }
 
-    fn past(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
-        self.ask(|machine, _| machine.past())
+    fn session_token(&self) -> Result<Option<(NodeId, SmallBytes)>, Failure> {
+        self.ask(|machine, _| machine.session_token())
     }
 
-    fn adopt(&self, past: &SmallBytes) -> Result<(), Failure> {
-        self.ask(|machine, _| machine.adopt(past))
+    fn adopt(&self, session_token: &SmallBytes) -> Result<(), Failure> {
+        self.ask(|machine, _| machine.adopt(session_token))
     }
 
     fn catalog(&self) -> Result<Arc<Catalog>, Failure> {

@@ -26,33 +26,33 @@ use crate::time::{Span, VirtualTime};
 pub(in crate::world) struct WorldJournal {
     recorder: Recorder,
     /// The transactions whose answers waited or found nobody, by their place in the recorder.
-    answers: BTreeMap<usize, Telling>,
+    answers: BTreeMap<usize, Delivery>,
     /// So many transactions were begun before the last crash.
     before_crash: usize,
 }
 
 /// What has become of the answer to a commit.
 #[derive(Clone, Copy, Debug)]
-enum Telling {
+enum Delivery {
     /// It waits for the log, perhaps for ever.
     Waits,
     /// The client was told after it had waited.
-    Told(VirtualTime),
+    ReportedTransaction(VirtualTime),
     /// It could be told, and the client was gone.
     Unheard,
 }
 
 /// A transaction whose client is to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::world) struct Promise {
+pub(in crate::world) struct PendingReport {
     /// Its place in the recorder.
     place: usize,
 }
 
-impl Promise {
+impl PendingReport {
     /// The one at this place of the list.
-    pub(in crate::world) fn at(place: usize) -> Promise {
-        Promise { place }
+    pub(in crate::world) fn at(place: usize) -> PendingReport {
+        PendingReport { place }
     }
 
     /// Where it stands in the list.
@@ -106,24 +106,24 @@ impl WorldJournal {
         &mut self,
         matching: &mut Matching,
         result: &Result<Answer, Failure>,
-    ) -> Option<Promise> {
-        let promise = matching.promise_of(result)?;
-        self.note(promise, Telling::Waits);
-        Some(promise)
+    ) -> Option<PendingReport> {
+        let pending_report = matching.pending_report_of(result)?;
+        self.note(pending_report, Delivery::Waits);
+        Some(pending_report)
     }
 
     /// The client is told, after it has waited.
-    pub(in crate::world) fn tell(&mut self, promise: Promise, now: VirtualTime) {
-        self.note(promise, Telling::Told(now));
+    pub(in crate::world) fn tell(&mut self, pending_report: PendingReport, now: VirtualTime) {
+        self.note(pending_report, Delivery::ReportedTransaction(now));
     }
 
     /// The client was gone before it heard the answer.
-    pub(in crate::world) fn unheard(&mut self, promise: Promise) {
-        self.note(promise, Telling::Unheard);
+    pub(in crate::world) fn unheard(&mut self, pending_report: PendingReport) {
+        self.note(pending_report, Delivery::Unheard);
     }
 
-    fn note(&mut self, promise: Promise, answer: Telling) {
-        self.answers.insert(promise.place, answer);
+    fn note(&mut self, pending_report: PendingReport, answer: Delivery) {
+        self.answers.insert(pending_report.place, answer);
     }
 
     /// The node has crashed; `recorder` has what was running there.
@@ -179,12 +179,12 @@ impl WorldJournal {
         let slack = if clock.is_exact() { Span::ZERO } else { Span::from_nanos(2) };
         let answer = self.answers.get(&place);
         let (status, end) = match answer {
-            Some(Telling::Waits | Telling::Unheard) => (Status::Unknown, None),
-            Some(Telling::Told(told)) => (record.status, Some(*told)),
+            Some(Delivery::Waits | Delivery::Unheard) => (Status::Unknown, None),
+            Some(Delivery::ReportedTransaction(reported)) => (record.status, Some(*reported)),
             None => (record.status, record.end.map(|end| clock.virtual_at(end) + slack)),
         };
         let crashed = place < self.before_crash && status != Status::Committed
-            || matches!(answer, Some(Telling::Waits));
+            || matches!(answer, Some(Delivery::Waits));
         let operations = operations.collect();
         // A turn is at its times before the world is. Where a fault changes the clock meanwhile,
         // the way back goes by another piece of it, and may come out late by a part of the turn.
@@ -197,16 +197,159 @@ impl WorldJournal {
 impl Matching {
     /// The transaction that an answer belongs to: both are in the order of ending, but a
     /// transaction that ended at once has no answer.
-    pub(in crate::world) fn promise_of(
+    pub(in crate::world) fn pending_report_of(
         &mut self,
         result: &Result<Answer, Failure>,
-    ) -> Option<Promise> {
-        let told = match result {
+    ) -> Option<PendingReport> {
+        let reported = match result {
             Ok(Answer::Committed(committed) | Answer::Answered(committed, _)) => committed.at,
             Ok(Answer::Invoked(invoked)) => invoked.at,
             _ => return None,
         };
-        let (place, _) = self.committed.find(|(_, at)| *at == Some(told))?;
-        Some(Promise { place })
+        let (place, _) = self.committed.find(|(_, at)| *at == Some(reported))?;
+        Some(PendingReport { place })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::recorder::RecordedOperations;
+    use muesli_core::{Committed, NodeId};
+
+    use super::*;
+    use crate::hardware::clock::Drift;
+
+    /// What became of a transaction before its node crashed, or after it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum JournalCase {
+        /// It committed, and its client was told at once.
+        CommittedAtOnce,
+        /// It committed, and its client was told when the log was stable.
+        CommittedDelayed,
+        /// It committed, and its client was never told.
+        Untold,
+        /// It committed, and its client was gone.
+        Unheard,
+        Aborted,
+        /// Its client was told that nobody knows.
+        Unknown,
+        Running,
+    }
+
+    const CASES: [JournalCase; 7] = [
+        JournalCase::CommittedAtOnce,
+        JournalCase::CommittedDelayed,
+        JournalCase::Untold,
+        JournalCase::Unheard,
+        JournalCase::Aborted,
+        JournalCase::Unknown,
+        JournalCase::Running,
+    ];
+
+    fn recorder_of(case: JournalCase, sequence: u64) -> Recorder {
+        let status = match case {
+            JournalCase::CommittedAtOnce
+            | JournalCase::CommittedDelayed
+            | JournalCase::Untold
+            | JournalCase::Unheard => Status::Committed,
+            JournalCase::Aborted => Status::Aborted,
+            JournalCase::Unknown => Status::Unknown,
+            JournalCase::Running => Status::Running,
+        };
+        let id = TxnId { node: NodeId(0), incarnation: 1, sequence };
+        let (end, at) = (Some(muesli_core::Nanos(2)), Some(Timestamp(sequence)));
+        let begin = muesli_core::Nanos(1);
+        let record = TxnRecord { id, session: 0, begin, end, status, read_only: false, at };
+        let mut recorder = Recorder::new();
+        recorder.transaction(&record, &RecordedOperations::default());
+        recorder
+    }
+
+    /// A transaction ends in this way, in a turn of its own.
+    fn end(journal: &mut WorldJournal, case: JournalCase, sequence: u64) {
+        let recorder = Some(Box::new(recorder_of(case, sequence)));
+        let mut environment = Environment { recorder, ..Environment::default() };
+        let mut matching = journal.look(&mut environment);
+        let committed = Committed { at: Timestamp(sequence) };
+        let answer = Ok(Answer::Committed(committed));
+        let now = VirtualTime::from_nanos(5);
+        match case {
+            JournalCase::CommittedDelayed => {
+                let pending_report = journal.gate(&mut matching, &answer).unwrap();
+                journal.tell(pending_report, now);
+            }
+            JournalCase::Untold => assert!(journal.gate(&mut matching, &answer).is_some()),
+            JournalCase::Unheard => {
+                let pending_report = matching.pending_report_of(&answer).unwrap();
+                journal.unheard(pending_report);
+            }
+            JournalCase::CommittedAtOnce
+            | JournalCase::Aborted
+            | JournalCase::Unknown
+            | JournalCase::Running => {}
+        }
+    }
+
+    /// Which of all cases count as crashed, in each of the lives of a node that ended so many times
+    /// by a crash.
+    fn crashed(crashes: u64) -> Vec<Vec<JournalCase>> {
+        let (mut journal, mut sequence) = (WorldJournal::default(), 0);
+        for incarnation in 0..=crashes {
+            for case in CASES.into_iter().filter(|case| *case != JournalCase::Running) {
+                sequence += 1;
+                end(&mut journal, case, sequence);
+            }
+            sequence += 1;
+            let running = recorder_of(JournalCase::Running, sequence);
+            match incarnation < crashes {
+                true => journal.crash(running),
+                false => journal.finish(running),
+            }
+        }
+        let clock = LocalClock::new(Span::ZERO, Drift::new(0));
+        let all: Vec<_> = journal.transactions(&clock).collect();
+        let chunks = all.chunks(CASES.len());
+        let crashed = |incarnation: &[Recorded]| {
+            let marked =
+                CASES.into_iter().zip(incarnation).filter(|(_, recorded)| recorded.crashed);
+            marked.map(|(case, _)| case).collect()
+        };
+        chunks.map(crashed).collect()
+    }
+
+    /// A commit that its client was told of was stable, and so was what it had read. What others
+    /// have read may be lost with the crash: it counts only as far as it lasts.
+    #[test]
+    fn a_crash_marks_what_ended_before_it_but_for_commits_that_clients_know_of() {
+        let before = [
+            JournalCase::Untold,
+            JournalCase::Unheard,
+            JournalCase::Aborted,
+            JournalCase::Unknown,
+            JournalCase::Running,
+        ];
+        let after = [JournalCase::Untold];
+        assert_eq!(crashed(0), [after.to_vec()]);
+        assert_eq!(crashed(1), [before.to_vec(), after.to_vec()]);
+        assert_eq!(crashed(2), [before.to_vec(), before.to_vec(), after.to_vec()]);
+    }
+
+    /// Whose answer waits for the log when the run ends was never told, crash or not.
+    #[test]
+    fn a_transaction_ends_for_its_client_when_its_answer_leaves() {
+        let mut journal = WorldJournal::default();
+        for (sequence, case) in (1..).zip([
+            JournalCase::CommittedAtOnce,
+            JournalCase::CommittedDelayed,
+            JournalCase::Untold,
+        ]) {
+            end(&mut journal, case, sequence);
+        }
+        let clock = LocalClock::new(Span::ZERO, Drift::new(0));
+        let reported = journal.transactions(&clock).map(|it| (it.status, it.end));
+        let at = |nanos| Some(VirtualTime::from_nanos(nanos));
+        let expected =
+            [(Status::Committed, at(2)), (Status::Committed, at(5)), (Status::Unknown, None)];
+        assert_eq!(reported.collect::<Vec<_>>(), expected);
     }
 }

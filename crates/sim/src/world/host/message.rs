@@ -15,10 +15,10 @@ pub(in crate::world) struct Message {
 
 impl Message {
     /// What a node says.
-    pub(in crate::world) fn of(said: &OutgoingMessage<'_>) -> Message {
+    pub(in crate::world) fn of(outgoing: &OutgoingMessage<'_>) -> Message {
         let mut body = Vec::new();
-        said.message.encode_to(&mut body);
-        Message { name: said.name, bytes: said.bytes as u64, body }
+        outgoing.message.encode_to(&mut body);
+        Message { name: outgoing.name, bytes: outgoing.bytes as u64, body }
     }
 
     /// What these bytes say, if they are a message.

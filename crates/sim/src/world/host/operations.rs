@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 use muesli_core::outcome::Failure;
 use muesli_core::{Answer, OpId};
 
-use super::journal::Promise;
+use super::journal::PendingReport;
 
 /// The operations of one node that somebody waits for.
 #[derive(Debug, Default)]
@@ -19,13 +19,13 @@ pub(in crate::world) struct HostOperations {
 enum OperationState {
     Waits(Option<Waker>),
     /// With the commit that this tells of, if it does.
-    Answered(Result<Answer, Failure>, Option<Promise>),
+    Answered(Result<Answer, Failure>, Option<PendingReport>),
 }
 
 impl OperationState {
-    fn unheard(self) -> Option<Promise> {
+    fn unheard(self) -> Option<PendingReport> {
         match self {
-            OperationState::Answered(_, promise) => promise,
+            OperationState::Answered(_, pending_report) => pending_report,
             OperationState::Waits(_) => None,
         }
     }
@@ -48,16 +48,16 @@ impl HostOperations {
         op
     }
 
-    /// The answer has come, to the commit of `promise` if to one. That is returned if nobody waits
+    /// The answer has come, to the commit of `pending_report` if to one. That is returned if nobody waits
     /// any more: nothing else happens then.
     pub(in crate::world) fn answer(
         &mut self,
         op: OpId,
         result: Result<Answer, Failure>,
-        promise: Option<Promise>,
-    ) -> Option<Promise> {
-        let Some(state) = self.open.get_mut(&op) else { return promise };
-        let answered = OperationState::Answered(result, promise);
+        pending_report: Option<PendingReport>,
+    ) -> Option<PendingReport> {
+        let Some(state) = self.open.get_mut(&op) else { return pending_report };
+        let answered = OperationState::Answered(result, pending_report);
         if let OperationState::Waits(Some(waker)) = std::mem::replace(state, answered) {
             waker.wake();
         }
@@ -86,12 +86,12 @@ impl HostOperations {
     }
 
     /// Nobody waits any more; the commit whose answer was there and is not heard.
-    pub(in crate::world) fn forget(&mut self, op: OpId) -> Option<Promise> {
+    pub(in crate::world) fn forget(&mut self, op: OpId) -> Option<PendingReport> {
         self.open.remove(&op)?.unheard()
     }
 
     /// Nobody waits for anything any more; the commits whose answers were there.
-    pub(in crate::world) fn forget_all(&mut self) -> impl Iterator<Item = Promise> + use<> {
+    pub(in crate::world) fn forget_all(&mut self) -> impl Iterator<Item = PendingReport> + use<> {
         let open = std::mem::take(self).open;
         open.into_values().filter_map(OperationState::unheard)
     }
@@ -139,20 +139,20 @@ mod tests {
     #[test]
     fn who_was_gone_first_has_not_heard_of_its_commit() {
         let mut operations = HostOperations::default();
-        let [gone, answered, heard, there] = [1, 2, 3, 4].map(OpId);
+        let [gone, answered, received, there] = [1, 2, 3, 4].map(OpId);
         let answer = |operations: &mut HostOperations, op: OpId| {
-            let told = Ok(Answer::Committed(Committed { at: Timestamp::ZERO }));
-            operations.answer(op, told, Some(Promise::at(op.0 as usize)))
+            let committed_answer = Ok(Answer::Committed(Committed { at: Timestamp::ZERO }));
+            operations.answer(op, committed_answer, Some(PendingReport::at(op.0 as usize)))
         };
-        [gone, answered, heard, there].into_iter().for_each(|op| operations.open(op));
+        [gone, answered, received, there].into_iter().for_each(|op| operations.open(op));
         assert_eq!(operations.forget(gone), None, "nothing could be heard yet");
-        assert_eq!(answer(&mut operations, gone), Some(Promise::at(1)));
+        assert_eq!(answer(&mut operations, gone), Some(PendingReport::at(1)));
         assert_eq!(answer(&mut operations, answered), None);
-        assert_eq!(operations.forget(answered), Some(Promise::at(2)));
-        assert_eq!(answer(&mut operations, heard), None);
-        assert!(poll(&mut operations, heard).is_ready());
+        assert_eq!(operations.forget(answered), Some(PendingReport::at(2)));
+        assert_eq!(answer(&mut operations, received), None);
+        assert!(poll(&mut operations, received).is_ready());
         assert_eq!(answer(&mut operations, there), None);
-        assert_eq!(operations.forget_all().collect::<Vec<_>>(), [Promise::at(4)]);
+        assert_eq!(operations.forget_all().collect::<Vec<_>>(), [PendingReport::at(4)]);
         assert_eq!(operations.len(), 0);
     }
 }

@@ -6,15 +6,15 @@ pub(in crate::world) const FIRST_STRANGER: u32 = 0x9d5b_37a1;
 
 /// What became of strangers' messages of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct StrangerCount {
     /// Taken.
     pub taken: u64,
     /// Left out.
     pub rejected: u64,
 }
 
-impl std::ops::AddAssign for Heard {
-    fn add_assign(&mut self, other: Heard) {
+impl std::ops::AddAssign for StrangerCount {
+    fn add_assign(&mut self, other: StrangerCount) {
         self.taken += other.taken;
         self.rejected += other.rejected;
     }

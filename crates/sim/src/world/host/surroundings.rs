@@ -9,7 +9,7 @@ use muesli_core::{
 };
 
 use super::input::HostInput;
-use super::journal::{Matching, Promise, WorldJournal};
+use super::journal::{Matching, PendingReport, WorldJournal};
 use super::longest::Longest;
 use super::message::{Logged, Message, SentMessage};
 use super::operations::HostOperations;
@@ -39,7 +39,7 @@ pub(in crate::world) struct Surroundings {
     /// Between which roles messages left.
     pub(in crate::world) routes: Routes,
     /// Nodes of the world that are clients which come and go.
-    pub(in crate::world) visitors: Arc<BTreeSet<NodeId>>,
+    pub(in crate::world) unregistered: Arc<BTreeSet<NodeId>>,
     /// Of such a client: members have proven to it that timestamps up to this one are issued.
     pub(in crate::world) proven: Timestamp,
 }
@@ -68,7 +68,7 @@ impl Surroundings {
             destinations: KnownPeers::default(),
             longest: Longest::default(),
             routes: Routes::default(),
-            visitors: Arc::default(),
+            unregistered: Arc::default(),
             proven: Timestamp::ZERO,
         }
     }
@@ -76,8 +76,8 @@ impl Surroundings {
     /// The node has crashed: what was to leave with its turn does not.
     pub(in crate::world) fn crash(&mut self) {
         self.proven = Timestamp::ZERO;
-        for promise in self.operations.forget_all() {
-            self.journal.unheard(promise);
+        for pending_report in self.operations.forget_all() {
+            self.journal.unheard(pending_report);
         }
         self.outgoing = OutgoingMessages::default();
         self.load = Load::default();
@@ -102,7 +102,7 @@ impl Surroundings {
     }
 
     /// Ends the turn. Returns when its effects leave.
-    pub(in crate::world) fn end_turn(&mut self, environment: &Environment) -> VirtualTime {
+    pub(in crate::world) fn end_tick(&mut self, environment: &Environment) -> VirtualTime {
         let load = self.load_so_far(environment);
         self.load = Load::default();
         self.destinations.clear();
@@ -114,18 +114,18 @@ impl Surroundings {
         &mut self,
         op: OpId,
         result: Result<Answer, Failure>,
-        promise: Option<Promise>,
+        pending_report: Option<PendingReport>,
     ) {
-        if let Some(promise) = self.operations.answer(op, result, promise) {
-            self.journal.unheard(promise);
+        if let Some(pending_report) = self.operations.answer(op, result, pending_report) {
+            self.journal.unheard(pending_report);
         }
     }
 
     /// Up to where this node proves to another one that timestamps are issued: what members of it
     /// know where that one is a visitor, what they have proven where this one is.
-    fn proof_for(&self, said: &OutgoingMessage<'_>) -> Timestamp {
-        match self.visitors.contains(&said.to.node) {
-            true => (said.issued)(),
+    fn proof_for(&self, message_out: &OutgoingMessage<'_>) -> Timestamp {
+        match self.unregistered.contains(&message_out.to.node) {
+            true => (message_out.issued)(),
             false => self.proven,
         }
     }
@@ -134,21 +134,23 @@ impl Surroundings {
 /// What is kept with an answer: the transaction whose client it tells, and whether it has waited.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
-    promise: Option<Promise>,
+    pending_report: Option<PendingReport>,
     waited: bool,
 }
 
 impl From<Kept> for Note {
     fn from(kept: Kept) -> Note {
-        let place = kept.promise.map_or(0, |promise| promise.place() as u64 + 1);
+        let place =
+            kept.pending_report.map_or(0, |pending_report| pending_report.place() as u64 + 1);
         Note(place << 1 | u64::from(kept.waited))
     }
 }
 
 impl From<Note> for Kept {
     fn from(note: Note) -> Kept {
-        let promise = (note.0 >> 1).checked_sub(1).map(|place| Promise::at(place as usize));
-        Kept { promise, waited: note.0 & 1 == 1 }
+        let pending_report =
+            (note.0 >> 1).checked_sub(1).map(|place| PendingReport::at(place as usize));
+        Kept { pending_report, waited: note.0 & 1 == 1 }
     }
 }
 
@@ -157,19 +159,19 @@ impl Driver for Surroundings {
         self.matching = self.journal.look(environment);
     }
 
-    fn send(&mut self, said: OutgoingMessage<'_>) {
-        if said.to.node.0 >= FIRST_STRANGER {
+    fn send(&mut self, message_out: OutgoingMessage<'_>) {
+        if message_out.to.node.0 >= FIRST_STRANGER {
             return; // Whatever strangers are told, they say what they like.
         }
         self.load.sent += 1;
-        self.load.destinations += u64::from(self.destinations.insert(said.to.node));
-        let bytes = said.bytes as u64;
+        self.load.destinations += u64::from(self.destinations.insert(message_out.to.node));
+        let bytes = message_out.bytes as u64;
         self.load.bytes += bytes;
-        self.longest.note_message(bytes, || said.name);
-        self.routes.note(&said);
-        let proven = self.proof_for(&said);
-        let message = Message::of(&said);
-        let envelope = Envelope { from: said.from, to: said.to, message };
+        self.longest.note_message(bytes, || message_out.name);
+        self.routes.note(&message_out);
+        let proven = self.proof_for(&message_out);
+        let message = Message::of(&message_out);
+        let envelope = Envelope { from: message_out.from, to: message_out.to, message };
         self.outgoing.messages.push(SentMessage { envelope, proven });
     }
 
@@ -188,11 +190,11 @@ impl Driver for Surroundings {
     }
 
     fn note(&mut self, result: &Result<Answer, Failure>, waits: bool) -> Note {
-        let promise = match waits {
+        let pending_report = match waits {
             true => self.journal.gate(&mut self.matching, result),
-            false => self.matching.promise_of(result),
+            false => self.matching.pending_report_of(result),
         };
-        Kept { promise, waited: waits }.into()
+        Kept { pending_report, waited: waits }.into()
     }
 
     fn answer(
@@ -203,11 +205,11 @@ impl Driver for Surroundings {
         note: Note,
     ) {
         let kept = Kept::from(note);
-        if let (Some(promise), true) = (kept.promise, kept.waited) {
+        if let (Some(pending_report), true) = (kept.pending_report, kept.waited) {
             let moment = self.moment(environment);
-            self.journal.tell(promise, moment);
+            self.journal.tell(pending_report, moment);
         }
-        self.tell(op, result, kept.promise);
+        self.tell(op, result, kept.pending_report);
     }
 }
 

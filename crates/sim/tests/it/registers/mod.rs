@@ -41,16 +41,16 @@ pub struct Record {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct Switches {
     /// A repository logs before it says that it has written.
     pub log: bool,
     /// A coordinator says again what was not answered.
     pub resend: bool,
 }
 
-impl Default for Rules {
+impl Default for Switches {
     fn default() -> Self {
-        Rules { log: true, resend: true }
+        Switches { log: true, resend: true }
     }
 }
 
@@ -99,7 +99,7 @@ impl Protocol for Registers {
     const ISOLATION: Isolation = Isolation::RepeatableRead;
     type Message = Message;
     type Record = Record;
-    type Rules = Rules;
+    type Switches = Switches;
     type Coordinator = Client;
     type Participant = Bank;
     muesli_core::protocol_without_services!();
@@ -112,7 +112,7 @@ impl Protocol for Registers {
         None
     }
 
-    fn has_masters(_: &Rules) -> bool {
+    fn has_masters(_: &Switches) -> bool {
         false
     }
 
@@ -128,7 +128,7 @@ impl Protocol for Registers {
         true
     }
 
-    fn offers_strict(_: &Rules) -> bool {
+    fn offers_strict(_: &Switches) -> bool {
         false
     }
 
@@ -164,7 +164,7 @@ impl Protocol for Registers {
 pub struct Client {
     node: NodeId,
     incarnation: u32,
-    rules: Rules,
+    switches: Switches,
     begun: u32,
     ops: u64,
     running: BTreeMap<u32, Vec<Write>>,
@@ -213,7 +213,7 @@ impl Client {
         Step::Wait(op)
     }
 
-    fn say_all(&self, cx: &mut Context<'_, Registers>) {
+    fn send_all(&self, cx: &mut Context<'_, Registers>) {
         for (op, (repository, key)) in &self.reads {
             cx.send_to_repository(*repository, Message::Read { op: *op, key: key.clone() });
         }
@@ -252,9 +252,9 @@ impl StateMachine<Registers> for Client {
 }
 
 impl Coordinator<Registers> for Client {
-    fn new(node: NodeId, incarnation: u32, rules: &Rules) -> Self {
+    fn new(node: NodeId, incarnation: u32, switches: &Switches) -> Self {
         let (running, reads, commits) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Client { node, incarnation, rules: *rules, begun: 0, ops: 0, running, reads, commits }
+        Client { node, incarnation, switches: *switches, begun: 0, ops: 0, running, reads, commits }
     }
 
     fn operate(
@@ -346,8 +346,8 @@ impl Coordinator<Registers> for Client {
     }
 
     fn timer(&mut self, _: ClientTimer, _: Here<'_, Registers>, cx: &mut Context<'_, Registers>) {
-        if self.rules.resend {
-            self.say_all(cx);
+        if self.switches.resend {
+            self.send_all(cx);
         }
         cx.set_timer(ClientTimer::Resend, RESEND_EVERY);
     }
@@ -360,7 +360,7 @@ type Unseeded = BuildHasherDefault<DefaultHasher>;
 /// The participant.
 #[derive(Clone, Debug)]
 pub struct Bank {
-    rules: Rules,
+    switches: Switches,
     /// Hashed without a random seed, and never walked.
     registers: HashMap<SmallBytes, Option<SmallBytes>, Unseeded>,
     applied: HashSet<TxnId, Unseeded>,
@@ -410,7 +410,7 @@ impl LoggedRole<Registers> for Bank {
             Message::Write { txn, writes } => {
                 if !self.applied.contains(&txn) {
                     cx.effects.work.installed += writes.len() as u64;
-                    if self.rules.log {
+                    if self.switches.log {
                         cx.log(|| Record { txn, writes: writes.clone() });
                     }
                     self.apply(txn, writes);
@@ -429,8 +429,8 @@ impl LoggedRole<Registers> for Bank {
 }
 
 impl Participant<Registers> for Bank {
-    fn new(_: RepositoryId, _: &Settings, rules: &Rules) -> Self {
-        Bank { rules: *rules, registers: HashMap::default(), applied: HashSet::default() }
+    fn new(_: RepositoryId, _: &Settings, switches: &Switches) -> Self {
+        Bank { switches: *switches, registers: HashMap::default(), applied: HashSet::default() }
     }
 
     muesli_core::participant_without_marks!(Registers);

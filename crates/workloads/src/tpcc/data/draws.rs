@@ -21,18 +21,18 @@ fn uneven(a: u32, c: u32, [low, high]: [u32; 2], chance: &mut Chance) -> u32 {
 
 /// The standard's A for a range of `count` numbers, so that at full size it is the standard's and
 /// smaller ranges are as uneven: the next `2^n - 1` from one `parts`-th of the range on.
-fn spread(count: u32, parts: u32) -> u32 {
+fn dealt(count: u32, parts: u32) -> u32 {
     (count / parts + 1).next_power_of_two() - 1
 }
 
 /// An item: A is 8191 for 100,000.
 pub(in crate::tpcc) fn item(items: u32, chance: &mut Chance) -> u32 {
-    uneven(spread(items, 13), C_ITEM, [1, items], chance)
+    uneven(dealt(items, 13), C_ITEM, [1, items], chance)
 }
 
 /// A customer: A is 1023 for 3,000.
 pub(in crate::tpcc) fn customer(customers: u32, chance: &mut Chance) -> u32 {
-    uneven(spread(customers, 3), C_CUSTOMER, [1, customers], chance)
+    uneven(dealt(customers, 3), C_CUSTOMER, [1, customers], chance)
 }
 
 /// When a last name is drawn.
@@ -45,7 +45,7 @@ pub(in crate::tpcc) enum When {
 /// The number of one of so many last names: A is 255 for 1,000.
 pub(in crate::tpcc) fn name(names: u32, when: When, chance: &mut Chance) -> u32 {
     let c = if when == When::Load { C_NAME_LOAD } else { C_NAME_RUN };
-    uneven(spread(names, 4), c, [0, names - 1], chance)
+    uneven(dealt(names, 4), c, [0, names - 1], chance)
 }
 
 /// The last name of a number below 1,000: a syllable for each of its three digits.
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn spreads_are_the_standards_at_full_size() {
-        assert_eq!([spread(100_000, 13), spread(3_000, 3), spread(1_000, 4)], [8191, 1023, 255]);
+        assert_eq!([dealt(100_000, 13), dealt(3_000, 3), dealt(1_000, 4)], [8191, 1023, 255]);
         assert!((65..=119).contains(&(C_NAME_RUN - C_NAME_LOAD)));
     }
 

@@ -119,7 +119,7 @@ impl KeyPrefix<CustomerName> for (DistrictId, &str) {
     }
 }
 
-macro_rules! told_by_numbers {
+macro_rules! derive_ids {
     ($($id:ident ($it:ident) $format:literal, $($part:expr),+;)+) => {$(
         /// Its numbers, as complaints name it.
         impl std::fmt::Debug for $id {
@@ -131,7 +131,7 @@ macro_rules! told_by_numbers {
     )+};
 }
 
-told_by_numbers! {
+derive_ids! {
     DistrictId (it) "{}.{}", it.warehouse, it.number;
     CustomerId (it) "{:?}.c{}", it.district, it.number;
     OrderId (it) "{:?}.o{}", it.district, it.number;

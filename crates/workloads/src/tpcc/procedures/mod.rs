@@ -123,7 +123,7 @@ impl Workload for TpccProcedures {
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<Desk, Error> {
-        self.ledger(seat).begin_life();
+        self.ledger(seat).begin_incarnation();
         let layout = Layout::of(&seat.db, self.rows)?;
         let terminal = Terminal::begin(&self.tpcc, seat, layout.tables)?;
         Ok(Desk { terminal, layout })

@@ -37,8 +37,8 @@ pub(super) async fn check(tpcc: &Tpcc, db: &Db, rows: bool) -> Result<Vec<Check>
     }
     audit.items(&items);
     let mut checks = audit.checks();
-    let told = format!("of {} warehouses at each", scale.warehouses);
-    checks.push(Check::none_wrong("copies are as they were", &wrong_copies, told));
+    let details = format!("of {} warehouses at each", scale.warehouses);
+    checks.push(Check::none_wrong("copies are as they were", &wrong_copies, details));
     Ok(checks)
 }
 

@@ -67,7 +67,7 @@ pub(in crate::tpcc) struct TpccLedger {
 
 impl TpccLedger {
     /// A life begins; what the one before left open may have committed.
-    pub fn begin_life(&mut self) {
+    pub fn begin_incarnation(&mut self) {
         self.settle_as(None);
     }
 
@@ -150,7 +150,7 @@ impl Books {
     pub fn closed(ledgers: &Ledgers) -> Books {
         let mut all = Books::default();
         for mut one in ledgers.all() {
-            one.begin_life();
+            one.begin_incarnation();
             add(&mut all.orders, &one.orders);
             add(&mut all.deliveries, &one.deliveries);
             let (failed, perhaps) = (one.payments_failed.clone(), one.payments_perhaps.clone());

@@ -4,13 +4,11 @@ use muesli::{Error, KeyRange, Tx};
 
 use crate::tally::Ended;
 use crate::tpcc::Tpcc;
-use crate::tpcc::ids::{DistrictId, LineId, OrderId};
-use crate::tpcc::rows::{Order, OrderLine};
-use crate::tpcc::terminal::{Terminal, Who, there};
+use crate::tpcc::ids::{CustomerId, OrderId};
+use crate::tpcc::rows::Order;
+use crate::tpcc::tables::Tables;
+use crate::tpcc::terminal::{Terminal, there};
 use crate::workload::{Seat, ended, transact};
-
-/// An order and its lines, as one snapshot has them.
-type Status = Option<(OrderId, Order, Vec<(LineId, OrderLine)>)>;
 
 impl Tpcc {
     pub(in crate::tpcc) async fn order_status(
@@ -21,9 +19,16 @@ impl Tpcc {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let district = self.draw_district(warehouse, &mut seat.chance);
         let who = &self.draw_customer(&mut seat.chance);
-        let (answer, attempts) = transact(&terminal.reader, async |tx| match self.reads_each {
-            true => self.newest_of_all(tx, terminal, district, who).await,
-            false => newest_order(tx, terminal, district, who).await,
+        let tables = &terminal.tables;
+        let (answer, attempts) = transact(&terminal.reader, async |tx| {
+            let (customer, _) = tables.find_customer(tx, district, who, self.reads_each).await?;
+            let newest = match self.reads_each {
+                true => self.newest_of_all(tx, tables, customer).await?,
+                false => newest_order(tx, tables, customer).await?,
+            };
+            let Some((id, order)) = newest else { return Ok(None) };
+            let lines = tables.order_lines.range(tx, KeyRange::prefix(&id)).await?;
+            Ok(Some((id, order, lines)))
         })
         .await;
         if let Ok(Some((id, order, lines))) = &answer {
@@ -33,24 +38,19 @@ impl Tpcc {
         (ended(answer), attempts)
     }
 
-    /// Reads all orders that a district has at first, one after the other; the customer's newest.
+    /// Reads all orders that a customer's district has at first, one after the other; its newest.
     async fn newest_of_all(
         &self,
         tx: &Tx,
-        terminal: &Terminal,
-        district: DistrictId,
-        who: &Who,
-    ) -> Result<Status, Error> {
-        let tables = &terminal.tables;
-        let (customer, _) = tables.find_customer(tx, district, who, true).await?;
+        tables: &Tables,
+        customer: CustomerId,
+    ) -> Result<Option<(OrderId, Order)>, Error> {
         let mut newest = None;
-        for id in (1..=self.scale.orders).map(|number| district.order(number)) {
+        for id in (1..=self.scale.orders).map(|number| customer.district.order(number)) {
             let order = there(tables.orders.get(tx, &id).await?, "an order")?;
             newest = Some((id, order)).filter(|it| it.1.customer == customer.number).or(newest);
         }
-        let Some((id, order)) = newest else { return Ok(None) };
-        let lines = tables.order_lines.range(tx, KeyRange::prefix(&id)).await?;
-        Ok(Some((id, order, lines)))
+        Ok(newest)
     }
 
     /// Complains of an order that has not the lines that it says, of which so many were found, and
@@ -62,28 +62,21 @@ impl Tpcc {
         order: &Order,
         lines: [usize; 2],
     ) {
-        if let Some(wrong) = torn(order, lines) {
-            let complain = || format!("order {id:?} {wrong}");
-            self.ledgers.of(seat.client).wrong_snapshots.add(complain);
-        }
+        let wrong = torn(order, lines).map(|wrong| format!("order {id:?} {wrong}"));
+        self.complain_of_snapshot(seat, wrong);
     }
 }
 
 async fn newest_order(
     tx: &Tx,
-    terminal: &Terminal,
-    district: DistrictId,
-    who: &Who,
-) -> Result<Status, Error> {
-    let tables = &terminal.tables;
-    let (customer, _) = tables.find_customer(tx, district, who, false).await?;
+    tables: &Tables,
+    customer: CustomerId,
+) -> Result<Option<(OrderId, Order)>, Error> {
     let newest = KeyRange::prefix(&customer).reverse().limit(1);
     let newest = tables.customer_orders.range(tx, newest).await?;
     let Some((found, ())) = newest.first() else { return Ok(None) };
-    let id = district.order(found.order);
-    let order = there(tables.orders.get(tx, &id).await?, "an order")?;
-    let lines = tables.order_lines.range(tx, KeyRange::prefix(&id)).await?;
-    Ok(Some((id, order, lines)))
+    let id = customer.district.order(found.order);
+    Ok(Some((id, there(tables.orders.get(tx, &id).await?, "an order")?)))
 }
 
 /// What is wrong with an order as a snapshot has it: other lines than it says, or some that are

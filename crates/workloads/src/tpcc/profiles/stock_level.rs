@@ -48,10 +48,8 @@ impl Tpcc {
 
     /// Complains of a level that no snapshot can have.
     pub(in crate::tpcc) fn judge_level(&self, seat: &Seat, district: DistrictId, level: Level) {
-        if let Some(wrong) = level.torn() {
-            let complain = || format!("district {district:?} {wrong}");
-            self.ledgers.of(seat.client).wrong_snapshots.add(complain);
-        }
+        let wrong = level.torn().map(|wrong| format!("district {district:?} {wrong}"));
+        self.complain_of_snapshot(seat, wrong);
     }
 }
 

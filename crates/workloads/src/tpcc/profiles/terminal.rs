@@ -105,6 +105,13 @@ fn waits(tpcc: &Tpcc, db: Db, driver: Option<Pause>, keyed: &Rc<Cell<Option<Prof
 }
 
 impl Tpcc {
+    /// Notes what is wrong with a snapshot that a client has seen, if anything is.
+    pub(in crate::tpcc) fn complain_of_snapshot(&self, seat: &Seat, wrong: Option<String>) {
+        if let Some(wrong) = wrong {
+            self.ledgers.of(seat.client).wrong_snapshots.add(|| wrong);
+        }
+    }
+
     /// A customer to look for.
     pub(in crate::tpcc) fn draw_customer(&self, chance: &mut Chance) -> Who {
         let Scale { customers, .. } = self.scale;

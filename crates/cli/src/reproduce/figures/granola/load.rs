@@ -16,8 +16,8 @@ const BASE: Figure = Figure {
 const SINGLE: Figure = Figure { parameters: &["distributed=0"], nodes: 1, ..BASE };
 
 /// A ceiling that the thesis prints, once clients are enough.
-const fn most(name: &'static str, source: &'static str, says: fn(f64) -> f64) -> Printed {
-    Printed { name, source, xs: &[256.0, 1024.0, 2048.0], says: PrintedAs::Number(says) }
+const fn most(name: &'static str, source: &'static str, predicts: fn(f64) -> f64) -> Printed {
+    Printed { name, source, xs: &[256.0, 1024.0, 2048.0], predicts: PrintedAs::Number(predicts) }
 }
 
 /// What it claims of both lines.
@@ -33,7 +33,7 @@ const LATENCY: &[Printed] = &[Printed {
     name: "paper: wide, most",
     source: "Granola, section 6.2.1: within 10 % of the replication delay, here 20 ms",
     xs: &[1.0, 4.0, 16.0, 64.0, 256.0],
-    says: PrintedAs::Number(|_| 22.0),
+    predicts: PrintedAs::Number(|_| 22.0),
 }];
 
 const WIDE_LATENCY: &[PaperClaim] = &[claim(

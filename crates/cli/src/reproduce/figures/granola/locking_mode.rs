@@ -43,8 +43,12 @@ fn locked(point: &Point, way: f64) -> f64 {
 /// Where the thesis's curves are drawn: our own values of the axis.
 const CONFLICT_RATES: &[f64] = &[0.01, 0.1, 1.0, 10.0, 50.0];
 
-const fn printed_delay(name: &'static str, source: &'static str, says: fn(f64) -> f64) -> Printed {
-    Printed { name, source, xs: CONFLICT_RATES, says: PrintedAs::Number(says) }
+const fn printed_delay(
+    name: &'static str,
+    source: &'static str,
+    predicts: fn(f64) -> f64,
+) -> Printed {
+    Printed { name, source, xs: CONFLICT_RATES, predicts: PrintedAs::Number(predicts) }
 }
 
 /// The thesis's bound for the delay of a transition, in milliseconds: of transactions that conflict
@@ -74,8 +78,8 @@ pub const FIGURES: &[Figure] = &[
             }),
         ],
         models: &[
-            Model { name: "model, 10", of: "10 clients", says: |point| delay(point, 10.0) },
-            Model { name: "model, 100", of: "100 clients", says: |point| delay(point, 10.0) },
+            Model { name: "model, 10", of: "10 clients", predicts: |point| delay(point, 10.0) },
+            Model { name: "model, 100", of: "100 clients", predicts: |point| delay(point, 10.0) },
         ],
         claims: &[
             claim("over the bound, 10", Measure::OverModel("model, 10"), None, None),
@@ -106,8 +110,8 @@ pub const FIGURES: &[Figure] = &[
             }),
         ],
         models: &[
-            Model { name: "model, 0.1 ms", of: "0.1 ms", says: |point| delay(point, 0.09) },
-            Model { name: "model, 10 ms", of: "10 ms", says: |point| delay(point, 10.0) },
+            Model { name: "model, 0.1 ms", of: "0.1 ms", predicts: |point| delay(point, 0.09) },
+            Model { name: "model, 10 ms", of: "10 ms", predicts: |point| delay(point, 10.0) },
         ],
         claims: &[
             claim("over the bound, 0.1 ms", Measure::OverModel("model, 0.1 ms"), None, None),
@@ -122,7 +126,7 @@ pub const FIGURES: &[Figure] = &[
             name: "paper: 100 at once",
             source: "Granola, section 6.6.2: the model with 100 concurrent transactions",
             xs: CONFLICT_RATES,
-            says: PrintedAs::Number(|x| 100.0 * (1.0 - (1.0 - x / 100.0).powi(100))),
+            predicts: PrintedAs::Number(|x| 100.0 * (1.0 - (1.0 - x / 100.0).powi(100))),
         }],
         axis: COORDINATED_OF_ALL,
         xs: &[0.01, 0.1, 1.0, 10.0, 50.0],
@@ -132,8 +136,8 @@ pub const FIGURES: &[Figure] = &[
             line("64 clients", "granola", |setting| setting.clients = Some(64)),
         ],
         models: &[
-            Model { name: "model, 4", of: "4 clients", says: |point| locked(point, 0.09) },
-            Model { name: "model, 64", of: "64 clients", says: |point| locked(point, 0.09) },
+            Model { name: "model, 4", of: "4 clients", predicts: |point| locked(point, 0.09) },
+            Model { name: "model, 64", of: "64 clients", predicts: |point| locked(point, 0.09) },
         ],
         shows: Quantity::Locked,
         seconds: (4.0, 1.0),

@@ -45,7 +45,7 @@ const fn under_locks(name: &'static str, share: fn(f64) -> f64) -> Printed {
         name,
         source: "Granola, section 6.5.1: 25 to 50 % more without locks that are 30 to 40 % of load",
         xs: &[35.0],
-        says: PrintedAs::Share("granola", share),
+        predicts: PrintedAs::Share("granola", share),
     }
 }
 

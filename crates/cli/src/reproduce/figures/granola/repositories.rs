@@ -27,7 +27,7 @@ const fn blocking(name: &'static str, share: fn(f64) -> f64) -> Printed {
         name,
         source: "Granola, section 6.4: blocking costs 10 to 20 % of the throughput without it",
         xs: &[10.0, 25.0, 50.0, 75.0, 100.0],
-        says: PrintedAs::Share("local, no blocking", share),
+        predicts: PrintedAs::Share("local, no blocking", share),
     }
 }
 
@@ -40,7 +40,7 @@ pub const FIGURES: &[Figure] = &[
             name: "paper: one",
             source: "Granola, section 6.2.1: over 60,000 tps of a single repository",
             xs: &[1.0],
-            says: PrintedAs::Number(|_| 60_000.0),
+            predicts: PrintedAs::Number(|_| 60_000.0),
         }],
         claims: &[
             claim(

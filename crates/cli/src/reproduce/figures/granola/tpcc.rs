@@ -59,7 +59,7 @@ pub const FIGURES: &[Figure] = &[
             name: "paper: sinfonia",
             source: "Granola, section 6.7.1: Sinfonia takes about 60 % longer than Granola",
             xs: &[2.0, 4.0, 6.0, 8.0, 10.0],
-            says: PrintedAs::Share("granola", |_| 1.6),
+            predicts: PrintedAs::Share("granola", |_| 1.6),
         }],
         shows: Quantity::SeveralLatency,
         claims: &[claim(

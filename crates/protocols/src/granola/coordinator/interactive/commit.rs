@@ -32,12 +32,12 @@ impl Coordinator {
         let slot = self.slot(txn).expect("an open transaction");
         let read_only = slot.sets.writes.is_empty();
         if read_only && slot.looks <= 1 {
-            let at = slot.read_at.max(slot.options.floor);
+            let at = slot.read_at.max(slot.options.lower_bound);
             self.end(txn, None, Status::Committed, Some(at), cx);
             return Step::Done(Ok(Committed { at }));
         }
-        let nearby = slot.options.follower_reads && read_only;
-        let floor = if nearby { slot.floor() } else { slot.options.floor };
+        let follower_read = slot.options.follower_reads && read_only;
+        let lower_bound = if follower_read { slot.lower_bound() } else { slot.options.lower_bound };
         let mut parts = slot.divide(cx.catalog);
         parts.iter_mut().for_each(|part| part.owners = self.names.moved(&part.partition).cloned());
         let participants = participants_of(&parts, Holders::of(read_only, reader), cx.catalog);
@@ -51,17 +51,14 @@ impl Coordinator {
         assert!(settled_below <= id.sequence, "{id} settles itself");
         self.slot(txn).expect("an open transaction").ending = Some(id.sequence);
         let op = self.next_op();
-        let nearby = nearby && agreement == Agreement::Alone;
+        let follower_read = follower_read && agreement == Agreement::Alone;
         let request = Request {
-            txn: id,
             settled_below,
-            floor,
+            lower_bound,
             agreement,
             read_only,
-            nearby,
-            master: None,
-            participants,
-            parts,
+            follower_read,
+            ..Request::new(id, participants, parts)
         };
         self.ask(request, Purpose::Commit(txn, op), cx);
         Step::Wait(op)
@@ -81,7 +78,7 @@ impl Coordinator {
         });
         match participants {
             1 => Agreement::Alone,
-            _ if self.rules.has_master() => Agreement::Coordinated,
+            _ if self.switches.has_master() => Agreement::Coordinated,
             _ if one_partition || blind || read_only => Agreement::Independent,
             _ => Agreement::Coordinated,
         }
@@ -128,7 +125,7 @@ pub(in super::super) fn note_absent(
         for (space, key, deleted) in absent {
             operations.read(*space, key, *deleted, None);
         }
-        recorder.told(txn, *part, at, operations);
+        recorder.shared(txn, *part, at, operations);
     }
 }
 

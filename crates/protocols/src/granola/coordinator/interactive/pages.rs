@@ -12,7 +12,7 @@
 //! [`page_rows`]: muesli_core::Limits::page_rows
 //! [`page_bytes`]: muesli_core::Limits::page_bytes
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use muesli_core::parts::locator::Locator;
 use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
@@ -20,7 +20,7 @@ use muesli_core::{Limits, OpId, RepositoryId, SmallBytes, SpaceId, Txn};
 use crate::granola::coordinator::calls::participants_of;
 use crate::granola::coordinator::{Context, Coordinator, GranolaCoordinatorTimer, Purpose};
 use crate::granola::locator::holders;
-use crate::granola::message::{Agreement, Few, FoundVersion, Part, Repositories, Request, Task};
+use crate::granola::message::{Few, FoundVersion, Part, Repositories, Request, Task};
 use crate::sizes::grow_answer;
 
 /// So many partitions are asked at once: what a request takes has an end.
@@ -109,21 +109,17 @@ impl Coordinator {
     fn read_parts(&mut self, (txn, op): (Txn, OpId), parts: Few<Part>, cx: &mut Context<'_>) {
         let Some(slot) = self.slot(txn) else { return };
         slot.looks += 1;
-        let nearby = slot.options.follower_reads && slot.options.read_only;
+        let follower_read = slot.options.follower_reads && slot.options.read_only;
         // A copy is not to answer from before what was read already.
-        let floor = if nearby { slot.floor() } else { slot.options.floor };
+        let lower_bound = if follower_read { slot.lower_bound() } else { slot.options.lower_bound };
         let participants = participants_of(&parts, self.reader(), cx.catalog);
         let settled_below = self.settled_below();
         let request = Request {
-            txn: self.next_txn_id(),
             settled_below,
-            floor,
-            agreement: Agreement::Alone,
+            lower_bound,
             read_only: true,
-            nearby,
-            master: None,
-            participants,
-            parts,
+            follower_read,
+            ..Request::new(self.next_txn_id(), participants, parts)
         };
         self.ask(request, Purpose::Read(op), cx);
     }
@@ -133,7 +129,7 @@ impl Coordinator {
     pub(in super::super) fn look_on(&mut self, op: OpId, look: Look, cx: &mut Context<'_>) {
         self.pages.push_back((op, look));
         if self.pages.len() == 1 {
-            cx.go_on_later(GranolaCoordinatorTimer::Pages);
+            cx.defer(GranolaCoordinatorTimer::Pages);
         }
     }
 
@@ -141,7 +137,7 @@ impl Coordinator {
     pub(in super::super) fn ask_for_page(&mut self, cx: &mut Context<'_>) {
         let Some((op, look)) = self.pages.pop_front() else { return };
         if !self.pages.is_empty() {
-            cx.go_on_later(GranolaCoordinatorTimer::Pages);
+            cx.defer(GranolaCoordinatorTimer::Pages);
         }
         let Some(operation) = self.operations.get(op.0) else { return }; // It has failed.
         let txn = operation.txn;
@@ -177,10 +173,10 @@ pub(in super::super) fn reads_of(
     for (partition, keys) in partitions {
         for key in keys {
             let is_full = rows >= limits.page_rows || bytes >= limits.page_bytes;
-            let has_room = |page: &BTreeMap<u16, Vec<_>>| {
+            let has_capacity = |page: &BTreeMap<u16, Vec<_>>| {
                 !is_full && (page.len() < PARTS_MAX || page.contains_key(&partition))
             };
-            if !pages.last().is_some_and(has_room) {
+            if !pages.last().is_some_and(has_capacity) {
                 pages.push(BTreeMap::new());
                 (rows, bytes) = (0, 0);
             }
@@ -197,59 +193,9 @@ pub(in super::super) fn reads_of(
     pages.into_iter().map(look).collect()
 }
 
-/// Each of these once, where it comes first.
-pub(in super::super) fn each_once<K: Copy + Ord>(
-    all: impl Iterator<Item = K>,
-) -> impl Iterator<Item = K> {
-    let mut met = BTreeSet::new();
-    all.filter(move |one| met.insert(*one))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::cmp::Ordering;
-
     use super::*;
-
-    /// A number, and how many comparisons there were.
-    #[derive(Clone, Copy, Debug)]
-    struct Counted<'a>(u32, &'a Cell<u64>);
-
-    impl Ord for Counted<'_> {
-        fn cmp(&self, other: &Self) -> Ordering {
-            self.1.set(self.1.get() + 1);
-            self.0.cmp(&other.0)
-        }
-    }
-
-    impl PartialOrd for Counted<'_> {
-        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-            Some(self.cmp(other))
-        }
-    }
-
-    impl PartialEq for Counted<'_> {
-        fn eq(&self, other: &Self) -> bool {
-            self.cmp(other) == Ordering::Equal
-        }
-    }
-
-    impl Eq for Counted<'_> {}
-
-    #[test]
-    fn keys_that_are_asked_for_more_than_once_are_found_without_comparing_each_with_each() {
-        let scattered = |it: u32| it.wrapping_mul(0x9e37_79b1) >> 12;
-        let all: Vec<_> = (0..100_000).chain(0..100_000).map(scattered).collect();
-        let comparisons = Cell::new(0);
-        let counted = all.iter().map(|it| Counted(*it, &comparisons));
-        let once: Vec<_> = each_once(counted).map(|it| it.0).collect();
-        let compared = comparisons.get();
-        assert!(compared < 64 * all.len() as u64, "{compared} comparisons");
-        let mut met = BTreeSet::new();
-        let wanted: Vec<_> = all.into_iter().filter(|it| met.insert(*it)).collect();
-        assert_eq!(once, wanted);
-    }
 
     #[test]
     fn pages_hold_all_keys_in_order_and_none_is_too_large() {

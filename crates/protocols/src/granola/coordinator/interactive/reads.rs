@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
+use muesli_core::parts::listed::each_once;
 use muesli_core::parts::transaction::{ReadEntry, check_scan};
 use muesli_core::parts::versions::Handle;
 use muesli_core::ranges::KeyRange;
@@ -16,7 +17,7 @@ use muesli_core::{
     Answer, Failure, OpId, RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Timestamp, Txn,
 };
 
-use super::pages::{Look, PARTS_MAX, Queued, each_once, reads_of};
+use super::pages::{Look, PARTS_MAX, Queued, reads_of};
 use crate::granola::coordinator::{Context, Coordinator, InteractiveSlot, RequestVerdict};
 use crate::granola::message::{Few, FoundVersion, Part, PartAnswer, Request, SeenRange, Task};
 
@@ -334,8 +335,8 @@ impl GatheredRows {
 
 impl InteractiveSlot {
     /// The highest timestamp that its session has seen, its own reads included.
-    pub(in super::super) fn floor(&self) -> Timestamp {
-        self.options.floor.max(self.read_at)
+    pub(in super::super) fn lower_bound(&self) -> Timestamp {
+        self.options.lower_bound.max(self.read_at)
     }
 
     fn knows(&self, space: SpaceId, key: &SmallBytes) -> bool {

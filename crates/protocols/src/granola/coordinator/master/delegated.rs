@@ -34,7 +34,7 @@ pub(in super::super) struct Case {
     /// What stands for the request; votes on another one are against it.
     pub about: u64,
     /// When anything was heard of it last.
-    heard: Nanos,
+    seen_at: Nanos,
 }
 
 /// What is known of a coordinator.
@@ -87,7 +87,7 @@ impl Cases {
         let client =
             self.clients.get_mut(&txn.node).filter(|it| it.incarnation == txn.incarnation)?;
         let case = client.open.get_mut(txn.sequence)?;
-        case.heard = now;
+        case.seen_at = now;
         Some(case)
     }
 
@@ -113,14 +113,14 @@ impl Cases {
         let participants = request.participants.clone();
         let ruling = Ruling::Open(Votes::from_voters(participants.iter().copied()));
         assert!(client.incarnation == incarnation, "a case of another life");
-        client.open.insert(sequence, Case { participants, ruling, about, heard: now });
+        client.open.insert(sequence, Case { participants, ruling, about, seen_at: now });
         true
     }
 
     /// Drops what was not heard of since `then`, and coordinators of which nothing is left.
     fn drop_before(&mut self, then: Nanos) {
         for client in self.clients.values_mut() {
-            let old = client.open.iter().filter(|(_, case)| case.heard <= then);
+            let old = client.open.iter().filter(|(_, case)| case.seen_at <= then);
             let old: Vec<u64> = old.map(|(sequence, _)| sequence).collect();
             old.into_iter().for_each(|sequence| drop(client.open.remove(sequence)));
         }
@@ -132,7 +132,7 @@ impl Coordinator {
     /// Another node's coordinator wants a transaction decided here.
     pub(in super::super) fn on_case(&mut self, request: &Arc<Request>, cx: &mut Context<'_>) {
         let mine = request.master == Some(self.id) && request.txn.node != self.id;
-        if !self.rules.has_master() || !mine || request.agreement == Agreement::Alone {
+        if !self.switches.has_master() || !mine || request.agreement == Agreement::Alone {
             return; // Whoever sent it here is mistaken.
         }
         // Who repeats it, because it was not answered, repeats it to the participants, too.
@@ -165,7 +165,7 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use muesli_core::{RepositoryId, Timestamp};
+    use muesli_core::RepositoryId;
 
     use super::*;
     use crate::granola::message::Few;
@@ -178,15 +178,14 @@ mod tests {
 
     fn request(txn: TxnId, settled_below: u64) -> Request {
         Request {
-            txn,
             settled_below,
-            floor: Timestamp::ZERO,
             agreement: Agreement::Coordinated,
-            read_only: false,
-            nearby: false,
             master: Some(NodeId(9)),
-            participants: [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
-            parts: Few::new(),
+            ..Request::new(
+                txn,
+                [RepositoryId(0), RepositoryId(1)].into_iter().collect(),
+                Few::new(),
+            )
         }
     }
 

@@ -7,7 +7,7 @@
 //! of them what the votes come to. A lock that is not free is a vote against: nobody waits, and the
 //! client tries again after a random while that doubles. At one repository it is one phase, and
 //! locks are looked at only where others hold some. All of that is locking mode as Granola has it,
-//! held for ever ([`Rules::sinfonia`](crate::granola::Rules::sinfonia)); what differs stands here.
+//! held for ever ([`Switches::sinfonia`](crate::granola::Rules::sinfonia)); what differs stands here.
 //!
 //! What the votes come to follows from the votes, and these are stable before they are sent. So if
 //! the master dies its participants find the outcome by asking each other, as Granola's do when
@@ -22,7 +22,7 @@
 
 pub mod delegated;
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{RepositoryId, Timestamp, TxnId};
 
@@ -63,7 +63,7 @@ impl Ruling {
 impl Coordinator {
     /// A participant votes, or votes again because it was not told what came of it.
     pub(super) fn on_ballot(&mut self, txn: TxnId, shown: Shown, cx: &mut Context<'_>) {
-        let waits = self.rules.keeps(GranolaSwitch::MasterWaits);
+        let waits = self.switches.keeps(GranolaSwitch::MasterWaits);
         let is_client = cx.catalog.shows_votes(cx.me);
         let Shown { repository, mut ballot, about, .. } = shown.clone();
         let found = match txn.node == self.id {
@@ -91,11 +91,11 @@ impl Coordinator {
         let decides = ruling.count(repository, ballot, waits);
         let Ruling::Made(made) = ruling else { return };
         // Who voted against it is through with it.
-        let told = |other: &RepositoryId| match decides {
+        let is_participant = |other: &RepositoryId| match decides {
             true => !against || *other != repository,
             false => !against && *other == repository,
         };
-        for &other in participants.iter().filter(|other| told(other)) {
+        for &other in participants.iter().filter(|other| is_participant(other)) {
             let (ballot, shown) = (made.clone(), votes.clone());
             cx.send_to_repository(other, Message::Decide { txn, ballot, shown });
         }

@@ -6,7 +6,7 @@ mod retry;
 mod unanswered;
 mod verdict;
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::votes::Votes;
@@ -17,7 +17,7 @@ use super::calls::other_reader;
 use super::master::Ruling;
 use super::migration::issued;
 use super::{Context, Coordinator, Purpose, RequestVerdict};
-use crate::granola::Rules;
+use crate::granola::Switches;
 use crate::granola::message::{
     Agreement, Few, Message, Noted, ReplyOutcome, Repositories, Request, Shown,
 };
@@ -72,9 +72,15 @@ impl Purpose {
 }
 
 impl Pending {
-    fn new(mut request: Request, purpose: Purpose, rules: Rules, cx: &Context<'_>) -> Pending {
+    fn new(
+        mut request: Request,
+        purpose: Purpose,
+        switches: Switches,
+        cx: &Context<'_>,
+    ) -> Pending {
         let several = request.agreement != Agreement::Alone;
-        request.master = cx.catalog.master_of(cx.me.node).filter(|_| several && rules.has_master());
+        request.master =
+            cx.catalog.master_of(cx.me.node).filter(|_| several && switches.has_master());
         let unacknowledged = match request.agreement {
             Agreement::Alone => Repositories::new(),
             Agreement::Independent | Agreement::Coordinated => request.participants.clone(),
@@ -137,21 +143,21 @@ impl Pending {
 impl Coordinator {
     /// Sends a request to its participants, or to who decides it on another node.
     pub(super) fn ask(&mut self, request: Request, purpose: Purpose, cx: &mut Context<'_>) {
-        let pending = Pending::new(request, purpose, self.rules, cx);
+        let pending = Pending::new(request, purpose, self.switches, cx);
         self.send(pending, cx);
     }
 
     fn send(&mut self, mut pending: Pending, cx: &mut Context<'_>) {
         let txn = pending.request.txn;
         self.note_holders(&pending.request, cx);
-        if pending.request.nearby {
+        if pending.request.follower_read {
             if let Some((repository, end, noted)) = self.answer_from_copy(&pending.request, cx) {
                 self.pending.insert(txn.sequence, pending);
-                self.note_told(txn, &end, &noted, cx);
+                self.note_data(txn, &end, &noted, cx);
                 return self.on_reply(txn, repository, end, cx);
             }
             // Members that follow would only pass it on.
-            Arc::make_mut(&mut pending.request).nearby = !self.rules.is_out_of_order();
+            Arc::make_mut(&mut pending.request).follower_read = !self.switches.is_out_of_order();
         }
         assert!(!pending.request.participants.is_empty(), "{txn} is asked of nobody");
         match pending.request.master {
@@ -197,7 +203,7 @@ impl Coordinator {
             (verdict, purpose)
                 if is_unsure
                     && verdict.knows_nothing()
-                    && self.rules.keeps(GranolaSwitch::DoubtsForgotten) =>
+                    && self.switches.keeps(GranolaSwitch::DoubtsForgotten) =>
             {
                 self.give_up(&request, purpose, cx);
                 self.unknown.forget(txn.sequence);
@@ -209,7 +215,8 @@ impl Coordinator {
                 self.try_again(&request, purpose, since, attempt, cx);
             }
             (RequestVerdict::Forgotten(at), purpose) if in_time => {
-                let above = Request { floor: request.floor.max(at), ..(*request).clone() };
+                let above =
+                    Request { lower_bound: request.lower_bound.max(at), ..(*request).clone() };
                 self.try_again(&above, purpose, since, attempt, cx);
             }
             (
@@ -235,7 +242,7 @@ impl Coordinator {
 
     /// For histories: what the client will be told of. Where a participant answers twice, the first
     /// answer is the one that counts.
-    pub(super) fn note_told(
+    pub(super) fn note_data(
         &self,
         txn: TxnId,
         end: &ReplyOutcome,
@@ -251,10 +258,10 @@ impl Coordinator {
         if waits
             && recorder
                 .ran_for(txn)
-                .all(|ran| !ran.told || all.iter().all(|(part, _)| *part != ran.part))
+                .all(|ran| !ran.shared || all.iter().all(|(part, _)| *part != ran.part))
         {
             for (part, operations) in all.iter() {
-                recorder.told(txn, *part, *at, operations.clone());
+                recorder.shared(txn, *part, *at, operations.clone());
             }
         }
     }

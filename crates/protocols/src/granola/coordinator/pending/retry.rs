@@ -74,7 +74,7 @@ impl Coordinator {
             {
                 slot.ending = Some(request.txn.sequence);
             }
-            let new = Pending::new(request, purpose, self.rules, cx);
+            let new = Pending::new(request, purpose, self.switches, cx);
             let pending = Pending { since, attempt, ..new };
             self.send(pending, cx);
         }

@@ -1,7 +1,7 @@
 //! Transactions that were not answered in time: what their clients are told, and what has become of
 //! them.
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use muesli_core::recorder::{RecordedOperations, Status};
 use muesli_core::{Abort, Committed, Doubt, Failure, Outcome, TxnId};
 
@@ -62,7 +62,8 @@ impl Coordinator {
             RequestVerdict::Done(at, _) => Outcome::Committed(Committed { at: *at }),
             // An earlier copy may have been done.
             verdict
-                if verdict.knows_nothing() && self.rules.keeps(GranolaSwitch::DoubtsForgotten) =>
+                if verdict.knows_nothing()
+                    && self.switches.keeps(GranolaSwitch::DoubtsForgotten) =>
             {
                 self.unknown.forget(txn.sequence);
                 return;

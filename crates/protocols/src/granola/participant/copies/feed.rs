@@ -16,7 +16,7 @@
 //!
 //! Whatever is told is stable first: a copy never knows what the repository may forget.
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::{Address, Cursor, Nanos, NodeId, SmallBytes, Timestamp};
@@ -56,7 +56,7 @@ struct Follower {
     have: Timestamp,
     /// It has asked, and was not answered.
     waits: bool,
-    heard: Nanos,
+    seen_at: Nanos,
 }
 
 /// The way through all keys.
@@ -92,7 +92,7 @@ impl Feeds {
     /// Forgets all followers, who begin anew.
     pub fn forget_all(&mut self) {
         self.followers.clear();
-        self.forget_told();
+        self.drop_sent_changes();
     }
 
     /// Where too much is kept, those who are furthest behind begin anew, and only those: one that
@@ -101,16 +101,16 @@ impl Feeds {
         while self.bytes > CHANGES_MAX {
             let Some(least) = self.followers.values().map(|it| it.have).min() else { return };
             self.followers.retain(|_, it| it.have > least);
-            self.forget_told();
+            self.drop_sent_changes();
         }
     }
 
     /// Forgets what all followers have.
-    fn forget_told(&mut self) {
+    fn drop_sent_changes(&mut self) {
         let least = self.followers.values().map(|it| it.have).min();
         let kept = least.map(|least| self.changes.split_off(&least)).unwrap_or_default();
-        let told = std::mem::replace(&mut self.changes, kept);
-        let freed = told.values().map(|writes| writes_bytes(writes)).sum::<usize>();
+        let sent_changes = std::mem::replace(&mut self.changes, kept);
+        let freed = sent_changes.values().map(|writes| writes_bytes(writes)).sum::<usize>();
         assert!(freed <= self.bytes, "changes of {freed} bytes were not counted");
         self.bytes -= freed;
     }
@@ -141,15 +141,15 @@ impl Participant {
             _ if begins => {
                 let cursor = Cursor::default();
                 let copying = Some(Copying { cursor, sent: 0, last: Vec::new() });
-                let (stream, heard) = (has.stream, cx.now());
+                let (stream, seen_at) = (has.stream, cx.now());
                 let (needs, have, waits) = (Timestamp::ZERO, Timestamp::ZERO, false);
-                let new = Follower { stream, copying, needs, have, waits, heard };
+                let new = Follower { stream, copying, needs, have, waits, seen_at };
                 self.feeds.followers.insert(node, new);
             }
             _ => return self.tell_follower(node, has.stream, News::Unknown, cx),
         }
         let follower = self.feeds.followers.get_mut(&node).expect("just seen");
-        follower.heard = cx.now();
+        follower.seen_at = cx.now();
         if follower.copying.is_some() {
             self.send_piece(node, has, cx);
         } else {
@@ -198,26 +198,26 @@ impl Participant {
         let (now, lease) = (cx.now(), cx.settings.snapshot_lease);
         let upto = self.whole_upto();
         let before = self.feeds.followers.len();
-        self.feeds.followers.retain(|_, follower| follower.heard + lease > now);
+        self.feeds.followers.retain(|_, follower| follower.seen_at + lease > now);
         cx.effects.maintenance.leases_ended += (before - self.feeds.followers.len()) as u64;
         self.feeds.leave_behind();
         let waits =
             |follower: &Follower| follower.waits && upto > follower.have && upto >= follower.needs;
         let followers = self.feeds.followers.iter_mut().filter(|(_, it)| waits(it));
-        let mut told = Vec::new();
+        let mut sent_changes = Vec::new();
         for (node, follower) in followers {
             follower.waits = false;
             assert!(follower.copying.is_none(), "{node:?} is told changes, and has no keys");
             let above = (std::ops::Bound::Excluded(follower.have), std::ops::Bound::Included(upto));
             let changes = self.feeds.changes.range(above);
             let changes = changes.map(|(at, writes)| (*at, writes.clone())).collect();
-            told.push((*node, follower.stream, upto, changes));
+            sent_changes.push((*node, follower.stream, upto, changes));
         }
-        for (node, stream, upto, changes) in told {
+        for (node, stream, upto, changes) in sent_changes {
             let news = News::Changes { upto, changes, held: self.held_at(upto) };
             self.tell_follower(node, stream, news, cx);
         }
-        self.feeds.forget_told();
+        self.feeds.drop_sent_changes();
         if self.feeds.is_wanted() {
             self.set_feed_timer(cx);
         }
@@ -227,7 +227,8 @@ impl Participant {
     fn whole_upto(&self) -> Timestamp {
         let done = self.clock.done;
         let pending = self.active.values().map(|active| active.bound).min();
-        match pending.filter(|first| *first <= done && self.rules.keeps(GranolaSwitch::CopiesWait))
+        match pending
+            .filter(|first| *first <= done && self.switches.keeps(GranolaSwitch::CopiesWait))
         {
             Some(first) => {
                 let below = self.feeds.changes.range(..first).next_back();
@@ -244,8 +245,8 @@ mod tests {
 
     fn feeds(have: Timestamp) -> Feeds {
         let copying = Some(Copying { cursor: Cursor::default(), sent: 0, last: Vec::new() });
-        let (needs, heard) = (Timestamp::ZERO, Nanos(1));
-        let follower = Follower { stream: 1, copying, needs, have, waits: false, heard };
+        let (needs, seen_at) = (Timestamp::ZERO, Nanos(1));
+        let follower = Follower { stream: 1, copying, needs, have, waits: false, seen_at };
         let followers = BTreeMap::from([(NodeId(1), follower)]);
         Feeds { followers, timer_set: true, ..Feeds::default() }
     }

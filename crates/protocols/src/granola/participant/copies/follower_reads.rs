@@ -34,7 +34,7 @@ use crate::granola::message::{Message, Noted, Record, ReplyOutcome, Request};
 use crate::granola::participant::execution::Notes;
 use crate::granola::participant::execution::history::record;
 use crate::granola::participant::{Context, Participant};
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use muesli_core::Timestamp;
 
 impl Participant {
@@ -45,7 +45,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> bool {
         let Message::Request(request) = message else { return false };
-        if self.rules.is_out_of_order() {
+        if self.switches.is_out_of_order() {
             return false;
         }
         let Some((end, noted)) = self.read_as_copy(request, cx) else { return false };
@@ -84,10 +84,10 @@ impl Participant {
     fn may_read_at(&self, request: &Request, at: Timestamp) -> bool {
         let mine = request.reads_alone() && request.participants[..] == [self.id];
         let is_over = self.queue.first().is_none_or(|first| first.0 > at);
-        let has_seen = request.floor <= at;
+        let has_seen = request.lower_bound <= at;
         mine && at > Timestamp::ZERO
-            && (is_over || !self.rules.keeps(GranolaSwitch::CopiesWait))
-            && (has_seen || !self.rules.keeps(GranolaSwitch::CopiesCheck))
+            && (is_over || !self.switches.keeps(GranolaSwitch::CopiesWait))
+            && (has_seen || !self.switches.keeps(GranolaSwitch::CopiesCheck))
     }
 
     /// A reader that any copy might have answered was done here at `at`: copies are to know that

@@ -124,7 +124,7 @@ fn partitions_of(request: &Request, repository: RepositoryId, catalog: &Catalog)
 #[cfg(test)]
 mod tests {
     use muesli_core::limits::Limits;
-    use muesli_core::{NodeId, ProcedureId, Settings, Timestamp, TxnId};
+    use muesli_core::{NodeId, ProcedureId, Settings, TxnId};
 
     use super::*;
     use crate::granola::message::Part;
@@ -133,18 +133,15 @@ mod tests {
     fn request(partitions: &[u16], agreement: Agreement) -> Request {
         let procedure = ProcedureId { name: "p".into(), version: 1 };
         let arguments = SmallBytes::EMPTY;
-        let task = Task::Call { procedure, arguments, tells: false, spaces: 1 };
+        let task = Task::Call { procedure, arguments, shares: false, spaces: 1 };
         let part = |it: &u16| Part { partition: *it, owners: None, task: task.clone() };
         Request {
-            txn: TxnId { node: NodeId(1), incarnation: 1, sequence: 1 },
-            settled_below: 1,
-            floor: Timestamp::ZERO,
             agreement,
-            read_only: false,
-            nearby: false,
-            master: None,
-            participants: (0..3).map(RepositoryId).collect(),
-            parts: partitions.iter().map(part).collect(),
+            ..Request::new(
+                TxnId { node: NodeId(1), incarnation: 1, sequence: 1 },
+                (0..3).map(RepositoryId).collect(),
+                partitions.iter().map(part).collect(),
+            )
         }
     }
 
@@ -180,11 +177,13 @@ mod tests {
             let holders = |partition: u16| [partition, (partition + 1) % 3];
             for partition in 0..3 {
                 let fits = gives[usize::from(partition)] <= 500;
-                let said = holders(partition).map(|holder| {
-                    let said = judged(holder, &three, &gives);
-                    said.err().map(|it| text(Err(it)).contains(&format!("partition {partition} ")))
+                let answers = holders(partition).map(|holder| {
+                    let answers = judged(holder, &three, &gives);
+                    answers
+                        .err()
+                        .map(|it| text(Err(it)).contains(&format!("partition {partition} ")))
                 });
-                assert!(fits || said == [Some(true); 2], "{gives:?} {partition}: {said:?}");
+                assert!(fits || answers == [Some(true); 2], "{gives:?} {partition}: {answers:?}");
             }
             let all_fit = gives.iter().all(|it| *it <= 500);
             let any = (0..3).any(|holder| judged(holder, &three, &gives).is_err());

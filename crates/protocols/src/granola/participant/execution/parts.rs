@@ -1,7 +1,7 @@
 //! What the parts of a transaction do: procedures are run, and what interactive transactions ask
 //! for is read, checked and put aside.
 
-use muesli_core::parts::execution::{Execution, ToldFn};
+use muesli_core::parts::execution::{Execution, SharedDataFn};
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::ranges::KeyRange;
@@ -29,8 +29,8 @@ impl Participant {
         if request.moving().is_some() {
             return Ok(Few::from_iter([(0, PartAnswer::Installed)]));
         }
-        let told = self.data_for(request, cx);
-        let ran = self.run_told(request, told.as_ref(), sets, notes, Sight::of(cx));
+        let shared = self.data_for(request, cx);
+        let ran = self.run_with_data(request, shared.as_ref(), sets, notes, Sight::of(cx));
         count_reads(&ran, sets, cx);
         ran
     }
@@ -41,15 +41,15 @@ impl Participant {
     /// the same, since its procedure panics or is over a limit, takes back what was done in its
     /// partition, as everybody does who holds that, and nothing else: they may hold other
     /// partitions beside it.
-    pub(in super::super) fn run_told(
+    pub(in super::super) fn run_with_data(
         &self,
         request: &Request,
-        told: Option<&DataByPart>,
+        shared: Option<&DataByPart>,
         sets: &mut TransactionSets,
         notes: &mut Notes,
         cx: Sight<'_>,
     ) -> Result<Few<(u16, PartAnswer)>, Refusal> {
-        let after = told.map_or(0, |heard| self.note_told(request, heard, sets, notes, cx));
+        let after = shared.map_or(0, |received| self.note_data(request, received, sets, notes, cx));
         let (mut answers, mut spent) = (Few::new(), Spent::default());
         let mut progress = ReadProgress::default();
         let mut failed: Few<(u16, Refusal)> = Few::new();
@@ -61,7 +61,7 @@ impl Participant {
             let (number, start) = (number as u16, sets.operations.mark());
             let before = sets.written_bytes();
             let one = (request, part);
-            let ran = self.run_part(one, told, (sets, &mut progress), cx).and_then(|answer| {
+            let ran = self.run_part(one, shared, (sets, &mut progress), cx).and_then(|answer| {
                 spent.count((request, part.partition), &answer, (before, sets), cx)?;
                 Ok(answer)
             });
@@ -86,7 +86,7 @@ impl Participant {
     fn run_part(
         &self,
         (request, part): (&Request, &Part),
-        heard: Option<&DataByPart>,
+        received: Option<&DataByPart>,
         (sets, progress): (&mut TransactionSets, &mut ReadProgress),
         cx: Sight<'_>,
     ) -> Result<PartAnswer, Refusal> {
@@ -94,8 +94,9 @@ impl Participant {
             Task::Call { procedure, arguments, .. } => {
                 let Sight { catalog, settings, recording } = cx;
                 let execution = Execution::new(catalog, settings, &self.spaces, sets, recording);
-                let lookup = |space: SpaceId, key: &SmallBytes| told_of(heard?, space, key);
-                let mut execution = execution.telling(heard.map(|_| &lookup as ToldFn<'_>));
+                let lookup = |space: SpaceId, key: &SmallBytes| data_of(received?, space, key);
+                let mut execution =
+                    execution.sharing(received.map(|_| &lookup as SharedDataFn<'_>));
                 let given = execution.call(procedure, part.partition, arguments);
                 given.map(PartAnswer::Given).map_err(Refusal::from)
             }
@@ -202,8 +203,8 @@ impl Participant {
 }
 
 /// What was told of a key.
-fn told_of<'a>(heard: &'a DataByPart, space: SpaceId, key: &SmallBytes) -> Option<Version<'a>> {
-    let mut all = heard.values().flatten();
+fn data_of<'a>(received: &'a DataByPart, space: SpaceId, key: &SmallBytes) -> Option<Version<'a>> {
+    let mut all = received.values().flatten();
     let (.., found) = all.find(|(of, it, _)| *of == space && it == key)?;
     Some(Version { at: found.version, value: found.value.as_ref(), newest: true })
 }

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use muesli_core::checkpoint::{HEAD_PIECE_BYTES, piece, pieces};
-use muesli_core::judgement::{has_room, sequence};
+use muesli_core::judgement::{has_capacity, sequence};
 use muesli_core::parts::spaces::ChainKinds;
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
@@ -33,12 +33,12 @@ mod kind {
     pub const VOTED: u8 = 1;
     pub const MEMORY: u8 = 2;
     pub const CHAINS: u8 = 3;
-    pub const TOLD: u8 = 4;
+    pub const SHARED_DATA: u8 = 4;
     pub const MOVES: u8 = 5;
     pub const SETTLED: u8 = 6;
     pub const REST: u8 = 7;
     pub const FLOORS: u8 = 8;
-    pub const FLOOR: u8 = 9;
+    pub const LOWER_BOUND: u8 = 9;
 }
 
 const CHAIN_KINDS: ChainKinds = ChainKinds { chains: kind::CHAINS, rest: kind::REST, cuts: true };
@@ -50,7 +50,7 @@ impl Participant {
     /// Takes what must be of this moment.
     pub(in super::super) fn checkpoint_of_now(&self) -> Cursor {
         assert!(self.sets.writes.is_empty(), "a checkpoint in the middle of an execution");
-        let clock = (self.clock.done, self.clock.proposed, self.clock.ceiling);
+        let clock = (self.clock.done, self.clock.proposed, self.clock.upper_bound);
         let mut first = VecDeque::from([piece(kind::CLOCK, &clock)]);
         let logged = self.active.values().filter(|active| self.is_logged(&active.request));
         for active in logged.filter(|active| active.request.agreement != Agreement::Alone) {
@@ -60,14 +60,17 @@ impl Participant {
         let (over, settled) = self.memory.carried();
         first.extend(pieces(vec![kind::MEMORY], over, HEAD_PIECE_BYTES));
         first.extend(pieces(vec![kind::SETTLED], settled, HEAD_PIECE_BYTES));
-        for (txn, told) in self.memory.all_data() {
-            let each = told.into_iter().map(|told| piece(kind::TOLD, &(txn, vec![told])));
+        for (txn, shared) in self.memory.all_data() {
+            let each =
+                shared.into_iter().map(|shared| piece(kind::SHARED_DATA, &(txn, vec![shared])));
             first.extend(each);
         }
-        let (floor, floors) = self.memory.floors();
-        first.extend(pieces(vec![kind::FLOORS], floors, HEAD_PIECE_BYTES));
+        let (lower_bound, lower_bounds) = self.memory.lower_bounds();
+        first.extend(pieces(vec![kind::FLOORS], lower_bounds, HEAD_PIECE_BYTES));
         // Clients that are known were known before it.
-        first.extend((floor > Timestamp::ZERO).then(|| piece(kind::FLOOR, &floor)));
+        first.extend(
+            (lower_bound > Timestamp::ZERO).then(|| piece(kind::LOWER_BOUND, &lower_bound)),
+        );
         first.push_back(piece::<CarriedMoves>(kind::MOVES, &self.moves.carried()));
         Cursor { first, ..Cursor::default() }
     }
@@ -115,12 +118,12 @@ impl Participant {
         let mut input = Reader::new(piece);
         match u8::decode(&mut input)? {
             kind::CLOCK => {
-                let (done, proposed, ceiling) = Wire::decode(&mut input)?;
-                let judged = [done, proposed, ceiling].into_iter().try_for_each(has_room);
+                let (done, proposed, upper_bound) = Wire::decode(&mut input)?;
+                let judged = [done, proposed, upper_bound].into_iter().try_for_each(has_capacity);
                 judged.map_err(|_| contradiction("clock that can be"))?;
                 self.clock.raise(done);
                 self.clock.restart_above(proposed);
-                self.clock.restart_above(ceiling);
+                self.clock.restart_above(upper_bound);
             }
             kind::VOTED => self.restore_voted(Wire::decode(&mut input)?, cx)?,
             kind::MEMORY => {
@@ -140,9 +143,9 @@ impl Participant {
                 }
                 self.memory.recall_settled(settled);
             }
-            kind::TOLD => {
-                let (txn, told): (TxnId, Vec<PartData>) = Wire::decode(&mut input)?;
-                self.memory.add_data(txn, told);
+            kind::SHARED_DATA => {
+                let (txn, shared): (TxnId, Vec<PartData>) = Wire::decode(&mut input)?;
+                self.memory.add_data(txn, shared);
             }
             kind::MOVES => {
                 let moves: CarriedMoves = Wire::decode(&mut input)?;
@@ -151,7 +154,7 @@ impl Participant {
                 self.moves.recall(moves);
             }
             kind::FLOORS => self.memory.recall_floors(Wire::decode(&mut input)?),
-            kind::FLOOR => self.memory.recall_floor(Timestamp::decode(&mut input)?),
+            kind::LOWER_BOUND => self.memory.recall_lower_bound(Timestamp::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,
             other => return Err(WireError::no_variant("piece of a checkpoint", 0, other)),

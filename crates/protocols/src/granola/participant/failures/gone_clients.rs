@@ -21,7 +21,7 @@
 //! or has given up, an earlier copy may have been done: then it does not know what became of the
 //! transaction, and says so.
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::collections::BTreeSet;
 
 use muesli_core::{Address, Nanos, RepositoryId, Timestamp, TxnId};
@@ -85,10 +85,10 @@ impl Participant {
         request: &Request,
         cx: &Context<'_>,
     ) -> Option<Timestamp> {
-        let is_judged = self.rules.keeps(GranolaSwitch::RefusesForgotten)
+        let is_judged = self.switches.keeps(GranolaSwitch::RefusesForgotten)
             && cx.catalog.is_client(request.txn.node);
-        let floor = self.memory.may_be_forgotten(request.txn, request.floor);
-        floor.filter(|_| is_judged && !request.reads_alone())
+        let lower_bound = self.memory.may_be_forgotten(request.txn, request.lower_bound);
+        lower_bound.filter(|_| is_judged && !request.reads_alone())
     }
 
     /// What waits for locking mode, in order.
@@ -127,7 +127,7 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         if let Some(asking) = &mut self.asking {
-            asking.hear(repository, Nanos(asked), clients);
+            asking.observe(repository, Nanos(asked), clients);
             if let Some(last) = self.forget_if_all_have_answered() {
                 self.ask_about_clients(Some(last), cx);
             }

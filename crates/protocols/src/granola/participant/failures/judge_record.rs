@@ -6,7 +6,7 @@
 //! the catalog says of spaces, which one member may know before another; and what an honest leader
 //! logs is always taken, though its own timestamps may lie above all that are taken from others.
 
-use muesli_core::judgement::{ensure, has_room, sequence};
+use muesli_core::judgement::{ensure, has_capacity, sequence};
 use muesli_core::parts::spaces::Newest;
 use muesli_core::{Catalog, Rejection, Timestamp};
 
@@ -31,9 +31,9 @@ impl Participant {
             }
             Record::Done { txn, at, .. } => {
                 sequence(*txn)?;
-                has_room(*at)
+                has_capacity(*at)
             }
-            Record::Told { txn, .. } => {
+            Record::SharedData { txn, .. } => {
                 sequence(*txn)?;
                 let is_known = self.active.contains_key(txn) || self.memory.get(*txn).is_some();
                 ensure(is_known, Rejection::State)
@@ -43,7 +43,7 @@ impl Participant {
                 ensure(self.active.contains_key(txn), Rejection::State)
             }
             Record::Staged { partition, keys, .. } => self.judge_staged(*partition, keys, catalog),
-            Record::Reached { at } | Record::Ceiling { at } => has_room(*at),
+            Record::Reached { at } | Record::UpperBound { at } => has_capacity(*at),
         }
     }
 
@@ -55,8 +55,8 @@ impl Participant {
         catalog: &Catalog,
     ) -> Result<(), Rejection> {
         sequence(request.txn)?;
-        has_room(at)?;
-        has_room(request.floor)?;
+        has_capacity(at)?;
+        has_capacity(request.lower_bound)?;
         ensure(request.settled_below <= request.txn.sequence, Rejection::Range)?;
         ensure(request.participants.contains(&self.id), Rejection::Role)?;
         ensure(request.agreement != Agreement::Alone, Rejection::Range)?;
@@ -75,7 +75,7 @@ impl Participant {
     ) -> Result<(), Rejection> {
         ensure(usize::from(partition) < catalog.partitions(), Rejection::Catalog)?;
         ensure(!self.holds(partition, catalog), Rejection::State)?;
-        keys.iter().try_for_each(|(_, _, at, _)| has_room(*at))
+        keys.iter().try_for_each(|(_, _, at, _)| has_capacity(*at))
     }
 }
 
@@ -89,6 +89,6 @@ pub(in super::super) fn judge_moves(
     let named = names.iter().map(|(partition, _)| partition);
     let partitions = held.iter().map(|(partition, _)| partition).chain(named).chain(loose);
     ensure(partitions.into_iter().all(is_there), Rejection::Catalog)?;
-    held.iter().try_for_each(|(_, held)| has_room(held.at))?;
+    held.iter().try_for_each(|(_, held)| has_capacity(held.at))?;
     ensure(names.iter().all(|(_, owners)| owners.can_be(catalog)), Rejection::Catalog)
 }

@@ -12,7 +12,7 @@
 //! again; then a transaction can be proposed a timestamp below the place of one that was done,
 //! answered and is not done again yet. Two ways out: to take nothing new until everything voted on
 //! is done, and to propose above all that can have been done. This is the second: nothing is done
-//! or proposed above a ceiling that is not stable ([`Record::Ceiling`]), and the next life proposes
+//! or proposed above a ceiling that is not stable ([`Record::UpperBound`]), and the next life proposes
 //! above it. It needs no time in which the repository refuses work, and holds for reads, of which
 //! there are no records, just as well.
 
@@ -31,7 +31,7 @@ impl Participant {
         let noted = Noted::default();
         match record {
             Record::Voted { request, at } => {
-                self.memory.hear(request.txn, request.settled_below);
+                self.memory.observe(request.txn, request.settled_below);
                 self.memory.note_vote(request.txn);
                 self.clock.restart_above(at);
                 let votes = Votes::from_voters(self.others(&request));
@@ -60,7 +60,7 @@ impl Participant {
                 let ballot = active.map(|_| TimestampVote::Commit(at));
                 self.memory.remember(txn, Over { ballot, about, end, noted });
             }
-            Record::Told { txn, told } => self.memory.add_data(txn, told),
+            Record::SharedData { txn, shared } => self.memory.add_data(txn, shared),
             Record::Dropped { txn, end } => {
                 let active = self.take_out(txn);
                 let about = active.as_ref().map_or(0, |active| active.about);
@@ -71,7 +71,7 @@ impl Participant {
                 self.replay_staged(partition, anew, &keys, cx);
             }
             Record::Reached { at } => self.clock.raise(at),
-            Record::Ceiling { at } => self.clock.restart_above(at),
+            Record::UpperBound { at } => self.clock.restart_above(at),
         }
     }
 

@@ -38,7 +38,7 @@
 
 pub mod loading;
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::parts::locator::{Holdings, OwnerDirectory};
@@ -137,7 +137,7 @@ impl Participant {
     ) -> Option<Timestamp> {
         let plain = request.parts.iter().all(|part| part.owners.is_none());
         if plain && self.moves.no_partition_ever_moved()
-            || !self.rules.keeps(GranolaSwitch::EpochsChecked)
+            || !self.switches.keeps(GranolaSwitch::EpochsChecked)
         {
             return None;
         }
@@ -151,8 +151,8 @@ impl Participant {
             if let Some(at) = self.moves.held.refuses(sent_by, self.id, cx.catalog) {
                 return Some(at);
             }
-            let goes =
-                self.is_moving(part.partition) && self.rules.keeps(GranolaSwitch::MovesHoldStill);
+            let goes = self.is_moving(part.partition)
+                && self.switches.keeps(GranolaSwitch::MovesHoldStill);
             if goes || self.moves.still.contains_key(&part.partition) {
                 let known = self.moves.held.of(&part.partition);
                 return Some(known.map_or(Timestamp::ZERO, |held| held.at));
@@ -181,11 +181,11 @@ impl Participant {
     fn can_go(&mut self, order: &Move, cx: &Context<'_>) -> bool {
         let Move { partition, epoch, to, has, .. } = *order;
         let known = self.moves.held.epoch(&partition);
-        let waits = self.is_touched(partition) && self.rules.keeps(GranolaSwitch::MovesWait);
+        let waits = self.is_touched(partition) && self.switches.keeps(GranolaSwitch::MovesWait);
         let is_here = known < epoch && self.holds(partition, cx.catalog);
         let source = self.moves.sources.get_mut(&partition).filter(|it| it.is_for(to, has));
         let Some(source) = source.filter(|_| is_here) else { return false };
-        let is_whole = source.is_whole(has) || !self.rules.keeps(GranolaSwitch::MovesWhole);
+        let is_whole = source.is_whole(has) || !self.switches.keeps(GranolaSwitch::MovesWhole);
         if is_whole && !waits {
             return true;
         }
@@ -241,11 +241,12 @@ impl Participant {
     /// nobody is answered about it.
     pub(super) fn held_at(&self, upto: Timestamp) -> Vec<(u16, Holding)> {
         let all = self.moves.held.all();
-        let told = all.filter(|_| self.rules.keeps(GranolaSwitch::CopiesKnow));
-        told.map(|(partition, held)| {
-            (*partition, Holding { holds: held.holds && held.at <= upto, ..*held })
-        })
-        .collect()
+        let known_clients = all.filter(|_| self.switches.keeps(GranolaSwitch::CopiesKnow));
+        known_clients
+            .map(|(partition, held)| {
+                (*partition, Holding { holds: held.holds && held.at <= upto, ..*held })
+            })
+            .collect()
     }
 
     /// Those of some writes that are about a partition that somebody loads.
@@ -268,7 +269,7 @@ impl Participant {
             all.retain(|it| !self.moves.staged.contains_key(it) && !self.is_moving(*it));
             if !all.is_empty() {
                 self.moves.sweep = Some((Cursor::default(), all));
-                cx.go_on_later(GranolaParticipantTimer::Loose);
+                cx.defer(GranolaParticipantTimer::Loose);
             }
         }
     }
@@ -280,7 +281,7 @@ impl Participant {
             |space: SpaceId, key: &SmallBytes| all.contains(&cx.catalog.partition(space, key));
         if self.spaces.remove_some(&mut cursor, LOOSE_STEP, goes) {
             self.moves.sweep = Some((cursor, all));
-            return cx.go_on_later(GranolaParticipantTimer::Loose);
+            return cx.defer(GranolaParticipantTimer::Loose);
         }
         for partition in all {
             self.moves.loose.remove(&partition);

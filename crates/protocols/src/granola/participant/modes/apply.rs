@@ -6,7 +6,7 @@
 //! for them, and then do the same to this one: repositories take turns. Nobody comes before who is
 //! ready in the meantime, for proposals lie above all known places.
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Timestamp, TxnId};
 
@@ -32,13 +32,13 @@ impl Participant {
     /// there is nothing like that.
     pub(in super::super) fn perform_next(&mut self, cx: &mut Context<'_>) -> bool {
         let Some((place, txn)) = self.next_to_do(cx) else { return false };
-        let left = !self.locking && !self.claims.is_empty();
+        let left = !self.locking && !self.footprint_locks.is_empty();
         if left && self.undo_who_is_in_the_way(txn, cx) {
             self.queue.check_again((place, txn));
         } else if self.has_data((place, txn), cx) {
             match &*self.batch((place, txn), cx) {
                 [_] => self.perform_queued((place, txn), cx),
-                several => self.perform_together(several, cx),
+                several => self.perform_parallel(several, cx),
             }
         }
         true
@@ -49,7 +49,7 @@ impl Participant {
         let active = self.active.remove(&txn).expect("what is queued is active");
         assert_eq!(active.place, Some(place), "where {txn} is done");
         assert!(!active.is_prepared(), "{txn} is prepared, and is to be run");
-        self.claims.release(txn);
+        self.footprint_locks.release(txn);
         self.rest_on_vote(&active, cx);
         self.perform(&active.request, active.about, place, cx);
     }
@@ -63,7 +63,7 @@ impl Participant {
             true => self.all_it_may_touch(&request, cx),
             false => self.try_run(&request, cx).1,
         };
-        let others = self.claims.conflicting(&claim);
+        let others = self.footprint_locks.conflicting(&claim);
         for &other in &others {
             self.undo(other);
         }
@@ -71,7 +71,7 @@ impl Participant {
     }
 
     pub(in super::super) fn next_ready(&self) -> Option<(Timestamp, TxnId)> {
-        match self.rules.keeps(GranolaSwitch::InOrder) {
+        match self.switches.keeps(GranolaSwitch::InOrder) {
             true => self.queue.first_ready(|voter| self.vote_sequences.bound(voter)),
             false => self.queue.last_placed(),
         }
@@ -153,9 +153,9 @@ impl Participant {
         cx.effects.modes.transactions += 1;
         cx.effects.modes.locked += u64::from(self.locking);
         self.cover(at, cx);
-        let raises = request.is_update() || self.rules.keeps(GranolaSwitch::ReadsRaise);
-        if raises && self.rules.raised_by(request, self.id) {
-            if self.rules.keeps(GranolaSwitch::RaisesLast) {
+        let raises = request.is_update() || self.switches.keeps(GranolaSwitch::ReadsRaise);
+        if raises && self.switches.raised_by(request, self.id) {
+            if self.switches.keeps(GranolaSwitch::RaisesLast) {
                 self.clock.raise(at)
             } else {
                 self.clock.done = at
@@ -189,7 +189,7 @@ impl Participant {
             let record = || Record::Done { txn, at, writes, end: end.clone() };
             if alone { cx.log(record) } else { cx.log_lazily(record) }
         }
-        if request.nearby {
+        if request.follower_read {
             self.note_reached(at, cx);
         }
         (end, noted)

@@ -16,10 +16,10 @@ impl Participant {
         if self.is_elsewhere(request, cx).is_some() || self.waits_for_company(request, cx) {
             return None;
         }
-        if self.lacks_room(request, cx).is_some() {
+        if self.lacks_capacity(request, cx).is_some() {
             return None; // It is refused as all others are.
         }
-        let is_free = self.queue.is_empty() && self.claims.is_empty();
+        let is_free = self.queue.is_empty() && self.footprint_locks.is_empty();
         let at = if is_free {
             self.propose(request, cx)
         } else if !self.locking && request.read_only && self.reads_at_once(request, cx) {

@@ -23,10 +23,10 @@
 //! what their place will be: none of those touched the same keys. [`LockingExit`] has two other
 //! ways.
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
-use muesli_core::parts::claims::Claim;
+use muesli_core::parts::footprint_locks::Claim;
 use muesli_core::parts::votes::Votes;
 use muesli_core::{Nanos, TxnId};
 
@@ -35,7 +35,7 @@ use super::active::Active;
 use crate::granola::message::{Agreement, Ballots, Request, TimestampVote, evidence};
 use crate::granola::participant::execution::prepared::PreparedRun;
 use crate::granola::participant::{Context, Participant};
-use crate::granola::rules::LockingExit;
+use crate::granola::switches::LockingExit;
 
 /// A coordinated transaction that waits for the repository to enter locking mode.
 #[derive(Clone, Debug)]
@@ -64,12 +64,12 @@ impl Participant {
     /// In locking mode: does a transaction of this repository alone at once, or not at all.
     pub(in super::super) fn perform_alone(&mut self, request: &Request, cx: &mut Context<'_>) {
         assert_eq!(request.agreement, Agreement::Alone, "how {} is agreed on", request.txn);
-        if self.claims.is_empty() {
+        if self.footprint_locks.is_empty() {
             let at = self.propose(request, cx);
             return self.perform(request, 0, at, cx); // Nobody can be in its way.
         }
         let (prepared, claim) = self.try_run(request, cx);
-        if self.claims.conflict(&claim) {
+        if self.footprint_locks.conflict(&claim) {
             return self.refuse(request, TimestampVote::Conflict, cx);
         }
         let at = self.propose(request, cx);
@@ -85,7 +85,7 @@ impl Participant {
     ) {
         assert!(self.locking, "{} is prepared in timestamp mode", request.txn);
         let (mut prepared, claim) = self.try_run(&request, cx);
-        if self.claims.conflict(&claim) {
+        if self.footprint_locks.conflict(&claim) {
             return self.refuse(&request, TimestampVote::Conflict, cx);
         }
         let at = self.propose(&request, cx);
@@ -100,7 +100,7 @@ impl Participant {
         let voted = self.log_vote(is_logged, &request, at, cx);
         let about = evidence::about(&request, cx.settings, cx.catalog);
         self.send_vote(&request, TimestampVote::Commit(at), about, cx);
-        self.claims.hold(txn, claim);
+        self.footprint_locks.hold(txn, claim);
         let votes = Votes::from_voters(self.others(&request));
         let mut active = Active::new(request, about, at, votes, cx.now());
         (active.wait_queue, active.voted) = (WaitQueue::Behind(None), voted);
@@ -146,7 +146,7 @@ impl Participant {
     /// was.
     pub(in super::super) fn enter_locking(&mut self, cx: &mut Context<'_>) -> bool {
         let queued = self.queue.all();
-        if !self.rules.keeps(GranolaSwitch::LocksQueued) {
+        if !self.switches.keeps(GranolaSwitch::LocksQueued) {
             self.locking = true;
             return true;
         }
@@ -160,14 +160,14 @@ impl Participant {
                     (Some(prepared), claim)
                 }
             };
-            if self.claims.conflict(&claim) {
+            if self.footprint_locks.conflict(&claim) {
                 for (_, txn) in &queued[..place] {
-                    self.claims.release(*txn);
+                    self.footprint_locks.release(*txn);
                     self.active.put_aside(txn, None);
                 }
                 return false;
             }
-            self.claims.hold(*txn, claim);
+            self.footprint_locks.hold(*txn, claim);
             self.active.put_aside(txn, prepared);
         }
         self.locking = true;
@@ -187,7 +187,7 @@ impl Participant {
         let Some(mut place) = self.active.get(&txn).and_then(|active| active.place) else { return };
         let active = self.active.remove(&txn).expect("just seen");
         assert!(active.is_prepared(), "{txn} is to be run in its turn");
-        self.claims.release(txn);
+        self.footprint_locks.release(txn);
         self.rest_on_vote(&active, cx);
         if active.request.agreement == Agreement::Alone {
             place = self.propose(&active.request, cx);
@@ -222,11 +222,11 @@ impl Participant {
     /// Goes back to timestamp mode if nothing keeps the repository from it.
     fn leave_locking(&mut self) {
         let coordinated = |active: &Active| active.request.agreement == Agreement::Coordinated;
-        let stays = self.rules.always_locks() || self.is_blocked();
+        let stays = self.switches.always_locks() || self.is_blocked();
         if stays || self.active.values().any(coordinated) {
             return;
         }
-        match self.rules.locking_exit {
+        match self.switches.locking_exit {
             LockingExit::Stay if !self.active.is_empty() => return,
             LockingExit::Stay | LockingExit::UndoOnDemand => {}
             LockingExit::UndoNow => {
@@ -236,7 +236,7 @@ impl Participant {
         }
         // Who could not be prepared stands in the queue.
         for (txn, _) in self.active.iter().filter(|(_, active)| !active.is_prepared()) {
-            self.claims.release(*txn);
+            self.footprint_locks.release(*txn);
         }
         self.locking = false;
     }
@@ -247,7 +247,7 @@ impl Participant {
             return;
         }
         if self.active.put_aside(&txn, None) {
-            self.claims.release(txn);
+            self.footprint_locks.release(txn);
             let active = self.active.get_mut(&txn).expect("just seen");
             active.wait_queue = self.vote_sequences.wait_queue_of(active);
             self.queue.insert(active.wait_queue, (active.bound, txn));

@@ -25,7 +25,7 @@
 //! With this nobody need go into locking mode because a participant [stays
 //! away](super::unresponsive).
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::parts::queued_footprints::QueuedFootprints;
@@ -41,7 +41,7 @@ use crate::granola::participant::{Context, Participant};
 /// whoever is waited for is in the queue.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct OutOfOrder {
-    standing: QueuedFootprints<QueueKey>,
+    footprints: QueuedFootprints<QueueKey>,
     /// Those of which it is not known yet what they may touch.
     strangers: BTreeSet<QueueKey>,
     /// Those whose place is known who may pass, for all that is known.
@@ -62,15 +62,15 @@ impl OutOfOrder {
     /// Somebody has gone.
     pub fn go(&mut self, stand: QueueKey) {
         if !self.strangers.remove(&stand) {
-            self.standing.leave(stand);
+            self.footprints.leave(stand);
         }
         self.let_pass(stand);
     }
 
     /// Somebody who was in the queue has its place.
     pub fn rise(&mut self, from: QueueKey, to: QueueKey) {
-        match self.standing.leave(from) {
-            Some(claim) => self.standing.stand(to, claim),
+        match self.footprints.leave(from) {
+            Some(claim) => self.footprints.stand(to, claim),
             None => drop(self.strangers.remove(&from) | self.strangers.insert(to)),
         }
         self.let_pass(from);
@@ -82,13 +82,13 @@ impl OutOfOrder {
     /// # Panics
     /// One of them does not hold.
     pub fn assert_invariants(&self, queued: &[QueueKey]) {
-        self.standing.assert_invariants();
+        self.footprints.assert_invariants();
         for stand in queued {
             let (is_known, is_stranger) =
-                (self.standing.at(*stand).is_some(), self.strangers.contains(stand));
+                (self.footprints.at(*stand).is_some(), self.strangers.contains(stand));
             assert_ne!(is_known, is_stranger, "whether it is known what {} touches", stand.1);
         }
-        let known = self.standing.len() + self.strangers.len();
+        let known = self.footprints.len() + self.strangers.len();
         assert_eq!(known, queued.len(), "of how many it is known what they touch, or not known");
         let mut waited_for = self.waiting.keys();
         assert!(waited_for.all(|it| queued.binary_search(it).is_ok()), "who is gone is waited for");
@@ -133,7 +133,7 @@ impl Participant {
             self.get_to_know(cx);
             let in_the_way = self.in_the_way_of(stand);
             let counts = |other: &QueueKey| {
-                self.rules.keeps(GranolaSwitch::ParallelApart) || !batch.contains(other)
+                self.switches.keeps(GranolaSwitch::ParallelApart) || !batch.contains(other)
             };
             let Some(other) = in_the_way.filter(counts) else { return Some(stand) };
             self.queue.out_of_order()?.waiting.entry(other).or_default().push(stand);
@@ -148,7 +148,7 @@ impl Participant {
             let request = self.active[&stand.1].request.clone();
             let claim = self.all_it_may_touch(&request, cx);
             if let Some(out_of_order) = self.queue.out_of_order() {
-                out_of_order.standing.stand(stand, claim);
+                out_of_order.footprints.stand(stand, claim);
             }
         }
     }
@@ -156,25 +156,25 @@ impl Participant {
     /// Who stands before a transaction, may come to lie before it, and conflicts with it.
     fn in_the_way_of(&mut self, stand: QueueKey) -> Option<QueueKey> {
         let (active, streams) = (&self.active, &self.vote_sequences);
-        let standing = &self.queue.out_of_order.as_ref()?.standing;
-        let claim = standing.at(stand).expect("it stands there");
+        let footprints = &self.queue.out_of_order.as_ref()?.footprints;
+        let claim = footprints.at(stand).expect("it stands there");
         let counts = |other: QueueKey| match active[&other.1].wait_queue {
             WaitQueue::Behind(Some(voter)) => streams.bound(voter) <= stand.0,
             WaitQueue::Placed | WaitQueue::Behind(None) => true,
         };
-        let found = standing.in_the_way(claim, stand, counts);
+        let found = footprints.in_the_way(claim, stand, counts);
         assert!(found.is_none_or(|it| it < stand), "{} is in the way of who is before", stand.1);
-        found.filter(|_| self.rules.keeps(GranolaSwitch::OutOfOrderApart))
+        found.filter(|_| self.switches.keeps(GranolaSwitch::OutOfOrderApart))
     }
 
     /// Whether a reader that lies right behind what was done last misses nothing that somebody in
     /// the queue may still come to write below.
-    pub(in super::super) fn reads_past_all(
+    pub(in super::super) fn reads_ahead_of_all(
         &mut self,
         request: &Request,
         cx: &mut Context<'_>,
     ) -> bool {
-        if !self.rules.keeps(GranolaSwitch::ReadersLook) {
+        if !self.switches.keeps(GranolaSwitch::ReadersLook) {
             return true;
         }
         let above = self.clock.done.0 + 1;
@@ -185,6 +185,6 @@ impl Participant {
         self.get_to_know(cx);
         let claim = self.all_it_may_touch(request, cx);
         let out_of_order = self.queue.out_of_order.as_ref().expect("just asked");
-        out_of_order.standing.in_the_way(&claim, (Timestamp(above), nobody), |_| true).is_none()
+        out_of_order.footprints.in_the_way(&claim, (Timestamp(above), nobody), |_| true).is_none()
     }
 }

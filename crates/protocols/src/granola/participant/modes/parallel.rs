@@ -9,7 +9,7 @@
 //! Those whose turn it is now or would be next, and who by their declarations touch nothing that
 //! another one of them writes, are a *batch*: all are run on the state as it is, their writes put
 //! aside as in locking mode, by the workers that the driver gave
-//! ([`Together`](muesli_core::Parallel)); then, in this one's own thread, they are installed and
+//! ([`Incompatible`](muesli_core::Parallel)); then, in this one's own thread, they are installed and
 //! told of one after the other in the order of their places. Nobody comes between.
 //!
 //! # Why it is as if one had been done after the other
@@ -24,16 +24,16 @@
 //! to the first that conflicts with one of them: nobody goes ahead of anybody. With it, all whose
 //! places are known and who conflict with nobody before them, those of the batch included. Who has
 //! to tell something first is told of in a step of its own
-//! ([`telling`](crate::granola::participant::votes::data)).
+//! ([`sharing`](crate::granola::participant::votes::data)).
 //!
 //! Where a transaction of one repository would be done in the step in which it comes, it now waits
 //! in the queue for the next step, so that those that come together are run together; if it is all
 //! procedures that declare what they touch.
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
-use muesli_core::parts::claims::Claims;
+use muesli_core::parts::footprint_locks::FootprintLocks;
 use smallvec::SmallVec;
 
 use super::{QueueKey, WaitQueue};
@@ -63,7 +63,9 @@ impl Participant {
 
     /// Whether what is ready is done in the order of the queue, and by nothing else.
     fn batches(&self) -> bool {
-        !self.locking && self.claims.is_empty() && self.rules.keeps(GranolaSwitch::InOrder)
+        !self.locking
+            && self.footprint_locks.is_empty()
+            && self.switches.keeps(GranolaSwitch::InOrder)
     }
 
     /// Those that can be run together with one that is to be done now, and that one.
@@ -72,7 +74,7 @@ impl Participant {
         if cx.settings.parallel.is_on() && self.batches() && !self.moves_partition(first) {
             match self.queue.is_passed() {
                 true => self.batch_of_who_pass(&mut batch, cx),
-                false => self.batch_in_turn(&mut batch, cx),
+                false => self.batch_in_order(&mut batch, cx),
             }
             batch.sort_unstable();
         }
@@ -87,7 +89,7 @@ impl Participant {
     }
 
     /// Without passing: those who are ready, up to one that conflicts with another.
-    fn batch_in_turn(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
+    fn batch_in_order(&mut self, batch: &mut Batch, cx: &mut Context<'_>) {
         let first = batch[0];
         let ready = self.queue.ready(|voter| self.vote_sequences.bound(voter));
         let most = cx.settings.parallel.at_most();
@@ -96,17 +98,17 @@ impl Participant {
         if ready.len() < 2 {
             return; // Nobody need know what it may touch.
         }
-        let mut claims = Claims::default();
+        let mut footprint_locks = FootprintLocks::default();
         for stand in ready {
             let request = self.active[&stand.1].request.clone();
             let claim = self.all_it_may_touch(&request, cx);
-            let conflicts =
-                self.rules.keeps(GranolaSwitch::ParallelApart) && claims.conflict(&claim);
+            let conflicts = self.switches.keeps(GranolaSwitch::ParallelApart)
+                && footprint_locks.conflict(&claim);
             let is_untold = request.exchanges_data() && !self.is_complete(&request);
             if conflicts || is_untold || request.moving().is_some() {
                 return;
             }
-            claims.hold(stand, claim);
+            footprint_locks.hold(stand, claim);
             batch.extend((stand != first).then_some(stand));
         }
     }
@@ -125,13 +127,13 @@ impl Participant {
     }
 
     /// Does a batch.
-    pub(in super::super) fn perform_together(&mut self, batch: &[QueueKey], cx: &mut Context<'_>) {
-        let with_told = |stand: &QueueKey| {
+    pub(in super::super) fn perform_parallel(&mut self, batch: &[QueueKey], cx: &mut Context<'_>) {
+        let with_data = |stand: &QueueKey| {
             let request = self.active[&stand.1].request.clone();
-            let told = self.data_for(&request, cx);
-            (request, told)
+            let shared = self.data_for(&request, cx);
+            (request, shared)
         };
-        let requests: Vec<_> = batch.iter().map(with_told).collect();
+        let requests: Vec<_> = batch.iter().map(with_data).collect();
         let (sight, all) = (Sight::of(cx), &*self);
         let work = |run: (Arc<Request>, Option<DataByPart>)| all.run_aside(&run.0, run.1, sight);
         let ran = sight.settings.parallel.map(requests, work);
@@ -154,12 +156,12 @@ impl Participant {
     fn run_aside(
         &self,
         request: &Request,
-        told: Option<DataByPart>,
+        shared: Option<DataByPart>,
         cx: Sight<'_>,
     ) -> Box<PreparedRun> {
         let mut prepared = Box::<PreparedRun>::default();
         let PreparedRun { sets, notes, ran } = &mut *prepared;
-        *ran = Some(self.run_told(request, told.as_ref(), sets, notes, cx));
+        *ran = Some(self.run_with_data(request, shared.as_ref(), sets, notes, cx));
         prepared
     }
 }

@@ -13,12 +13,12 @@
 //! A transaction whose place is known and that conflicts with nothing before it is done at once:
 //! whatever will come to stand before it stands before it now.
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::TxnId;
-use muesli_core::parts::claims::Claim;
 use muesli_core::parts::execution::footprint;
+use muesli_core::parts::footprint_locks::Claim;
 
 use super::WaitQueue;
 use crate::granola::message::{Agreement, Install, ReplyOutcome, Request, Task, TimestampVote};
@@ -61,7 +61,7 @@ impl Participant {
             let (request, is_decided) = (active.request.clone(), active.place.is_some());
             let about = active.about;
             if request.agreement == Agreement::Alone || request.read_only {
-                self.turn_away(&request, cx);
+                self.abort_unanswered(&request, cx);
                 continue;
             }
             if request.agreement == Agreement::Coordinated {
@@ -69,18 +69,18 @@ impl Participant {
                 continue;
             }
             let claim = self.all_it_may_touch(&request, cx);
-            if is_decided && !request.exchanges_data() && !self.claims.conflict(&claim) {
+            if is_decided && !request.exchanges_data() && !self.footprint_locks.conflict(&claim) {
                 self.queue.remove(WaitQueue::Placed, &(place, txn));
                 self.active.remove(&txn);
                 self.perform(&request, about, place, cx);
             } else {
-                self.claims.hold(txn, claim);
+                self.footprint_locks.hold(txn, claim);
             }
         }
     }
 
     /// Of a transaction that changes nothing or was not voted on: its coordinator is to try again.
-    fn turn_away(&mut self, request: &Arc<Request>, cx: &mut Context<'_>) {
+    fn abort_unanswered(&mut self, request: &Arc<Request>, cx: &mut Context<'_>) {
         let active = self.active.remove(&request.txn).expect("it is queued");
         assert!(!active.is_prepared(), "{} is prepared, and is turned away", request.txn);
         self.queue.remove(active.wait_queue, &(active.bound, request.txn));
@@ -99,7 +99,7 @@ impl Participant {
         self.active.put_aside(&txn, Some(prepared));
         let active = &self.active[&txn];
         self.queue.remove(active.wait_queue, &(active.bound, txn));
-        self.claims.hold(txn, claim);
+        self.footprint_locks.hold(txn, claim);
     }
 
     pub(in super::super) fn all_it_may_touch(
@@ -107,7 +107,7 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> Claim {
-        if !self.rules.keeps(GranolaSwitch::Supersets) {
+        if !self.switches.keeps(GranolaSwitch::Supersets) {
             return self.try_run(request, cx).1;
         }
         let mut all = Claim::default();
@@ -124,8 +124,8 @@ fn claim_of_task(task: &Task, cx: &Context<'_>) -> Claim {
     match task {
         Task::Call { procedure, arguments, .. } => {
             let known = cx.settings.procedures.get(procedure);
-            let told = known.map(|known| footprint(known, cx.catalog, arguments));
-            Claim::of_footprint(told.and_then(Result::ok).flatten().as_ref())
+            let footprint_known = known.map(|known| footprint(known, cx.catalog, arguments));
+            Claim::of_footprint(footprint_known.and_then(Result::ok).flatten().as_ref())
         }
         Task::Install(install) => {
             let Install { reads, scans, writes } = &**install;

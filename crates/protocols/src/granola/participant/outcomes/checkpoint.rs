@@ -30,7 +30,7 @@ impl EndedTransactions {
     /// Takes over what is settled as another one [carried](Self::carried) it.
     pub fn recall_settled(&mut self, settled: Vec<Settled>) {
         for (node, incarnation, below) in settled {
-            self.hear(TxnId { node, incarnation, sequence: 0 }, below);
+            self.observe(TxnId { node, incarnation, sequence: 0 }, below);
         }
     }
 

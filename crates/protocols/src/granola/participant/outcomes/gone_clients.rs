@@ -8,10 +8,10 @@ use crate::doubts::ClientsUntil;
 
 impl EndedTransactions {
     /// A client was heard of.
-    pub fn hear_client(&mut self, node: NodeId, now: Nanos) {
+    pub fn observe_client(&mut self, node: NodeId, now: Nanos) {
         if let Some(known) = self.coordinators.get_mut(&node) {
             let before = known.weight();
-            (known.heard, known.is_silent) = (now.max(Nanos(1)), false);
+            (known.seen_at, known.is_silent) = (now.max(Nanos(1)), false);
             self.of_clients = self.of_clients + known.weight() - before;
         }
     }
@@ -23,7 +23,7 @@ impl EndedTransactions {
         let (of_clients, before, mut forgotten) =
             (&mut self.of_clients, self.coordinators.len(), 0);
         self.coordinators.retain(|_, known| {
-            if known.heard == Nanos(0) || known.heard + lease > now {
+            if known.seen_at == Nanos(0) || known.seen_at + lease > now {
                 return true; // Members are never heard of here.
             }
             let before = known.weight();
@@ -36,14 +36,14 @@ impl EndedTransactions {
             known.len() > 0 || known.bytes > 0
         });
         if self.coordinators.len() < before {
-            self.floor = self.floor.max(done);
+            self.lower_bound = self.lower_bound.max(done);
         }
         forgotten
     }
 
     /// Whether any client is known.
     pub fn knows_clients(&self) -> bool {
-        self.coordinators.values().any(|known| known.heard != Nanos(0))
+        self.coordinators.values().any(|known| known.seen_at != Nanos(0))
     }
 
     /// Clients behind one of which something is left that may go: of one that is silent all, of
@@ -54,7 +54,7 @@ impl EndedTransactions {
     ) -> impl Iterator<Item = ClientsUntil> + '_ {
         let from = after.map_or(Bound::Unbounded, |(node, _)| Bound::Excluded(node));
         let behind = self.coordinators.range((from, Bound::Unbounded));
-        let clients = behind.filter(|(_, known)| known.heard != Nanos(0));
+        let clients = behind.filter(|(_, known)| known.seen_at != Nanos(0));
         clients.filter_map(|(node, known)| {
             self.steps.count();
             match known.is_silent {
@@ -70,21 +70,21 @@ impl EndedTransactions {
         let (node, until) = of;
         let Some(known) = self.coordinators.get_mut(&node) else { return };
         let is_whole = until > known.incarnation;
-        if is_whole && (!known.is_silent || known.heard >= asked) {
+        if is_whole && (!known.is_silent || known.seen_at >= asked) {
             return;
         }
         let before = known.weight();
         let end = TxnId { node, incarnation: until, sequence: 0 };
-        let told = self.data.extract_if(TxnId { incarnation: 0, ..end }..end, |_, _| true);
-        let told = told.map(|(_, heard)| data_bytes(&heard)).sum::<usize>();
+        let shared = self.data.extract_if(TxnId { incarnation: 0, ..end }..end, |_, _| true);
+        let shared = shared.map(|(_, seen_at)| data_bytes(&seen_at)).sum::<usize>();
         let earlier = known.earlier.extract_if(..(until, 0), |_, _| true);
-        let freed = told + earlier.map(|(_, over)| over.end.bytes()).sum::<usize>();
+        let freed = shared + earlier.map(|(_, over)| over.end.bytes()).sum::<usize>();
         assert!(freed <= known.bytes, "{freed} bytes of {node:?} were not counted");
         known.bytes -= freed;
         self.of_clients = self.of_clients + known.weight() - before;
         if is_whole {
             self.coordinators.remove(&node); // A silent one counts towards nobody's room.
-            self.floor = self.floor.max(done);
+            self.lower_bound = self.lower_bound.max(done);
         }
     }
 
@@ -92,24 +92,25 @@ impl EndedTransactions {
     /// known, a request by whoever has seen no more than `seen`.
     pub fn may_be_forgotten(&self, txn: TxnId, seen: Timestamp) -> Option<Timestamp> {
         let known = self.coordinators.get(&txn.node)?;
-        Some(known.floor).filter(|floor| seen < *floor)
+        Some(known.lower_bound).filter(|lower_bound| seen < *lower_bound)
     }
 
     /// The floor, and those of the clients that came again.
-    pub fn floors(&self) -> (Timestamp, Vec<(NodeId, Timestamp)>) {
-        let known = self.coordinators.iter().filter(|(_, known)| known.floor > Timestamp::ZERO);
-        (self.floor, known.map(|(node, known)| (*node, known.floor)).collect())
+    pub fn lower_bounds(&self) -> (Timestamp, Vec<(NodeId, Timestamp)>) {
+        let known =
+            self.coordinators.iter().filter(|(_, known)| known.lower_bound > Timestamp::ZERO);
+        (self.lower_bound, known.map(|(node, known)| (*node, known.lower_bound)).collect())
     }
 
     /// Takes over the [floors](Self::floors) of clients that another memory knows.
-    pub fn recall_floors(&mut self, floors: Vec<(NodeId, Timestamp)>) {
-        for (node, floor) in floors {
-            self.coordinators.entry(node).or_default().floor = floor;
+    pub fn recall_floors(&mut self, lower_bounds: Vec<(NodeId, Timestamp)>) {
+        for (node, lower_bound) in lower_bounds {
+            self.coordinators.entry(node).or_default().lower_bound = lower_bound;
         }
     }
 
     /// Takes over the [floor](Self::floors) of another memory, once its clients are known.
-    pub fn recall_floor(&mut self, floor: Timestamp) {
-        self.floor = floor;
+    pub fn recall_lower_bound(&mut self, lower_bound: Timestamp) {
+        self.lower_bound = lower_bound;
     }
 }

@@ -10,16 +10,16 @@ impl EndedTransactions {
     pub fn assert_invariants(&self) {
         let weights: usize = self.coordinators.values().map(CoordinatorOutcomes::weight).sum();
         assert_eq!(self.of_clients, weights, "ends of clients, and clients");
-        let mut told: BTreeMap<NodeId, usize> = BTreeMap::new();
-        for (txn, heard) in &self.data {
-            *told.entry(txn.node).or_default() += data_bytes(heard);
+        let mut shared: BTreeMap<NodeId, usize> = BTreeMap::new();
+        for (txn, received) in &self.data {
+            *shared.entry(txn.node).or_default() += data_bytes(received);
             assert_ne!(self.age(*txn), Age::Settled, "{txn} is settled, and has data");
         }
         for (node, known) in &self.coordinators {
-            let told = told.remove(node).unwrap_or_default();
-            known.assert_invariants(*node, told);
+            let shared = shared.remove(node).unwrap_or_default();
+            known.assert_invariants(*node, shared);
         }
-        assert!(told.is_empty(), "data of unknown coordinators: {told:?}");
+        assert!(shared.is_empty(), "data of unknown coordinators: {shared:?}");
         for (txn, (ballot, about)) in self.retired.iter().flatten() {
             assert!(matches!(ballot, TimestampVote::Commit(_)), "{txn} is kept, and was not done");
             assert_ne!(*about, 0, "{txn} is kept for nobody");
@@ -29,11 +29,11 @@ impl EndedTransactions {
 
 impl CoordinatorOutcomes {
     /// Checks what is known of a coordinator, of whose transactions so many bytes were told.
-    fn assert_invariants(&self, node: NodeId, told: usize) {
+    fn assert_invariants(&self, node: NodeId, shared: usize) {
         self.over.assert_invariants();
         let over = self.over.iter().map(|(_, over)| over).chain(self.earlier.values());
         let ends: usize = over.map(|over| over.end.bytes()).sum();
-        assert_eq!(self.bytes, ends + told, "bytes that are kept of {node:?}");
+        assert_eq!(self.bytes, ends + shared, "bytes that are kept of {node:?}");
         let first = self.over.first().unwrap_or(u64::MAX);
         assert!(first >= self.settled_below, "{first} of {node:?} is settled, and remembered");
         let newest = self.earlier.last_key_value().map_or(0, |((incarnation, _), _)| *incarnation);
@@ -41,7 +41,7 @@ impl CoordinatorOutcomes {
             newest < self.incarnation || self.earlier.is_empty(),
             "life {newest} of {node:?} is over"
         );
-        assert!(!self.is_silent || self.heard != Nanos(0), "{node:?} is a member, and silent");
+        assert!(!self.is_silent || self.seen_at != Nanos(0), "{node:?} is a member, and silent");
     }
 }
 

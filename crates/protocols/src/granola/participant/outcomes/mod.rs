@@ -68,17 +68,17 @@ struct CoordinatorOutcomes {
     bytes: usize,
     /// What was done here of clients that had been forgotten when it was first heard of lies at or
     /// below this.
-    floor: Timestamp,
+    lower_bound: Timestamp,
     /// When it was last heard of, if it is a client; zero of members.
-    heard: Nanos,
+    seen_at: Nanos,
     /// Whether that is longer ago than clients are waited for.
     is_silent: bool,
 }
 
 impl CoordinatorOutcomes {
-    /// One that may have been forgotten, with all that it did at or below `floor`.
-    fn above(floor: Timestamp) -> CoordinatorOutcomes {
-        CoordinatorOutcomes { floor, ..CoordinatorOutcomes::default() }
+    /// One that may have been forgotten, with all that it did at or below `lower_bound`.
+    fn above(lower_bound: Timestamp) -> CoordinatorOutcomes {
+        CoordinatorOutcomes { lower_bound, ..CoordinatorOutcomes::default() }
     }
 
     /// Its newest life is this one, or a later one. Whoever asks for a transaction of an earlier
@@ -117,7 +117,7 @@ impl CoordinatorOutcomes {
 
     /// What it counts towards the room of all clients.
     fn weight(&self) -> usize {
-        if self.heard == Nanos(0) || self.is_silent { 0 } else { 1 + self.len() }
+        if self.seen_at == Nanos(0) || self.is_silent { 0 } else { 1 + self.len() }
     }
 
     /// How many ends, and how many bytes of them, are forgotten with what a request says: it is the
@@ -175,12 +175,12 @@ impl Over {
 
     /// Whether it was refused without ever having been voted for.
     fn is_refused(&self) -> bool {
-        let is_told_anyway = |refusal: &Refusal| {
+        let is_answered_anyway = |refusal: &Refusal| {
             matches!(refusal, Refusal::Aborted(Abort::Superseded | Abort::Forgotten))
         };
         match &self.ballot {
             Some(TimestampVote::Conflict | TimestampVote::Moved(_)) => true,
-            Some(TimestampVote::Abort(_, refusal)) => is_told_anyway(refusal),
+            Some(TimestampVote::Abort(_, refusal)) => is_answered_anyway(refusal),
             Some(TimestampVote::Commit(_)) | None => false,
         }
     }
@@ -195,7 +195,7 @@ impl Over {
 pub(super) struct EndedTransactions {
     coordinators: BTreeMap<NodeId, CoordinatorOutcomes>,
     /// What was done here of clients that are forgotten lies at or below this.
-    floor: Timestamp,
+    lower_bound: Timestamp,
     /// How many ends of clients there are, and how many clients.
     of_clients: usize,
     /// What was told of keys in transactions that are not settled, by this participant or another.
@@ -212,9 +212,11 @@ pub(super) struct EndedTransactions {
 impl EndedTransactions {
     /// Changes what is known of the coordinator of `txn`, which has lived at least that long.
     fn change<T>(&mut self, txn: TxnId, change: impl FnOnce(&mut CoordinatorOutcomes) -> T) -> T {
-        let floor = self.floor;
-        let known =
-            self.coordinators.entry(txn.node).or_insert_with(|| CoordinatorOutcomes::above(floor));
+        let lower_bound = self.lower_bound;
+        let known = self
+            .coordinators
+            .entry(txn.node)
+            .or_insert_with(|| CoordinatorOutcomes::above(lower_bound));
         let before = known.weight();
         known.live(txn.incarnation);
         let changed = change(known);
@@ -224,10 +226,12 @@ impl EndedTransactions {
     }
 
     /// Takes note of a coordinator's life and of what it has settled.
-    pub fn hear(&mut self, txn: TxnId, settled_below: u64) {
-        let floor = self.floor;
-        let known =
-            self.coordinators.entry(txn.node).or_insert_with(|| CoordinatorOutcomes::above(floor));
+    pub fn observe(&mut self, txn: TxnId, settled_below: u64) {
+        let lower_bound = self.lower_bound;
+        let known = self
+            .coordinators
+            .entry(txn.node)
+            .or_insert_with(|| CoordinatorOutcomes::above(lower_bound));
         let before = known.weight();
         known.live(txn.incarnation);
         let is_news = txn.incarnation >= known.incarnation && settled_below > known.settled_below;
@@ -240,8 +244,8 @@ impl EndedTransactions {
         }
         self.of_clients = self.of_clients + known.weight() - before;
         if is_news && !self.data.is_empty() {
-            let told = self.data.extract_if(below(txn, settled_below), |_, _| true);
-            let freed = told.map(|(_, heard)| data_bytes(&heard)).sum::<usize>();
+            let shared = self.data.extract_if(below(txn, settled_below), |_, _| true);
+            let freed = shared.map(|(_, seen_at)| data_bytes(&seen_at)).sum::<usize>();
             assert!(freed <= known.bytes, "data of {freed} bytes were not counted");
             known.bytes -= freed;
         }
@@ -276,8 +280,8 @@ impl EndedTransactions {
     pub fn remember(&mut self, txn: TxnId, over: Over) {
         let now = self.now;
         let settled = self.change(txn, |known| {
-            if known.heard != Nanos(0) {
-                known.heard = known.heard.max(now);
+            if known.seen_at != Nanos(0) {
+                known.seen_at = known.seen_at.max(now);
             }
             let added = over.end.bytes();
             let replaced = match known.age(txn) {
@@ -313,32 +317,32 @@ impl EndedTransactions {
     }
 
     /// All clients count as heard of just now: nobody knows when they last were.
-    pub fn hear_all(&mut self, now: Nanos, is_client: impl Fn(NodeId) -> bool) {
+    pub fn receive_all(&mut self, now: Nanos, is_client: impl Fn(NodeId) -> bool) {
         let clients = self.coordinators.iter_mut().filter(|(node, _)| is_client(**node));
-        clients.for_each(|(_, it)| (it.heard, it.is_silent) = (now.max(Nanos(1)), false));
+        clients.for_each(|(_, it)| (it.seen_at, it.is_silent) = (now.max(Nanos(1)), false));
         self.of_clients = self.coordinators.values().map(CoordinatorOutcomes::weight).sum();
     }
 
     /// Whether there is room for a transaction of a client beside so many that are under way. Where
     /// there is none, what it says with the transaction has to make some.
-    pub fn has_room(
+    pub fn has_capacity(
         &self,
         txn: TxnId,
         settled_below: u64,
         active: usize,
-        room: ClientQuota,
+        quota: ClientQuota,
     ) -> bool {
         let nothing = CoordinatorOutcomes::default();
         let known = self.coordinators.get(&txn.node).unwrap_or(&nothing);
-        let is_full = known.len() >= room.entries || self.of_clients + active >= room.all;
-        if !is_full && known.bytes < room.bytes {
+        let is_full = known.len() >= quota.entries || self.of_clients + active >= quota.all;
+        if !is_full && known.bytes < quota.bytes {
             return true;
         }
         let (ends, bytes) = known.freed_by(txn, settled_below);
         let is_of_now = txn.incarnation == known.incarnation && settled_below > known.settled_below;
-        let told = self.data.range(below(txn, if is_of_now { settled_below } else { 0 }));
-        let told: usize = told.map(|(_, heard)| data_bytes(heard)).sum();
-        (!is_full || ends > 0) && known.bytes - bytes - told < room.bytes
+        let shared = self.data.range(below(txn, if is_of_now { settled_below } else { 0 }));
+        let shared: usize = shared.map(|(_, seen_at)| data_bytes(seen_at)).sum();
+        (!is_full || ends > 0) && known.bytes - bytes - shared < quota.bytes
     }
 
     /// Whether anything is known of a coordinator.

@@ -13,13 +13,13 @@ fn txn(incarnation: u32, sequence: u64) -> TxnId {
 fn what_is_left_of_clients_that_are_gone_keeps_no_room_from_others() {
     let (lease, at) = (Nanos(1_000), muesli_core::Timestamp(1));
     let mut memory = EndedTransactions::default();
-    memory.hear(txn(1, 1), 1);
-    memory.hear_client(NodeId(1), Nanos(10));
+    memory.observe(txn(1, 1), 1);
+    memory.observe_client(NodeId(1), Nanos(10));
     memory.remember(txn(1, 1), over(TimestampVote::Commit(at)));
     assert_eq!(memory.of_clients, 2);
     memory.forget_silent(Nanos(2_000), lease, Timestamp::ZERO);
     assert_eq!((memory.len(), memory.of_clients), (1, 0), "somebody may ask");
-    memory.hear_client(NodeId(1), Nanos(2_001));
+    memory.observe_client(NodeId(1), Nanos(2_001));
     assert_eq!(memory.of_clients, 2, "it was only away");
 }
 
@@ -30,17 +30,17 @@ fn over(ballot: TimestampVote) -> Over {
 #[test]
 fn what_is_settled_is_forgotten_and_known_as_used() {
     let mut memory = EndedTransactions::default();
-    memory.hear(txn(2, 3), 1);
+    memory.observe(txn(2, 3), 1);
     for sequence in 1..5 {
         memory.remember(txn(2, sequence), over(TimestampVote::Conflict));
     }
-    memory.hear(txn(2, 9), 4);
+    memory.observe(txn(2, 9), 4);
     assert_eq!(memory.len(), 1);
     assert_eq!(memory.age(txn(2, 3)), Age::Settled);
     assert_eq!(memory.age(txn(2, 4)), Age::Current);
     memory.remember(txn(2, 2), over(TimestampVote::Conflict));
     assert_eq!(memory.len(), 1);
-    memory.hear(txn(1, 50), 40);
+    memory.observe(txn(1, 50), 40);
     assert_eq!(memory.age(txn(2, 3)), Age::Settled);
 }
 
@@ -71,7 +71,7 @@ fn answers_of_who_was_silent_are_kept_for_a_lease_from_then_on() {
     let (id, over) = done(1);
     memory.set_time(Nanos(10));
     memory.remember(id, over);
-    memory.hear_client(one, Nanos(10));
+    memory.observe_client(one, Nanos(10));
     // It is silent, and what it asked for before is done late.
     let (id, over) = done(2);
     memory.set_time(Nanos(900));
@@ -89,19 +89,19 @@ fn what_was_told_counts_until_it_is_settled() {
         value: Some(SmallBytes::from(vec![7; bytes])),
         collected: muesli_core::Timestamp::ZERO,
     };
-    let told = |part| (part, vec![(SpaceId(0), SmallBytes::from("k"), found(400))]);
-    let room = ClientQuota { entries: 10, bytes: 1_000, all: usize::MAX };
+    let shared = |part| (part, vec![(SpaceId(0), SmallBytes::from("k"), found(400))]);
+    let quota = ClientQuota { entries: 10, bytes: 1_000, all: usize::MAX };
     let mut memory = EndedTransactions::default();
-    memory.hear(txn(1, 1), 1);
-    memory.add_data(txn(1, 1), [told(0), told(1)]);
-    assert!(memory.has_room(txn(1, 3), 1, 0, room));
-    memory.add_data(txn(1, 2), [told(0)]);
-    memory.add_data(txn(1, 2), [told(0)]);
+    memory.observe(txn(1, 1), 1);
+    memory.add_data(txn(1, 1), [shared(0), shared(1)]);
+    assert!(memory.has_capacity(txn(1, 3), 1, 0, quota));
+    memory.add_data(txn(1, 2), [shared(0)]);
+    memory.add_data(txn(1, 2), [shared(0)]);
     assert_eq!(memory.bytes(), 3 * 417);
-    assert!(!memory.has_room(txn(1, 3), 1, 0, room));
-    assert!(!memory.has_room(txn(2, 1), 1, 0, room), "nor in another life");
-    assert!(memory.has_room(txn(1, 3), 2, 0, room), "the first one is settled");
-    memory.hear(txn(1, 3), 3);
+    assert!(!memory.has_capacity(txn(1, 3), 1, 0, quota));
+    assert!(!memory.has_capacity(txn(2, 1), 1, 0, quota), "nor in another life");
+    assert!(memory.has_capacity(txn(1, 3), 2, 0, quota), "the first one is settled");
+    memory.observe(txn(1, 3), 3);
     assert_eq!(memory.bytes(), 0);
 }
 
@@ -113,14 +113,14 @@ fn asking_about_many_clients_that_are_gone_takes_steps_by_their_number() {
         value: None,
         collected: muesli_core::Timestamp::ZERO,
     };
-    let told = |part| (part, vec![(SpaceId(0), SmallBytes::from("k"), found.clone())]);
+    let shared = |part| (part, vec![(SpaceId(0), SmallBytes::from("k"), found.clone())]);
     let mut memory = EndedTransactions::default();
     for node in 0..clients {
         let of = TxnId { node: NodeId(node), incarnation: 1, sequence: 1 };
-        memory.hear(of, 1);
-        memory.hear_client(of.node, Nanos(1));
-        memory.add_data(of, [told(0)]);
-        memory.add_data(TxnId { sequence: 2, ..of }, [told(0)]);
+        memory.observe(of, 1);
+        memory.observe_client(of.node, Nanos(1));
+        memory.add_data(of, [shared(0)]);
+        memory.add_data(TxnId { sequence: 2, ..of }, [shared(0)]);
     }
     memory.forget_silent(Nanos(2_000), Nanos(1_000), Timestamp::ZERO);
     memory.steps.take();
@@ -140,11 +140,11 @@ fn asking_about_many_clients_that_are_gone_takes_steps_by_their_number() {
 #[test]
 fn of_earlier_lives_only_votes_to_commit_are_remembered() {
     let mut memory = EndedTransactions::default();
-    memory.hear(txn(1, 1), 1);
+    memory.observe(txn(1, 1), 1);
     memory.remember(txn(1, 1), over(TimestampVote::Conflict));
     let commit = TimestampVote::Commit(muesli_core::Timestamp(5));
     memory.remember(txn(1, 2), over(commit));
-    memory.hear(txn(2, 1), 1);
+    memory.observe(txn(2, 1), 1);
     assert!(memory.get(txn(1, 1)).is_none() && memory.get(txn(1, 2)).is_some());
     assert_eq!(memory.age(txn(1, 7)), Age::EarlierIncarnation);
     let mut other = EndedTransactions::default();

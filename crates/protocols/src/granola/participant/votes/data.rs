@@ -32,13 +32,13 @@
 //!
 //! A *coordinated* transaction tells nothing: whoever has the data has a vote.
 
-use crate::granola::rules::GranolaSwitch;
-use muesli_core::parts::execution::told_keys;
+use crate::granola::switches::GranolaSwitch;
+use muesli_core::parts::execution::shared_keys;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use crate::granola::message::sizes::told_bytes;
+use crate::granola::message::sizes::data_bytes;
 use crate::granola::message::{
     Agreement, Ballots, DataByPart, FoundVersion, Message, Part, PartData, Record, Repositories,
     Request, Task, TimestampVote,
@@ -81,24 +81,24 @@ impl Participant {
         let known = self.memory.data(request.txn);
         let is_new = |number: &u16| known.is_none_or(|all| !all.contains_key(number));
         let parts = request.parts_with_data().filter(|(number, part)| mine(part) && is_new(number));
-        let told: Vec<PartData> =
+        let shared: Vec<PartData> =
             parts.map(|(number, part)| (number, self.values_of(part, cx))).collect();
-        if told.is_empty() {
+        if shared.is_empty() {
             return;
         }
-        if self.rules.keeps(GranolaSwitch::DataSentInOrder) {
+        if self.switches.keeps(GranolaSwitch::DataSentInOrder) {
             self.cover(place, cx);
             self.clock.raise(place);
         }
-        self.memory.add_data(request.txn, told.iter().cloned());
+        self.memory.add_data(request.txn, shared.iter().cloned());
         let txn = request.txn;
         if self.is_logged(request) {
-            for told in pieces(told.clone(), most(cx)) {
-                cx.log_lazily(|| Record::Told { txn, told });
+            for shared in pieces(shared.clone(), most(cx)) {
+                cx.log_lazily(|| Record::SharedData { txn, shared });
             }
         }
         for other in self.others(request) {
-            self.send_data_to(other, request, told.clone(), cx);
+            self.send_data_to(other, request, shared.clone(), cx);
         }
     }
 
@@ -110,7 +110,7 @@ impl Participant {
             let found = self.found(space, &key);
             (space, key, found)
         };
-        told_keys(known, part.partition, cx.catalog, arguments).into_iter().map(value).collect()
+        shared_keys(known, part.partition, cx.catalog, arguments).into_iter().map(value).collect()
     }
 
     /// Tells of what the other one does not hold itself.
@@ -118,13 +118,13 @@ impl Participant {
         &self,
         to: RepositoryId,
         request: &Request,
-        mut told: Vec<PartData>,
+        mut shared: Vec<PartData>,
         cx: &mut Context<'_>,
     ) {
         let part = |number: u16| &request.parts[usize::from(number)];
-        told.retain(|(number, _)| !part(*number).is_held_by(to, cx.catalog));
-        for told in pieces(told, most(cx)) {
-            cx.send_to_repository(to, Message::Tell { txn: request.txn, told });
+        shared.retain(|(number, _)| !part(*number).is_held_by(to, cx.catalog));
+        for shared in pieces(shared, most(cx)) {
+            cx.send_to_repository(to, Message::Tell { txn: request.txn, shared });
         }
     }
 
@@ -136,11 +136,12 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         if request.exchanges_data()
-            && let Some(heard) = self.memory.data(request.txn)
+            && let Some(received) = self.memory.data(request.txn)
         {
-            let told = heard.iter().filter(|(part, _)| usize::from(**part) < request.parts.len());
-            let told = told.map(|(part, values)| (*part, values.clone())).collect();
-            self.send_data_to(to, request, told, cx);
+            let shared =
+                received.iter().filter(|(part, _)| usize::from(**part) < request.parts.len());
+            let shared = shared.map(|(part, values)| (*part, values.clone())).collect();
+            self.send_data_to(to, request, shared, cx);
         }
     }
 
@@ -148,14 +149,14 @@ impl Participant {
     pub(in super::super) fn on_tell(
         &mut self,
         txn: TxnId,
-        told: Vec<PartData>,
+        shared: Vec<PartData>,
         cx: &mut Context<'_>,
     ) {
         // Who does not know the transaction has forgotten it in a crash, and will ask.
         let Some(active) = self.active.get(&txn) else { return };
         let (request, stand, wait_queue) =
             (active.request.clone(), (active.bound, txn), active.wait_queue);
-        self.memory.add_data(txn, told);
+        self.memory.add_data(txn, shared);
         if active.awaits_data() && self.is_complete(&request) {
             self.active.get_mut(&txn).expect("just seen").wait_queue = WaitQueue::Placed;
             self.queue.change_wait_queue(wait_queue, WaitQueue::Placed, stand);
@@ -166,21 +167,22 @@ impl Participant {
 
     /// Whether all is there that a transaction is told.
     pub(in super::super) fn is_complete(&self, request: &Request) -> bool {
-        let heard = self.memory.data(request.txn);
-        let has = |number: u16| heard.is_some_and(|all| all.contains_key(&number));
+        let received = self.memory.data(request.txn);
+        let has = |number: u16| received.is_some_and(|all| all.contains_key(&number));
         request.parts_with_data().all(|(number, _)| has(number))
     }
 
     /// Those who can tell what a transaction waits for.
     pub(in super::super) fn data_holders(&self, active: &Active, cx: &Context<'_>) -> Repositories {
-        let heard = self.memory.data(active.request.txn);
+        let received = self.memory.data(active.request.txn);
         let missing = |(number, _): &(u16, &Part)| {
-            heard.is_none_or(|all| !all.contains_key(number)) // Nobody has told of it yet.
+            received.is_none_or(|all| !all.contains_key(number)) // Nobody has told of it yet.
         };
         let parts: Vec<&Part> =
             active.request.parts_with_data().filter(missing).map(|(_, it)| it).collect();
-        let tells = |other: &RepositoryId| parts.iter().any(|it| it.is_held_by(*other, cx.catalog));
-        self.others(&active.request).filter(tells).collect()
+        let shares =
+            |other: &RepositoryId| parts.iter().any(|it| it.is_held_by(*other, cx.catalog));
+        self.others(&active.request).filter(shares).collect()
     }
 
     /// What procedures of a transaction are told; `None`: nobody tells.
@@ -189,31 +191,31 @@ impl Participant {
         request: &Request,
         cx: &Context<'_>,
     ) -> Option<DataByPart> {
-        let mut telling = request.parts_with_data().peekable();
-        telling.peek()?;
+        let mut sharing = request.parts_with_data().peekable();
+        sharing.peek()?;
         match request.agreement {
             Agreement::Coordinated => None,
             Agreement::Independent => {
                 Some(self.memory.data(request.txn).cloned().unwrap_or_default())
             }
             Agreement::Alone => {
-                Some(telling.map(|(number, part)| (number, self.values_of(part, cx))).collect())
+                Some(sharing.map(|(number, part)| (number, self.values_of(part, cx))).collect())
             }
         }
     }
 
     /// Notes what a transaction is told as read before all else, and after which number the notes
     /// of its parts come. Who is alone claims it, too; others have claimed it if there is need.
-    pub(in super::super) fn note_told(
+    pub(in super::super) fn note_data(
         &self,
         request: &Request,
-        heard: &DataByPart,
+        received: &DataByPart,
         sets: &mut TransactionSets,
         notes: &mut Notes,
         cx: Sight<'_>,
     ) -> u16 {
         let start = sets.operations.mark();
-        for (space, key, found) in heard.values().flatten() {
+        for (space, key, found) in received.values().flatten() {
             if cx.recording {
                 sets.operations.read(*space, key, found.recorded(), found.value.as_ref());
             }
@@ -236,10 +238,10 @@ impl Participant {
         cx: &mut Context<'_>,
     ) {
         let claim = self.all_it_may_touch(&request, cx);
-        if self.claims.conflict(&claim) {
+        if self.footprint_locks.conflict(&claim) {
             return self.refuse(&request, TimestampVote::Conflict, cx);
         }
-        self.claims.hold(request.txn, claim);
+        self.footprint_locks.hold(request.txn, claim);
         self.vote_in_timestamp_mode(request, early, cx);
     }
 }
@@ -257,10 +259,10 @@ fn most(cx: &Context<'_>) -> usize {
 }
 
 /// What is told, in pieces that are as long as a transaction at most, or one part of it.
-fn pieces(told: Vec<PartData>, most: usize) -> Vec<Vec<PartData>> {
+fn pieces(shared: Vec<PartData>, most: usize) -> Vec<Vec<PartData>> {
     let (mut all, mut bytes) = (Vec::<Vec<PartData>>::new(), 0);
-    for one in told {
-        let more = told_bytes(std::slice::from_ref(&one));
+    for one in shared {
+        let more = data_bytes(std::slice::from_ref(&one));
         match all.last_mut().filter(|_| bytes + more <= most) {
             Some(piece) => piece.push(one),
             None => {
@@ -280,12 +282,13 @@ mod tests {
 
     #[test]
     fn what_is_told_is_no_longer_than_a_transaction_but_for_one_part() {
-        let told = |number: u16, bytes: usize| {
+        let shared = |number: u16, bytes: usize| {
             let value = Some(SmallBytes::from(vec![7; bytes]));
             let found = FoundVersion { version: Timestamp(1), value, collected: Timestamp::ZERO };
             (number, vec![(SpaceId(0), SmallBytes::from("k"), found)])
         };
-        let all = vec![told(0, 300), told(1, 300), told(2, 300), told(3, 2_000), told(4, 10)];
+        let all =
+            vec![shared(0, 300), shared(1, 300), shared(2, 300), shared(3, 2_000), shared(4, 10)];
         let numbers = |most: usize| -> Vec<Vec<u16>> {
             let pieces = pieces(all.clone(), most);
             pieces.iter().map(|piece| piece.iter().map(|(number, _)| *number).collect()).collect()

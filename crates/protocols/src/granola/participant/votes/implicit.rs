@@ -25,7 +25,7 @@
 //! The thesis has sequence numbers in the log and waits for all votes that were missed. Here the
 //! place is asked for, and whatever was voted on before it goes without.
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::{Nanos, NodeId, RepositoryId, Timestamp, TxnId};
@@ -159,7 +159,7 @@ impl Participant {
         ballot: &TimestampVote,
         cx: &mut Context<'_>,
     ) -> Option<VoteOrder> {
-        if !self.rules.implies_votes() {
+        if !self.switches.implies_votes() {
             return None;
         }
         let stream = match (self.vote_sequences.stream, ballot) {
@@ -185,12 +185,12 @@ impl Participant {
         order: Option<VoteOrder>,
         cx: &mut Context<'_>,
     ) {
-        let Some(order) = order.filter(|_| self.rules.implies_votes()) else { return };
+        let Some(order) = order.filter(|_| self.switches.implies_votes()) else { return };
         let voter = self.vote_sequences.voters.entry(repository).or_insert_with(Voter::new);
         let next = voter.advance(order);
         match ballot {
             TimestampVote::Commit(at)
-                if next == Some(true) || !self.rules.keeps(GranolaSwitch::BoundsInOrder) =>
+                if next == Some(true) || !self.switches.keeps(GranolaSwitch::BoundsInOrder) =>
             {
                 voter.bound = voter.bound.max(at.after(1, repository));
             }
@@ -208,7 +208,7 @@ impl Participant {
 
     /// A repository has lost its place among this one's votes.
     pub(in super::super) fn on_which_position(&mut self, asks: RepositoryId, cx: &mut Context<'_>) {
-        if !self.rules.implies_votes() {
+        if !self.switches.implies_votes() {
             return;
         }
         // The next vote lies above this.
@@ -235,7 +235,7 @@ impl Participant {
     ) {
         let voter = self.vote_sequences.voters.entry(repository).or_insert_with(Voter::new);
         let voted = voted.into_iter().map(|txn| (txn.node, (txn.incarnation, txn.sequence)));
-        if !self.rules.implies_votes() || !voter.take_place(order, voted.collect()) {
+        if !self.switches.implies_votes() || !voter.take_place(order, voted.collect()) {
             return;
         }
         voter.bound = voter.bound.max(at.after(1, repository));

@@ -1,7 +1,7 @@
 //! Votes to a master, and its decision: what differs under Sinfonia at a participant
 //! (see [`master`](crate::granola::coordinator::master)).
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use muesli_core::{Address, Nanos, Settings, TxnId};
 
 use crate::granola::message::{Agreement, Message, Request, Shown, TimestampVote};
@@ -27,7 +27,7 @@ impl Participant {
     /// A request came once more: the master has not heard the vote, or was not heard.
     pub(in super::super) fn vote_again(&self, txn: TxnId, cx: &mut Context<'_>) {
         let waits = self.active.get(&txn).filter(|active| active.place.is_none());
-        if let Some(active) = waits.filter(|_| self.rules.has_master()) {
+        if let Some(active) = waits.filter(|_| self.switches.has_master()) {
             let ballot = TimestampVote::Commit(active.proposed);
             self.vote_to_master(&active.request, ballot, active.about, cx);
         }
@@ -58,13 +58,13 @@ impl Participant {
 
     /// Whether what becomes of a transaction here must survive a crash.
     pub(in super::super) fn is_logged(&self, request: &Request) -> bool {
-        let promised = self.rules.has_master() && request.agreement != Agreement::Alone;
-        request.is_update() || (promised && self.rules.keeps(GranolaSwitch::ReadsLogged))
+        let is_guaranteed = self.switches.has_master() && request.agreement != Agreement::Alone;
+        request.is_update() || (is_guaranteed && self.switches.keeps(GranolaSwitch::ReadsLogged))
     }
 
     /// How long it waits for a decision before it asks the others.
     pub(in super::super) fn patience(&self, settings: &Settings) -> Nanos {
-        match self.rules.has_master() {
+        match self.switches.has_master() {
             true => settings.in_doubt_after,
             false => settings.retry_after,
         }

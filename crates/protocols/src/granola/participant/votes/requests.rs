@@ -1,17 +1,16 @@
-//! Requests as they come, and the votes on them (sections 4.3.3 and 4.3.4).
+//! Requests as they come, and the votes on them (section 4.3.3).
 
-use crate::granola::rules::GranolaSwitch;
+use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::execution::unknown;
-use muesli_core::parts::votes::{Counted, Votes};
-use muesli_core::{Abort, Address, LogPosition, RepositoryId, Stop, Timestamp, TxnId};
+use muesli_core::parts::votes::Votes;
+use muesli_core::{Abort, Address, LogPosition, RepositoryId, Stop, Timestamp};
 
 use crate::granola::message::{
-    Agreement, Ballots, Message, Noted, Part, Record, Refusal, ReplyOutcome, Repositories, Request,
-    Task, TimestampVote, Vote, evidence,
+    Agreement, Ballots, Message, Noted, Part, Record, Refusal, ReplyOutcome, Request, Task,
+    TimestampVote, evidence,
 };
-use crate::granola::participant::modes::WaitQueue;
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::outcomes::{Age, Over};
 use crate::granola::participant::{Context, Participant};
@@ -25,9 +24,9 @@ impl Participant {
         }
         // Of a client that only reads, nothing need be known.
         if !request.reads_alone() || self.memory.knows(txn.node) {
-            self.memory.hear(txn, request.settled_below);
+            self.memory.observe(txn, request.settled_below);
         }
-        self.hear_client(txn, cx);
+        self.observe_client(txn, cx);
         if self.active.contains_key(&txn) || self.is_deferred(txn) {
             return self.vote_again(txn, cx); // It is under way.
         }
@@ -42,9 +41,9 @@ impl Participant {
         match self.memory.age(txn) {
             Age::Current => match self.may_be_forgotten(&request, cx) {
                 None => self.take_up(request, cx),
-                Some(floor) => {
+                Some(lower_bound) => {
                     let forgotten = Refusal::Aborted(Abort::Forgotten);
-                    self.refuse(&request, TimestampVote::Abort(floor, forgotten), cx);
+                    self.refuse(&request, TimestampVote::Abort(lower_bound, forgotten), cx);
                 }
             },
             Age::Settled => {}
@@ -67,8 +66,8 @@ impl Participant {
             // It is dead already, of what the other one says: a conflict would be tried again.
             return self.refuse(&request, ballot.clone(), cx);
         }
-        let lacks_room = || self.lacks_room(&request, cx);
-        if let Some(reason) = request.judge_size(&cx.settings.limits).or_else(lacks_room) {
+        let lacks_capacity = || self.lacks_capacity(&request, cx);
+        if let Some(reason) = request.judge_size(&cx.settings.limits).or_else(lacks_capacity) {
             let ballot = TimestampVote::Abort(Timestamp::ZERO, Refusal::Aborted(reason));
             return self.refuse(&request, ballot, cx);
         }
@@ -128,21 +127,21 @@ impl Participant {
         request: &Request,
         cx: &mut Context<'_>,
     ) -> Timestamp {
-        let floor = if self.rules.keeps(GranolaSwitch::CarriesFloor) {
-            request.floor
+        let lower_bound = if self.switches.keeps(GranolaSwitch::CarriesLowerBound) {
+            request.lower_bound
         } else {
             Timestamp::ZERO
         };
-        self.propose_above(floor, cx)
+        self.propose_above(lower_bound, cx)
     }
 
-    /// A timestamp above all that was done and proposed here, and above `floor`.
+    /// A timestamp above all that was done and proposed here, and above `lower_bound`.
     pub(in super::super) fn propose_above(
         &mut self,
-        floor: Timestamp,
+        lower_bound: Timestamp,
         cx: &mut Context<'_>,
     ) -> Timestamp {
-        let at = self.clock.propose(floor, cx.now());
+        let at = self.clock.propose(lower_bound, cx.now());
         self.cover(at, cx);
         at
     }
@@ -150,10 +149,11 @@ impl Participant {
     /// Sees to it that a next life of this repository proposes above `at`.
     pub(in super::super) fn cover(&mut self, at: Timestamp, cx: &mut Context<'_>) {
         if cx.settings.logging
-            && self.rules.keeps(GranolaSwitch::Ceiling)
-            && let Some(ceiling) = self.clock.ceiling_for(at, cx.settings.pace.ceiling_steps / 2)
+            && self.switches.keeps(GranolaSwitch::UpperBound)
+            && let Some(upper_bound) =
+                self.clock.upper_bound_for(at, cx.settings.pace.upper_bound_steps / 2)
         {
-            cx.log(|| Record::Ceiling { at: ceiling });
+            cx.log(|| Record::UpperBound { at: upper_bound });
         }
     }
 
@@ -165,7 +165,7 @@ impl Participant {
             return self.perform(&request, 0, self.clock.done, cx);
         }
         let at = self.propose(&request, cx);
-        if self.queue.is_empty() && self.claims.is_empty() && !waits {
+        if self.queue.is_empty() && self.footprint_locks.is_empty() && !waits {
             return self.perform(&request, 0, at, cx);
         }
         let votes = Votes::from_voters([]);
@@ -183,11 +183,11 @@ impl Participant {
         cx: &mut Context<'_>,
     ) -> bool {
         let done = self.clock.done;
-        if !self.rules.keeps(GranolaSwitch::ReadersCheck) {
+        if !self.switches.keeps(GranolaSwitch::ReadersCheck) {
             return done > Timestamp::ZERO;
         }
-        let is_seen = done > self.clock.earlier && request.floor <= done;
-        is_seen && self.claims.is_empty() && self.reads_past_all(request, cx)
+        let is_seen = done > self.clock.earlier && request.lower_bound <= done;
+        is_seen && self.footprint_locks.is_empty() && self.reads_ahead_of_all(request, cx)
     }
 
     pub(in super::super) fn vote_in_timestamp_mode(
@@ -201,7 +201,7 @@ impl Participant {
         let voted = self.log_vote(is_logged, &request, at, cx);
         let about = evidence::about(&request, cx.settings, cx.catalog);
         self.send_vote(&request, TimestampVote::Commit(at), about, cx);
-        if !self.rules.keeps(GranolaSwitch::DataSentInOrder) {
+        if !self.switches.keeps(GranolaSwitch::DataSentInOrder) {
             self.send_data(&request, at, cx);
         }
         let votes = Votes::from_voters(self.others(&request));
@@ -252,7 +252,7 @@ impl Participant {
     /// A transaction is about to be done, or what it does is told: nothing may be said of that
     /// before its vote is stable. Without it, its place would be another one after a crash.
     pub(in super::super) fn rest_on_vote(&self, active: &Active, cx: &mut Context<'_>) {
-        if self.rules.keeps(GranolaSwitch::AnswersRestOnVotes) {
+        if self.switches.keeps(GranolaSwitch::AnswersRestOnVotes) {
             cx.wait_for_log_up_to(active.voted);
         }
     }
@@ -264,7 +264,7 @@ impl Participant {
         about: u64,
         cx: &mut Context<'_>,
     ) {
-        if self.rules.has_master() {
+        if self.switches.has_master() {
             return self.vote_to_master(request, ballot, about, cx);
         }
         assert_ne!(request.agreement, Agreement::Alone, "whom a vote on {} is for", request.txn);
@@ -292,7 +292,7 @@ impl Participant {
             // Done again or not, it changes nothing.
             return self.tell_end(request, end, Noted::default(), cx);
         }
-        if self.rules.keeps(GranolaSwitch::StableConflicts) {
+        if self.switches.keeps(GranolaSwitch::StableConflicts) {
             cx.log(|| Record::Against { txn, ballot: ballot.clone() });
         }
         if !alone {
@@ -315,191 +315,6 @@ impl Participant {
         cx.send(Address::coordinator(txn.node), Message::Reply { txn, repository, end, noted });
         if request.agreement != Agreement::Alone {
             self.acknowledge(txn, cx);
-        }
-    }
-
-    pub(in super::super) fn on_vote(
-        &mut self,
-        txn: TxnId,
-        repository: RepositoryId,
-        (ballot, about): Vote,
-        cx: &mut Context<'_>,
-    ) {
-        let Some(active) = self.active.get_mut(&txn) else {
-            if !self.vote_on_deferred(txn, &ballot, cx) {
-                self.keep_early(txn, repository, (ballot, about), cx);
-            }
-            return;
-        };
-        if active.place.is_some() {
-            // Late or repeated: all votes were there. But who votes against it now will tell
-            // nothing any more: a client has asked it for something else, or it has forgotten a
-            // reader. Whoever waits to be told ends that, which is safe where nothing is written.
-            if !active.awaits_data() || active.request.is_update() {
-                return;
-            }
-        }
-        let TimestampVote::Commit(at) = ballot else {
-            let end = ballot.end_against().expect("a vote against it");
-            return self.drop_active(txn, end, cx);
-        };
-        if active.place.is_some() {
-            return;
-        }
-        if about != active.about {
-            // It was asked for something else.
-            return self.drop_active(txn, ReplyOutcome::Conflict, cx);
-        }
-        match active.votes.count(repository, at) {
-            Counted::Complete => {
-                let was_asked_for = active.asked > active.since;
-                cx.effects.maintenance.finished += u64::from(was_asked_for);
-                self.decide(txn, cx);
-            }
-            Counted::Waiting => self.change_wait_queue(txn),
-            Counted::Ignored => {}
-        }
-    }
-
-    /// All votes are there: the highest proposal is the transaction's place.
-    fn decide(&mut self, txn: TxnId, cx: &mut Context<'_>) {
-        let active = self.active.get_mut(&txn).expect("an active transaction");
-        assert!(active.votes.is_complete(), "{txn} has its place before all have voted");
-        assert!(active.place.is_none(), "{txn} is decided twice");
-        assert_eq!(active.bound, active.proposed, "what binds {txn} until all have voted");
-        let highest = active.votes.so_far().copied().fold(active.proposed, Timestamp::max);
-        let place =
-            if self.rules.keeps(GranolaSwitch::HighestIsFinal) { highest } else { active.proposed };
-        let (was, from) = (active.wait_queue, active.bound);
-        let raises = active.request.is_update() || self.rules.keeps(GranolaSwitch::ReadsRaise);
-        if self.rules.keeps(GranolaSwitch::RaisesLast)
-            && raises
-            && self.rules.raised_by(&active.request, self.id)
-        {
-            self.clock.place(place);
-        }
-        (active.place, active.wait_queue) = (Some(place), WaitQueue::Placed);
-        let is_prepared = active.is_prepared();
-        // In locking mode nothing that is queued touches what this one has claimed.
-        let first = self.queue.first().filter(|_| !self.locking);
-        let before = first.is_some_and(|first| first < (place, txn));
-        if is_prepared && !before {
-            self.perform_prepared(txn, cx);
-        } else {
-            active.bound = place;
-            if self.active.put_aside(&txn, None) {
-                self.claims.release(txn);
-            }
-            match is_prepared {
-                true => self.queue.insert(WaitQueue::Placed, (place, txn)),
-                false => self.queue.rise(was, (from, txn), (place, txn)),
-            }
-        }
-        self.go_on(cx);
-    }
-
-    /// Somebody voted against a transaction that was voted on here.
-    pub(in super::super) fn drop_active(
-        &mut self,
-        txn: TxnId,
-        end: ReplyOutcome,
-        cx: &mut Context<'_>,
-    ) {
-        let active = self.active.remove(&txn).expect("an active transaction");
-        self.queue.remove(active.wait_queue, &(active.bound, txn));
-        self.claims.release(txn);
-        self.end_dropped(&active, end, cx);
-        self.report_what_moved(cx.settings);
-        self.go_on(cx);
-    }
-
-    /// Tells of a transaction that was voted on and is not done.
-    pub(in super::super) fn end_dropped(
-        &mut self,
-        active: &Active,
-        end: ReplyOutcome,
-        cx: &mut Context<'_>,
-    ) {
-        let txn = active.request.txn;
-        assert!(!self.active.contains_key(&txn), "{txn} is over, and under way");
-        if self.is_logged(&active.request) {
-            cx.log_lazily(|| Record::Dropped { txn, end: end.clone() });
-        }
-        let (ballot, noted) = (Some(TimestampVote::Commit(active.proposed)), Noted::default());
-        let (about, end_here) = (active.about, end.clone());
-        self.memory.remember(txn, Over { ballot, about, end: end_here, noted: noted.clone() });
-        self.tell_end(&active.request, end, noted, cx);
-        if active.request.moving().is_some() {
-            self.set_loose_timer(cx);
-        }
-    }
-
-    /// A participant misses votes, ours among them.
-    pub(in super::super) fn on_ask(
-        &mut self,
-        request: Arc<Request>,
-        repository: RepositoryId,
-        ballot: TimestampVote,
-        cx: &mut Context<'_>,
-    ) {
-        let txn = request.txn;
-        let waits = self.active.contains_key(&txn) || self.is_deferred(txn);
-        let known = waits || self.memory.get(txn).is_some();
-        if let Some(vote) = self.memory.retired(txn).filter(|_| !known) {
-            // It was done, and its client has said that this is known everywhere.
-            return self.tell_vote(repository, txn, vote, cx);
-        }
-        if self.memory.age(txn) == Age::Settled && !known {
-            // A copy of a request that was long under way, or a reader's that a crash had
-            // forgotten: nobody waits for it any more. Or its client has said that it is settled
-            // where it is not, and nobody knows more of it.
-            return self.tell_vote(repository, txn, (TimestampVote::Conflict, 0), cx);
-        }
-        let about = evidence::about(&request, cx.settings, cx.catalog);
-        self.send_data_again(repository, &request, cx);
-        if !known {
-            // Its request may never have come here, or this life does not know of it.
-            self.on_request(request, cx);
-        }
-        self.on_vote(txn, repository, (ballot, about), cx);
-        let vote = match self.active.get(&txn) {
-            Some(active) => Some((TimestampVote::Commit(active.proposed), active.about)),
-            None => self.memory.get(txn).map(|over| (over.vote(), over.about)),
-        };
-        if let Some(vote) = vote.filter(|_| known || self.rules.has_master()) {
-            self.tell_vote(repository, txn, vote, cx);
-        }
-    }
-
-    /// Tells of a vote again. It implies nothing: newer ones may have been cast since.
-    fn tell_vote(&self, to: RepositoryId, txn: TxnId, vote: Vote, cx: &mut Context<'_>) {
-        let ((ballot, about), repository) = (vote, self.id);
-        let message = Message::Vote { txn, repository, ballot, about, tag: 0, order: None };
-        cx.send_to_repository_when_logged(to, message);
-    }
-
-    /// Asks for the votes that should have come by now, of those who may never have heard of the
-    /// transaction too.
-    pub(in super::super) fn ask_for_votes(&mut self, cx: &mut Context<'_>) {
-        let (now, me, patience) = (cx.now(), self.id, self.patience(cx.settings));
-        let due = |active: &Active| active.asked + patience <= now;
-        let waits = |active: &Active| active.place.is_none() || active.awaits_data();
-        let late = self.active.values().filter(|active| due(active) && waits(active));
-        let late: Vec<TxnId> = late.map(|active| active.request.txn).collect();
-        for txn in late {
-            let active = &self.active[&txn];
-            let whom: Repositories = match active.place {
-                None => active.votes.missing().collect(),
-                Some(_) => self.data_holders(active, cx),
-            };
-            let active = self.active.get_mut(&txn).expect("just seen");
-            active.asked = now;
-            for other in whom {
-                let (request, ballot) =
-                    (active.request.clone(), TimestampVote::Commit(active.proposed));
-                let ask = Message::Ask { request, repository: me, ballot };
-                cx.send_to_repository_when_logged(other, ask);
-            }
         }
     }
 }

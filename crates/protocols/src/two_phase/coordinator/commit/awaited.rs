@@ -15,11 +15,11 @@ pub(in crate::two_phase) struct Awaited {
     /// By number; `None` is not there yet.
     answers: Vec<Option<Gave>>,
     /// How many bytes those have that are there.
-    told: usize,
+    bytes: usize,
     /// Who can give which.
     from: SmallVec<[(RepositoryId, SmallVec<[u32; 2]>); 2]>,
     /// Why something cannot be left to its turn.
-    pub strayed: Option<SmallBytes>,
+    pub violation: Option<SmallBytes>,
 }
 
 impl Awaited {
@@ -31,7 +31,7 @@ impl Awaited {
         let asked = |part: &Prepare<V>| part.asked().iter().map(|(_, number)| *number).collect();
         let from = parts.map(|(repository, part)| (repository, asked(part)));
         let from = from.filter(|(_, all): &(_, SmallVec<_>)| !all.is_empty()).collect();
-        Awaited { answers: vec![None; count as usize], told: 0, from, strayed: None }
+        Awaited { answers: vec![None; count as usize], bytes: 0, from, violation: None }
     }
 
     /// Checks the invariants.
@@ -63,7 +63,7 @@ impl Awaited {
     pub fn take(&mut self, answers: Answers, limit: usize) {
         for (number, mut gave) in answers {
             if let Some(place @ None) = self.answers.get_mut(number as usize) {
-                gave.limit(&mut self.told, limit);
+                gave.limit(&mut self.bytes, limit);
                 *place = Some(gave);
             }
         }
@@ -75,7 +75,7 @@ impl Awaited {
     }
 
     /// What the client is told; nobody waits any more.
-    pub fn told(&mut self, committed: Committed) -> Result<Answer, Failure> {
+    pub fn result(&mut self, committed: Committed) -> Result<Answer, Failure> {
         let answers = std::mem::take(&mut self.answers);
         self.from.clear();
         match answers.is_empty() {
@@ -89,7 +89,7 @@ impl Awaited {
 }
 
 /// Why a transaction could not leave something to its turn, as its client is told.
-pub(in crate::two_phase) fn strayed(reason: &SmallBytes) -> Result<Answer, Failure> {
+pub(in crate::two_phase) fn violation(reason: &SmallBytes) -> Result<Answer, Failure> {
     let text = String::from_utf8_lossy(reason.as_slice()).into_owned();
     Err(Failure::FootprintViolation(text))
 }
@@ -109,10 +109,10 @@ mod tests {
         // Said again it is counted once, and what is small has room still.
         awaited.take(vec![(0, gave(100)), (2, gave(100)), (3, gave(10))], 300);
         assert!(awaited.are_all_there());
-        let Ok(Answer::Answered(_, told)) = awaited.told(Committed { at: Timestamp(1) }) else {
+        let Ok(Answer::Answered(_, given)) = awaited.result(Committed { at: Timestamp(1) }) else {
             panic!("it asked")
         };
         let limit = 300;
-        assert_eq!(told, [gave(100), gave(100), Gave::TooMuch { size: 372, limit }, gave(10)]);
+        assert_eq!(given, [gave(100), gave(100), Gave::TooMuch { size: 372, limit }, gave(10)]);
     }
 }

@@ -85,7 +85,7 @@ impl<V: Variant> Committing<V> {
     }
 
     /// What participants are told of its end.
-    pub(super) fn told(&self, decision: &Decision<V::Place>) -> Message<V> {
+    pub(super) fn decision_message(&self, decision: &Decision<V::Place>) -> Message<V> {
         let (decision, ballots) = (decision.clone(), self.ballots.iter().cloned().collect());
         Message::Decide { txn: self.id, decision, ballots }
     }
@@ -127,20 +127,12 @@ mod tests {
     const ID: TxnId = TxnId { node: NodeId(1), incarnation: 1, sequence: 1 };
 
     /// A commit of which these are asked, each told that those take part.
-    fn committing(asked: &[u16], told: &[u16]) -> Committing<Snapshots> {
+    fn committing(asked: &[u16], decided_at: &[u16]) -> Committing<Snapshots> {
         let all = |some: &[u16]| some.iter().copied().map(RepositoryId).collect::<Vec<_>>();
         let prepare = Arc::new(Prepare {
-            txn: ID,
             settled_below: 1,
-            participants: all(told).into_iter().collect(),
-            snapshot: Timestamp(1),
-            reader: (),
-            strict: false,
-            reads: Few::new(),
-            writes: Few::new(),
-            scans: Vec::new(),
-            delayed: Vec::new(),
-            extra: None,
+            participants: all(decided_at).into_iter().collect(),
+            ..Prepare::new(ID, Timestamp(1), ())
         });
         let prepares = all(asked).into_iter().map(|it| (it, prepare.clone())).collect();
         Committing {

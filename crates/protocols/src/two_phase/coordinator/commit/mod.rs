@@ -21,7 +21,7 @@ use crate::two_phase::participant::one_phase::Alone;
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::{Context, TwoPhase, ValidationResult, Variant, shown_votes};
-use awaited::{Awaited, strayed};
+use awaited::{Awaited, violation};
 pub(in crate::two_phase) use committing::{Committing, Phase};
 use divide::{Parts, divide};
 use muesli_core::parts::watermark::Bound;
@@ -43,7 +43,7 @@ impl<V: Variant> Coordinator<V> {
             // Reads that are under way as their transaction is to end have come too late.
             self.fail_operations(txn, &Failure::Ended, cx);
         }
-        let may_delay = V::delays_actions(&self.rules);
+        let may_delay = V::delays_actions(&self.switches);
         let slot = match self.open(txn) {
             Ok(slot) => slot,
             Err(failure) => return Step::Done(Err(failure)),
@@ -57,7 +57,7 @@ impl<V: Variant> Coordinator<V> {
         let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
         let delays = may_delay && !slot.delays.is_empty();
         let counts = V::POLICIES.validation.has_readers()
-            || strict && V::rules(&self.rules).keeps(FamilySwitch::ValidatesStrict);
+            || strict && V::switches(&self.switches).keeps(FamilySwitch::ValidatesStrict);
         if writes_nothing && !delays && !(has_read && counts) {
             self.remember(&snapshot);
             return self.finish_at_once(txn, Ok(snapshot.at()), cx);
@@ -170,19 +170,9 @@ impl<V: Variant> Coordinator<V> {
         let slot = self.slot(txn).expect("an open transaction");
         assert!(slot.held.is_empty(), "{id} commits, and has requests that are held back");
         slot.committing = Some(id.sequence);
-        let whole = Prepare {
-            txn: id,
-            settled_below,
-            participants: Repositories::new(),
-            snapshot,
-            reader: V::Reader::new(node, incarnation, txn),
-            strict: slot.options.strict,
-            reads: Few::new(),
-            writes: Few::new(),
-            scans: vec![],
-            delayed: vec![],
-            extra: None,
-        };
+        let reader = V::Reader::new(node, incarnation, txn);
+        let strict = slot.options.strict;
+        let whole = Prepare { settled_below, strict, ..Prepare::new(id, snapshot, reader) };
         let parts = divide(&slot.sets, &slot.delays, &whole, cx.catalog);
         let asked = parts.iter().map(|(repository, part)| (*repository, part));
         let awaited = Awaited::new(slot.delays.answers, asked);
@@ -230,17 +220,17 @@ impl<V: Variant> Coordinator<V> {
     ) {
         let is_client = self.is_client(cx);
         let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
-        let (is_late, rules) = (is_client && commit.is_late(cx), V::rules(&self.rules));
+        let (is_late, switches) = (is_client && commit.is_late(cx), V::switches(&self.switches));
         let is_unsure = is_late || is_client && commit.repeated;
         let Phase::Preparing(votes) = &mut commit.phase else { return };
         if is_late
-            && rules.keeps(FamilySwitch::DecidesInTime)
+            && switches.keeps(FamilySwitch::DecidesInTime)
             && matches!(ballot.vote, Vote::Yes(_))
         {
             return; // They end it among themselves, and say how when they are asked again.
         }
         let is_not_known = matches!(ballot.vote, Vote::No(Abort::Forgotten | Abort::Superseded));
-        if is_unsure && is_not_known && rules.keeps(FamilySwitch::DoubtsForgotten) {
+        if is_unsure && is_not_known && switches.keeps(FamilySwitch::DoubtsForgotten) {
             return self.give_up_for_good(txn.sequence, cx);
         }
         if is_client {
@@ -251,7 +241,7 @@ impl<V: Variant> Coordinator<V> {
             Vote::No(reason) => Decision::Abort(reason),
             Vote::Decided(decision) => decision,
             Vote::Yes(at) => match votes.count(repository, at) {
-                Counted::Complete => V::Time::decide(&self.rules, votes),
+                Counted::Complete => V::Time::decide(&self.switches, votes),
                 Counted::Waiting | Counted::Ignored => return,
             },
         };
@@ -264,7 +254,7 @@ impl<V: Variant> Coordinator<V> {
         assert!(matches!(commit.phase, Phase::Preparing(_)), "{} is decided twice", commit.id);
         let unacknowledged: Repositories = commit.prepares.iter().map(|(id, _)| *id).collect();
         for &repository in &unacknowledged {
-            cx.send_to_repository(repository, commit.told(&decision));
+            cx.send_to_repository(repository, commit.decision_message(&decision));
         }
         commit.phase = Phase::Deciding { decision: decision.clone(), unacknowledged };
         commit.prepares.clear();
@@ -273,11 +263,11 @@ impl<V: Variant> Coordinator<V> {
         let waits = matches!(decision, Decision::Commit(_)) && !commit.awaited.are_all_there();
         let op = if waits { None } else { commit.op.take() };
         let late = op.is_none() && !waits;
-        let reason = commit.awaited.strayed.take();
+        let reason = commit.awaited.violation.take();
         let (status, at, result) = match decision {
             Decision::Commit(place) => {
                 let known = V::Time::known_by(&place);
-                self.heard.join(&known);
+                self.observed.join(&known);
                 self.remember(&known);
                 let at = V::Time::version_of(&place);
                 let result = match late || waits {
@@ -288,10 +278,10 @@ impl<V: Variant> Coordinator<V> {
             }
             Decision::Abort(why) => {
                 self.learn_from(why);
-                let said = reason
+                let reported = reason
                     .filter(|_| why == Abort::FootprintViolation && !late)
-                    .map(|it| strayed(&it));
-                let result = said.unwrap_or(Err(Failure::Aborted(why)));
+                    .map(|it| violation(&it));
+                let result = reported.unwrap_or(Err(Failure::Aborted(why)));
                 self.abandon_answers(sequence);
                 (Status::Aborted, None, result)
             }

@@ -72,7 +72,7 @@ impl<V: Variant> Coordinator<V> {
                     let missing = commit.awaited.missing_from();
                     let missing = missing.filter(|it| !unacknowledged.contains(it));
                     for repository in unacknowledged.iter().copied().chain(missing) {
-                        cx.send_to_repository(repository, commit.told(decision));
+                        cx.send_to_repository(repository, commit.decision_message(decision));
                     }
                 }
             }

@@ -92,18 +92,18 @@ impl<V: Variant> Participant<V> {
     /// Whether a prepare waits in one direction only.
     #[inline]
     pub(in crate::two_phase) fn orders_waits(&self) -> bool {
-        V::POLICIES.waiting.may_order() && V::orders_waits(&self.protocol_rules)
+        V::POLICIES.waiting.may_order() && V::orders_waits(&self.protocol_switches)
     }
 
     /// Whether a prepare may wait for locks.
     #[inline]
     pub(in crate::two_phase) fn waits_for_locks(&self) -> bool {
-        !V::POLICIES.waiting.may_refuse_all() || V::waits_for_locks(&self.protocol_rules)
+        !V::POLICIES.waiting.may_refuse_all() || V::waits_for_locks(&self.protocol_switches)
     }
 
     /// That of a prepare which has met nobody.
     pub(in crate::two_phase) fn no_wait(&self) -> WaitState {
-        let in_any_order = self.rules.lock_waits == LockWaits::ForAll || !self.orders_waits();
+        let in_any_order = self.switches.lock_waits == LockWaits::ForAll || !self.orders_waits();
         WaitState { blocked: false, may_wait: self.waits_for_locks() && in_any_order }
     }
 
@@ -182,7 +182,7 @@ impl<V: Variant> Participant<V> {
             let decided = self.table.get(owner).decided.as_ref();
             let place = decided.ok_or(Conflict::Blocked((space, handle)))?;
             let at = V::Time::version_of(place);
-            if at > seen || !self.rules.keeps(FamilySwitch::SeenIsNotMissed) {
+            if at > seen || !self.switches.keeps(FamilySwitch::SeenIsNotMissed) {
                 self.protocol_state.note_missed((space, key), at, validation)?;
             }
         }

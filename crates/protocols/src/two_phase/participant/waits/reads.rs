@@ -60,9 +60,9 @@ impl<V: Variant> WaitingRead<V> {
         if let WaitingRead::Keys(request) = &mut self {
             let mut bytes = 0;
             let fits = |(_, key): &&(SpaceId, SmallBytes)| {
-                let has_room = bytes < limits.page_bytes;
+                let has_capacity = bytes < limits.page_bytes;
                 bytes += key.len();
-                has_room
+                has_capacity
             };
             let most = request.keys.iter().take(limits.page_rows).take_while(fits).count();
             assert!(most > 0 || request.keys.is_empty(), "a page has one key at least");

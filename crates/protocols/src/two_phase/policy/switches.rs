@@ -1,0 +1,138 @@
+//! The rules of the family.
+//!
+//! Two back each other up: without [`FamilySwitch::OrderedQueue`] or
+//! [`FamilySwitch::CatchUpWhenIdle`] nothing breaks as long as reads go by proposals.
+
+#[cfg(feature = "sabotage")]
+use crate::sabotage::Sabotage;
+use crate::sabotage::{Unbroken, breakable};
+
+breakable! {
+    /// What the family's machines keep to. Each protects a protocol of the family alone.
+    enum FamilySwitch {
+        /// A prepare is refused if a version read is no longer the newest.
+        Validate = "validate",
+        /// A read waits for a lock whose holder may come to lie inside the snapshot.
+        ReadsWait = "reads_wait",
+        /// It tells so by the holder's proposal. Broken, it goes by the paper's rule, and waits
+        /// while the repository's clock is below the snapshot; that too is right, but only with
+        /// `ordered_queue` and `catch_up_when_idle`, neither of which the proposals need.
+        WaitsByProposal = "waits_by_proposal",
+        /// A prepare locks what was read, and is refused where a read key is locked by a writer.
+        LockReads = "lock_reads",
+        /// The reads of a strict transaction that writes nothing are validated as an update's are.
+        ValidatesStrict = "validates_strict",
+        /// Transactions leave the commit queue in timestamp order.
+        OrderedQueue = "ordered_queue",
+        /// A prepare checks scanned ranges, and locks them.
+        ValidateScans = "validate_scans",
+        /// A read pushes the repository's clock to its snapshot.
+        ReadsRaise = "reads_raise",
+        /// Who will change a key by a delayed action holds it as against readers as a writer does.
+        DelayedExcludes = "delayed_excludes",
+        /// With nothing queued and only then, the clock catches up with what was heard of.
+        CatchUpWhenIdle = "catch_up_when_idle",
+        /// A checkpoint has the transactions that are prepared.
+        CheckpointPrepared = "checkpoint_prepared",
+        /// The versions of one key go in several pieces of a checkpoint, where they are many.
+        CutsChains = "cuts_chains",
+        /// Who finishes a transaction by the votes shows it once the own vote is stable.
+        FinishWaitsForLog = "finish_waits_for_log",
+        /// Whether a read is stale, and which versions it missed, is told by the reader's snapshot:
+        /// only versions above that. Broken, it is told by the version read, and a deletion that
+        /// one replica has collected and another has not counts as missed.
+        JudgedBySnapshot = "judged_by_snapshot",
+        /// An update does not miss a version that it has seen, where that was applied elsewhere and
+        /// waits for its turn here. (For protocols that commit in the past.)
+        SeenIsNotMissed = "seen_is_not_missed",
+        /// The watermark stays below what running transactions read at.
+        ReadersHoldLow = "readers_hold_low",
+        /// A read below the watermark is refused: its node was silent for longer than its lease.
+        RefusesOldReads = "refuses_old_reads",
+        /// A decision is in the log before it is acknowledged.
+        LogsDecisions = "logs_decisions",
+        /// What a client committed that was silent for its lease is remembered until all others
+        /// have said that they are in doubt of nothing of it.
+        KeepsCommitsOfSilent = "keeps_commits_of_silent",
+        /// What may have been forgotten with its client is not taken up anew.
+        RefusesForgotten = "refuses_forgotten",
+        /// A client that asked more than once for a vote, or gave up, does not take it for a
+        /// refusal that the transaction may have been forgotten.
+        DoubtsForgotten = "doubts_forgotten",
+        /// A client commits nothing by votes that come after it has given up: by then others may
+        /// have aborted, and who refused may have forgotten that and vote once more.
+        DecidesInTime = "decides_in_time",
+        /// Where nodes remember, a session that comes from another coordinator brings what it has
+        /// seen.
+        SessionsBringPasts = "sessions_bring_pasts",
+    }
+}
+
+/// For which locks a prepare waits, where its protocol lets prepares wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LockWaits {
+    /// It is refused at once where a writer holds what it read, and where waits are ordered, if all
+    /// holders are younger.
+    #[default]
+    Ordered,
+    /// It waits for whatever lock it meets, for `lock_wait` at most.
+    ForAll,
+}
+
+/// What a user chooses within the family. Both are right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// For which locks a prepare waits.
+    pub lock_waits: LockWaits,
+    broken: Unbroken<FamilySwitch>,
+}
+
+impl Switches {
+    /// Prepares wait for whatever lock they meet.
+    pub fn waiting() -> Switches {
+        Switches { lock_waits: LockWaits::ForAll, ..Switches::default() }
+    }
+
+    /// Whether a rule holds: it does, unless a test broke it.
+    #[inline]
+    pub(crate) fn keeps(&self, switch: FamilySwitch) -> bool {
+        self.broken.keeps(switch)
+    }
+}
+
+impl AsRef<Switches> for Switches {
+    #[inline]
+    fn as_ref(&self) -> &Switches {
+        self
+    }
+}
+
+#[cfg(feature = "sabotage")]
+impl Sabotage<FamilySwitch> for Switches {
+    fn set(&mut self, switch: FamilySwitch, holds: bool) {
+        self.broken.set(switch, holds);
+    }
+}
+
+/// What a user chooses of a protocol: within the family, and one thing of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UserChoice<C> {
+    /// The family's choices.
+    pub family: Switches,
+    /// The protocol's own.
+    pub choice: C,
+}
+
+impl<C> AsRef<Switches> for UserChoice<C> {
+    #[inline]
+    fn as_ref(&self) -> &Switches {
+        &self.family
+    }
+}
+
+#[cfg(feature = "sabotage")]
+impl<C> Sabotage<FamilySwitch> for UserChoice<C> {
+    fn set(&mut self, switch: FamilySwitch, holds: bool) {
+        self.family.set(switch, holds);
+    }
+}

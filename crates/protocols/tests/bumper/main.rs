@@ -1,0 +1,17 @@
+//! Bumper, message by message: transcripts, every interleaving of small scopes, checkpoints,
+//! strangers, and limits.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+#[path = "../two_phase/mod.rs"]
+mod two_phase;
+
+mod bounded;
+mod clusters;
+mod every_protocol;
+mod explore;
+mod formats;
+mod judged;
+mod repository;
+mod strangers;
+mod transcripts;

@@ -1,0 +1,528 @@
+//! Every interleaving of a few transactions: states are worlds of nodes, links and clients, and a
+//! step is a client's next operation or the delivery of a link's first message (or, reordered,
+//! of any message). Equal worlds are visited once. Time does not pass, but for this: where
+//! nothing else can happen and somebody waits for a lock, the bounded wait ends.
+//!
+//! A scope may have a fault or two, each once, at any point. A node crashes: it comes back at once
+//! with what was stable in its log, which is either everything or as little as it may be after what
+//! the node has said; what it had sent arrives all the same, or is lost with it, as what leaves too
+//! late is. A message is lost, or arrives twice. A timer fires early. With faults, where nothing
+//! else can happen, time passes and all timers fire.
+
+mod client;
+mod delayed;
+mod lifetime;
+mod surroundings;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::{self, Write};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::Write as _;
+use std::sync::Arc;
+
+use muesli_check::Level;
+use muesli_core::memory::Memory;
+use muesli_core::parallel::Backwards;
+use muesli_core::{
+    Catalog, Envelope, LogPosition, Machine, Nanos, NodeId, Pace, Parallel, Partitioning, Recorder,
+    Role, Settings, SpaceOptions, TxnId,
+};
+
+use crate::harness::judge::Evidence;
+use crate::harness::subject::{Subject, Timer, procedures};
+use client::Client;
+pub use client::Do;
+use lifetime::Host;
+use surroundings::Surroundings;
+
+/// A transaction: where it runs, and what it does before it commits.
+pub type Program = (u32, &'static [Do]);
+
+/// What is explored.
+#[derive(Clone, Debug)]
+pub struct Scope<P: Subject> {
+    pub switches: P::Switches,
+    pub replicas: usize,
+    /// Transactions that ran before, one after the other.
+    pub before: Vec<Program>,
+    /// Transactions that run at the same time.
+    pub programs: Vec<Program>,
+    /// Whether messages of one link may overtake each other.
+    pub reordered: bool,
+    /// What may go wrong, once.
+    pub fault: Option<Fault>,
+    /// What else may, once, before or after that.
+    pub second: Option<Fault>,
+    pub level: Level,
+    /// How many procedures a repository runs together at most, the last one first.
+    pub at_once: usize,
+    /// How many nodes without repositories decide for the others, under protocols with masters.
+    pub masters: u32,
+    /// Whether nodes tell the oldest snapshot after each transaction, and collect garbage at once.
+    pub collects: bool,
+}
+
+impl<P: Subject> Scope<P> {
+    pub fn of(programs: &[Program]) -> Scope<P> {
+        Scope {
+            switches: P::Switches::default(),
+            replicas: 1,
+            before: Vec::new(),
+            programs: programs.to_vec(),
+            reordered: false,
+            fault: None,
+            second: None,
+            level: Level::Serializable,
+            at_once: 1,
+            masters: 0,
+            collects: false,
+        }
+    }
+}
+
+impl<P: Subject> Scope<P> {
+    /// What runs, where, and under which conditions, in one line.
+    pub fn title(&self) -> String {
+        let programs = self.programs.iter().enumerate();
+        let shown = programs.map(|(at, (node, all))| format!("t{} at n{node}: {all:?}", at + 1));
+        let mut title = shown.collect::<Vec<_>>().join("; ");
+        if self.replicas > 1 {
+            title += &format!("; {} replicas", self.replicas);
+        }
+        if self.at_once > 1 {
+            title += &format!("; {} together", self.at_once);
+        }
+        if self.masters > 0 {
+            title += &format!("; {} master", self.masters);
+        }
+        if self.collects {
+            title += "; garbage is collected";
+        }
+        if self.reordered {
+            title += "; reordered";
+        }
+        for fault in self.fault.into_iter().chain(self.second) {
+            title += &format!("; {fault:?}");
+        }
+        title
+    }
+}
+
+/// Something that goes wrong once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// This node crashes.
+    Crash(u32),
+    /// The same, and nothing arrives any more of what it had sent.
+    Outage(u32),
+    /// A timer that was set fires, however early.
+    Early,
+    /// The next message of some link is lost.
+    Lose,
+    /// The next message of some link arrives a second time, after all that is under way there.
+    Repeat,
+}
+
+/// What an exploration found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    pub states: usize,
+    /// How each client ended, and how often that was an end state.
+    pub outcomes: BTreeMap<String, usize>,
+    /// The first schedule whose history is not what was promised, with the checker's words.
+    pub violation: Option<String>,
+}
+
+/// A step from one world to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Client(usize),
+    /// The message at a place of a link.
+    Deliver(u32, u32, usize),
+    /// A node's log becomes stable up to the next that something waits for: what it says to itself
+    /// arrives, and what it says to others leaves.
+    Stable(u32),
+    /// A node does what it has left over for when it has said what it had to say.
+    GoesOn(u32),
+    WaitEnds(u32, Role, u32),
+    /// The node loses its memory, and perhaps the end of its log.
+    Crash(Fault, u32, Lost),
+    Early(u32, Role, u32),
+    Lose(u32, u32),
+    Repeat(u32, u32),
+    TimePasses,
+}
+
+/// How much of its log a crashed node loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    Nothing,
+    WhatItMay,
+}
+
+#[derive(Clone)]
+struct World<P: Subject> {
+    hosts: Vec<Host<P>>,
+    links: BTreeMap<(u32, u32), VecDeque<Envelope<P::Message>>>,
+    clients: Vec<Client>,
+    /// Timers that were set; without crashes, only those that end waits for locks.
+    timers: BTreeSet<(u32, Role, u32)>,
+    /// The fault of the scope, and what is still to come of it and of the second one.
+    fault: Option<Fault>,
+    ahead: Vec<Fault>,
+    /// How often time has passed: a bound for liveness.
+    passed: u32,
+    /// Transactions of which their coordinators have spoken.
+    begun: BTreeSet<TxnId>,
+    evidence: Evidence,
+    /// Grows by two with every end of a transaction, so that real time orders what did not
+    /// overlap, and only that.
+    now: Nanos,
+    /// How many versions were collected since the transactions began.
+    collected: u64,
+    path: Vec<Choice>,
+}
+
+/// Explores scopes in which nothing may go wrong, and compares what was found with the file of this
+/// name in `explored/`; what was found in each.
+pub fn hold_as_written<P: Subject>(name: &str, scopes: &[Scope<P>], limit: usize) -> Vec<Found> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explored");
+    let mut golden = goldenfile::Mint::new(folder);
+    let mut file = golden.new_goldenfile(format!("{name}.txt")).expect("a writable folder");
+    let mut explored = |scope: &Scope<P>| {
+        let found = explore(scope, limit);
+        assert_eq!(found.violation, None);
+        let states = found.states;
+        writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
+        for (outcome, ends) in &found.outcomes {
+            writeln!(file, "  {ends:6} × {outcome}").expect("a writable file");
+        }
+        found
+    };
+    scopes.iter().map(&mut explored).collect()
+}
+
+/// Walks through every state of `scope`, to the first violation.
+///
+/// # Panics
+/// If more than `limit` states are found, a state from which nobody gets any further, or no end in
+/// which anything was collected although the scope says so.
+pub fn explore<P: Subject>(scope: &Scope<P>, limit: usize) -> Found {
+    let (mut found, mut has_collected) = (Found::default(), false);
+    let start = World::new(scope);
+    let mut seen = BTreeSet::from([start.fingerprint()]);
+    let mut open = vec![start];
+    while let Some(world) = open.pop() {
+        found.states += 1;
+        assert!(found.states <= limit, "more than {limit} states");
+        let choices = world.choices(scope.reordered);
+        if choices.is_empty() {
+            let outcome = world.outcome();
+            *found.outcomes.entry(outcome).or_default() += 1;
+            has_collected |= world.collected > 0;
+            let verdict = world.evidence.judge::<P>(scope.level);
+            let delayed = world.judge_delayed().err();
+            let broken = (!verdict.holds()).then(|| verdict.to_string()).or(delayed);
+            if let Some(broken) = broken {
+                found.violation = Some(format!("{:?}\n{broken}", world.path));
+                return found;
+            }
+        }
+        for choice in choices {
+            let mut next = world.clone();
+            next.take(choice);
+            if seen.insert(next.fingerprint()) {
+                open.push(next);
+            }
+        }
+    }
+    assert!(has_collected || !scope.collects, "nothing was collected: {}", scope.title());
+    found
+}
+
+impl<P: Subject> World<P> {
+    fn new(scope: &Scope<P>) -> World<P> {
+        let homes = [NodeId(0), NodeId(1), NodeId(2)];
+        let partitioning = Partitioning::Range(vec!["b".into(), "c".into()]);
+        let options = SpaceOptions { partitioning: partitioning, ..SpaceOptions::default() };
+        let masters: Vec<_> = (3..3 + scope.masters).map(NodeId).collect();
+        let catalog = Catalog::new(&homes, scope.replicas, &homes).expect("possible numbers");
+        let catalog = catalog.with_masters(&masters);
+        let catalog =
+            Arc::new(catalog.with_space(procedures::SPACE, options).expect("ascending splits"));
+        let crashes = |fault: &Fault| matches!(fault, Fault::Crash(_) | Fault::Outage(_));
+        let logging = scope.fault.iter().chain(&scope.second).any(crashes);
+        let procedures = procedures::all();
+        let usual = Settings::default();
+        let (pace, gossip_every) = match scope.collects {
+            true => (AT_ONCE, Nanos(1)),
+            false => (usual.pace, usual.gossip_every),
+        };
+        let settings = Arc::new(Settings {
+            record_collected: true,
+            logging,
+            procedures,
+            parallel: Parallel::new(scope.at_once, Arc::new(Backwards)),
+            pace,
+            gossip_every,
+            memory: Memory::new(u64::MAX, u64::MAX), // All copies of a host report to it.
+            ..Settings::default()
+        });
+        let host = |id| Host::new(id, catalog.clone(), settings.clone(), scope.switches.clone());
+        let mut world = World {
+            hosts: homes.into_iter().chain(masters).map(host).collect(),
+            links: BTreeMap::new(),
+            clients: Vec::new(),
+            timers: BTreeSet::new(),
+            fault: scope.fault,
+            ahead: Vec::new(),
+            passed: 0,
+            begun: BTreeSet::new(),
+            evidence: Evidence::default(),
+            now: Nanos(0),
+            collected: 0,
+            path: Vec::new(),
+        };
+        for (serial, program) in scope.before.iter().enumerate() {
+            world.clients = vec![Client::new(&format!("before{serial}"), 0, *program)];
+            while let Some(&choice) = world.choices(false).first() {
+                world.take(choice);
+            }
+            assert!(world.clients[0].has_committed(), "what ran before has committed");
+        }
+        let named = |(at, program): (usize, &Program)| {
+            Client::new(&format!("t{}", at + 1), at as u64 + 1, *program)
+        };
+        // Oldest snapshots rise with what sessions have seen.
+        let seen =
+            world.clients.first().filter(|_| scope.collects).map(|client| client.lower_bound);
+        world.clients = scope.programs.iter().enumerate().map(named).collect();
+        if let Some(seen) = seen {
+            world.clients.iter_mut().for_each(|client| client.lower_bound = seen);
+        }
+        world.path.clear();
+        world.collected = 0;
+        world.ahead = scope.fault.into_iter().chain(scope.second).collect();
+        world
+    }
+
+    /// What can happen next; nothing, once every client has its answer and every message arrived.
+    fn choices(&self, reordered: bool) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        let ready = self.clients.iter().enumerate().filter(|(_, client)| client.is_ready());
+        choices.extend(ready.map(|(at, _)| Choice::Client(at)));
+        for (&(from, to), link) in &self.links {
+            let places = if reordered { link.len() } else { link.len().min(1) };
+            choices.extend((0..places).map(|place| Choice::Deliver(from, to, place)));
+        }
+        for (host, at) in self.hosts.iter().zip(0..) {
+            choices.extend(host.machine.waits_first_for().map(|_| Choice::Stable(at)));
+            choices.extend(host.machine.has_left_over().then_some(Choice::GoesOn(at)));
+        }
+        let done = self.clients.iter().all(Client::is_done);
+        let finished = done && self.hosts.iter().all(Host::has_no_doubts);
+        if choices.is_empty() && !finished {
+            self.choices_of_time(&mut choices);
+        }
+        if !done {
+            self.ahead.iter().for_each(|fault| self.choices_of_fault(*fault, &mut choices));
+        }
+        choices
+    }
+
+    fn choices_of_fault(&self, fault: Fault, choices: &mut Vec<Choice>) {
+        let links = self.links.keys();
+        match fault {
+            Fault::Crash(node) | Fault::Outage(node) => {
+                choices.push(Choice::Crash(fault, node, Lost::Nothing));
+                choices.push(Choice::Crash(fault, node, Lost::WhatItMay));
+            }
+            Fault::Early => {
+                choices.extend(self.timers.iter().map(|it| Choice::Early(it.0, it.1, it.2)));
+            }
+            Fault::Lose => choices.extend(links.map(|link| Choice::Lose(link.0, link.1))),
+            Fault::Repeat => choices.extend(links.map(|link| Choice::Repeat(link.0, link.1))),
+        }
+    }
+
+    /// A fault has come.
+    fn has_come(&mut self, fault: Fault) {
+        let place = self.ahead.iter().position(|it| *it == fault);
+        self.ahead.remove(place.expect("a fault that was to come"));
+    }
+
+    /// What can happen where only time can help.
+    fn choices_of_time(&self, choices: &mut Vec<Choice>) {
+        if self.fault.is_some() {
+            choices.push(Choice::TimePasses);
+            return;
+        }
+        assert!(!self.timers.is_empty(), "somebody waits, and for nothing");
+        choices.extend(self.timers.iter().map(|t| Choice::WaitEnds(t.0, t.1, t.2)));
+    }
+
+    fn take(&mut self, choice: Choice) {
+        self.path.push(choice);
+        match choice {
+            Choice::Client(which) => {
+                let client = &mut self.clients[which];
+                let at = client.node;
+                let machine = &mut self.hosts[at as usize].machine;
+                machine.effects.now = self.now;
+                client.step(&mut machine.node, &mut machine.effects);
+                self.perform(at, |machine, outside| machine.perform(outside));
+            }
+            Choice::Deliver(from, to, place) => {
+                let link = self.links.get_mut(&(from, to)).expect("a link with messages");
+                let envelope = link.remove(place).expect("a message");
+                self.perform(to, |machine, outside| {
+                    machine.node.deliver(envelope, &mut machine.effects);
+                    machine.perform(outside);
+                });
+            }
+            Choice::Stable(node) => self.perform(node, |machine, outside| {
+                let next = machine.waits_first_for();
+                let_go(machine, next, outside);
+            }),
+            Choice::GoesOn(node) => self.perform(node, |machine, outside| {
+                machine.go_on(outside);
+            }),
+            Choice::WaitEnds(node, role, timer) => {
+                self.now = self.now + Settings::default().lock_wait;
+                self.fire(node, role, timer);
+            }
+            Choice::Crash(fault, node, lost) => {
+                self.has_come(fault);
+                if matches!(fault, Fault::Outage(_)) {
+                    self.links.retain(|(from, _), _| *from != node);
+                }
+                self.crash(node, lost);
+            }
+            Choice::Early(node, role, timer) => {
+                self.has_come(Fault::Early);
+                self.fire(node, role, timer);
+            }
+            Choice::Lose(from, to) | Choice::Repeat(from, to) => {
+                let loses = choice == Choice::Lose(from, to);
+                self.has_come(if loses { Fault::Lose } else { Fault::Repeat });
+                let link = self.links.get_mut(&(from, to)).expect("a link with messages");
+                let first = link.front().expect("a message").clone();
+                if loses {
+                    link.pop_front();
+                } else {
+                    link.push_back(first);
+                }
+                self.links.retain(|_, link| !link.is_empty());
+            }
+            Choice::TimePasses => {
+                self.passed += 1;
+                assert!(self.passed < PATIENCE, "nobody gets any further: {:?}", self.path);
+                self.now = self.now + Settings::default().in_doubt_after + Nanos(1);
+                for (node, role, timer) in self.timers_that_fire() {
+                    self.fire(node, role, timer);
+                }
+            }
+        }
+    }
+
+    /// All; but of attempts that are made again, which might meet for ever, one.
+    fn timers_that_fire(&self) -> Vec<(u32, Role, u32)> {
+        let mut waits = 0;
+        let fires = |(_, role, timer): &&(u32, Role, u32)| {
+            waits += u32::from(P::timer(*role, *timer) == Timer::Wait);
+            !P::TRIES_AGAIN || P::timer(*role, *timer) != Timer::Wait || waits == 1
+        };
+        self.timers.iter().filter(fires).copied().collect()
+    }
+
+    fn fire(&mut self, node: u32, role: Role, timer: u32) {
+        self.timers.remove(&(node, role, timer));
+        self.perform(node, |machine, outside| machine.timer(role, timer, outside));
+    }
+
+    /// The node loses its memory and begins a new life; its clients are gone.
+    fn crash(&mut self, node: u32, lost: Lost) {
+        self.timers.retain(|(at, ..)| *at != node);
+        for client in self.clients.iter_mut().filter(|client| client.node == node) {
+            client.lose();
+        }
+        let host = &mut self.hosts[node as usize];
+        let mut recorder = Recorder::new();
+        host.node().record_running(&mut recorder);
+        self.evidence.absorb_crashed(node, &recorder);
+        host.restart(lost == Lost::WhatItMay, self.now);
+        self.perform(node, |machine, outside| machine.perform(outside));
+    }
+
+    /// Has a node's machine do something. What it says leaves at once, as if its log were stable,
+    /// but for what it says to itself, of which the scope decides when.
+    fn perform(&mut self, at: u32, run: impl FnOnce(&mut Machine<P>, &mut Surroundings<'_, P>)) {
+        let host = &mut self.hosts[at as usize];
+        let mut outside = Surroundings {
+            at,
+            cares: self.fault.is_some(),
+            links: &mut self.links,
+            clients: &mut self.clients,
+            timers: &mut self.timers,
+            begun: &mut self.begun,
+            logged: Vec::new(),
+        };
+        host.machine.effects.now = self.now;
+        run(&mut host.machine, &mut outside);
+        if !host.machine.sends_to_itself() {
+            let all = host.machine.waits_for();
+            let_go(&mut host.machine, all, &mut outside);
+        }
+        host.machine.node.assert_invariants();
+        let logged = std::mem::take(&mut outside.logged);
+        host.log(logged);
+        let effects = &mut host.machine.effects;
+        self.collected += std::mem::take(&mut effects.maintenance.collected);
+        self.links.retain(|_, link| !link.is_empty());
+        let recorder = effects.recorder.replace(Box::default()).expect("always recording");
+        self.now = self.now + Nanos(2 * recorder.len() as u64);
+        self.evidence.absorb(at, &recorder, self.begun.iter().copied());
+        self.evidence.transactions.sort_by_key(|(record, _)| record.id);
+    }
+
+    fn outcome(&self) -> String {
+        let ends = self.clients.iter().map(Client::to_string);
+        ends.collect::<Vec<_>>().join(", ")
+    }
+
+    /// A hash of all that can make a difference to what follows, or to the verdict.
+    fn fingerprint(&self) -> u64 {
+        let mut text = Fingerprint(DefaultHasher::new());
+        let all = (&self.hosts, &self.links, &self.clients, &self.timers, &self.ahead);
+        write!(text, "{all:?}{:?}{:?}", self.evidence, self.now).expect("hashing cannot fail");
+        text.0.finish()
+    }
+}
+
+/// The log of a node becomes stable up to where something waits for it.
+fn let_go<P: Subject>(
+    machine: &mut Machine<P>,
+    position: Option<LogPosition>,
+    outside: &mut Surroundings<'_, P>,
+) {
+    if let Some(position) = position {
+        machine.learn_stable(position);
+        machine.let_go(outside);
+    }
+}
+
+/// Whatever need not be done at once is done at once.
+const AT_ONCE: Pace =
+    Pace { collect_after: 1, log_low_after: 1, tell_bound_after: 1, upper_bound_steps: 1 << 20 };
+
+/// So often time may pass before everybody must have got an answer.
+const PATIENCE: u32 = 20;
+
+struct Fingerprint(DefaultHasher);
+
+impl Write for Fingerprint {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}

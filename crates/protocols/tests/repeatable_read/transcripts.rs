@@ -1,0 +1,26 @@
+//! The transcripts of Repeatable read.
+
+use std::path::Path;
+
+use test_each_file::test_each_path;
+
+use crate::clusters::cluster;
+use crate::harness::transcripts::broken;
+
+test_each_path! {
+    for ["txt"] in "crates/protocols/tests/transcripts/repeatable_read" => transcript
+}
+
+fn transcript([path]: [&Path; 1]) {
+    crate::harness::transcripts::transcript(cluster, path);
+}
+
+#[test]
+fn without_its_rule_a_script_shows_the_anomaly_and_with_it_does_not() {
+    let broken = broken(
+        "repeatable_read",
+        "not serializable: ",
+        &["rr_a_read_is_repeated.txt", "rr_write_skew_and_lost_updates_pass.txt"],
+    );
+    assert_eq!(broken, 0);
+}

@@ -1,0 +1,208 @@
+//! SCORe's family: two phases with a coordinator.
+
+use std::fmt::Display;
+
+use muesli_core::contract::StateMachine as _;
+use muesli_core::parts::versions::Versions;
+use muesli_core::ranges::KeyRange;
+use muesli_core::{Decision, NodeId, Role, SpaceId, TxnId};
+use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
+use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
+
+use crate::harness::subject::lines::{given, joined, name, text, value, writes};
+use crate::harness::subject::{Names, Subject, Timer};
+
+/// The timer by which a repository ends waits for locks.
+const LOCK_TIMER: u32 = 1;
+/// The timer by which a coordinator tells its bound.
+const GOSSIP_TIMER: u32 = 0;
+
+impl<V: Variant> Subject for TwoPhase<V> {
+    const STRICT_UPDATES: bool =
+        V::POLICIES.validation.has_reads() && !V::POLICIES.installing.may_time_warp();
+    const TRIES_AGAIN: bool = false;
+
+    fn show_message(shown: &Message<V>, names: &Names) -> String {
+        message(shown, names)
+    }
+
+    fn show_record(shown: &Record<V>, names: &Names) -> String {
+        record(shown, names)
+    }
+
+    fn show_participant(participant: &Participant<V>) -> String {
+        let (committed, newest) = (participant.committed(), participant.newest());
+        let (doubt, kept) = (participant.unfinished(), participant.remembered());
+        let mut shown =
+            format!("committed {committed}, newest {newest}, {doubt} in doubt, {kept} remembered");
+        let ((held, waits), reads) = (participant.encounter_locks(), participant.waiting_reads());
+        for (number, what) in
+            [(held, "with locks"), (waits, "wait for locks"), (reads, "reads wait")]
+        {
+            if number > 0 {
+                shown += &format!(", {number} {what}");
+            }
+        }
+        shown
+    }
+
+    fn begins(message: &Message<V>) -> Option<TxnId> {
+        match message {
+            Message::Prepare(prepare) => Some(prepare.txn),
+            _ => None,
+        }
+    }
+
+    fn versions(participant: &Participant<V>, space: SpaceId) -> Option<&Versions> {
+        participant.versions(space)
+    }
+
+    fn timer(role: Role, timer: u32) -> Timer {
+        match (role, timer) {
+            (Role::Repository(_), LOCK_TIMER) => Timer::Wait,
+            (Role::Coordinator, GOSSIP_TIMER) => Timer::Idle,
+            _ => Timer::Care,
+        }
+    }
+}
+
+fn range(range: &KeyRange) -> String {
+    format!("[{}, {})", text(&range.lo), range.hi.as_ref().map_or("end".to_owned(), text))
+}
+
+fn found(found: &Found) -> String {
+    let stale = if found.newest { "" } else { ", old" };
+    format!("{} ({}{stale})", value(found.value.as_ref()), found.version)
+}
+
+fn prepare<V: Variant>(prepare: &Prepare<V>, names: &Names) -> String {
+    let mut line = format!("{} at {}", name(prepare.txn, names), prepare.snapshot);
+    if !prepare.reads.is_empty() {
+        let reads = prepare.reads.iter().map(|(_, key, at)| format!("{} ({at})", text(key)));
+        line += &format!(" read {}", joined(reads));
+    }
+    if !prepare.scans.is_empty() {
+        line += &format!(" scanned {}", joined(prepare.scans.iter().map(range)));
+    }
+    if !prepare.writes.is_empty() {
+        line += &format!(" write {}", writes(&prepare.writes));
+    }
+    if !prepare.delayed.is_empty() {
+        let all = prepare.delayed.iter();
+        let shown = all
+            .map(|(_, key, it)| format!("{} {} {}", text(key), text(&it.name), text(&it.argument)));
+        line += &format!(" later {}", joined(shown));
+    }
+    for call in prepare.calls() {
+        let how = if call.steady { "steadily " } else { "" };
+        let keys: Vec<_> = call.keys.iter().map(|(_, key)| text(key)).collect();
+        let seen: String = call.ranges.iter().map(|it| format!(" seeing {}", range(it))).collect();
+        let (id, keys) = (&call.procedure, keys.join(" "));
+        line += &format!(" later {how}{id} on {keys}{seen}: {}", text(&call.arguments));
+    }
+    if !prepare.asked().is_empty() {
+        line += &format!(", asked {}", prepare.asked().len());
+    }
+    line
+}
+
+fn decision<P: Display>(decision: &Decision<P>) -> String {
+    match decision {
+        Decision::Commit(at) => format!("commit {at}"),
+        Decision::Abort(reason) => format!("abort {reason:?}"),
+    }
+}
+
+fn vote<V: Variant>(vote: &Vote<V>) -> String {
+    match vote {
+        Vote::Yes(at) => format!("yes {at}"),
+        Vote::No(reason) => format!("no {reason:?}"),
+        Vote::Decided(end) => format!("it is over: {}", decision(end)),
+    }
+}
+
+fn gave(answers: &Answers) -> String {
+    answers.iter().map(|(number, it)| format!(" {number}: {}", given(it))).collect()
+}
+
+fn snapshot(at: &impl Display, first: bool) -> String {
+    if first { format!("first, from {at}") } else { format!("at {at}") }
+}
+
+fn served(at: Option<&impl Display>) -> String {
+    at.map_or_else(|| "too old".to_owned(), |at| format!("at {at}"))
+}
+
+fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
+    match message {
+        Message::Read(read) => {
+            let keys = joined(read.keys.iter().map(|(_, key)| text(key)));
+            format!("Read {keys} {}", snapshot(&read.snapshot, read.first))
+        }
+        Message::ReadReply(reply) => {
+            let all = joined(reply.found.iter().map(found));
+            format!("ReadReply {}: {all}", served(reply.snapshot.as_ref()))
+        }
+        Message::Scan(scan) => {
+            format!("Scan {} {}", range(&scan.range), snapshot(&scan.snapshot, scan.first))
+        }
+        Message::ScanReply(reply) => {
+            let rows = reply.rows.iter().map(|(key, row)| format!("{}={}", text(key), found(row)));
+            format!("ScanReply {}: {}", served(reply.snapshot.as_ref()), joined(rows))
+        }
+        Message::Prepare(part) => format!("Prepare {}", prepare(part, names)),
+        Message::Vote { txn, repository, vote: how, committed, .. } => {
+            let at_zero = *committed == V::Snapshot::default();
+            let clock = if at_zero { String::new() } else { format!(", clock {committed}") };
+            format!("Vote {} r{} {}{clock}", name(*txn, names), repository.0, vote(how))
+        }
+        Message::Decide { txn, decision: end, .. } => {
+            format!("Decide {} {}", name(*txn, names), decision(end))
+        }
+        Message::Acknowledge { txns, .. } => {
+            format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
+        }
+        Message::Ran { txn, answers, violation } => {
+            let why =
+                violation.as_ref().map_or_else(String::new, |why| format!(" no: {}", text(why)));
+            format!("Ran {}{}{why}", name(*txn, names), gave(answers))
+        }
+        Message::Ask { txn } => format!("Ask {}", name(*txn, names)),
+        Message::Lock(asked) => format!("Lock {}", text(&asked.key)),
+        Message::Locked { refused, .. } => match refused {
+            Some(reason) => format!("Locked: no, {reason:?}"),
+            None => "Locked".to_owned(),
+        },
+        Message::Unlock { .. } => "Unlock".to_owned(),
+        Message::Settled { txn } => format!("Settled below {txn}"),
+        Message::Bound { bound, newest } => format!("Bound {bound}, newest {newest}"),
+        Message::Watermark { low, newest } => format!("Watermark {low}, newest {newest}"),
+        Message::AskDoubts { clients, .. } => format!("AskDoubts {}", until(clients)),
+        Message::NoDoubts { repository, clients, .. } => {
+            format!("NoDoubts r{} {}", repository.0, until(clients))
+        }
+    }
+}
+
+/// Clients, with the incarnations before which all is meant.
+fn until(clients: &[(NodeId, u32)]) -> String {
+    joined(clients.iter().map(|(node, incarnation)| format!("n{} before {incarnation}", node.0)))
+}
+
+fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
+    match record {
+        Record::Prepared { prepare: part, at } => {
+            format!("Prepared {} proposing {at}", prepare(part, names))
+        }
+        Record::Refused { txn, reason } => format!("Refused {} {reason:?}", name(*txn, names)),
+        Record::Decided { txn, decision: end } => {
+            format!("Decided {} {}", name(*txn, names), decision(end))
+        }
+        Record::Committed { at, writes: all } => format!("Committed at {at} {}", writes(all)),
+        Record::Ran { txn, writes: all, answers } => {
+            format!("Ran {} {}{}", name(*txn, names), writes(all), gave(answers))
+        }
+        Record::UpperBound { at } => format!("Ceiling {at}"),
+        Record::Low { low } => format!("Low {low:?}"),
+    }
+}

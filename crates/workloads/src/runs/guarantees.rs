@@ -1,0 +1,35 @@
+//! What protocols promise, as the checker judges it.
+
+use muesli_check::Level;
+use muesli_core::Isolation;
+use muesli_registry::offers_strict;
+
+/// The check that holds under every protocol, whatever it promises.
+pub(crate) const ENDS: &str = "everything that was begun ends";
+
+/// What a protocol promises, as the checker judges it; `None` for one that there is not.
+pub fn guarantee(protocol: &str) -> Option<(Level, muesli_check::Options)> {
+    guarantee_of(protocol, false)
+}
+
+/// The same, where all transactions are strict if `strict` says so and the protocol has such.
+pub fn guarantee_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check::Options)> {
+    let isolation = muesli_registry::protocol(protocol, None).ok()?.isolation();
+    let level = match isolation {
+        _ if strict && offers_strict(protocol) => Level::StrictSerializable,
+        Isolation::Serializable => Level::Serializable,
+        Isolation::StrictSerializable => Level::StrictSerializable,
+        Isolation::ExtendedUpdateSerializable => Level::Eus,
+        Isolation::RepeatableRead => Level::Rr,
+    };
+    let session_order = isolation != Isolation::RepeatableRead;
+    Some((level, muesli_check::Options { session_order, ..Default::default() }))
+}
+
+/// Whether the protocol promises that a check of this name holds. One that promises less than
+/// workloads count on may lose updates: then totals change, lists lose elements, rows that belong
+/// together do not fit, and that is no fault of it.
+pub fn is_guaranteed(protocol: &str, check: &str) -> bool {
+    let little = guarantee(protocol).is_some_and(|(level, _)| level == Level::Rr);
+    !little || check == ENDS
+}
