@@ -8,10 +8,10 @@ use muesli_core::{
     SpaceId, Txn,
 };
 use muesli_protocols::bumper::{Switches, TimeWarp};
-use muesli_protocols::two_phase::{Reader, ReaderBounds as _, Variant};
 use muesli_protocols::two_phase::message::{
     Extra, LockRequest, Message, Prepare, ReadRequest, ScanRequest,
 };
+use muesli_protocols::two_phase::{Reader, ReaderBounds as _, Variant};
 
 use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Server, asked, prepare, txn};
 
