@@ -7,7 +7,7 @@ use super::{files, none};
 /// What can be in the folder of a protocol, and what it holds there: a file, or a folder of it.
 const PARTS: [(&str, &str); 11] = [
     ("mod", "the story, the protocol's type and its policies"),
-    ("rules", "what its users choose, and what tests can break"),
+    ("switches", "what its users choose, and what tests can break"),
     ("message", "messages and records: what they say, their bytes and sizes"),
     ("judge", "which messages and records of others can be"),
     ("coordinator", "the role that runs transactions"),
@@ -61,12 +61,12 @@ fn each_name_is_that_of_a_part_of_some_protocol() {
 }
 
 #[test]
-fn rules_stand_in_the_file_of_that_name() {
+fn switches_stand_in_the_file_of_that_name() {
     let defines = ["pub struct Switches", "pub type Switches", "pub enum Switches", "breakable! {"];
     let mut offences = Vec::new();
     for (path, text) in files(&["rs"]) {
         let is_protocol = path.starts_with("protocols/src/") && path.matches('/').count() == 3;
-        if is_protocol && !path.ends_with("/rules.rs") {
+        if is_protocol && !path.ends_with("/switches.rs") {
             let found = defines.iter().filter(|it| text.lines().any(|line| line.starts_with(**it)));
             offences.extend(found.map(|it| format!("{path}: {it}")));
         }

@@ -10,7 +10,7 @@ use super::{Key, Object};
 
 /// One of what an owner keeps.
 #[derive(Clone, Debug)]
-pub enum Kept {
+pub enum OwnerPiece {
     /// An object that is here.
     Object { key: Key, object: Object },
     /// An object that came or went.
@@ -21,7 +21,7 @@ pub enum Kept {
     Leaving { key: Key, leaving: Leaving },
 }
 
-wire_enum!(Kept, "piece of what an owner of objects keeps" {
+wire_enum!(OwnerPiece, "piece of what an owner of objects keeps" {
     0 => Object { key: Key, object: Object },
     1 => Holding { key: Key, holding: Holding },
     2 => Leaving { key: Key, leaving: Leaving },
@@ -30,23 +30,25 @@ wire_enum!(Kept, "piece of what an owner of objects keeps" {
 
 impl CopiedAtOnce for ObjectOwner {
     type Head = (Timestamp, KnownOutcomes);
-    type Item = Kept;
+    type Item = OwnerPiece;
 
     fn head(&self) -> Self::Head {
         (self.latest, self.outcomes.clone())
     }
 
-    fn items(&self) -> impl Iterator<Item = Kept> {
+    fn items(&self) -> impl Iterator<Item = OwnerPiece> {
         let objects = self.objects.iter();
         let objects =
-            objects.map(|(key, it)| Kept::Object { key: key.clone(), object: it.clone() });
+            objects.map(|(key, it)| OwnerPiece::Object { key: key.clone(), object: it.clone() });
         let holdings = self.holdings.all();
-        let holdings = holdings.map(|(key, it)| Kept::Holding { key: key.clone(), holding: *it });
+        let holdings =
+            holdings.map(|(key, it)| OwnerPiece::Holding { key: key.clone(), holding: *it });
         let leaving = self.leaving.iter();
         let leaving =
-            leaving.map(|(key, it)| Kept::Leaving { key: key.clone(), leaving: it.clone() });
+            leaving.map(|(key, it)| OwnerPiece::Leaving { key: key.clone(), leaving: it.clone() });
         let hints = self.hints.all();
-        let hints = hints.map(|(key, it)| Kept::Hint { key: key.clone(), owners: it.clone() });
+        let hints =
+            hints.map(|(key, it)| OwnerPiece::Hint { key: key.clone(), owners: it.clone() });
         objects.chain(holdings).chain(leaving).chain(hints)
     }
 
@@ -54,12 +56,12 @@ impl CopiedAtOnce for ObjectOwner {
         (self.latest, self.outcomes) = head;
     }
 
-    fn take_item(&mut self, item: Kept) {
+    fn take_item(&mut self, item: OwnerPiece) {
         match item {
-            Kept::Object { key, object } => drop(self.objects.insert(key, object)),
-            Kept::Holding { key, holding } => self.holdings.recall([(key, holding)]),
-            Kept::Hint { key, owners } => self.hints.learn(key, owners),
-            Kept::Leaving { key, leaving } => drop(self.leaving.insert(key, leaving)),
+            OwnerPiece::Object { key, object } => drop(self.objects.insert(key, object)),
+            OwnerPiece::Holding { key, holding } => self.holdings.recall([(key, holding)]),
+            OwnerPiece::Hint { key, owners } => self.hints.learn(key, owners),
+            OwnerPiece::Leaving { key, leaving } => drop(self.leaving.insert(key, leaving)),
         }
     }
 }

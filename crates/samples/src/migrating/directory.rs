@@ -2,10 +2,20 @@
 
 use muesli_core::parts::locator::{Locator, OwnerDirectory};
 use muesli_core::{
-    Address, Context, LoggedRole, NoTimer, NodeId, Role, Service, ServiceId, Settings, StateMachine,
+    Address, Catalog, Context, LoggedRole, NoTimer, NodeId, RepositoryId, Role, Service, ServiceId,
+    ServiceKind, Settings, StateMachine,
 };
 
 use super::{Key, Message, Migrating, Switches};
+
+/// The directory's name: there is one.
+pub(super) fn directory() -> ServiceId {
+    ServiceId::new(ServiceKind::Directory, 0)
+}
+
+pub(super) fn directory_of(catalog: &Catalog) -> Address {
+    Address::service(catalog.home(RepositoryId(0)), directory())
+}
 
 /// The directory: who owns what, as far as owners have told it in this life.
 #[derive(Clone, Debug, Default)]

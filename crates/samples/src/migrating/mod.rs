@@ -15,12 +15,13 @@
 //! an object that was received twice is taken once.
 //!
 //! # Where an object is
-//! What never moved is where the catalog puts it. A repository has
-//! [hints](muesli_core::parts::locator::Hints) of where others are, which may be stale: whoever
-//! gave an object away knows to whom, and passes a request on. What comes by this way has later
-//! epochs at each step, so it ends. A repository that got an object tells the
-//! [directory](OwnersOfAll), a service beside repository 0, and whoever waits for long asks there.
-//! The directory keeps nothing on a disk: if it has forgotten, requests go the long way.
+//! What never moved is where static placement puts it. A repository has hints
+//! ([`Hints`](muesli_core::parts::locator::Hints)) of where others are, which may be stale:
+//! whoever gave an object away knows to whom, and passes a request on.
+//! What comes by this way has later epochs at each step, so it ends. A repository that got an
+//! object tells the [directory](OwnersOfAll), a service beside repository 0, and whoever waits for
+//! long asks there. The directory keeps nothing on a disk: if it has forgotten, requests go the
+//! long way.
 //!
 //! # Who goes first
 //! Two repositories may each have what the other one needs. An object that a transaction waits for
@@ -36,9 +37,11 @@ use muesli_core::parts::single_repository::{
     SingleRepositoryCoordinator, SingleRepositoryProtocol,
 };
 use muesli_core::{
-    Address, Catalog, Isolation, NodeId, Protocol, Rejection, RepositoryId, Role, ServiceId,
-    ServiceKind, SmallBytes, SpaceId, View,
+    Catalog, Isolation, NodeId, Protocol, Rejection, RepositoryId, Role, ServiceId, SmallBytes,
+    SpaceId, View,
 };
+
+use directory::directory;
 
 pub use directory::OwnersOfAll;
 pub use message::{Message, Object, Record};
@@ -58,15 +61,6 @@ pub struct Switches {
     pub keeps_what_it_gave: bool,
     /// Commits without comparing versions.
     pub skips_validation: bool,
-}
-
-/// The directory's name: there is one.
-fn directory() -> ServiceId {
-    ServiceId::new(ServiceKind::Directory, 0)
-}
-
-fn directory_of(catalog: &Catalog) -> Address {
-    Address::service(catalog.home(RepositoryId(0)), directory())
 }
 
 impl Protocol for Migrating {

@@ -13,7 +13,8 @@ use muesli_core::{
     wire_struct,
 };
 
-use super::{Key, Message, Migrating, Object, Record, Switches, directory_of};
+use super::directory::directory_of;
+use super::{Key, Message, Migrating, Object, Record, Switches};
 
 /// So many hints are kept.
 const HINTS_MAX: usize = 4_096;
