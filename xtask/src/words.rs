@@ -1,11 +1,11 @@
 //! Words that are not used any more, as the glossary lists them, and where they still are.
 //!
 //! Code is looked at by its identifiers: each is cut into words (`StandingOf`, `standing_of`), and
-//! each identifier counts once in a crate, however often it is used. Prose is pages, comments,
+//! an identifier of six words or more is a sentence, and counts as prose. Prose is pages, comments,
 //! messages and help texts; there each use counts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::files;
 
@@ -20,11 +20,11 @@ pub struct Retired {
     pub prose: bool,
 }
 
-/// How often a word is still there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Where a retired word still is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsesLeft {
     /// Identifiers that have it.
-    pub identifiers: usize,
+    pub identifiers: BTreeSet<String>,
     /// Its uses in prose, where that does without it.
     pub prose: usize,
 }
@@ -57,57 +57,57 @@ pub fn retired() -> Vec<Retired> {
         .collect()
 }
 
-/// How often each retired word is still there, and an example of each use in code.
-pub fn left(retired: &[Retired]) -> BTreeMap<String, (UsesLeft, Vec<String>)> {
+/// Where each retired word still is.
+pub fn left(retired: &[Retired]) -> BTreeMap<String, UsesLeft> {
     let mut all: BTreeMap<_, _> =
-        retired.iter().map(|it| (it.word.clone(), (UsesLeft::default(), Vec::new()))).collect();
+        retired.iter().map(|it| (it.word.clone(), UsesLeft::default())).collect();
     let (identifiers, prose) = texts();
-    for (_, identifier) in &identifiers {
-        let words: BTreeSet<_> = words_of(identifier).into_iter().collect();
-        for word in words {
-            if let Some((left, examples)) = all.get_mut(&word) {
-                left.identifiers += 1;
-                if !examples.contains(identifier) {
-                    examples.push(identifier.clone());
-                }
+    for identifier in &identifiers {
+        for word in words_of(identifier) {
+            if let Some(left) = all.get_mut(&word) {
+                left.identifiers.insert(identifier.clone());
             }
         }
     }
-    let in_prose: BTreeSet<_> = retired.iter().filter(|it| it.prose).map(|it| &it.word).collect();
-    for word in prose {
-        if let Some((left, _)) = all.get_mut(&word).filter(|_| in_prose.contains(&word)) {
-            left.prose += 1;
-        }
+    for it in retired.iter().filter(|it| it.prose) {
+        let uses = prose.iter().filter(|word| **word == it.word).count();
+        all.get_mut(&it.word).expect("each has an entry").prose = uses;
     }
     all
 }
 
+/// An identifier of so many words is a sentence, the name of a test: prose.
+const SENTENCE_WORDS: usize = 6;
+
 /// Rust's own word for what it makes macros by.
 const OF_THE_LANGUAGE: &str = "macro_rules";
 
-/// All identifiers of each crate, and all words of the project's prose.
-fn texts() -> (BTreeSet<(PathBuf, String)>, Vec<String>) {
+/// All identifiers, and all words of the project's prose.
+fn texts() -> (BTreeSet<String>, Vec<String>) {
     let (mut identifiers, mut prose) = (BTreeSet::new(), Vec::new());
-    let mut read = |text: &str| prose.extend(prose_words(text));
     for path in files::with_extension(&["md"]) {
         if !ABOUT_THEM.iter().any(|page| path == Path::new(page)) {
-            read(&files::text(&path));
+            prose.extend(prose_words(&files::text(&path)));
         }
     }
     for path in files::with_extension(&["rs"]) {
         let (code, prose_text) = split_rust(&files::text(&path));
-        read(&prose_text);
+        prose.extend(prose_words(&prose_text));
         let word = |letter: char| !(letter.is_alphanumeric() || letter == '_');
         let all = code.split(word).filter(|it| it.starts_with(|c: char| c.is_alphabetic()));
-        let all = all.filter(|it| *it != OF_THE_LANGUAGE);
-        let of: PathBuf = path.iter().take(2).collect();
-        identifiers.extend(all.map(|identifier| (of.clone(), identifier.to_owned())));
+        identifiers.extend(all.filter(|it| *it != OF_THE_LANGUAGE).map(str::to_owned));
     }
+    let is_sentence = |it: &String| words_of(it).len() >= SENTENCE_WORDS;
+    let (sentences, identifiers): (BTreeSet<_>, _) = identifiers.into_iter().partition(is_sentence);
+    prose.extend(sentences.iter().flat_map(|it| words_of(it)));
     (identifiers, prose)
 }
 
+/// The words of a text, in small letters; names in capitals alone are none.
 fn prose_words(text: &str) -> impl Iterator<Item = String> {
-    text.split(|letter: char| !letter.is_alphabetic()).map(str::to_lowercase)
+    let is_name = |word: &&str| word.len() > 1 && word.chars().all(char::is_uppercase);
+    let words = text.split(|letter: char| !letter.is_alphabetic());
+    words.filter(move |word| !is_name(word)).map(str::to_lowercase)
 }
 
 /// The words of an identifier, in small letters.

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn visitors_are_told_everything_when_they_come_and_then_what_is_news() {
+    fn unregistered_clients_are_told_everything_when_they_come_and_then_what_is_news() {
         let mut harness = Harness::new(NodeId(0));
         let (first, second) = (Address::coordinator(UNREGISTERED), Address::coordinator(SECOND));
         assert_eq!(harness.link(UNREGISTERED), [(first, "Placement")]);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_the_catalog_and_visitors_themselves_repeat_nothing() {
+    fn nodes_of_the_catalog_and_unregistered_clients_themselves_repeat_nothing() {
         assert_eq!(Harness::new(NodeId(0)).link(NodeId(2)), []);
         let mut unregistered = Harness::new(UNREGISTERED);
         assert_eq!(unregistered.link(NodeId(2)), []);

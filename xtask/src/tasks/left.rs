@@ -1,18 +1,14 @@
-//! `cargo xtask left`: the lists of what the glossary and the names of types still owe. A number is
-//! lowered to what is there, and never raised: what is too much is to be taken out.
+//! `cargo xtask left`: the list of names of types that two things have. A number is lowered to what
+//! is there, and never raised: what is too much is to be taken out.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use xtask::{files, names, words};
+use xtask::{files, names};
 
 use super::Done;
 
 pub fn run() -> Done {
-    let retired = words::retired();
-    let left = words::left(&retired).into_iter();
-    let left = left.map(|(word, (it, _))| (word, vec![it.identifiers, it.prose])).collect();
-    lower("xtask/tests/words.txt", &left, &[0, 0])?;
     let twice = names::definitions().into_iter().filter(|(_, at)| at.len() > 1);
     lower("xtask/tests/names.txt", &twice.map(|(name, at)| (name, vec![at.len()])).collect(), &[1])
 }

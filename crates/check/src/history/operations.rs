@@ -1,7 +1,7 @@
 //! Parsing the operations of a transaction straight into the builder.
 //!
 //! Operations are small arrays whose first element tells the shape of the rest, and the last
-//! element (the value or its hash) may be missing. Deserialization visitors walk them without
+//! element (the value or its hash) may be missing. Deserializers walk them without
 //! building a tree; only values that are no plain scalars pass through one, whose depth the JSON
 //! parser bounds.
 

@@ -138,10 +138,10 @@ impl Survey {
         let known = |node: NodeId| self.map.servers.iter().any(|(it, _)| *it == node);
         map.servers.extend(row.joined.iter().filter(|(node, _)| !known(*node)).cloned());
         map.left.extend(&row.left);
-        let word = Control::Place(map);
+        let request = Control::Place(map);
         for server in self.servers.iter().filter(|server| server.answer.is_some()) {
             let visit = Visit::begin_as_admin(&server.address, WITHIN, self.secret.as_ref());
-            print_line(visit, &word); // Who does not hear it is told by the others.
+            print_line(visit, &request); // Who does not hear it is told by the others.
         }
     }
 }
@@ -150,9 +150,9 @@ type Members = (u64, Vec<(RepositoryId, ReplicaRole)>);
 
 fn print_line(
     visit: Result<Visit, VisitError>,
-    word: &Control,
+    request: &Control,
 ) -> Option<(Members, Vec<(RepositoryId, Lag)>)> {
-    match visit.and_then(|mut visit| visit.ask(word)) {
+    match visit.and_then(|mut visit| visit.ask(request)) {
         Ok(Control::Members { placement, members, lags }) => Some(((placement, members), lags)),
         _ => None,
     }

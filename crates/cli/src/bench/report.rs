@@ -72,7 +72,7 @@ impl Checked {
         self.ok || !self.guaranteed
     }
 
-    fn in_a_word(&self) -> &'static str {
+    fn short_verdict(&self) -> &'static str {
         match (self.ok, self.guaranteed) {
             _ if self.name == EARLIER => "not checked",
             (true, _) => "holds",
@@ -133,7 +133,9 @@ pub fn side_by_side(results: &[BenchResult]) -> Table {
     row("latency max", &|one| micros(one.latency_us.max));
     row("messages/commit", &|one| format!("{:.2}", one.messages_per_commit));
     for (place, check) in first.checks.iter().enumerate() {
-        row(&check.name, &|one| one.checks.get(place).map_or("-", Checked::in_a_word).to_owned());
+        row(&check.name, &|one| {
+            one.checks.get(place).map_or("-", Checked::short_verdict).to_owned()
+        });
     }
     table
 }

@@ -376,12 +376,12 @@ impl LocalCluster {
     /// # Errors
     /// It ends, or gets on with nothing for ten seconds.
     pub fn wait_until_ready(&self, node: usize) -> anyhow::Result<()> {
-        let mut words = self.last_words(node);
+        let mut words = self.last_output(node);
         let mut deadline = Instant::now() + PATIENCE;
         let at_last = Instant::now() + PATIENCE_AT_MOST;
         loop {
             // One with much data says how far it is with reading them.
-            let now = self.last_words(node);
+            let now = self.last_output(node);
             if now != words {
                 (words, deadline) = (now, Instant::now() + PATIENCE);
             }
@@ -392,7 +392,7 @@ impl LocalCluster {
             };
             let gone = self.process(node).is_none();
             if gone || Instant::now() > deadline.min(at_last) {
-                let output = self.last_words(node);
+                let output = self.last_output(node);
                 bail!("server {node} does not come up: {output_text}; its last words: {output}");
             }
             std::thread::sleep(LOOK_EVERY);
@@ -400,7 +400,7 @@ impl LocalCluster {
     }
 
     /// The last line that a server has printed, with those of an error that it is a part of.
-    pub fn last_words(&self, node: usize) -> String {
+    pub fn last_output(&self, node: usize) -> String {
         let text = fs::read_to_string(self.folder(node).join("output")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         let first = lines.iter().rposition(|line| !line.starts_with("  "));

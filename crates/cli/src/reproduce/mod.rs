@@ -348,10 +348,10 @@ mod tests {
 
     #[test]
     fn how_quick_and_full_runs_differ_is_told() {
-        let output_text = Course { seeds: 3, ..COURSE }.in_words(&SMALL);
+        let output_text = Course { seeds: 3, ..COURSE }.described(&SMALL);
         let quick = "quick: nodes 2 3, 0.1 s each, seeds 3 to 5; ";
         assert_eq!(output_text, format!("{quick}full runs: nodes 2 3 4, 1 s each"));
-        let output_text = Course { quick: false, xs: vec![9.0], ..COURSE }.in_words(&SMALL);
+        let output_text = Course { quick: false, xs: vec![9.0], ..COURSE }.described(&SMALL);
         assert_eq!(
             output_text,
             "full: nodes 9, 1 s each, seed 3; quick runs: nodes 2 3, 0.1 s each"

@@ -53,7 +53,7 @@ impl Course {
     }
 
     /// What is run, and how quick and full runs differ.
-    pub fn in_words(&self, figure: &Figure) -> String {
+    pub fn described(&self, figure: &Figure) -> String {
         let of = |quick: bool, given: &Course| {
             let course = Course { quick, ..given.clone() };
             let xs: Vec<_> = course.xs(figure).iter().map(f64::to_string).collect();

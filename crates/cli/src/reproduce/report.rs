@@ -25,7 +25,7 @@ pub fn tell(
         figure.parameters.join(" "),
         machine.about,
         figure.chosen,
-        course.in_words(figure)
+        course.described(figure)
     );
     let _ = writeln!(stdout(), "{text}");
     for printed in figure.printed {

@@ -23,7 +23,7 @@ const REFUSED_WITHIN: Duration = Duration::from_secs(10);
 /// How often is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// What a server says whose folder is an older copy.
-const WORDS: &str = "are an older copy";
+const OLDER_COPY: &str = "are an older copy";
 
 /// The copies that are there.
 #[derive(Debug, Default)]
@@ -90,8 +90,8 @@ impl FolderCopies {
                     "server {node} served with an older copy of its folder before it was refused"
                 );
             }
-            let printed = cluster.last_words(node);
-            if !printed.contains(WORDS) {
+            let printed = cluster.last_output(node);
+            if !printed.contains(OLDER_COPY) {
                 bail!("server {node} ended with an older copy of its folder, but said: {printed}");
             }
             std::fs::remove_dir_all(&data).context("cannot remove a copy")?;

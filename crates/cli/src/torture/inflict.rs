@@ -24,9 +24,9 @@ const STOPS_WITHIN: Duration = Duration::from_secs(5);
 /// A node that is well says within this which part its members take.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(300);
 /// What a node says that stops because of its disk, while it serves or while it starts.
-const DISK_WORDS: [&str; 3] = ["the log failed", "muesli: cannot ", "File too large"];
+const DISK_MESSAGES: [&str; 3] = ["the log failed", "muesli: cannot ", "File too large"];
 /// A file may grow so much beyond what it is, for a node's last words.
-const LAST_WORDS_BYTES: u64 = 4 << 10;
+const LAST_OUTPUT_BYTES: u64 = 4 << 10;
 
 /// A fault that is over.
 #[derive(Clone, Debug)]
@@ -199,8 +199,8 @@ impl Victims<'_> {
         if self.cluster.process(node).is_some() {
             // Nothing had to be written all the while, or it was cut off.
             self.cluster.kill(node)?;
-        } else if !DISK_WORDS.iter().any(|words| self.last_words(node).contains(words)) {
-            bail!("server {node} ended with a failing disk, but said: {}", self.last_words(node));
+        } else if !DISK_MESSAGES.iter().any(|words| self.last_output(node).contains(words)) {
+            bail!("server {node} ended with a failing disk, but said: {}", self.last_output(node));
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Victims<'_> {
     fn limit_files(&self, node: usize) -> anyhow::Result<()> {
         let Some(process) = self.cluster.process(node) else { bail!("server {node} does not run") };
         let output = std::fs::metadata(self.cluster.folder(node).join("output"))?.len();
-        let most = Some(output + LAST_WORDS_BYTES);
+        let most = Some(output + LAST_OUTPUT_BYTES);
         let limit = Rlimit { current: most, maximum: most };
         prlimit(Some(process), Resource::Fsize, limit).context("cannot limit a server's files")?;
         Ok(())
@@ -224,13 +224,13 @@ impl Victims<'_> {
         for node in self.roster.nodes() {
             let suffers = open.iter().any(|open| open.planned.fault.nodes().contains(&node));
             if !suffers && self.cluster.process(node).is_none() {
-                bail!("server {node} ended by itself: {}", self.last_words(node));
+                bail!("server {node} ended by itself: {}", self.last_output(node));
             }
         }
         Ok(())
     }
 
-    fn last_words(&self, node: usize) -> String {
-        self.cluster.last_words(node)
+    fn last_output(&self, node: usize) -> String {
+        self.cluster.last_output(node)
     }
 }

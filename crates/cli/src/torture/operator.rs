@@ -24,7 +24,7 @@ const CHANGES_WITHIN: Duration = Duration::from_secs(60);
 /// A server that left must have ended within this, once it can hear of it.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 /// What a server says that was taken off the list.
-const LEFT_WORDS: &str = "was taken off its cluster's list";
+const LEFT_MESSAGE: &str = "was taken off its cluster's list";
 /// So many servers may join in a round; their numbers are not used again. The last one joins when
 /// all faults are over, and one of the first ones leaves.
 pub const JOINS: usize = 4;
@@ -307,12 +307,12 @@ impl Operator<'_> {
         let deadline = Instant::now() + ENDS_WITHIN;
         while self.cluster.process(node).is_some() {
             if Instant::now() > deadline {
-                bail!("server {node} has left and runs still: {}", self.cluster.last_words(node));
+                bail!("server {node} has left and runs still: {}", self.cluster.last_output(node));
             }
             std::thread::sleep(PAUSE / 10);
         }
-        let printed = self.cluster.last_words(node);
-        if !printed.contains(LEFT_WORDS) {
+        let printed = self.cluster.last_output(node);
+        if !printed.contains(LEFT_MESSAGE) {
             bail!("server {node} ended as it was to leave, but said: {printed}");
         }
         Ok(())
@@ -324,7 +324,7 @@ impl Operator<'_> {
             return Ok(());
         };
         if self.cluster.process(node).is_none() {
-            bail!("server {node} joined, and ended by itself: {}", self.cluster.last_words(node));
+            bail!("server {node} joined, and ended by itself: {}", self.cluster.last_output(node));
         }
         Ok(())
     }

@@ -296,7 +296,7 @@ impl RunningRound<'_> {
         let within = self.round.serves_within();
         let served = probe.wait_until_served(healed, within);
         served.with_context(|| {
-            let words: Vec<_> = (0..nodes).map(|node| self.cluster.last_words(node)).collect();
+            let words: Vec<_> = (0..nodes).map(|node| self.cluster.last_output(node)).collect();
             let seconds = within.as_secs();
             format!("not served within {seconds} s after all faults; last words: {words:?}")
         })?;

@@ -10,7 +10,7 @@ use crate::groups::{all_take_part, under_load};
 /// Until signs of life have come from everybody.
 const REPORTED_WITHIN: Duration = Duration::from_millis(500);
 /// What is said of an older copy.
-const WORDS: &str = "are an older copy";
+const OLDER_COPY: &str = "are an older copy";
 
 fn up(arguments: &[&str]) -> Cluster {
     let often = ["--nodes", "3", "--set", "alive_every_ms=100", "--set", "dead_after_ms=2000"];
@@ -48,7 +48,7 @@ fn put_back(cluster: &Cluster, node: usize) {
 fn is_refused(cluster: &Cluster, node: usize) -> String {
     let output = cluster.run(&["restart", &node.to_string()]);
     assert_eq!(output.status.code(), Some(2), "{}", output_text(&output));
-    assert!(output_text(&output).contains(WORDS), "{}", output_text(&output));
+    assert!(output_text(&output).contains(OLDER_COPY), "{}", output_text(&output));
     output_text(&output)
 }
 

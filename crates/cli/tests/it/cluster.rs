@@ -66,7 +66,7 @@ impl Cluster {
     }
 
     /// The last line that a node has printed.
-    pub(crate) fn last_words(&self, node: usize) -> String {
+    pub(crate) fn last_output(&self, node: usize) -> String {
         let text = std::fs::read_to_string(self.node(node).join("output")).unwrap_or_default();
         text.lines().last().unwrap_or_default().to_owned()
     }

@@ -195,7 +195,7 @@ fn two_lost_folders_are_noticed_and_the_loss_is_accepted_by_people_only() {
     lose_folders(&cluster, &[1, 2]);
     wait_until("they know that they are lost", || lost(&cluster) == 6);
     wait_until("one of them says so", || {
-        cluster.last_words(1).contains("a majority of its group has lost its folders")
+        cluster.last_output(1).contains("a majority of its group has lost its folders")
     });
     for node in [1, 2] {
         let file = cluster.node(node).join("muesli.toml");
@@ -289,7 +289,7 @@ fn a_drained_server_leaves_for_good_dead_or_alive() {
     // One that runs hears of it, stops, and says so.
     admin(&cluster, &["drain", "1"]);
     assert!(admin(&cluster, &["leave", "1"]).contains("server 1 has left the cluster for good"));
-    wait_until("it has stopped", || cluster.last_words(1).contains("was taken off"));
+    wait_until("it has stopped", || cluster.last_output(1).contains("was taken off"));
     // One that is dead hears of it when it comes back.
     cluster.checked_output(&["add"]);
     cluster.checked_output(&["kill", "4"]);

@@ -218,12 +218,12 @@ impl Loop {
         self.tell_servers(&Control::SpacesMade(known.saturating_add(1)));
     }
 
-    fn tell_servers(&mut self, word: &Control) {
+    fn tell_servers(&mut self, message: &Control) {
         let is_server =
             |state| matches!(state, ConnectionState::Up { process_kind: ProcessKind::Server, .. });
         let all = self.peers.all().filter(|(_, connection)| is_server(connection.state));
         let servers: Vec<_> = all.map(|(place, _)| place).collect();
-        servers.into_iter().for_each(|place| self.send_control(place, word));
+        servers.into_iter().for_each(|place| self.send_control(place, message));
     }
 
     /// Tells those who look after this server why it does not learn of new spaces, once each.
@@ -269,9 +269,9 @@ impl Loop {
     pub(crate) fn take_spaces(&mut self, register: &Register) -> Result<(), String> {
         let map = self.peers.map.as_ref().ok_or("there is no map yet")?;
         let next = register.grown_from(map).map_err(|error| error.to_string())?;
-        let word = Control::SpacesMade(next.catalog.epoch);
+        let message = Control::SpacesMade(next.catalog.epoch);
         self.on_map(next);
-        self.tell_servers(&word);
+        self.tell_servers(&message);
         Ok(())
     }
 

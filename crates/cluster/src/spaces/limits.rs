@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_a_map_have_a_limit_that_visitors_take() {
+    fn the_bytes_of_a_map_have_a_limit_that_probes_take() {
         let mut known = map(1);
         let refused = loop {
             let name = format!("s{}", known.catalog.spaces().len());

@@ -150,8 +150,8 @@ fn only_administrators_say_where_members_live() {
     let server = serve(lone(Some(secret())));
     let address = server.address.to_string();
     let mut probe = Visit::begin(&address, PATIENCE).unwrap();
-    let word = Control::Place(probe.welcome.map.clone());
-    let refused = probe.ask(&word).unwrap_err().to_string();
+    let request = Control::Place(probe.welcome.map.clone());
+    let refused = probe.ask(&request).unwrap_err().to_string();
     assert!(refused.contains("a probe may not say where members live"), "{refused}");
     // A client may not, either.
     let mut client = TcpStream::connect(server.address).unwrap();
@@ -161,11 +161,11 @@ fn only_administrators_say_where_members_live() {
         &Hello { node: NodeId(1 << 31), ..hello(ProcessKind::Client) },
     );
     assert_eq!(receive(&mut client).0, FrameKind::Welcome);
-    send_frame(&mut client, FrameKind::Control, &word);
+    send_frame(&mut client, FrameKind::Control, &request);
     assert_eq!(refusal(&mut client).reason, Reason::Unproven);
     assert_eq!(server.status("unproven"), 2);
     let mut admin = Visit::begin_as_admin(&address, PATIENCE, Some(&secret())).unwrap();
-    assert!(matches!(admin.ask(&word), Ok(Control::Members { .. })));
+    assert!(matches!(admin.ask(&request), Ok(Control::Members { .. })));
     // Not what would stop everybody: its members live there.
     let mut all_gone = admin.welcome.map.clone();
     all_gone.left = vec![NodeId(0)];
@@ -175,16 +175,16 @@ fn only_administrators_say_where_members_live() {
 }
 
 #[test]
-fn visitors_make_no_spaces_and_clients_make_them_within_limits() {
+fn probes_make_no_spaces_and_clients_make_them_within_limits() {
     let server = serve(ServerOptions { clients_prove: true, ..lone(Some(secret())) });
     let address = server.address.to_string();
     let space = SpaceParts { name: "s".to_owned(), ..SpaceParts::default() };
-    for word in [Control::CreateSpace { request: 1, space }, Control::SpacesMade(u64::MAX)] {
+    for request in [Control::CreateSpace { request: 1, space }, Control::SpacesMade(u64::MAX)] {
         let mut probe = Visit::begin(&address, PATIENCE).unwrap();
-        let refused = probe.ask(&word).unwrap_err().to_string();
+        let refused = probe.ask(&request).unwrap_err().to_string();
         assert!(refused.contains("a probe may not make spaces"), "{refused}");
         let mut admin = Visit::begin_as_admin(&address, PATIENCE, Some(&secret())).unwrap();
-        let refused = admin.ask(&word).unwrap_err().to_string();
+        let refused = admin.ask(&request).unwrap_err().to_string();
         assert!(refused.contains("an administrator may not make spaces"), "{refused}");
     }
     assert_eq!(server.status("unproven"), 4);
@@ -251,14 +251,14 @@ fn a_client_does_not_speak_for_a_repository() {
     );
     assert_eq!(receive(&mut client).0, FrameKind::Welcome);
     // With a proof of nothing, to repository 0, from repository 0: some message about space 9.
-    let mut word = Vec::new();
-    issuance::Proof::default().encode(&mut word);
-    Role::Repository(RepositoryId(0)).encode(&mut word);
-    Role::Repository(RepositoryId(0)).encode(&mut word);
-    word.extend([&[0; 18][..], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat());
+    let mut request = Vec::new();
+    issuance::Proof::default().encode(&mut request);
+    Role::Repository(RepositoryId(0)).encode(&mut request);
+    Role::Repository(RepositoryId(0)).encode(&mut request);
+    request.extend([&[0; 18][..], &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0]].concat());
     let mut out = Vec::new();
     let start = frame::begin(FrameKind::Messages, &mut out);
-    out.extend_from_slice(&word);
+    out.extend_from_slice(&request);
     frame::end(start, &mut out);
     client.write_all(&out).unwrap();
     send_frame(&mut client, FrameKind::Control, &Control::AskStatus);

@@ -281,7 +281,7 @@ impl Running {
 }
 
 #[test]
-fn visitors_that_take_nothing_in_go_where_too_much_waits() {
+fn probes_that_take_nothing_in_go_where_too_much_waits() {
     let (network, settings) = narrow(100 * PATIENCE);
     let server = serve_with(network, settings);
     let probes: Vec<_> = (0..10).map(|_| server.deaf()).collect();
@@ -311,7 +311,7 @@ fn clients_that_take_nothing_in_go_soon_where_too_much_waits() {
 }
 
 #[test]
-fn visitors_may_ask_and_not_send_long_frames() {
+fn probes_may_ask_and_not_send_long_frames() {
     let server = serve(Network::default());
     let mut probe = server.stranger();
     send_frame(&mut probe, &Hello::default());

@@ -52,7 +52,7 @@ fn hello() -> Hello {
 }
 
 /// Everything that comes until the other end closes.
-fn last_words(mut stream: TcpStream) -> Vec<u8> {
+fn last_bytes(mut stream: TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
         Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("not closed: {error}"),
@@ -62,7 +62,7 @@ fn last_words(mut stream: TcpStream) -> Vec<u8> {
 
 /// The refusal that ends what comes.
 fn refusal(stream: TcpStream) -> ConnectionRefusal {
-    let bytes = last_words(stream);
+    let bytes = last_bytes(stream);
     let mut rest = &bytes[..];
     while let Some(found) = frame::next(rest, 1 << 20).unwrap() {
         if found.kind == FrameKind::Refusal {
@@ -155,7 +155,7 @@ fn two_clients_of_one_number_cannot_both_stay_and_one_client_can_come_twice() {
     server.wait_for("clients", 1);
     assert_eq!(refusal(come(2)).reason, Reason::Taken);
     let again = come(1);
-    last_words(first);
+    last_bytes(first);
     assert_eq!(server.status("clients"), 1);
     drop(again);
     server.wait_for("clients", 0);
@@ -198,7 +198,7 @@ fn a_refusal_of_somebody_who_is_no_server_ends_nothing_but_its_connection() {
             bytes.extend(framed(FrameKind::Refusal, &encoded(&refusal)));
             let mut stream = server.stranger();
             stream.write_all(&bytes).unwrap();
-            last_words(stream);
+            last_bytes(stream);
             assert!(server.status("connections") <= 2, "{process_kind:?} {reason:?}");
         }
     }
@@ -216,15 +216,15 @@ fn the_silent_the_half_open_and_the_slow_are_cut() {
     };
     let server = serve(network);
     // Says nothing at all.
-    assert!(last_words(server.stranger()).is_empty());
+    assert!(last_bytes(server.stranger()).is_empty());
     // Begins a hello, and does not end it.
     let mut half = server.stranger();
     half.write_all(&framed(FrameKind::Hello, &encoded(&hello()))[..9]).unwrap();
-    assert!(last_words(half).is_empty());
+    assert!(last_bytes(half).is_empty());
     // Says hello, and is never heard of again; the server's signs of life go into the void.
     let mut silent = server.stranger();
     silent.write_all(&framed(FrameKind::Hello, &encoded(&hello()))).unwrap();
-    let words = last_words(silent);
+    let words = last_bytes(silent);
     let welcome = frame::next(&words, 1 << 20).unwrap().unwrap();
     assert_eq!(welcome.kind, FrameKind::Welcome);
     assert!(Welcome::decode_all(welcome.body).is_ok());

@@ -32,12 +32,14 @@ impl Db {
     /// # Errors
     /// [`Error::Closed`].
     pub async fn token(&self) -> Result<SessionToken, Error> {
-        let mut session_token = SessionToken { seen: self.seen(), words: BTreeMap::new() };
+        let mut session_token = SessionToken { seen: self.seen(), node_tokens: BTreeMap::new() };
         if let Some(carried) = self.carried() {
-            let words = carried.words();
-            session_token
-                .words
-                .extend(words.iter().map(|(node, word)| (*node, word.as_slice().to_vec())));
+            let node_tokens = carried.node_tokens();
+            session_token.node_tokens.extend(
+                node_tokens
+                    .iter()
+                    .map(|(node, node_token)| (*node, node_token.as_slice().to_vec())),
+            );
         }
         let database = self.inner.database;
         let ask = move || client::with(database, |engine| engine.session_token());
@@ -46,8 +48,8 @@ impl Db {
                 Some(_) => self.run_on(home, async move || ask()).await?,
                 None => ask(),
             };
-            if let Some((NodeId(node), word)) = reported.ok_or(Error::Closed)?? {
-                session_token.words.insert(node, word.as_slice().to_vec());
+            if let Some((NodeId(node), node_token)) = reported.ok_or(Error::Closed)?? {
+                session_token.node_tokens.insert(node, node_token.as_slice().to_vec());
             }
         }
         Ok(session_token)

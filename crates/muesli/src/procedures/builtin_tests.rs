@@ -155,7 +155,7 @@ impl StoredProcedure for Sneaks {
 struct LeavesItsFootprint;
 
 impl StoredProcedure for LeavesItsFootprint {
-    const NAME: &'static str = "strays";
+    const NAME: &'static str = "leaves its footprint";
     const TOUCHES: Option<TouchesFn<Space>> =
         Some(|spaces: &Spaces<'_>, _: &Space| changes(spaces.space("s")?, &"k".into()));
     type Arguments = Space;

@@ -24,7 +24,7 @@ pub struct SessionToken {
     /// The largest timestamp that it was told of.
     pub(crate) seen: u64,
     /// The newest word of each coordinator, by its number.
-    pub(crate) words: BTreeMap<u32, Vec<u8>>,
+    pub(crate) node_tokens: BTreeMap<u32, Vec<u8>>,
 }
 
 /// What one session, or several that share it, were told: their next transactions see it.
@@ -58,32 +58,36 @@ impl CausalContext {
     }
 }
 
-pub(crate) type Words = BTreeMap<u32, SmallBytes>;
+pub(crate) type NodeTokens = BTreeMap<u32, SmallBytes>;
 
 /// The words that a session carries; without the slot, it stays with one coordinator.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
-    words: Mutex<Words>,
+    node_tokens: Mutex<NodeTokens>,
     /// Whether there are words: under most protocols there never are, and nobody takes the lock.
     any: AtomicBool,
 }
 
 impl Carried {
     pub fn of(token: &SessionToken) -> Carried {
-        let words = token.words.iter().map(|(node, word)| (*node, SmallBytes::new(word)));
-        Carried::with(words.collect())
+        let node_tokens =
+            token.node_tokens.iter().map(|(node, node_token)| (*node, SmallBytes::new(node_token)));
+        Carried::with(node_tokens.collect())
     }
 
-    fn with(words: Words) -> Carried {
-        Carried { any: AtomicBool::new(!words.is_empty()), words: Mutex::new(words) }
+    fn with(node_tokens: NodeTokens) -> Carried {
+        Carried {
+            any: AtomicBool::new(!node_tokens.is_empty()),
+            node_tokens: Mutex::new(node_tokens),
+        }
     }
 
-    pub fn words(&self) -> MutexGuard<'_, Words> {
-        self.words.lock().unwrap_or_else(|broken| broken.into_inner())
+    pub fn node_tokens(&self) -> MutexGuard<'_, NodeTokens> {
+        self.node_tokens.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
     pub fn copy(&self) -> Carried {
-        Carried::with(self.words().clone())
+        Carried::with(self.node_tokens().clone())
     }
 
     /// A transaction of the session is about to begin here.
@@ -91,17 +95,17 @@ impl Carried {
         if !self.any.load(Ordering::Acquire) {
             return;
         }
-        for word in self.words().values() {
-            client::with(database, |engine| engine.adopt(word));
+        for node_token in self.node_tokens().values() {
+            client::with(database, |engine| engine.adopt(node_token));
         }
     }
 
     /// One has committed here.
     pub fn leave(&self, database: u64) {
-        if let Some(Ok(Some((node, word)))) =
+        if let Some(Ok(Some((node, node_token)))) =
             client::with(database, |engine| engine.session_token())
         {
-            self.words().insert(node.0, word);
+            self.node_tokens().insert(node.0, node_token);
             self.any.store(true, Ordering::Release);
         }
     }

@@ -49,7 +49,7 @@ fn are_done_in_order_and_users_have_their_own() {
 }
 
 #[test]
-fn who_strays_is_run_again_with_its_actions_at_once() {
+fn who_leaves_its_footprint_is_run_again_with_its_actions_at_once() {
     let db = open("bumper");
     let space = db.space("s").unwrap();
     let runs = Arc::new(AtomicU32::new(0));

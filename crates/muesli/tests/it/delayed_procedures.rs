@@ -168,7 +168,7 @@ fn procedures_run_over_several_keys_under_every_protocol() {
 }
 
 #[test]
-fn who_strays_is_told_of_the_key_and_run_again_at_once() {
+fn who_leaves_its_footprint_is_told_of_the_key_and_run_again_at_once() {
     for protocol in ["bumper", "score"] {
         let db = open(protocol);
         let space = db.space("s").unwrap();

@@ -33,7 +33,7 @@ impl StoredProcedure for Misbehaves {
                 keys.get(space, &"a".into())?;
             },
             "refuses" => Err(Stop::Refused("no".into())),
-            "strays" => keys.put(space, "z", "").map(|()| how),
+            "leaves" => keys.put(space, "z", "").map(|()| how),
             _ => keys.put(space, "a", "done").map(|()| how),
         }
     }
@@ -193,7 +193,7 @@ fn what_cannot_be_called_is_told_with_what_can() {
 fn a_procedure_that_misbehaves_ends_its_own_transaction_alone() {
     let (db, space) = open();
     let run = |how: &str| db.call("misbehaves", 3).at(space.place("a"), how).wait();
-    for (how, why) in [("panics", "panicked"), ("loops", "10000 steps"), ("strays", "lives in")] {
+    for (how, why) in [("panics", "panicked"), ("loops", "10000 steps"), ("leaves", "lives in")] {
         let error = run(how).unwrap_err();
         assert!(matches!(&error, Error::Procedure(text) if text.contains(why)), "{error}");
     }

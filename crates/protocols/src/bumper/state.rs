@@ -77,7 +77,7 @@ impl VariantState<TimeWarp> for ProtocolState {
         self.read_timestamps.assert_invariants();
         assert!(
             self.keeps_read_timestamps() || self.read_timestamps.is_empty(),
-            "stamps that nobody looks at"
+            "read timestamps that nobody looks at"
         );
         assert!(self.switches.by_flags() || self.warped.is_empty(), "flags that nobody looks at");
     }

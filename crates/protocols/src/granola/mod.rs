@@ -32,7 +32,7 @@
 //! - [`migration`](participant::migration): how a partition moves to another repository;
 //! - [`failures`](participant::failures): checkpoints, replay, and clients that are gone.
 //!
-//! No two of these use each other: a test in `tests/house_rules` draws the graph.
+//! No two of these use each other: a test in `tests/project_rules` draws the graph.
 
 use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Catalog, Nanos, NodeId, Rejection, View};

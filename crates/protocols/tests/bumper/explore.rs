@@ -228,7 +228,7 @@ fn without_waiting_for_the_past_the_checker_notices() {
 }
 
 #[test]
-fn without_stamps_of_updates_the_checker_notices() {
+fn without_read_timestamps_of_updates_the_checker_notices() {
     breaks(|switches| switches.set(BumperSwitch::UpdatesSetReadTimestamps, false), &skew());
 }
 

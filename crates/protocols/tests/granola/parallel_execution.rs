@@ -143,7 +143,7 @@ fn never_ends(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, St
 /// Writes its first key, and reads its second one, which it does not declare.
 fn leaves_its_footprint(store: &mut dyn Store, keys: &SmallBytes) -> Result<SmallBytes, Stop> {
     let space = store.space(SPACE)?;
-    store.put(space, key(keys.as_slice()[0]), Some("strayed".into()))?;
+    store.put(space, key(keys.as_slice()[0]), Some("outside".into()))?;
     store.get(space, &key(keys.as_slice()[1]))?;
     Ok(SmallBytes::EMPTY)
 }
@@ -171,7 +171,7 @@ const CALLS: [(&str, usize); 11] = [
     ("bump", 0),
     ("panics", 1),
     ("never ends", 2),
-    ("strays", 3),
+    ("leaves its footprint", 3),
     ("refuses", 4),
     ("says much", 5),
     ("look", 0),
@@ -187,7 +187,11 @@ fn harness(switches: Switches) -> Harness {
     harness.settings.procedures = all()
         .with("panics", 1, declared(panics))
         .with("never ends", 1, declared(never_ends))
-        .with("strays", 1, Procedure::new(leaves_its_footprint).touches(the_first_key))
+        .with(
+            "leaves its footprint",
+            1,
+            Procedure::new(leaves_its_footprint).touches(the_first_key),
+        )
         .with("refuses", 1, declared(refuses))
         .with("says much", 1, declared(answers_much));
     harness.settings.limits.procedure_steps = 1_000;

@@ -18,7 +18,7 @@ use crate::two_phase::server::{
     CLIENT, HERE, OTHER, SPACE, Scored, THERE, asked, decide, prepare, txn,
 };
 
-type Said = Message<Snapshots>;
+type AnyMessage = Message<Snapshots>;
 
 /// More of anything than a message may have.
 const TOO_MANY: usize = 100_000;
@@ -33,7 +33,7 @@ fn repository() -> Address {
 }
 
 /// What the node makes of a member's message to its repository, or to its coordinator.
-fn answered(to_coordinator: bool, from: Address, message: Said) -> Result<(), Rejection> {
+fn answered(to_coordinator: bool, from: Address, message: AnyMessage) -> Result<(), Rejection> {
     let mut server = Scored::new();
     let to = match to_coordinator {
         true => Address::coordinator(NodeId(0)),
@@ -42,11 +42,11 @@ fn answered(to_coordinator: bool, from: Address, message: Said) -> Result<(), Re
     server.node.receive(Sender::Member, Envelope { from, to, message }, &mut server.effects)
 }
 
-fn at_repository(from: Address, message: Said) -> Result<(), Rejection> {
+fn at_repository(from: Address, message: AnyMessage) -> Result<(), Rejection> {
     answered(false, from, message)
 }
 
-fn at_coordinator(from: Address, message: Said) -> Result<(), Rejection> {
+fn at_coordinator(from: Address, message: AnyMessage) -> Result<(), Rejection> {
     answered(true, from, message)
 }
 
@@ -234,7 +234,7 @@ fn the_owner_or_a_participant_decides() {
 fn repositories_that_take_no_part_do_not_decide() {
     let alone = Prepare { participants: [HERE].into_iter().collect(), ..prepared() };
     let both = prepared();
-    let received_after = |prepare: Prepare<_>, message: fn(TxnId) -> Said| {
+    let received_after = |prepare: Prepare<_>, message: fn(TxnId) -> AnyMessage| {
         let mut server = Scored::new();
         server.receive_from(Sender::Member, coordinator(), asked(prepare)).unwrap();
         server.receive_from(Sender::Member, repository(), message(txn(OTHER, 1)))
@@ -292,13 +292,13 @@ fn repositories_ask_each_other_and_nobody_else_does() {
     assert_eq!(none(THERE, TOO_MANY), Err(Rejection::Range));
 }
 
-fn read_reply(snapshot: Option<Timestamp>, committed: Timestamp, version: Timestamp) -> Said {
+fn read_reply(snapshot: Option<Timestamp>, committed: Timestamp, version: Timestamp) -> AnyMessage {
     let found = Found { version, value: None, newest: true, collected: Timestamp::ZERO };
     let found = [found].into_iter().collect();
     Message::ReadReply(ReadReply { request: 1, snapshot, committed, found })
 }
 
-fn scan_reply(snapshot: Option<Timestamp>, committed: Timestamp, version: Timestamp) -> Said {
+fn scan_reply(snapshot: Option<Timestamp>, committed: Timestamp, version: Timestamp) -> AnyMessage {
     let found = Found { version, value: None, newest: true, collected: Timestamp::ZERO };
     let rows = vec![(key(), found)];
     Message::ScanReply(Box::new(ScanReply { request: 1, snapshot, committed, rows, seen_to: None }))

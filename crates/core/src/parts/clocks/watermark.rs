@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn visitors_count_while_they_are_heard_of_and_are_forgotten_then() {
+    fn unregistered_clients_count_while_they_are_heard_of_and_are_forgotten_then() {
         let mut marks = Watermark::default();
         for (node, bound) in [(0, 10), (1, 12), (77, 5)] {
             marks.observe(NodeId(node), Timestamp(bound), Nanos(5));

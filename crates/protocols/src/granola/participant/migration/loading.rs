@@ -127,7 +127,7 @@ impl Participant {
         };
         let (has, asked) = (staged.copy.has(), staged.asked.take());
         if !keys.is_empty() {
-            self.stage(&keys, cx);
+            self.hold_back(&keys, cx);
             cx.log_lazily(|| Record::Staged { partition, anew: false, keys });
         }
         if let Some(request) = asked {
@@ -147,7 +147,7 @@ impl Participant {
         self.set_loose_timer(cx);
     }
 
-    fn stage(&mut self, keys: &[Newest], cx: &Context<'_>) {
+    fn hold_back(&mut self, keys: &[Newest], cx: &Context<'_>) {
         for (space, key, at, value) in keys {
             let store = self.spaces.get_or_make(*space, cx.catalog);
             let handle = store.find_or_create(Handle::NONE, key);
@@ -166,6 +166,6 @@ impl Participant {
         if anew {
             self.clear_partition(partition, cx);
         }
-        self.stage(keys, cx);
+        self.hold_back(keys, cx);
     }
 }

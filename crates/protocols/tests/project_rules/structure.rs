@@ -81,7 +81,7 @@ fn inspect(sources: &BTreeMap<String, String>) -> Findings {
                 group.contains(&**user) && group.contains(&**used)
             };
             findings.in_circles += uses.keys().filter(within).count();
-            findings.circles.push(circle_in_words(parent, uses, &group));
+            findings.circles.push(circle_text(parent, uses, &group));
         }
     }
     let mut by_folder: BTreeMap<&str, usize> = BTreeMap::new();
@@ -97,7 +97,7 @@ fn inspect(sources: &BTreeMap<String, String>) -> Findings {
 }
 
 /// A group that uses each other, and the shortest circle in it with the lines that make it.
-fn circle_in_words(parent: &[String], uses: &Uses, group: &BTreeSet<&str>) -> String {
+fn circle_text(parent: &[String], uses: &Uses, group: &BTreeSet<&str>) -> String {
     let names: Vec<_> = group.iter().copied().collect();
     let parent = ["crate"].into_iter().chain(parent.iter().map(|it| &**it)).collect::<Vec<_>>();
     let mut text = format!("  circle in {}: {}\n", parent.join("::"), names.join(", "));
