@@ -7,7 +7,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use muesli_check::{
-    Checker, Header, History, HistoryBuilder, Kind, Level, Options, TxnId, Value, Version,
+    Checker, History, HistoryBuilder, HistoryHeader, Kind, Level, Options, TxnId, Value, Version,
 };
 
 const KEYS: u64 = 100_000;
@@ -50,7 +50,7 @@ fn generate_forks(transactions: u64) -> History {
     let mut random = 1_u64;
     for number in 1..=transactions {
         let id = TxnId::Numbered { node: 0, sequence: number };
-        let header = Header::committed(id, 0, number * 10, number * 10 + 9);
+        let header = HistoryHeader::committed(id, 0, number * 10, number * 10 + 9);
         let mut txn = builder.transaction(header).expect("unique id");
         let done = number / 4;
         let then = next(&mut random) % (done + 1);
@@ -91,12 +91,12 @@ fn generate(transactions: u64) -> History {
     for number in 1..=transactions {
         let client = number % CLIENTS;
         let id = TxnId::Numbered { node: client, sequence: number };
-        let header = Header::committed(id, client, number * 10, number * 10 + 9 * CLIENTS);
+        let header = HistoryHeader::committed(id, client, number * 10, number * 10 + 9 * CLIENTS);
         let aborts = number % 20 == 0;
         let status = if aborts { muesli_check::Status::Aborted } else { header.status };
         let updates = number % 3 != 0;
         let keys: [u64; 4] = std::array::from_fn(|_| next(&mut random) % KEYS);
-        let mut txn = builder.transaction(Header { status, ..header }).expect("unique id");
+        let mut txn = builder.transaction(HistoryHeader { status, ..header }).expect("unique id");
         for (place, key) in keys.iter().enumerate() {
             let name = format!("key{key}");
             let seen = latest[*key as usize];

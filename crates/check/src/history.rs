@@ -20,7 +20,7 @@ use std::ops::Range;
 
 pub use atom::Value;
 pub(crate) use atom::{Atom, show_text};
-pub use build::{BuildError, Header, HistoryBuilder};
+pub use build::{BuildError, HistoryBuilder, HistoryHeader};
 pub(crate) use intern::Interner;
 pub(crate) use key::show_key;
 pub use read::FormatError;

@@ -50,7 +50,7 @@ mod verdict;
 pub use check::{Checker, Options, check};
 pub use finding::{Anomaly, Finding};
 pub use history::{
-    BuildError, FormatError, Header, History, HistoryBuilder, Kind, Seen, Status,
+    BuildError, FormatError, History, HistoryBuilder, HistoryHeader, Kind, Seen, Status,
     TransactionBuilder, TxnId, Value, Version,
 };
 pub use level::{Level, UnknownLevel};

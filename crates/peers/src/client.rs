@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::reply::{self, Reply};
+use crate::reply::{self, ServerReply};
 
 /// What each account holds at first.
 pub const INITIAL: i64 = 10_000;
@@ -31,7 +31,7 @@ pub enum Mode {
 
 /// What is to be run.
 #[derive(Clone, Debug)]
-pub struct Workload {
+pub struct PeerWorkload {
     pub clients: usize,
     pub keys: u32,
     pub length: Duration,
@@ -41,7 +41,7 @@ pub struct Workload {
 
 /// What was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct MeasuredClients {
     pub committed: u64,
     pub conflicts: u64,
     pub rolled_back: u64,
@@ -50,7 +50,7 @@ pub struct Measured {
     pub sum: i64,
 }
 
-struct Client {
+struct LoadClient {
     stream: TcpStream,
     input: Vec<u8>,
     from: u32,
@@ -66,7 +66,7 @@ struct Client {
 ///
 /// # Errors
 /// Redis says something unexpected, or is gone.
-pub fn run(address: SocketAddr, workload: &Workload) -> anyhow::Result<Measured> {
+pub fn run(address: SocketAddr, workload: &PeerWorkload) -> anyhow::Result<MeasuredClients> {
     let script = load(address, workload.keys)?;
     let mut poll = Poll::new()?;
     let mut clients = Vec::new();
@@ -76,7 +76,7 @@ pub fn run(address: SocketAddr, workload: &Workload) -> anyhow::Result<Measured>
         std.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(std);
         poll.registry().register(&mut stream, Token(number), Interest::READABLE)?;
-        clients.push(Client {
+        clients.push(LoadClient {
             stream,
             input: Vec::new(),
             from: 0,
@@ -86,11 +86,11 @@ pub fn run(address: SocketAddr, workload: &Workload) -> anyhow::Result<Measured>
             reading: false,
         });
     }
-    let mut running = Running {
+    let mut running = RunningClients {
         workload,
         script,
         random: fastrand::Rng::with_seed(workload.seed),
-        measured: Measured::default(),
+        measured: MeasuredClients::default(),
     };
     let begun = Instant::now();
     for client in &mut clients {
@@ -109,16 +109,16 @@ pub fn run(address: SocketAddr, workload: &Workload) -> anyhow::Result<Measured>
     Ok(running.measured)
 }
 
-struct Running<'a> {
-    workload: &'a Workload,
+struct RunningClients<'a> {
+    workload: &'a PeerWorkload,
     script: String,
     random: fastrand::Rng,
-    measured: Measured,
+    measured: MeasuredClients,
 }
 
-impl Running<'_> {
+impl RunningClients<'_> {
     /// Draws a transfer and sets it out.
-    fn begin(&mut self, client: &mut Client) -> anyhow::Result<()> {
+    fn begin(&mut self, client: &mut LoadClient) -> anyhow::Result<()> {
         let keys = self.workload.keys;
         client.from = self.random.u32(..keys);
         client.to = (client.from + 1 + self.random.u32(..keys - 1)) % keys;
@@ -126,7 +126,7 @@ impl Running<'_> {
         self.attempt(client)
     }
 
-    fn attempt(&mut self, client: &mut Client) -> anyhow::Result<()> {
+    fn attempt(&mut self, client: &mut LoadClient) -> anyhow::Result<()> {
         let (from, to) = (client.from.to_string(), client.to.to_string());
         let mut out = Vec::new();
         match self.workload.mode {
@@ -144,7 +144,7 @@ impl Running<'_> {
         send(client, &out)
     }
 
-    fn receive(&mut self, client: &mut Client) -> anyhow::Result<()> {
+    fn receive(&mut self, client: &mut LoadClient) -> anyhow::Result<()> {
         let mut bytes = [0; 4096];
         loop {
             match client.stream.read(&mut bytes) {
@@ -157,7 +157,7 @@ impl Running<'_> {
         while let Some((reply, count)) = reply::next(&client.input)? {
             client.input.drain(..count);
             client.awaited = client.awaited.checked_sub(1).context("a reply too many")?;
-            if let Reply::Error(error) = reply {
+            if let ServerReply::Error(error) = reply {
                 bail!("redis said: {error}");
             }
             if client.awaited == 0 {
@@ -168,9 +168,9 @@ impl Running<'_> {
     }
 
     /// The last reply of a round trip has come.
-    fn go_on(&mut self, client: &mut Client, reply: &Reply) -> anyhow::Result<()> {
+    fn go_on(&mut self, client: &mut LoadClient, reply: &ServerReply) -> anyhow::Result<()> {
         match (self.workload.mode, client.reading, reply) {
-            (Mode::Watch, true, Reply::List(Some(balances))) => {
+            (Mode::Watch, true, ServerReply::List(Some(balances))) => {
                 let (from, to) = (balances[0].number()?, balances[1].number()?);
                 if from >= client.amount {
                     return transfer(client, from - client.amount, to + client.amount);
@@ -178,15 +178,15 @@ impl Running<'_> {
                 self.measured.rolled_back += 1;
                 self.begin(client) // The next WATCH comes on top of this one, which is harmless.
             }
-            (Mode::Watch, false, Reply::List(None)) => {
+            (Mode::Watch, false, ServerReply::List(None)) => {
                 self.measured.conflicts += 1;
                 self.attempt(client)
             }
-            (Mode::Watch, false, Reply::List(Some(_))) => {
+            (Mode::Watch, false, ServerReply::List(Some(_))) => {
                 self.measured.committed += 1;
                 self.begin(client)
             }
-            (Mode::Lua, _, Reply::Number(made)) => {
+            (Mode::Lua, _, ServerReply::Number(made)) => {
                 self.measured.committed += u64::from(*made == 1);
                 self.measured.rolled_back += u64::from(*made == 0);
                 self.begin(client)
@@ -196,7 +196,7 @@ impl Running<'_> {
     }
 }
 
-fn transfer(client: &mut Client, from: i64, to: i64) -> anyhow::Result<()> {
+fn transfer(client: &mut LoadClient, from: i64, to: i64) -> anyhow::Result<()> {
     let mut out = Vec::new();
     command(&["MULTI"], &mut out);
     command(&["SET", &client.from.to_string(), &from.to_string()], &mut out);
@@ -214,7 +214,7 @@ pub fn command(words: &[&str], out: &mut Vec<u8>) {
     }
 }
 
-fn send(client: &mut Client, bytes: &[u8]) -> anyhow::Result<()> {
+fn send(client: &mut LoadClient, bytes: &[u8]) -> anyhow::Result<()> {
     client.stream.write_all(bytes).context("a command does not fit into a socket")
 }
 
@@ -227,7 +227,7 @@ fn load(address: SocketAddr, keys: u32) -> anyhow::Result<String> {
     }
     command(&["SCRIPT", "LOAD", SCRIPT], &mut out);
     match converse(address, &out, keys as usize + 2)?.pop() {
-        Some(Reply::Bytes(Some(name))) => Ok(String::from_utf8(name)?),
+        Some(ServerReply::Bytes(Some(name))) => Ok(String::from_utf8(name)?),
         other => bail!("an unexpected reply: {other:?}"),
     }
 }
@@ -238,13 +238,17 @@ fn sum(address: SocketAddr, keys: u32) -> anyhow::Result<i64> {
     let words: Vec<_> = std::iter::once("MGET").chain(names.iter().map(String::as_str)).collect();
     command(&words, &mut out);
     match converse(address, &out, 1)?.pop() {
-        Some(Reply::List(Some(balances))) => balances.iter().map(Reply::number).sum(),
+        Some(ServerReply::List(Some(balances))) => balances.iter().map(ServerReply::number).sum(),
         other => bail!("an unexpected reply: {other:?}"),
     }
 }
 
 /// Says everything, and answers so many replies.
-pub fn converse(address: SocketAddr, bytes: &[u8], many: usize) -> anyhow::Result<Vec<Reply>> {
+pub fn converse(
+    address: SocketAddr,
+    bytes: &[u8],
+    many: usize,
+) -> anyhow::Result<Vec<ServerReply>> {
     let mut stream = std::net::TcpStream::connect(address)?;
     let mut writing = stream.try_clone()?;
     std::thread::scope(|scope| {

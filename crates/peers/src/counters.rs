@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use crate::load::{self, Load, Measured};
+use crate::load::{self, LoadOptions, Measured};
 use crate::scripts::{INCREMENT, READ_AND_WRITE, Script};
 use crate::{native, server};
 
 /// What the command takes.
 #[derive(Args)]
-pub struct Arguments {
+pub struct CountersArguments {
     /// Connections
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     clients: u32,
@@ -45,9 +45,9 @@ pub struct Arguments {
 ///
 /// # Errors
 /// A server cannot be started, or says something unexpected; or a counter is wrong.
-pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+pub fn run(arguments: &CountersArguments) -> anyhow::Result<()> {
     for &in_flight in &arguments.in_flight {
-        let load = Load {
+        let load = LoadOptions {
             in_flight: in_flight as usize,
             keys: arguments.keys,
             length: Duration::try_from_secs_f64(arguments.seconds)?,
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn muesli(arguments: &Arguments, load: &Load) -> anyhow::Result<Measured> {
+fn muesli(arguments: &CountersArguments, load: &LoadOptions) -> anyhow::Result<Measured> {
     let program = match &arguments.muesli {
         Some(program) => program.clone(),
         None => std::env::current_exe()?.with_file_name("muesli"),
@@ -81,7 +81,7 @@ fn muesli(arguments: &Arguments, load: &Load) -> anyhow::Result<Measured> {
     load::run((0..arguments.clients).map(connect).collect::<anyhow::Result<_>>()?, load)
 }
 
-fn redis(clients: u32, load: &Load, script: &str) -> anyhow::Result<Measured> {
+fn redis(clients: u32, load: &LoadOptions, script: &str) -> anyhow::Result<Measured> {
     let server = server::Redis::start()?;
     let name = Script::load(server.address(), script)?;
     let connect = |_| Ok((load::connect(server.address())?, Script::named(&name)));

@@ -32,7 +32,7 @@ pub trait Dialect {
 
 /// What is to be run.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub struct LoadOptions {
     /// Calls that each connection has under way.
     pub in_flight: usize,
     /// Counters.
@@ -57,7 +57,7 @@ impl Measured {
     }
 }
 
-struct Connection<D> {
+struct LoadConnection<D> {
     stream: TcpStream,
     dialect: D,
     input: Vec<u8>,
@@ -71,7 +71,7 @@ struct Connection<D> {
 /// The other side says something unexpected, or is gone.
 pub fn run<D: Dialect>(
     streams: Vec<(std::net::TcpStream, D)>,
-    load: &Load,
+    load: &LoadOptions,
 ) -> anyhow::Result<Measured> {
     let mut poll = Poll::new()?;
     let mut connections = Vec::new();
@@ -80,7 +80,12 @@ pub fn run<D: Dialect>(
         stream.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(stream);
         poll.registry().register(&mut stream, Token(number), Interest::READABLE)?;
-        connections.push(Connection { stream, dialect, input: Vec::new(), asked: VecDeque::new() });
+        connections.push(LoadConnection {
+            stream,
+            dialect,
+            input: Vec::new(),
+            asked: VecDeque::new(),
+        });
     }
     let mut running = Running::new(load);
     for connection in &mut connections {
@@ -129,7 +134,7 @@ struct Running {
 }
 
 impl Running {
-    fn new(load: &Load) -> Running {
+    fn new(load: &LoadOptions) -> Running {
         let zeros = vec![0; load.keys as usize];
         Running {
             random: fastrand::Rng::with_seed(load.seed),
@@ -145,7 +150,7 @@ impl Running {
 
     fn ask<D: Dialect>(
         &mut self,
-        connection: &mut Connection<D>,
+        connection: &mut LoadConnection<D>,
         calls: usize,
     ) -> anyhow::Result<()> {
         self.out.clear();
@@ -162,7 +167,7 @@ impl Running {
 
     fn receive<D: Dialect>(
         &mut self,
-        connection: &mut Connection<D>,
+        connection: &mut LoadConnection<D>,
         goes_on: bool,
     ) -> anyhow::Result<()> {
         loop {

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-use client::{Measured, Mode, Workload};
+use client::{MeasuredClients, Mode, PeerWorkload};
 
 #[derive(Parser)]
 #[command(name = "muesli-peers", about = "Other systems doing what Muesli's benchmarks do")]
@@ -50,7 +50,7 @@ enum Peer {
         seed: u64,
     },
     /// Counters on a Muesli and on a Redis that are started for it
-    Counters(counters::Arguments),
+    Counters(counters::CountersArguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -64,8 +64,8 @@ fn transfers(clients: u32, keys: u32, seconds: f64, seed: u64) -> anyhow::Result
     let server = server::Redis::start()?;
     let length = Duration::try_from_secs_f64(seconds)?;
     for (name, mode) in [("WATCH/MULTI/EXEC", Mode::Watch), ("Lua", Mode::Lua)] {
-        let workload = Workload { clients: clients as usize, keys, length, seed, mode };
-        let Measured { committed, conflicts, rolled_back, seconds, sum } =
+        let workload = PeerWorkload { clients: clients as usize, keys, length, seed, mode };
+        let MeasuredClients { committed, conflicts, rolled_back, seconds, sum } =
             client::run(server.address(), &workload)?;
         let conserved = sum == i64::from(keys) * client::INITIAL;
         // A reader that has gone away is no matter.

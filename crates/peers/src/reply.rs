@@ -4,38 +4,38 @@ use anyhow::{Context, bail};
 
 /// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum ServerReply {
     /// A simple string: `OK`, `QUEUED`.
     Status(String),
     Error(String),
     Number(i64),
     Bytes(Option<Vec<u8>>),
     /// `None`: a transaction that met a conflict.
-    List(Option<Vec<Reply>>),
+    List(Option<Vec<ServerReply>>),
 }
 
 /// The first reply in `buffer` and its length; `None`: more must come.
 ///
 /// # Errors
 /// This is no reply.
-pub fn next(buffer: &[u8]) -> anyhow::Result<Option<(Reply, usize)>> {
+pub fn next(buffer: &[u8]) -> anyhow::Result<Option<(ServerReply, usize)>> {
     let Some(end) = buffer.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
     let line = std::str::from_utf8(&buffer[..end])?;
     let (kind, rest) = line.split_at_checked(1).context("an empty line")?;
     let after = end + 2;
     Ok(Some(match kind {
-        "+" => (Reply::Status(rest.to_owned()), after),
-        "-" => (Reply::Error(rest.to_owned()), after),
-        ":" => (Reply::Number(rest.parse()?), after),
+        "+" => (ServerReply::Status(rest.to_owned()), after),
+        "-" => (ServerReply::Error(rest.to_owned()), after),
+        ":" => (ServerReply::Number(rest.parse()?), after),
         "$" => match usize::try_from(rest.parse::<i64>()?) {
-            Err(_) => (Reply::Bytes(None), after),
+            Err(_) => (ServerReply::Bytes(None), after),
             Ok(count) if buffer.len() < after + count + 2 => return Ok(None),
             Ok(count) => {
-                (Reply::Bytes(Some(buffer[after..after + count].to_vec())), after + count + 2)
+                (ServerReply::Bytes(Some(buffer[after..after + count].to_vec())), after + count + 2)
             }
         },
         "*" => match usize::try_from(rest.parse::<i64>()?) {
-            Err(_) => (Reply::List(None), after),
+            Err(_) => (ServerReply::List(None), after),
             Ok(count) => {
                 let (mut list, mut at) = (Vec::new(), after);
                 for _ in 0..count {
@@ -43,22 +43,22 @@ pub fn next(buffer: &[u8]) -> anyhow::Result<Option<(Reply, usize)>> {
                     list.push(reply);
                     at += bytes;
                 }
-                (Reply::List(Some(list)), at)
+                (ServerReply::List(Some(list)), at)
             }
         },
         other => bail!("a reply that begins with {other:?}"),
     }))
 }
 
-impl Reply {
+impl ServerReply {
     /// The number in it.
     ///
     /// # Errors
     /// There is none.
     pub fn number(&self) -> anyhow::Result<i64> {
         match self {
-            Reply::Number(number) => Ok(*number),
-            Reply::Bytes(Some(bytes)) => Ok(std::str::from_utf8(bytes)?.parse()?),
+            ServerReply::Number(number) => Ok(*number),
+            ServerReply::Bytes(Some(bytes)) => Ok(std::str::from_utf8(bytes)?.parse()?),
             other => bail!("{other:?} is no number"),
         }
     }
@@ -71,13 +71,17 @@ mod tests {
     #[test]
     fn replies_are_read_whole_or_not_at_all() {
         let bytes = b"*3\r\n$2\r\n12\r\n$-1\r\n+QUEUED\r\n:7\r\n";
-        let number = Reply::Bytes(Some(b"12".to_vec()));
-        let list = vec![number.clone(), Reply::Bytes(None), Reply::Status("QUEUED".to_owned())];
-        assert_eq!(next(bytes).unwrap(), Some((Reply::List(Some(list)), bytes.len() - 4)));
+        let number = ServerReply::Bytes(Some(b"12".to_vec()));
+        let list = vec![
+            number.clone(),
+            ServerReply::Bytes(None),
+            ServerReply::Status("QUEUED".to_owned()),
+        ];
+        assert_eq!(next(bytes).unwrap(), Some((ServerReply::List(Some(list)), bytes.len() - 4)));
         for end in 0..bytes.len() - 4 {
             assert_eq!(next(&bytes[..end]).unwrap(), None);
         }
-        assert_eq!(next(&bytes[bytes.len() - 4..]).unwrap(), Some((Reply::Number(7), 4)));
+        assert_eq!(next(&bytes[bytes.len() - 4..]).unwrap(), Some((ServerReply::Number(7), 4)));
         assert_eq!(number.number().unwrap(), 12);
         assert!(next(b"what\r\n").is_err());
     }

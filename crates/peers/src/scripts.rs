@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 
 use crate::client::{command, converse};
 use crate::load::Dialect;
-use crate::reply::{self, Reply};
+use crate::reply::{self, ServerReply};
 
 /// What the counter's procedure does: reads, adds, writes, answers.
 pub const READ_AND_WRITE: &str = "\
@@ -32,7 +32,7 @@ impl Script {
         command(&["FLUSHALL"], &mut out);
         command(&["SCRIPT", "LOAD", script], &mut out);
         match converse(address, &out, 2)?.pop() {
-            Some(Reply::Bytes(Some(name))) => Ok(String::from_utf8(name)?),
+            Some(ServerReply::Bytes(Some(name))) => Ok(String::from_utf8(name)?),
             other => bail!("an unexpected reply: {other:?}"),
         }
     }
@@ -62,7 +62,7 @@ impl Dialect for Script {
         let mut at = 0;
         while let Some((reply, bytes)) = reply::next(&input[at..])? {
             at += bytes;
-            let Reply::Number(sum) = reply else { bail!("an unexpected reply: {reply:?}") };
+            let ServerReply::Number(sum) = reply else { bail!("an unexpected reply: {reply:?}") };
             shown.push(u64::try_from(sum).context("a counter below zero")?);
         }
         Ok(at)

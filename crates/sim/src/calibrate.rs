@@ -21,14 +21,14 @@ use std::time::Instant;
 use muesli_core::Protocol;
 
 use crate::hardware::costs::Costs;
-use crate::hardware::processor::Load;
+use crate::hardware::processor::ProcessorLoad;
 use crate::time::Span;
 use pair::{CalibrationPair, PairShape};
 
 /// One equation: what was done, and how long it took in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct CalibrationRun {
-    load: Load,
+    load: ProcessorLoad,
     nanos: f64,
 }
 

@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_check::{
-    BuildError, Header, History, HistoryBuilder, Kind, Seen, TransactionBuilder, TxnId, Value,
-    Version,
+    BuildError, History, HistoryBuilder, HistoryHeader, Kind, Seen, TransactionBuilder, TxnId,
+    Value, Version,
 };
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling, Status, TxnRecord};
 use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp};
@@ -369,7 +369,7 @@ impl KeyNames<'_> {
     ) -> Result<(), BuildError> {
         let record = reported.record;
         let id = record.id.to_string();
-        let mut transaction = builder.transaction(Header {
+        let mut transaction = builder.transaction(HistoryHeader {
             id: TxnId::Text(&id),
             session: Value::Unsigned(record.session),
             begin: reported.begin,

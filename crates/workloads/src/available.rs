@@ -17,7 +17,7 @@ use crate::home::records::{self, HomeRecords};
 use crate::home::vacation::{self as home_vacation, HomeVacation};
 use crate::marks;
 use crate::parameters::{Parameter, ParameterError, Values};
-use crate::sets::{self, Kind, Sets};
+use crate::sets::{self, Sets, StructureKind};
 use crate::tpcc::procedures::TpccProcedures;
 use crate::tpcc::{self, Tpcc};
 use crate::vacation::{self, Vacation};
@@ -82,25 +82,29 @@ pub static WORKLOADS: &[Description] = &[
         name: "skiplist",
         about: "Searches, adds and removes in skip lists, node by node.",
         parameters: sets::SKIP_LIST_PARAMETERS,
-        build: |values, clients| Ok(Arc::new(Sets::new(Kind::skip_list(values), values, clients))),
+        build: |values, clients| {
+            Ok(Arc::new(Sets::new(StructureKind::skip_list(values), values, clients)))
+        },
     },
     Description {
         name: "list",
         about: "The same in sorted linked lists, whose searches read half of them.",
         parameters: sets::PARAMETERS,
-        build: |values, clients| Ok(Arc::new(Sets::new(Kind::List, values, clients))),
+        build: |values, clients| Ok(Arc::new(Sets::new(StructureKind::List, values, clients))),
     },
     Description {
         name: "hashtable",
         about: "The same in hash tables, whose keys share buckets.",
         parameters: sets::HASH_TABLE_PARAMETERS,
-        build: |values, clients| Ok(Arc::new(Sets::new(Kind::hash_table(values), values, clients))),
+        build: |values, clients| {
+            Ok(Arc::new(Sets::new(StructureKind::hash_table(values), values, clients)))
+        },
     },
     Description {
         name: "tree",
         about: "The same in binary search trees.",
         parameters: sets::PARAMETERS,
-        build: |values, clients| Ok(Arc::new(Sets::new(Kind::Tree, values, clients))),
+        build: |values, clients| Ok(Arc::new(Sets::new(StructureKind::Tree, values, clients))),
     },
     Description {
         name: "counters",

@@ -24,13 +24,13 @@ pub struct Backgrounds {
 }
 
 /// A kind: how it is written, and what it counts.
-type Kind = (&'static str, &'static str, fn(&Background) -> u64);
+type CountedKind = (&'static str, &'static str, fn(&Background) -> u64);
 
 /// Transactions that were open for too long, of protocols that keep old versions.
 const AGED: &str = "open for too long";
 
 /// In the order in which they are written.
-const ALL: [Kind; KINDS] = [
+const ALL: [CountedKind; KINDS] = [
     ("collected", "versions", |it| it.maintenance.collected),
     ("took checkpoints", "checkpoints", |it| it.checkpoints),
     ("cut", "records", |it| it.cut),

@@ -17,9 +17,9 @@ use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
-use crate::delayed_adds::{Asked, How, add_deferred};
+use crate::delayed_adds::{AskedAdds, How, add_deferred};
 use crate::marks::{self, Marks};
-use crate::parameters::{Kind, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact_answering};
@@ -31,55 +31,70 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "keys",
         "1000",
-        Kind::Count(1, 1_000_000),
+        ParameterKind::Count(1, 1_000_000),
         "Counters of the first group, and of the last.",
     ),
-    Parameter::new("hot", "4", Kind::Count(1, 1_000_000), "Counters of the group in the middle."),
+    Parameter::new(
+        "hot",
+        "4",
+        ParameterKind::Count(1, 1_000_000),
+        "Counters of the group in the middle.",
+    ),
     Parameter::new(
         "outer",
         "5",
-        Kind::Count(0, 1_000),
+        ParameterKind::Count(0, 1_000),
         "Counters that a transaction uses of the first group, and of the last.",
     ),
     Parameter::new(
         "inner",
         "1",
-        Kind::Count(0, 1_000),
+        ParameterKind::Count(0, 1_000),
         "Counters that a transaction uses of the group in the middle.",
     ),
     Parameter::new(
         "reads",
         "50",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of first phases that read, and of last ones.",
     ),
-    Parameter::new("hot-reads", "20", Kind::Percent, "Share of phases in the middle that read."),
+    Parameter::new(
+        "hot-reads",
+        "20",
+        ParameterKind::Percent,
+        "Share of phases in the middle that read.",
+    ),
     Parameter::new(
         "delayed",
         "false",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether adds are delayed actions, which look at nothing.",
     ),
     Parameter::new(
         "procedures",
         "false",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether delayed adds of a phase at one repository are one delayed procedure.",
     ),
     Parameter::new(
         "alone",
         "false",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether such a procedure has its counters alone, from the vote to its turn.",
     ),
     Parameter::new(
         "roam",
         "false",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether two clients share a session and take turns: its transactions are then run by the \
          coordinators of both.",
     ),
-    Parameter::new("asked", "false", Kind::Flag, "Whether delayed adds are asked what they left."),
+    Parameter::new(
+        "asked",
+        "false",
+        ParameterKind::Flag,
+        "Whether delayed adds are asked what they left.",
+    ),
     marks::PARAMETER,
     marks::BLIND,
 ];
@@ -116,7 +131,7 @@ fn how(values: &Values) -> How {
 }
 
 /// What a transaction was shown of the hot counters, or will be.
-type Shown = (Vec<i64>, Asked);
+type Shown = (Vec<i64>, AskedAdds);
 
 /// What a client remembers.
 #[derive(Debug)]
@@ -267,7 +282,7 @@ impl Counters {
                 .find(|it| Static.are_colocated(*it, its_home, &catalog))
                 .unwrap_or(its_home)
         };
-        let (mut shown, mut asked) = (Vec::new(), Asked::default());
+        let (mut shown, mut asked) = (Vec::new(), AskedAdds::default());
         for (group, phase) in phases.iter().enumerate() {
             let counters = phase.counters.iter().map(|at| memory.groups[group][*at].clone());
             match phase.amount {

@@ -90,12 +90,12 @@ fn shown(value: Option<&SmallBytes>) -> i64 {
 
 /// What additions will show that were asked, by the places of their counters.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct AskedAdds {
     actions: Vec<(usize, DeferredAnswer<Option<SmallBytes>>)>,
     procedures: Vec<(Vec<usize>, DeferredAnswer<Vec<i64>>)>,
 }
 
-impl Asked {
+impl AskedAdds {
     /// What the counters showed.
     ///
     /// # Errors
@@ -123,8 +123,8 @@ pub async fn add_deferred(
     counters: impl Iterator<Item = (usize, Counter)>,
     (how, asks): (How, bool),
     home: impl Fn(&SmallBytes) -> u16,
-) -> Result<Asked, Error> {
-    let mut asked = Asked::default();
+) -> Result<AskedAdds, Error> {
+    let mut asked = AskedAdds::default();
     let mut by_home: BTreeMap<u16, (Vec<usize>, Vec<Vec<u8>>)> = BTreeMap::new();
     for (place, counter) in counters {
         match (how, asks) {

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use muesli::Report;
-use muesli_check::{BuildError, Header, History, HistoryBuilder, Kind, TxnId, Value};
+use muesli_check::{BuildError, History, HistoryBuilder, HistoryHeader, Kind, TxnId, Value};
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling};
 use muesli_core::{Catalog, RepositoryId, SpaceId, Timestamp};
 use muesli_sim::history::{self, Chain, Remains, ReportedTransaction};
@@ -141,7 +141,7 @@ fn add_lists(
         ListStatus::Aborted => muesli_check::Status::Aborted,
         ListStatus::Unknown => muesli_check::Status::Unknown,
     };
-    let mut transaction = builder.transaction(Header {
+    let mut transaction = builder.transaction(HistoryHeader {
         id,
         session: Value::Unsigned(session),
         begin: reported.begin.0,

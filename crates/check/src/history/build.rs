@@ -43,7 +43,7 @@ pub enum BuildError {
 
 /// Everything about a transaction except its operations.
 #[derive(Clone, Copy, Debug)]
-pub struct Header<'a> {
+pub struct HistoryHeader<'a> {
     /// Its name, unique in the history.
     pub id: TxnId<'a>,
     /// The client session; [`Value::Unrecorded`] if there is none.
@@ -60,10 +60,10 @@ pub struct Header<'a> {
     pub timestamp: Value<'a>,
 }
 
-impl<'a> Header<'a> {
+impl<'a> HistoryHeader<'a> {
     /// A committed transaction of session `session` that ran in `[begin, end]` nanoseconds.
     pub fn committed(id: TxnId<'a>, session: u64, begin: u64, end: u64) -> Self {
-        Header {
+        HistoryHeader {
             id,
             session: Value::Unsigned(session),
             begin,

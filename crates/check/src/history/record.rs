@@ -1,6 +1,6 @@
 //! Adding transactions to a history, and their operations.
 
-use super::build::{BuildError, Header, HistoryBuilder, index};
+use super::build::{BuildError, HistoryBuilder, HistoryHeader, index};
 use super::{Atom, Kind, Op, Row, Scan, Seen, Transaction, TxnIndex, Value, Version};
 
 impl HistoryBuilder {
@@ -10,7 +10,7 @@ impl HistoryBuilder {
     /// [`BuildError::DuplicateId`], [`BuildError::EndsBeforeBegin`] or [`BuildError::TooMany`].
     pub fn transaction(
         &mut self,
-        header: Header<'_>,
+        header: HistoryHeader<'_>,
     ) -> Result<TransactionBuilder<'_>, BuildError> {
         if let Some(end) = header.end.filter(|end| *end < header.begin) {
             return Err(BuildError::EndsBeforeBegin { begin: header.begin, end });

@@ -6,7 +6,8 @@
 use crate::random::Random;
 use adya::{Opts, Valid, Workload};
 use muesli_check::{
-    Anomaly, Checker, Header, History, HistoryBuilder, Kind, Level, Options, Status, TxnId, Value,
+    Anomaly, Checker, History, HistoryBuilder, HistoryHeader, Kind, Level, Options, Status, TxnId,
+    Value,
 };
 use proptest::prelude::*;
 
@@ -81,8 +82,9 @@ fn record(txns: &[Txn]) -> History {
     let mut builder = HistoryBuilder::new(Kind::Append);
     for (number, txn) in txns.iter().enumerate() {
         let id = TxnId::Numbered { node: 1, sequence: number as u64 };
-        let header = Header::committed(id, number as u64, txn.begin, txn.end);
-        let mut record = builder.transaction(Header { status: txn.status, ..header }).unwrap();
+        let header = HistoryHeader::committed(id, number as u64, txn.begin, txn.end);
+        let mut record =
+            builder.transaction(HistoryHeader { status: txn.status, ..header }).unwrap();
         for op in &txn.ops {
             match op {
                 Op::Append(key, element) => {

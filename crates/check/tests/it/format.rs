@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use muesli_check::command::{BROKEN, CheckCommand, HOLDS, UNREADABLE, run};
 use muesli_check::{
-    BuildError, Header, History, HistoryBuilder, Kind, Level, Options, TxnId, Value,
+    BuildError, History, HistoryBuilder, HistoryHeader, Kind, Level, Options, TxnId, Value,
 };
 use proptest::prelude::*;
 
@@ -109,13 +109,13 @@ proptest! {
 fn the_builder_refuses_what_the_format_refuses() {
     let mut builder = HistoryBuilder::new(Kind::Version);
     let id = TxnId::Text("n1-1");
-    builder.transaction(Header::committed(id, 1, 1, 2)).unwrap();
+    builder.transaction(HistoryHeader::committed(id, 1, 1, 2)).unwrap();
     let same = TxnId::Numbered { node: 1, sequence: 1 };
-    let error = builder.transaction(Header::committed(same, 1, 1, 2)).unwrap_err();
+    let error = builder.transaction(HistoryHeader::committed(same, 1, 1, 2)).unwrap_err();
     assert_eq!(error, BuildError::DuplicateId("n1-1".to_owned()));
     let other = TxnId::Text("n1-2");
-    assert!(builder.transaction(Header::committed(other, 1, 2, 1)).is_err());
-    let mut txn = builder.transaction(Header::committed(other, 1, 1, 2)).unwrap();
+    assert!(builder.transaction(HistoryHeader::committed(other, 1, 2, 1)).is_err());
+    let mut txn = builder.transaction(HistoryHeader::committed(other, 1, 1, 2)).unwrap();
     assert!(txn.append(b"k", Value::Int(1)).is_err());
     assert!(txn.write(b"k", Some(0.into()), Value::Null).is_err());
     assert!(txn.read(b"k", 0, Value::Null).is_ok());

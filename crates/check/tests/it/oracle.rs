@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use crate::random::Random;
 use muesli_check::{
-    Checker, Header, History, HistoryBuilder, Kind, Level, Options, Seen, Status, TxnId, Value,
-    Version,
+    Checker, History, HistoryBuilder, HistoryHeader, Kind, Level, Options, Seen, Status, TxnId,
+    Value, Version,
 };
 use proptest::prelude::*;
 
@@ -122,8 +122,9 @@ fn record(txns: &[Txn]) -> History {
     let mut builder = HistoryBuilder::new(Kind::Version);
     for (number, txn) in txns.iter().enumerate() {
         let id = TxnId::Numbered { node: 0, sequence: number as u64 };
-        let header = Header::committed(id, txn.session, txn.begin, txn.end);
-        let mut record = builder.transaction(Header { status: txn.status, ..header }).unwrap();
+        let header = HistoryHeader::committed(id, txn.session, txn.begin, txn.end);
+        let mut record =
+            builder.transaction(HistoryHeader { status: txn.status, ..header }).unwrap();
         let names: Vec<String> = (0..KEYS).map(|key| key.to_string()).collect();
         match txn.scan_low {
             Some(low) => {
@@ -326,7 +327,7 @@ fn a_large_tangle_is_answered_with_a_short_cycle() {
     let mut builder = HistoryBuilder::new(Kind::Version);
     for number in 1..=50_000_u64 {
         let id = TxnId::Numbered { node: 0, sequence: number };
-        let mut txn = builder.transaction(Header::committed(id, 0, number, number)).unwrap();
+        let mut txn = builder.transaction(HistoryHeader::committed(id, 0, number, number)).unwrap();
         // Everyone writes the next version of one key and reads some version of the other.
         let (own, other) = if number.is_multiple_of(2) { (b"a", b"b") } else { (b"b", b"a") };
         let version = |number: u64| number.div_ceil(2);

@@ -27,7 +27,7 @@ pub enum Due {
 pub struct DeadlineId(u32);
 
 #[derive(Debug)]
-enum Slot {
+enum DeadlineSlot {
     Free,
     Set(Nanos, Due),
     /// It came, and was not taken back yet.
@@ -37,7 +37,7 @@ enum Slot {
 /// The deadlines of a loop.
 #[derive(Debug, Default)]
 pub struct Deadlines {
-    slots: Vec<Slot>,
+    slots: Vec<DeadlineSlot>,
     free: Vec<u32>,
     /// No deadline comes before this.
     next: Option<Nanos>,
@@ -47,7 +47,7 @@ impl Deadlines {
     /// Sets a deadline. Its slot is kept until it is [taken back](Self::take_back).
     pub fn set(&mut self, at: Nanos, due: Due) -> DeadlineId {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
-        let slot = Slot::Set(at, due);
+        let slot = DeadlineSlot::Set(at, due);
         match self.free.pop() {
             Some(place) => {
                 self.slots[place as usize] = slot;
@@ -63,8 +63,8 @@ impl Deadlines {
     /// The deadline is not to happen any more, or has happened.
     pub fn take_back(&mut self, deadline: DeadlineId) {
         let slot = &mut self.slots[deadline.0 as usize];
-        assert!(!matches!(slot, Slot::Free), "a deadline is taken back once");
-        *slot = Slot::Free;
+        assert!(!matches!(slot, DeadlineSlot::Free), "a deadline is taken back once");
+        *slot = DeadlineSlot::Free;
         self.free.push(deadline.0);
     }
 
@@ -81,13 +81,13 @@ impl Deadlines {
         let (mut due, mut next) = (Vec::new(), None::<Nanos>);
         for slot in &mut self.slots {
             match slot {
-                Slot::Set(at, _) if *at <= now => {
-                    if let Slot::Set(_, it) = std::mem::replace(slot, Slot::Over) {
+                DeadlineSlot::Set(at, _) if *at <= now => {
+                    if let DeadlineSlot::Set(_, it) = std::mem::replace(slot, DeadlineSlot::Over) {
                         due.push(it);
                     }
                 }
-                Slot::Set(at, _) => next = Some(next.map_or(*at, |next| next.min(*at))),
-                Slot::Free | Slot::Over => {}
+                DeadlineSlot::Set(at, _) => next = Some(next.map_or(*at, |next| next.min(*at))),
+                DeadlineSlot::Free | DeadlineSlot::Over => {}
             }
         }
         self.next = next.map(|next| next.max(now + LOOK_EVERY));

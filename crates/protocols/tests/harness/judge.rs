@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muesli_check::{Header, HistoryBuilder, Kind, Level, Options, Seen, TxnId as Name, Value};
+use muesli_check::{
+    HistoryBuilder, HistoryHeader, Kind, Level, Options, Seen, TxnId as Name, Value,
+};
 use muesli_check::{Status as Fate, Verdict, Version, check};
 use muesli_core::recorder::{PartRan, RecordedOperation, Status, TxnRecord};
 use muesli_core::{Recorder, SmallBytes, Timestamp, TxnId};
@@ -146,7 +148,7 @@ impl Evidence {
         let name = record.id.to_string();
         let at = record.at.or_else(|| self.applied.get(&record.id).copied());
         let session = record.session;
-        let header = Header {
+        let header = HistoryHeader {
             id: Name::Text(&name),
             session: if session == 0 { Value::Unrecorded } else { Value::Unsigned(session) },
             begin: record.begin.0,

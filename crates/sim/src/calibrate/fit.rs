@@ -8,7 +8,7 @@
 
 use super::CalibrationRun;
 use crate::hardware::costs::Costs;
-use crate::hardware::processor::Load;
+use crate::hardware::processor::ProcessorLoad;
 use crate::time::Span;
 
 /// Messages are sent and received equally often here, so that their costs cannot be told apart:
@@ -16,9 +16,9 @@ use crate::time::Span;
 const UNKNOWNS: usize = 7;
 const SWEEPS: usize = 20_000;
 
-fn counts(load: &Load) -> [u64; UNKNOWNS] {
+fn counts(load: &ProcessorLoad) -> [u64; UNKNOWNS] {
     let messages = load.received + load.sent;
-    let Load { operations, reads, validated, installed, logged, bytes, .. } = *load;
+    let ProcessorLoad { operations, reads, validated, installed, logged, bytes, .. } = *load;
     [messages, operations, reads, validated, installed, logged, bytes]
 }
 
@@ -74,11 +74,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn load(counts: [u64; UNKNOWNS]) -> Load {
+    fn load(counts: [u64; UNKNOWNS]) -> ProcessorLoad {
         let [received, operations, reads, validated, installed, logged, bytes] = counts;
         let sent = received;
-        let load = Load::default();
-        Load { received, sent, bytes, operations, reads, validated, installed, logged, ..load }
+        let load = ProcessorLoad::default();
+        ProcessorLoad {
+            received,
+            sent,
+            bytes,
+            operations,
+            reads,
+            validated,
+            installed,
+            logged,
+            ..load
+        }
     }
 
     proptest! {

@@ -11,7 +11,7 @@ use muesli_core::{
     Settings, SmallBytes, SpaceId, SpaceOptions, Step, TxnOptions, Work,
 };
 
-use crate::hardware::processor::Load;
+use crate::hardware::processor::ProcessorLoad;
 
 /// What a transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) struct CalibrationPair<P: Protocol> {
     /// Keys of each node.
     keys: [Vec<SmallBytes>; 2],
     next_key: usize,
-    load: Load,
+    load: ProcessorLoad,
 }
 
 const SPACE: SpaceId = SpaceId(0);
@@ -76,8 +76,14 @@ impl<P: Protocol> CalibrationPair<P> {
         let keys = [0, 1]
             .map(|node| all.clone().filter(|key| home(key) == node).take(KEYS).collect::<Vec<_>>());
         let (under_way, answers) = (VecDeque::new(), Vec::new());
-        let mut pair =
-            CalibrationPair { nodes, under_way, answers, keys, next_key: 0, load: Load::default() };
+        let mut pair = CalibrationPair {
+            nodes,
+            under_way,
+            answers,
+            keys,
+            next_key: 0,
+            load: ProcessorLoad::default(),
+        };
         pair.perform();
         pair
     }
@@ -172,11 +178,11 @@ impl<P: Protocol> CalibrationPair<P> {
     }
 
     /// What both nodes have done since this was last asked.
-    pub(super) fn take_load(&mut self) -> Load {
+    pub(super) fn take_load(&mut self) -> ProcessorLoad {
         let mut load = std::mem::take(&mut self.load);
         for (_, effects) in &mut self.nodes {
             let Work { reads, validated, installed } = std::mem::take(&mut effects.work);
-            load += Load { reads, validated, installed, ..Load::default() };
+            load += ProcessorLoad { reads, validated, installed, ..ProcessorLoad::default() };
         }
         load
     }

@@ -28,7 +28,7 @@ pub struct Processor<I> {
 
 /// What a turn was kept busy with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct ProcessorLoad {
     /// Nodes that messages were taken in from.
     pub sources: u64,
     /// Nodes that messages were sent to.
@@ -51,7 +51,7 @@ pub struct Load {
     pub logged: u64,
 }
 
-impl Load {
+impl ProcessorLoad {
     /// What this load costs at usual speed, in a turn of its own.
     pub fn cost(&self, costs: &Costs) -> Span {
         costs.tick
@@ -68,8 +68,8 @@ impl Load {
     }
 }
 
-impl AddAssign for Load {
-    fn add_assign(&mut self, more: Load) {
+impl AddAssign for ProcessorLoad {
+    fn add_assign(&mut self, more: ProcessorLoad) {
         self.sources += more.sources;
         self.destinations += more.destinations;
         self.received += more.received;
@@ -154,7 +154,7 @@ impl<I> Processor<I> {
 
     /// Ends the turn that began now and did `load`. Returns when its effects leave. A further turn
     /// must be asked for by [`wake`](Self::wake) if something is left.
-    pub fn end(&mut self, now: VirtualTime, load: &Load, costs: &Costs) -> VirtualTime {
+    pub fn end(&mut self, now: VirtualTime, load: &ProcessorLoad, costs: &Costs) -> VirtualTime {
         self.scheduled = None;
         // Never nothing, or a node that always has work of its own would stop the time.
         self.busy_until = now + self.cost(load, costs).max(Span::from_nanos(1));
@@ -162,7 +162,7 @@ impl<I> Processor<I> {
     }
 
     /// What a turn that did `load` costs here.
-    pub fn cost(&self, load: &Load, costs: &Costs) -> Span {
+    pub fn cost(&self, load: &ProcessorLoad, costs: &Costs) -> Span {
         load.cost(costs).times(self.slowdown)
     }
 
@@ -206,7 +206,7 @@ mod tests {
 
     fn receive_all(processor: &mut Processor<u32>, now: VirtualTime) -> (Vec<u32>, VirtualTime) {
         let taken: Vec<u32> = std::iter::from_fn(|| processor.take()).collect();
-        let load = Load { received: taken.len() as u64, ..Load::default() };
+        let load = ProcessorLoad { received: taken.len() as u64, ..ProcessorLoad::default() };
         (taken, processor.end(now, &load, &costs()))
     }
 

@@ -18,7 +18,7 @@ use crate::check::Check;
 use crate::distribution::{self, Distribution};
 use crate::list_history::{ListHistory, ListOperation, Notebooks};
 use crate::marks::{self, Marks};
-use crate::parameters::{Kind, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Clock, Seat, Workload, ended, transact};
 
@@ -29,30 +29,35 @@ pub const SPACE: &str = "lists";
 
 /// What the list workload takes.
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter::new("keys", "20", Kind::Count(1, 1_000_000), "How many lists are in use at a time."),
+    Parameter::new(
+        "keys",
+        "20",
+        ParameterKind::Count(1, 1_000_000),
+        "How many lists are in use at a time.",
+    ),
     Parameter::new(
         "operations",
         "4",
-        Kind::Count(1, 100),
+        ParameterKind::Count(1, 100),
         "The most reads and appends in one transaction; the least is 1.",
     ),
-    Parameter::new("appends", "50", Kind::Percent, "Share of the operations that append."),
+    Parameter::new("appends", "50", ParameterKind::Percent, "Share of the operations that append."),
     Parameter::new(
         "length",
         "100",
-        Kind::Count(1, 100_000),
+        ParameterKind::Count(1, 100_000),
         "How many appends a list takes before another takes its place.",
     ),
     Parameter::new(
         "distribution",
         "uniform",
-        Kind::Choice(distribution::NAMES),
+        ParameterKind::Choice(distribution::NAMES),
         "How lists are chosen.",
     ),
     Parameter::new(
         "theta",
         "0.99",
-        Kind::Number(0.0, 1.0),
+        ParameterKind::Number(0.0, 1.0),
         "Skew of the zipfian and latest distributions.",
     ),
     marks::PARAMETER,

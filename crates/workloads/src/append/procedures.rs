@@ -19,7 +19,7 @@ use super::{Append, AppendMemory, PARAMETERS, PlannedOperation, SPACE};
 use crate::check::Check;
 use crate::list_history::{ListHistory, ListOperation};
 use crate::marks;
-use crate::parameters::{Kind, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended};
 
@@ -28,19 +28,19 @@ pub const ONE_ROUND_PARAMETERS: &[Parameter] = &{
     let coordinated = Parameter::new(
         "coordinated",
         "25",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of transactions whose appends may refuse.",
     );
     let at_followers = Parameter::new(
         "nearby",
         "0",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of transactions that take the nearest copy if they only read at one repository.",
     );
     let moving = Parameter::new(
         "moving",
         "0",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of transactions before which their client moves a partition anywhere.",
     );
     let mut all = [at_followers; PARAMETERS.len() + 3];

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use muesli::{Db, Error};
 
 use super::account::Account;
-use super::ledger::{Transfer, Update, closed};
+use super::ledger::{BankUpdate, Transfer, closed};
 use super::{Bank, SPACE};
 use crate::check::{Check, Complaints};
 
@@ -76,7 +76,7 @@ fn close_books(bank: &Bank) -> (Vec<Bounds>, u64, usize, Complaints, Complaints)
         Bounds { change: change..=change, writes: writes..=writes }
     };
     let mut bounds: Vec<_> = (0..bank.accounts as u32).map(booked).collect();
-    let perhaps: Vec<&Update> = ledgers.iter().flat_map(|ledger| &ledger.perhaps).collect();
+    let perhaps: Vec<&BankUpdate> = ledgers.iter().flat_map(|ledger| &ledger.perhaps).collect();
     perhaps.iter().for_each(|update| widen(&mut bounds, update));
     let (mut wrong, mut overdrawn) = (Complaints::default(), Complaints::default());
     for ledger in &ledgers {
@@ -88,7 +88,7 @@ fn close_books(bank: &Bank) -> (Vec<Bounds>, u64, usize, Complaints, Complaints)
 }
 
 /// Allows for an update that may have taken effect.
-fn widen(bounds: &mut [Bounds], update: &Update) {
+fn widen(bounds: &mut [Bounds], update: &BankUpdate) {
     let accounts = bounds.len();
     let mut allow = |account: usize, amount: i64| {
         let Bounds { change, writes } = &mut bounds[account];
@@ -96,13 +96,13 @@ fn widen(bounds: &mut [Bounds], update: &Update) {
         *writes = *writes.start()..=writes.end() + 1;
     };
     match update {
-        Update::Transfers(transfers) => {
+        BankUpdate::Transfers(transfers) => {
             for &Transfer { from, to, amount } in transfers {
                 allow(from as usize, -amount);
                 allow(to as usize, amount);
             }
         }
-        Update::All => (0..accounts).for_each(|account| allow(account, 0)),
+        BankUpdate::All => (0..accounts).for_each(|account| allow(account, 0)),
     }
 }
 
@@ -114,8 +114,8 @@ mod tests {
     fn unknown_updates_widen_both_ends_of_what_they_touch() {
         let exact = Bounds { change: 10..=10, writes: 2..=2 };
         let mut bounds = vec![exact.clone(), exact.clone(), exact];
-        widen(&mut bounds, &Update::Transfers(vec![Transfer { from: 0, to: 1, amount: 4 }]));
-        widen(&mut bounds, &Update::All);
+        widen(&mut bounds, &BankUpdate::Transfers(vec![Transfer { from: 0, to: 1, amount: 4 }]));
+        widen(&mut bounds, &BankUpdate::All);
         assert_eq!(bounds[0], Bounds { change: 6..=10, writes: 2..=4 });
         assert_eq!(bounds[1], Bounds { change: 10..=14, writes: 2..=4 });
         assert_eq!(bounds[2], Bounds { change: 10..=10, writes: 2..=3 });

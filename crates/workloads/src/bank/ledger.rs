@@ -18,7 +18,7 @@ pub(super) struct Transfer {
 
 /// An update: transfers, or a write of all accounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Update {
+pub(super) enum BankUpdate {
     Transfers(Vec<Transfer>),
     All,
 }
@@ -31,9 +31,9 @@ pub(super) struct BankLedger {
     /// Writes of all accounts that committed.
     pub all_written: u64,
     /// Updates of which nobody knows whether they committed.
-    pub perhaps: Vec<Update>,
+    pub perhaps: Vec<BankUpdate>,
     /// The update under way. If the client vanishes now, its outcome is unknown.
-    under_way: Option<Update>,
+    under_way: Option<BankUpdate>,
     /// Snapshots of all accounts that were summed.
     pub totals_read: u64,
     /// Snapshots in which money was missing, or too much.
@@ -50,25 +50,25 @@ impl BankLedger {
 
     /// Transfers are under way.
     pub fn set_out(&mut self, transfers: Vec<Transfer>) {
-        self.under_way = Some(Update::Transfers(transfers));
+        self.under_way = Some(BankUpdate::Transfers(transfers));
     }
 
     /// A write of all accounts is under way.
     pub fn set_out_all(&mut self) {
-        self.under_way = Some(Update::All);
+        self.under_way = Some(BankUpdate::All);
     }
 
     /// What is under way has ended.
     pub fn settle(&mut self, ended: &Ended) {
         let update = self.under_way.take();
         match (ended, update) {
-            (Ended::Committed, Some(Update::Transfers(transfers))) => {
+            (Ended::Committed, Some(BankUpdate::Transfers(transfers))) => {
                 for Transfer { from, to, amount } in transfers {
                     self.book(from, -amount);
                     self.book(to, amount);
                 }
             }
-            (Ended::Committed, Some(Update::All)) => self.all_written += 1,
+            (Ended::Committed, Some(BankUpdate::All)) => self.all_written += 1,
             (Ended::Unknown, update) => self.perhaps.extend(update),
             (Ended::RolledBack | Ended::Failed(_), _) | (_, None) => {}
         }
@@ -118,7 +118,7 @@ mod tests {
         ledger.begin_incarnation();
         assert_eq!((ledger.booked(1), ledger.booked(2)), ((-5, 1), (5, 1)));
         assert_eq!(ledger.booked(3), (0, 0));
-        let perhaps: Vec<_> = [11, 13].map(|amount| Update::Transfers(transfer(amount))).into();
+        let perhaps: Vec<_> = [11, 13].map(|amount| BankUpdate::Transfers(transfer(amount))).into();
         assert_eq!(ledger.perhaps, perhaps);
     }
 }

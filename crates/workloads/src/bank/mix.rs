@@ -13,7 +13,7 @@ use crate::workload::Seat;
 
 /// A transaction with its inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum BankAction {
     Transfer(Vec<Transfer>),
     ReadTwo([u32; 2]),
     ReadAll,
@@ -22,7 +22,7 @@ pub(super) enum Action {
 
 /// The shares of transactions, and how accounts are chosen.
 #[derive(Debug)]
-pub(super) struct Mix {
+pub(super) struct BankMix {
     accounts: u64,
     amount: u64,
     pairs: usize,
@@ -38,18 +38,18 @@ pub(super) struct Mix {
 
 /// How one client chooses.
 #[derive(Debug)]
-pub(super) struct Choice {
+pub(super) struct BankChoice {
     skew: Distribution,
     /// Accounts that its node holds, or those that are its alone.
     own: Option<Arc<[u32]>>,
     own_share: f64,
 }
 
-impl Mix {
-    pub fn new(values: &Values, clients: u32) -> Result<Mix, ParameterError> {
+impl BankMix {
+    pub fn new(values: &Values, clients: u32) -> Result<BankMix, ParameterError> {
         let incompatible_with = |text: String| Err(ParameterError::Incompatible(text));
         let (accounts, pairs) = (values.count("keys"), values.count("pairs"));
-        let mix = Mix {
+        let mix = BankMix {
             accounts,
             amount: values.count("amount"),
             pairs: pairs as usize,
@@ -89,7 +89,7 @@ impl Mix {
     }
 
     /// How the client of this seat chooses.
-    pub fn choice(&self, seat: &Seat, space: Space, keys: &[SmallBytes]) -> Choice {
+    pub fn choice(&self, seat: &Seat, space: Space, keys: &[SmallBytes]) -> BankChoice {
         let all = 0..self.accounts as u32;
         let (own, own_share) = if self.disjoint {
             let own = all.filter(|account| account % seat.clients == seat.client);
@@ -107,21 +107,21 @@ impl Mix {
         } else {
             (None, 0.0)
         };
-        Choice { skew: self.skew.clone(), own, own_share }
+        BankChoice { skew: self.skew.clone(), own, own_share }
     }
 
     /// The next transaction, its inputs included.
-    pub fn draw(&self, choice: &mut Choice, chance: &mut Chance) -> Action {
+    pub fn draw(&self, choice: &mut BankChoice, chance: &mut Chance) -> BankAction {
         let kind = chance.fraction() * 100.0;
         if kind < self.reads {
             let two = self.accounts(2, choice, chance);
-            return Action::ReadTwo([two[0], two[1]]);
+            return BankAction::ReadTwo([two[0], two[1]]);
         }
         if kind < self.reads + self.totals {
-            return Action::ReadAll;
+            return BankAction::ReadAll;
         }
         if kind < self.reads + self.totals + self.write_all {
-            return Action::WriteAll;
+            return BankAction::WriteAll;
         }
         let accounts = self.accounts(2 * self.pairs, choice, chance);
         let transfers = accounts.chunks_exact(2).map(|pair| Transfer {
@@ -129,11 +129,11 @@ impl Mix {
             to: pair[1],
             amount: chance.between(1, self.amount) as i64,
         });
-        Action::Transfer(transfers.collect())
+        BankAction::Transfer(transfers.collect())
     }
 
     /// So many different accounts.
-    fn accounts(&self, many: usize, choice: &mut Choice, chance: &mut Chance) -> Vec<u32> {
+    fn accounts(&self, many: usize, choice: &mut BankChoice, chance: &mut Chance) -> Vec<u32> {
         let local = choice.own.is_some() && chance.percent(choice.own_share);
         let own = choice.own.as_ref().filter(|_| local);
         let mut drawn: Vec<u32> = Vec::with_capacity(many);

@@ -16,81 +16,96 @@ use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions};
 use crate::check::Check;
 use crate::loading::write_missing;
 use crate::marks::{self, Marks};
-use crate::parameters::{Kind, Parameter, ParameterError, Values};
+use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 
 use account::Account;
 use ledger::{BankLedger, Ledgers, Transfer};
-use mix::{Choice, Mix};
+use mix::{BankChoice, BankMix};
 
 /// The space with the accounts.
 const SPACE: &str = "accounts";
 
 /// What the bank takes.
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter::new("keys", "1000", Kind::Count(2, 100_000_000), "How many accounts there are."),
+    Parameter::new(
+        "keys",
+        "1000",
+        ParameterKind::Count(2, 100_000_000),
+        "How many accounts there are.",
+    ),
     Parameter::new(
         "initial",
         "10000",
-        Kind::Count(0, 1_000_000_000),
+        ParameterKind::Count(0, 1_000_000_000),
         "What each account holds at first.",
     ),
     Parameter::new(
         "amount",
         "100",
-        Kind::Count(1, 1_000_000_000),
+        ParameterKind::Count(1, 1_000_000_000),
         "The most that a transfer moves; the least is 1.",
     ),
     Parameter::new(
         "pairs",
         "1",
-        Kind::Count(1, 1000),
+        ParameterKind::Count(1, 1000),
         "How many transfers one transaction makes, between different accounts.",
     ),
     Parameter::new(
         "overdraft",
         "false",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether accounts may be overdrawn; if not, such transfers roll back.",
     ),
     Parameter::new(
         "delayed",
         "false",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether payees are paid by delayed actions, unread.",
     ),
-    Parameter::new("reads", "50", Kind::Percent, "Share of transactions that read two accounts."),
-    Parameter::new("totals", "1", Kind::Percent, "Share of transactions that read all accounts."),
+    Parameter::new(
+        "reads",
+        "50",
+        ParameterKind::Percent,
+        "Share of transactions that read two accounts.",
+    ),
+    Parameter::new(
+        "totals",
+        "1",
+        ParameterKind::Percent,
+        "Share of transactions that read all accounts.",
+    ),
     Parameter::new(
         "write-all",
         "0",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of transactions that write all accounts back unchanged.",
     ),
     Parameter::new(
         "theta",
         "0",
-        Kind::Number(0.0, 1.0),
+        ParameterKind::Number(0.0, 1.0),
         "Zipfian skew in the choice of accounts; 0 is uniform.",
     ),
-    Parameter::new("hot", "0", Kind::Count(0, 100_000_000), "How many accounts are hot."),
+    Parameter::new("hot", "0", ParameterKind::Count(0, 100_000_000), "How many accounts are hot."),
     Parameter::new(
         "hot-share",
         "0",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of choices that go to the hot accounts.",
     ),
     Parameter::new(
         "locality",
         "0",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of transactions that use accounts of the client's own node only.",
     ),
     Parameter::new(
         "disjoint",
         "false",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether each client uses accounts of its own, so that none conflict.",
     ),
     marks::PARAMETER,
@@ -105,7 +120,7 @@ pub struct Bank {
     overdraft: bool,
     delayed: bool,
     keys: Box<[SmallBytes]>,
-    mix: Mix,
+    mix: BankMix,
     marks: Marks,
     ledgers: Ledgers,
 }
@@ -115,7 +130,7 @@ pub struct Bank {
 pub struct BankMemory {
     space: Space,
     reader: Db,
-    choice: Choice,
+    choice: BankChoice,
 }
 
 impl Bank {
@@ -124,7 +139,7 @@ impl Bank {
     /// # Errors
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<Bank, ParameterError> {
-        let mix = Mix::new(values, clients)?;
+        let mix = BankMix::new(values, clients)?;
         let accounts = values.count("keys");
         Ok(Bank {
             accounts,
@@ -285,16 +300,16 @@ impl Workload for Bank {
 
     async fn transact(&self, seat: &mut Seat, memory: &mut BankMemory) -> (Ended, u32) {
         match self.mix.draw(&mut memory.choice, &mut seat.chance) {
-            mix::Action::ReadTwo(two) => {
+            mix::BankAction::ReadTwo(two) => {
                 let marks = self.marks.draw_reads(&mut seat.chance);
                 self.read_two(memory, seat, two, &marks).await
             }
-            mix::Action::Transfer(transfers) => {
+            mix::BankAction::Transfer(transfers) => {
                 let marks = self.marks.draw(&mut seat.chance);
                 self.transfer(memory, seat, &transfers, &marks).await
             }
-            mix::Action::ReadAll => self.read_all(memory, seat).await,
-            mix::Action::WriteAll => self.write_all(memory, seat).await,
+            mix::BankAction::ReadAll => self.read_all(memory, seat).await,
+            mix::BankAction::WriteAll => self.write_all(memory, seat).await,
         }
     }
 

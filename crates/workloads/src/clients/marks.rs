@@ -12,7 +12,7 @@ use muesli::{
 };
 
 use crate::chance::Chance;
-use crate::parameters::{Kind, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind, Values};
 
 /// The space with the marks.
 const SPACE: &str = "marks";
@@ -25,7 +25,7 @@ const USED_MOST: u64 = 3;
 pub const PARAMETER: Parameter = Parameter::new(
     "marks",
     "0",
-    Kind::Percent,
+    ParameterKind::Percent,
     "Share of transactions that also read, delete and insert again keys of a space of their own.",
 );
 
@@ -33,7 +33,7 @@ pub const PARAMETER: Parameter = Parameter::new(
 pub const BLIND: Parameter = Parameter::new(
     "blind-marks",
     "0",
-    Kind::Percent,
+    ParameterKind::Percent,
     "Share of the changes of marks that put or delete one without reading it.",
 );
 

@@ -16,14 +16,14 @@ pub struct Parameter {
     /// The value it has where none is given.
     pub default: &'static str,
     /// What values it takes.
-    pub kind: Kind,
+    pub kind: ParameterKind,
     /// What it does, in one sentence.
     pub help: &'static str,
 }
 
 /// The values a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum ParameterKind {
     /// A whole number within these bounds, both included.
     Count(u64, u64),
     /// A share in percent, 0 to 100.
@@ -85,43 +85,43 @@ impl Parameter {
     pub const fn new(
         name: &'static str,
         default: &'static str,
-        kind: Kind,
+        kind: ParameterKind,
         help: &'static str,
     ) -> Parameter {
         Parameter { name, default, kind, help }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ParameterKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Count(least, u64::MAX) => write!(f, "whole numbers from {least}"),
-            Kind::Count(least, most) => write!(f, "whole numbers from {least} to {most}"),
-            Kind::Percent => f.write_str("percentages from 0 to 100"),
-            Kind::Number(least, most) => write!(f, "numbers from {least} to below {most}"),
-            Kind::Flag => f.write_str("true and false"),
-            Kind::Choice(words) => f.write_str(&words.join(", ")),
+            ParameterKind::Count(least, u64::MAX) => write!(f, "whole numbers from {least}"),
+            ParameterKind::Count(least, most) => write!(f, "whole numbers from {least} to {most}"),
+            ParameterKind::Percent => f.write_str("percentages from 0 to 100"),
+            ParameterKind::Number(least, most) => write!(f, "numbers from {least} to below {most}"),
+            ParameterKind::Flag => f.write_str("true and false"),
+            ParameterKind::Choice(words) => f.write_str(&words.join(", ")),
         }
     }
 }
 
-impl Kind {
+impl ParameterKind {
     fn read(&self, text: &str) -> Option<ParameterValue> {
         match *self {
-            Kind::Count(least, most) => {
+            ParameterKind::Count(least, most) => {
                 let count = text.parse().ok().filter(|count| (least..=most).contains(count));
                 count.map(ParameterValue::Count)
             }
-            Kind::Percent => {
+            ParameterKind::Percent => {
                 let share = text.parse().ok().filter(|share| (0.0..=100.0).contains(share));
                 share.map(ParameterValue::Number)
             }
-            Kind::Number(least, most) => {
+            ParameterKind::Number(least, most) => {
                 let number = text.parse().ok().filter(|number| (least..most).contains(number));
                 number.map(ParameterValue::Number)
             }
-            Kind::Flag => text.parse().ok().map(ParameterValue::Flag),
-            Kind::Choice(words) => {
+            ParameterKind::Flag => text.parse().ok().map(ParameterValue::Flag),
+            ParameterKind::Choice(words) => {
                 words.iter().find(|word| **word == text).map(|w| ParameterValue::Word(w))
             }
         }
@@ -218,11 +218,11 @@ mod tests {
     use super::*;
 
     const TABLE: &[Parameter] = &[
-        Parameter::new("keys", "10", Kind::Count(2, 99), ""),
-        Parameter::new("reads", "50", Kind::Percent, ""),
-        Parameter::new("theta", "0", Kind::Number(0.0, 1.0), ""),
-        Parameter::new("safe", "true", Kind::Flag, ""),
-        Parameter::new("mix", "a", Kind::Choice(&["a", "b"]), ""),
+        Parameter::new("keys", "10", ParameterKind::Count(2, 99), ""),
+        Parameter::new("reads", "50", ParameterKind::Percent, ""),
+        Parameter::new("theta", "0", ParameterKind::Number(0.0, 1.0), ""),
+        Parameter::new("safe", "true", ParameterKind::Flag, ""),
+        Parameter::new("mix", "a", ParameterKind::Choice(&["a", "b"]), ""),
     ];
 
     fn read(given: &[&str]) -> Result<Values, ParameterError> {

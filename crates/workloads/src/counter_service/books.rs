@@ -12,7 +12,7 @@ const PAGE: usize = 1_000;
 
 /// What a counter showed to a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct CounterPart {
     pub counter: CounterId,
     pub shows: u64,
 }
@@ -45,8 +45,8 @@ impl Book {
     }
 
     /// A transaction was shown this. A counter never shows less than it did before.
-    pub fn see(&mut self, parts: &[Part]) {
-        for Part { counter, shows } in parts {
+    pub fn see(&mut self, parts: &[CounterPart]) {
+        for CounterPart { counter, shows } in parts {
             self.looks += 1;
             let seen = self.seen.entry(*counter).or_default();
             if shows < seen {

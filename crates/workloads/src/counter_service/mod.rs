@@ -23,12 +23,12 @@ use muesli::{
 
 use crate::chance::Chance;
 use crate::check::Check;
-use crate::parameters::{Kind, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended};
-use books::{Book, Part};
-use procedures::{Add, AddBelow, Addition, Look, Looked};
+use books::{Book, CounterPart};
+use procedures::{Add, AddBelow, Addition, CounterAsked, Look};
 
 const SPACE: &str = "counter-service";
 
@@ -37,50 +37,50 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "keys",
         "100",
-        Kind::Count(1, 1_000_000),
+        ParameterKind::Count(1, 1_000_000),
         "Counters that each client has of its own at each repository.",
     ),
     Parameter::new(
         "distributed",
         "10",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of transactions that use several repositories.",
     ),
     Parameter::new(
         "participants",
         "2",
-        Kind::Count(2, 4_096),
+        ParameterKind::Count(2, 4_096),
         "How many repositories those use, where there are so many.",
     ),
     Parameter::new(
         "coordinated",
         "0",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of adding ones that may refuse: at several repositories they must vote.",
     ),
     Parameter::new(
         "conflicts",
         "0",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of parts that use the shared counter of their repository.",
     ),
     Parameter::new(
         "conflicts-by",
         "part",
-        Kind::Choice(&["part", "transaction"]),
+        ParameterKind::Choice(&["part", "transaction"]),
         "Whether that is drawn for each part, or for a transaction and all of its parts.",
     ),
-    Parameter::new("reads", "0", Kind::Percent, "Share of transactions that only look."),
+    Parameter::new("reads", "0", ParameterKind::Percent, "Share of transactions that only look."),
     Parameter::new(
         "full",
         "0",
-        Kind::Count(0, 1_000_000_000),
+        ParameterKind::Count(0, 1_000_000_000),
         "Those that may refuse do so where a counter would be above this; 0: never.",
     ),
     Parameter::new(
         "work",
         "0",
-        Kind::Count(0, 10_000_000),
+        ParameterKind::Count(0, 10_000_000),
         "Rounds of arithmetic that each part does besides, about a nanosecond each.",
     ),
 ];
@@ -186,7 +186,7 @@ impl CounterService {
         let fragment = |id: &CounterId| {
             let (place, counter) = (space.place(id.number().encoded()), id.number());
             let Some(amount) = drawn.amount else {
-                let looked = Looked { space, counters: vec![counter], work: self.work };
+                let looked = CounterAsked { space, counters: vec![counter], work: self.work };
                 return fragment::<Look>(place, &looked);
             };
             let add = Addition { space, counter, amount, most: self.most, work: self.work };
@@ -200,14 +200,14 @@ impl CounterService {
 }
 
 /// What each counter of a transaction showed.
-fn shown(drawn: &DrawnCall, done: &Invoked) -> Result<Vec<Part>, Error> {
+fn shown(drawn: &DrawnCall, done: &Invoked) -> Result<Vec<CounterPart>, Error> {
     let parts = drawn.counters.iter().zip(&done.results);
     let part = |(id, result): (&CounterId, &SmallBytes)| {
         let shows = match drawn.amount {
             Some(_) => answer::<Add>(result)?,
             None => answer::<Look>(result)?.into_iter().sum(),
         };
-        Ok(Part { counter: *id, shows })
+        Ok(CounterPart { counter: *id, shows })
     };
     parts.map(part).collect()
 }
@@ -270,7 +270,7 @@ impl Workload for CounterService {
             let place = muesli::Place::Repository(RepositoryId(repository));
             for counters in totals.counters_of(repository) {
                 let numbers = counters.iter().map(|id| id.number()).collect();
-                let looked = Looked { space, counters: numbers, work: 0 };
+                let looked = CounterAsked { space, counters: numbers, work: 0 };
                 let shows = reader.execute::<Look>(place.clone(), &looked).await?;
                 totals.judge(&counters, &shows);
             }

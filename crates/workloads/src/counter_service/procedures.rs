@@ -33,7 +33,7 @@ pub struct Addition {
 
 /// Counters to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Looked {
+pub struct CounterAsked {
     /// The space of counters.
     pub space: Space,
     /// Which ones.
@@ -90,10 +90,10 @@ impl StoredProcedure for Look {
     const NAME: &'static str = "counter-look";
     const READ_ONLY: bool = true;
     const REFUSES: Refuses = Refuses::Never;
-    type Arguments = Looked;
+    type Arguments = CounterAsked;
     type Answer = Vec<u64>;
 
-    fn run(keys: &mut Keys<'_>, it: Looked) -> Result<Vec<u64>, Stop> {
+    fn run(keys: &mut Keys<'_>, it: CounterAsked) -> Result<Vec<u64>, Stop> {
         labour(it.work);
         let look = |counter: &u64| {
             let key = keys.encoded(counter);
@@ -134,7 +134,7 @@ mod tests {
         let full = Err(Stop::Refused("the counter is full".into()));
         assert_eq!(dry_run.run::<AddBelow>(&add(1, 1)), full);
         assert_eq!(dry_run.run::<Add>(&add(1, 1)), Ok(11));
-        let looked = Looked { space, counters: vec![2, 1], work: 0 };
+        let looked = CounterAsked { space, counters: vec![2, 1], work: 0 };
         assert_eq!(dry_run.run::<Look>(&looked), Ok(vec![0, 11]));
     }
 }

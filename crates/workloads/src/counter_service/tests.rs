@@ -73,8 +73,8 @@ fn lost_and_invented_amounts_are_noticed_and_open_ends_allowed() {
     };
     assert_eq!([[5, 0], [5, 5], [4, 0], [5, 6]].map(broken), [0, 0, 1, 1]);
     let mut book = service.books.of(1);
-    book.see(&[Part { counter: id(1), shows: 5 }]);
-    book.see(&[Part { counter: id(1), shows: 4 }]);
+    book.see(&[CounterPart { counter: id(1), shows: 5 }]);
+    book.see(&[CounterPart { counter: id(1), shows: 4 }]);
     drop(book);
     assert_eq!(broken([5, 0]), 1);
 }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_come_back_from_values_of_any_length() {
+    fn writers_come_back_from_values_of_any_length() {
         let writer_tag = WriterTag { writer: 7, number: 1 << 40 };
         for bytes in [0, 12, 13, 200] {
             let value = writer_tag.value(bytes);

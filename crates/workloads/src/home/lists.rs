@@ -21,9 +21,9 @@ use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
-use crate::parameters::{Kind, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
-use crate::sets::ledger::{Change, SetLedger as Changes};
+use crate::sets::ledger::{SetChange, SetLedger as Changes};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 
@@ -46,26 +46,26 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "keys",
         "65535",
-        Kind::Count(2, 100_000_000),
+        ParameterKind::Count(2, 100_000_000),
         "How many keys there are to choose from.",
     ),
     Parameter::new(
         "initial",
         "256",
-        Kind::Count(0, 100_000),
+        ParameterKind::Count(0, 100_000),
         "How many of them are in each list at first; at most half.",
     ),
     Parameter::new(
         "reads",
         "50",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of transactions that only look whether a key is there.",
     ),
-    Parameter::new("remote", "10", Kind::Percent, "Share of adds that walk another copy."),
+    Parameter::new("remote", "10", ParameterKind::Percent, "Share of adds that walk another copy."),
     Parameter::new(
         "structure",
         "skip-list",
-        Kind::Choice(&["skip-list", "list"]),
+        ParameterKind::Choice(&["skip-list", "list"]),
         "Whether a quarter of the adds writes a row that all read first, or there is none.",
     ),
 ];
@@ -220,7 +220,7 @@ impl HomeLists {
             tx.put(space, key(home, LEVEL, 0), eight_bytes(level + 1)).await?;
         }
         let by = if adds { 1 } else { -1 };
-        let change = Change { structure: home as usize, key: element.into(), by };
+        let change = SetChange { structure: home as usize, key: element.into(), by };
         self.changes.of(client).set_out(vec![change]);
         if adds {
             tx.put(space, key(home, NEXT, element), link(after)).await?;

@@ -27,13 +27,13 @@ pub mod vacation;
 
 use muesli::{Index, Partitioning, SpaceOptions};
 
-use crate::parameters::{Kind, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind, Values};
 
 /// How many copies there are.
 const HOMES: Parameter = Parameter::new(
     "homes",
     "4",
-    Kind::Count(1, 4_096),
+    ParameterKind::Count(1, 4_096),
     "Copies of the data; a client's home copy is its number modulo this. Best as many as nodes.",
 );
 

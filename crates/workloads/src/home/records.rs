@@ -17,7 +17,7 @@ use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
-use crate::parameters::{Kind, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::reading::read_many;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -32,18 +32,28 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "keys",
         "16",
-        Kind::Count(1, 100_000),
+        ParameterKind::Count(1, 100_000),
         "Records of a copy, all of which an update reads.",
     ),
-    Parameter::new("reads", "50", Kind::Percent, "Share of transactions that read one record."),
-    Parameter::new("remote", "5", Kind::Percent, "Share of updates that read another copy."),
+    Parameter::new(
+        "reads",
+        "50",
+        ParameterKind::Percent,
+        "Share of transactions that read one record.",
+    ),
+    Parameter::new(
+        "remote",
+        "5",
+        ParameterKind::Percent,
+        "Share of updates that read another copy.",
+    ),
     Parameter::new(
         "update",
         "table",
-        Kind::Choice(&["table", "put"]),
+        ParameterKind::Choice(&["table", "put"]),
         "Whether an update touches a whole copy, or puts one record at home.",
     ),
-    Parameter::new("bytes", "200", Kind::Count(12, 1_000_000), "Bytes of a record."),
+    Parameter::new("bytes", "200", ParameterKind::Count(12, 1_000_000), "Bytes of a record."),
 ];
 
 /// YCSB on home copies.

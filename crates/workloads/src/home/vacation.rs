@@ -20,7 +20,7 @@ use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
-use crate::parameters::{Kind, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::reading::read_many;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -51,22 +51,32 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "keys",
         "8",
-        Kind::Count(2, 100_000),
+        ParameterKind::Count(2, 100_000),
         "Resources of each table, customers, and resources that a task asks for.",
     ),
-    Parameter::new("users", "98", Kind::Percent, "Share of tasks that make reservations."),
-    Parameter::new("reads", "51", Kind::Percent, "Share of those that only ask for prices."),
-    Parameter::new("remote", "5", Kind::Percent, "Share of updates that use another copy."),
+    Parameter::new("users", "98", ParameterKind::Percent, "Share of tasks that make reservations."),
+    Parameter::new(
+        "reads",
+        "51",
+        ParameterKind::Percent,
+        "Share of those that only ask for prices.",
+    ),
+    Parameter::new(
+        "remote",
+        "5",
+        ParameterKind::Percent,
+        "Share of updates that use another copy.",
+    ),
     Parameter::new(
         "units",
         "100",
-        Kind::Count(1, 1_000_000_000),
+        ParameterKind::Count(1, 1_000_000_000),
         "Resources have one to five times so many units at first.",
     ),
     Parameter::new(
         "delayed",
         "true",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether resources are counted by delayed actions, or by a read and a write.",
     ),
 ];

@@ -8,7 +8,7 @@ use crate::tally::Ended;
 
 /// A key that was added (+1) to or removed (-1) from a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct SetChange {
     pub structure: usize,
     pub key: u64,
     pub by: i64,
@@ -20,9 +20,9 @@ pub(crate) struct SetLedger {
     /// Adds minus removes that committed, by structure and key.
     pub sure: BTreeMap<(usize, u64), i64>,
     /// Changes that may have committed.
-    pub perhaps: Vec<Change>,
+    pub perhaps: Vec<SetChange>,
     /// What the transaction under way changes, as of its last attempt.
-    under_way: Vec<Change>,
+    under_way: Vec<SetChange>,
     /// Structures that were walked through.
     pub walks: u64,
     /// Structures that a snapshot had wrong.
@@ -38,7 +38,7 @@ impl SetLedger {
     }
 
     /// An attempt is about to commit these changes.
-    pub fn set_out(&mut self, changes: Vec<Change>) {
+    pub fn set_out(&mut self, changes: Vec<SetChange>) {
         self.under_way = changes;
     }
 
@@ -47,7 +47,7 @@ impl SetLedger {
         let changes = std::mem::take(&mut self.under_way);
         match ended {
             Ended::Committed => {
-                for Change { structure, key, by } in changes {
+                for SetChange { structure, key, by } in changes {
                     *self.sure.entry((structure, key)).or_default() += by;
                 }
             }
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn only_commits_are_booked_and_open_ends_stay_possible() {
-        let change = |key, by| vec![Change { structure: 0, key, by }];
+        let change = |key, by| vec![SetChange { structure: 0, key, by }];
         let mut ledger = SetLedger::default();
         for (key, ended) in [(1, Ended::Committed), (2, Ended::RolledBack), (3, Ended::Unknown)] {
             ledger.set_out(change(key, 1));

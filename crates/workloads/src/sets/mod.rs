@@ -20,14 +20,14 @@ use muesli::{Db, Error, Index, Space, SpaceOptions};
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::loading::insist;
-use crate::parameters::{Kind as Takes, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind as Takes, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 
-use ledger::{Change, Ledgers, SetLedger};
+use ledger::{Ledgers, SetChange, SetLedger};
 use structure::{Structure, value_of};
 
-pub use structure::Kind;
+pub use structure::StructureKind;
 
 /// The space with the rows.
 const SPACE: &str = "structures";
@@ -95,7 +95,7 @@ pub const HASH_TABLE_PARAMETERS: &[Parameter] =
 /// Sets of one kind.
 #[derive(Debug)]
 pub struct Sets {
-    kind: Kind,
+    kind: StructureKind,
     count: usize,
     keys: u64,
     /// The keys that are there at first, in the order in which they are added.
@@ -131,7 +131,7 @@ enum SetAction {
 
 impl Sets {
     /// Sets of this kind with these parameters, for so many clients.
-    pub fn new(kind: Kind, values: &Values, clients: u32) -> Sets {
+    pub fn new(kind: StructureKind, values: &Values, clients: u32) -> Sets {
         let keys = values.count("keys");
         let operations = values.count("operations").min(keys) as usize;
         Sets {
@@ -223,7 +223,7 @@ impl Sets {
                 changed.extend(effect.then_some(key));
             }
             let by = if adds { 1 } else { -1 };
-            let changes = changed.iter().map(|key| Change { structure: at, key: *key, by });
+            let changes = changed.iter().map(|key| SetChange { structure: at, key: *key, by });
             self.ledgers.of(client).set_out(changes.collect());
             Ok(changed)
         })
@@ -285,7 +285,7 @@ fn distinct(many: usize, keys: u64, chance: &mut Chance) -> Vec<u64> {
 
 /// The keys that are there at first, the same in every run. In falling order they are added at
 /// the front of a list, without a search; a tree gets its shape from a random order.
-fn initial(kind: Kind, many: u64, keys: u64) -> Vec<u64> {
+fn initial(kind: StructureKind, many: u64, keys: u64) -> Vec<u64> {
     let mut chance = Chance::new(0, 0, 0);
     let mut all = hashbrown::HashSet::new();
     let mut drawn = Vec::new();
@@ -295,7 +295,7 @@ fn initial(kind: Kind, many: u64, keys: u64) -> Vec<u64> {
             drawn.push(key);
         }
     }
-    if kind != Kind::Tree {
+    if kind != StructureKind::Tree {
         drawn.sort_unstable_by(|a, b| b.cmp(a));
     }
     drawn
@@ -358,7 +358,7 @@ mod tests {
         fn keys_are_distinct_and_in_range(many in 0usize..20, more in 0u64..20, seed: u64) {
             let keys = many as u64 + more + 1;
             let mut chance = Chance::new(seed, 0, 1);
-            let first = initial(Kind::Tree, many as u64, keys);
+            let first = initial(StructureKind::Tree, many as u64, keys);
             for drawn in [distinct(many, keys, &mut chance), first] {
                 prop_assert_eq!(drawn.len(), many);
                 let all: std::collections::BTreeSet<_> = drawn.iter().collect();

@@ -7,7 +7,7 @@ use crate::parameters::Values;
 
 /// Which structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum StructureKind {
     /// A skip list with so many levels.
     SkipList(u8),
     /// A sorted list.
@@ -18,15 +18,15 @@ pub enum Kind {
     Tree,
 }
 
-impl Kind {
+impl StructureKind {
     /// A skip list, with the parameter `levels`.
-    pub fn skip_list(values: &Values) -> Kind {
-        Kind::SkipList(values.count("levels") as u8)
+    pub fn skip_list(values: &Values) -> StructureKind {
+        StructureKind::SkipList(values.count("levels") as u8)
     }
 
     /// A hash table, with the parameter `buckets`.
-    pub fn hash_table(values: &Values) -> Kind {
-        Kind::HashTable(values.count("buckets") as u32)
+    pub fn hash_table(values: &Values) -> StructureKind {
+        StructureKind::HashTable(values.count("buckets") as u32)
     }
 }
 
@@ -56,14 +56,16 @@ pub(super) fn value_of(key: u64) -> u64 {
 }
 
 impl Structure {
-    pub fn new(kind: Kind, space: Space, name: &str) -> Structure {
+    pub fn new(kind: StructureKind, space: Space, name: &str) -> Structure {
         match kind {
-            Kind::SkipList(levels) => {
+            StructureKind::SkipList(levels) => {
                 Structure::SkipList(SkipList::with_levels(space, name, levels))
             }
-            Kind::List => Structure::List(LinkedList::new(space, name)),
-            Kind::HashTable(buckets) => Structure::HashTable(HashTable::new(space, name, buckets)),
-            Kind::Tree => Structure::Tree(SearchTree::new(space, name)),
+            StructureKind::List => Structure::List(LinkedList::new(space, name)),
+            StructureKind::HashTable(buckets) => {
+                Structure::HashTable(HashTable::new(space, name, buckets))
+            }
+            StructureKind::Tree => Structure::Tree(SearchTree::new(space, name)),
         }
     }
 

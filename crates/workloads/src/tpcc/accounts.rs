@@ -28,7 +28,7 @@ struct CountedOrders {
 
 /// What does not hold so far.
 #[derive(Debug, Default)]
-pub(super) struct Accounts {
+pub(super) struct ExpectedTotals {
     numbered: Complaints,
     entered: Complaints,
     paid: Complaints,
@@ -44,7 +44,7 @@ pub(super) struct Accounts {
     orders: u64,
 }
 
-impl Accounts {
+impl ExpectedTotals {
     /// Looks at a district, before all warehouses.
     pub fn district(&mut self, rows: &DistrictRows, scale: &Scale, books: &Books) {
         self.orders(rows, scale, books);

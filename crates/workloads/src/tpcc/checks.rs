@@ -3,7 +3,7 @@
 use muesli::{Db, Error};
 
 use super::Tpcc;
-use super::accounts::Accounts;
+use super::accounts::ExpectedTotals;
 use super::conditions::{Conditions, lines_by_order};
 use super::ids::ItemId;
 use super::ledger::Books;
@@ -19,7 +19,7 @@ pub(super) struct Audit<'a> {
     scale: &'a Scale,
     books: &'a Books,
     conditions: Conditions,
-    accounts: Accounts,
+    accounts: ExpectedTotals,
 }
 
 impl Surveyor for Audit<'_> {
@@ -42,7 +42,12 @@ impl Surveyor for Audit<'_> {
 impl<'a> Audit<'a> {
     /// Nothing is looked at yet.
     pub fn new(scale: &'a Scale, books: &'a Books) -> Audit<'a> {
-        Audit { scale, books, conditions: Conditions::default(), accounts: Accounts::default() }
+        Audit {
+            scale,
+            books,
+            conditions: Conditions::default(),
+            accounts: ExpectedTotals::default(),
+        }
     }
 
     /// Everything, once all was looked at.

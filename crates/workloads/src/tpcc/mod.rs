@@ -28,7 +28,7 @@ mod tests;
 use muesli::{Db, Error, Partitioning, SpaceOptions};
 
 use crate::check::Check;
-use crate::parameters::{Kind, Parameter, ParameterError, Values};
+use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
 
@@ -43,79 +43,99 @@ pub use terminal::Terminal;
 
 /// What TPC-C takes, on either API.
 const PARAMETERS_OF_BOTH: [Parameter; 18] = [
-    Parameter::new("warehouses", "2", Kind::Count(1, 100_000), "How many warehouses there are."),
+    Parameter::new(
+        "warehouses",
+        "2",
+        ParameterKind::Count(1, 100_000),
+        "How many warehouses there are.",
+    ),
     Parameter::new(
         "keys",
         "1000",
-        Kind::Count(10, 1_000_000),
+        ParameterKind::Count(10, 1_000_000),
         "Items, and as many rows of stock in each warehouse; the standard has 100000.",
     ),
-    Parameter::new("districts", "10", Kind::Count(1, 10), "Districts of a warehouse."),
+    Parameter::new("districts", "10", ParameterKind::Count(1, 10), "Districts of a warehouse."),
     Parameter::new(
         "customers",
         "0",
-        Kind::Count(0, 1_000_000),
+        ParameterKind::Count(0, 1_000_000),
         "Customers of a district; 0: three for every hundred items, and five at least.",
     ),
     Parameter::new(
         "orders",
         "0",
-        Kind::Count(0, 1_000_000),
+        ParameterKind::Count(0, 1_000_000),
         "Orders that a district has at first; 0: as many as customers.",
     ),
-    Parameter::new("pending", "30", Kind::Percent, "Share of those that are not delivered."),
+    Parameter::new(
+        "pending",
+        "30",
+        ParameterKind::Percent,
+        "Share of those that are not delivered.",
+    ),
     Parameter::new(
         "mix",
         "standard",
-        Kind::Choice(MIXES),
+        ParameterKind::Choice(MIXES),
         "Which profiles run: standard (45 New-Order, 43 Payment, 4 each of the others), gmu (90 \
          Order-Status, 5 New-Order, 5 Payment), bumper (50 Payment, 50 Order-Status).",
     ),
     Parameter::new(
         "new-order",
         "0",
-        Kind::Count(0, 1_000_000),
+        ParameterKind::Count(0, 1_000_000),
         "Weight of New-Order; where any profile has one, weights count and the mix does not.",
     ),
-    Parameter::new("payment", "0", Kind::Count(0, 1_000_000), "Weight of Payment."),
-    Parameter::new("order-status", "0", Kind::Count(0, 1_000_000), "Weight of Order-Status."),
-    Parameter::new("delivery", "0", Kind::Count(0, 1_000_000), "Weight of Delivery."),
-    Parameter::new("stock-level", "0", Kind::Count(0, 1_000_000), "Weight of Stock-Level."),
+    Parameter::new("payment", "0", ParameterKind::Count(0, 1_000_000), "Weight of Payment."),
+    Parameter::new(
+        "order-status",
+        "0",
+        ParameterKind::Count(0, 1_000_000),
+        "Weight of Order-Status.",
+    ),
+    Parameter::new("delivery", "0", ParameterKind::Count(0, 1_000_000), "Weight of Delivery."),
+    Parameter::new(
+        "stock-level",
+        "0",
+        ParameterKind::Count(0, 1_000_000),
+        "Weight of Stock-Level.",
+    ),
     Parameter::new(
         "rollbacks",
         "1",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of New-Orders that ask for an item that there is not, and roll back.",
     ),
     Parameter::new(
         "remote-items",
         "1",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of order lines that another warehouse supplies.",
     ),
     Parameter::new(
         "remote-payments",
         "15",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of Payments by a customer of another warehouse.",
     ),
     Parameter::new(
         "by-name",
         "60",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of customers that are looked for by their last name.",
     ),
     Parameter::new(
         "home",
         "client",
-        Kind::Choice(&["client", "node", "any"]),
+        ParameterKind::Choice(&["client", "node", "any"]),
         "A client's warehouse: by its number, one that its node holds, or any, drawn anew each \
          time.",
     ),
     Parameter::new(
         "think",
         "0",
-        Kind::Number(0.0, 1e3),
+        ParameterKind::Number(0.0, 1e3),
         "Terminals wait so many times the standard's keying and think times.",
     ),
 ];
@@ -126,41 +146,41 @@ pub const PARAMETERS: &[Parameter] = &{
         Parameter::new(
             "delayed",
             "true",
-            Kind::Flag,
+            ParameterKind::Flag,
             "Whether Payment adds to W_YTD and D_YTD by delayed actions, which bumper and \
              bumper-da do at the commit and other protocols at once.",
         ),
         Parameter::new(
             "placement",
             "warehouse",
-            Kind::Choice(&["warehouse", "hash", "district"]),
+            ParameterKind::Choice(&["warehouse", "hash", "district"]),
             "Whether a repository holds whole warehouses, or all rows are dealt by hash, or those \
              that are looked up are, while those that are scanned lie together by district.",
         ),
         Parameter::new(
             "item-copies",
             "false",
-            Kind::Flag,
+            ParameterKind::Flag,
             "Whether each warehouse has a copy of the items, placed with it; else one copy is \
              dealt by hash.",
         ),
         Parameter::new(
             "balance",
             "row",
-            Kind::Choice(&["row", "apart"]),
+            ParameterKind::Choice(&["row", "apart"]),
             "Whether C_BALANCE is part of the customer's row, or with what customers have paid a \
              row of its own, to which Payment adds as to W_YTD; it leaves the customer's alone.",
         ),
         Parameter::new(
             "names",
             "0",
-            Kind::Count(0, 1_000),
+            ParameterKind::Count(0, 1_000),
             "Different last names of a district's customers; 0: as many as customers.",
         ),
         Parameter::new(
             "lookups",
             "index",
-            Kind::Choice(&["index", "each"]),
+            ParameterKind::Choice(&["index", "each"]),
             "Whether customers of a name and orders of a customer are found by an index, or all \
              customers of the name and all orders that a district has at first are read.",
         ),

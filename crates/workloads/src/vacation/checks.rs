@@ -4,7 +4,8 @@ use hashbrown::HashMap;
 use muesli::{Db, Error};
 
 use super::rows::{
-    Counts, Entry, ResourceRow, TABLES, customer_key, decode_entries, decode_price, is_price,
+    Counts, ReservedEntry, ResourceRow, TABLES, customer_key, decode_entries, decode_price,
+    is_price,
 };
 use super::{CUSTOMERS, RESOURCES, Vacation};
 use crate::check::{Check, Complaints};
@@ -14,7 +15,7 @@ use crate::reading::read_many;
 struct Everything {
     /// Price and counts of each resource, in order.
     resources: Vec<(ResourceRow, Option<u32>, Option<Counts>)>,
-    customers: Vec<(u32, Vec<Entry>)>,
+    customers: Vec<(u32, Vec<ReservedEntry>)>,
 }
 
 pub(super) async fn check(vacation: &Vacation, db: &Db) -> Result<Vec<Check>, Error> {

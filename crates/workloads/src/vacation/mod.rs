@@ -22,7 +22,7 @@ use muesli::{Db, Error, Index, Space, SpaceOptions};
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
-use crate::parameters::{Kind, Parameter, Values};
+use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
@@ -40,28 +40,28 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "keys",
         "1024",
-        Kind::Count(1, 10_000_000),
+        ParameterKind::Count(1, 10_000_000),
         "Resources of each table at first, and customers.",
     ),
     Parameter::new(
         "queries",
         "4",
-        Kind::Count(1, 1_000),
+        ParameterKind::Count(1, 1_000),
         "Most resources that a task looks at or changes; the least is 1.",
     ),
-    Parameter::new("range", "90", Kind::Percent, "Share of the keys that tasks use."),
-    Parameter::new("users", "90", Kind::Percent, "Share of tasks that make reservations."),
-    Parameter::new("reads", "50", Kind::Percent, "Share of those that only look."),
+    Parameter::new("range", "90", ParameterKind::Percent, "Share of the keys that tasks use."),
+    Parameter::new("users", "90", ParameterKind::Percent, "Share of tasks that make reservations."),
+    Parameter::new("reads", "50", ParameterKind::Percent, "Share of those that only look."),
     Parameter::new(
         "units",
         "100",
-        Kind::Count(1, 1_000_000),
+        ParameterKind::Count(1, 1_000_000),
         "Resources have one to five times so many units at first; updates add and take as many.",
     ),
     Parameter::new(
         "delayed",
         "false",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether counts are changed by delayed actions, without a look at what is free.",
     ),
 ];

@@ -35,7 +35,7 @@ pub(super) struct Counts {
 
 /// Something that a customer has reserved, at the price of then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ReservedEntry {
     pub resource: ResourceRow,
     pub price: u32,
 }
@@ -95,7 +95,7 @@ impl Counts {
 
 const ENTRY_BYTES: usize = 9;
 
-pub(super) fn encode_entries(entries: &[Entry]) -> SmallBytes {
+pub(super) fn encode_entries(entries: &[ReservedEntry]) -> SmallBytes {
     let mut bytes = Vec::with_capacity(entries.len() * ENTRY_BYTES);
     for entry in entries {
         bytes.push(entry.resource.table);
@@ -105,12 +105,12 @@ pub(super) fn encode_entries(entries: &[Entry]) -> SmallBytes {
     bytes.into()
 }
 
-pub(super) fn decode_entries(value: &SmallBytes) -> Result<Vec<Entry>, Error> {
+pub(super) fn decode_entries(value: &SmallBytes) -> Result<Vec<ReservedEntry>, Error> {
     let (entries, rest) = value.as_slice().as_chunks::<ENTRY_BYTES>();
     if !rest.is_empty() {
         return Err(broken("entries", value));
     }
-    let decode = |&[table, a, b, c, d, e, f, g, h]: &[u8; ENTRY_BYTES]| Entry {
+    let decode = |&[table, a, b, c, d, e, f, g, h]: &[u8; ENTRY_BYTES]| ReservedEntry {
         resource: ResourceRow { table, id: u32::from_le_bytes([a, b, c, d]) },
         price: u32::from_le_bytes([e, f, g, h]),
     };
@@ -137,7 +137,7 @@ mod tests {
             let counts = Counts { used, free, total };
             prop_assert_eq!(Counts::decode(&counts.encode()), Ok(counts));
             prop_assert_eq!(decode_price(&encode_price(price)), Ok(price));
-            let entry = |(table, id)| Entry { resource: ResourceRow { table, id }, price };
+            let entry = |(table, id)| ReservedEntry { resource: ResourceRow { table, id }, price };
             let entries: Vec<_> = entries.into_iter().map(entry).collect();
             prop_assert_eq!(decode_entries(&encode_entries(&entries)), Ok(entries));
         }

@@ -3,8 +3,8 @@
 use muesli::{Action, Error, SmallBytes, Tx};
 
 use super::rows::{
-    Counts, Entry, FLIGHTS, ResourceRow, TABLES, customer_key, decode_entries, decode_price,
-    encode_entries, encode_price, is_price,
+    Counts, FLIGHTS, ReservedEntry, ResourceRow, TABLES, customer_key, decode_entries,
+    decode_price, encode_entries, encode_price, is_price,
 };
 use super::{Added, Vacation, VacationMemory, VacationTask};
 use crate::tally::Ended;
@@ -95,25 +95,25 @@ impl VacationAttempt<'_> {
         self.tx.put(space, key, counts.encode()).await
     }
 
-    async fn entries(&self, customer: u32) -> Result<Option<Vec<Entry>>, Error> {
+    async fn entries(&self, customer: u32) -> Result<Option<Vec<ReservedEntry>>, Error> {
         let entries = self.tx.get(self.memory.customers, customer_key(customer)).await?;
         entries.map(|entries| decode_entries(&entries)).transpose()
     }
 
-    async fn put_customer(&self, id: u32, entries: &[Entry]) -> Result<(), Error> {
+    async fn put_customer(&self, id: u32, entries: &[ReservedEntry]) -> Result<(), Error> {
         self.tx.put(self.memory.customers, customer_key(id), encode_entries(entries)).await
     }
 
     /// Of each table, the dearest of these that is there; the first of equals.
-    async fn dearest(&self, resources: &[ResourceRow]) -> Result<Vec<Entry>, Error> {
+    async fn dearest(&self, resources: &[ResourceRow]) -> Result<Vec<ReservedEntry>, Error> {
         let keys = resources.iter().map(|resource| resource.price_key());
         let prices: Vec<Option<SmallBytes>> = self.tx.get_many(self.memory.resources, keys).await?;
-        let mut best: [Option<Entry>; TABLES as usize] = [None; TABLES as usize];
+        let mut best: [Option<ReservedEntry>; TABLES as usize] = [None; TABLES as usize];
         for (resource, price) in resources.iter().zip(&prices) {
             let Some(price) = price else { continue };
             let (price, place) = (decode_price(price)?, &mut best[usize::from(resource.table)]);
             if place.is_none_or(|best| price > best.price) {
-                *place = Some(Entry { resource: *resource, price });
+                *place = Some(ReservedEntry { resource: *resource, price });
             }
         }
         Ok(best.into_iter().flatten().collect())

@@ -33,24 +33,24 @@ impl Shares {
         Shares { read, update, insert, scan, read_modify_write }
     }
 
-    fn draw(&self, chance: &mut Chance) -> Operation {
+    fn draw(&self, chance: &mut Chance) -> YcsbOperation {
         let mut left = chance.below(100);
         for (share, operation) in [
-            (self.read, Operation::Read),
-            (self.update + self.read_modify_write, Operation::Update),
-            (self.insert, Operation::Insert),
+            (self.read, YcsbOperation::Read),
+            (self.update + self.read_modify_write, YcsbOperation::Update),
+            (self.insert, YcsbOperation::Insert),
         ] {
             if left < share {
                 return operation;
             }
             left -= share;
         }
-        Operation::Scan
+        YcsbOperation::Scan
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
+enum YcsbOperation {
     Read,
     /// A record is one value: an update of a field and a read-modify-write are the same.
     Update,
@@ -66,15 +66,15 @@ impl Ycsb {
         memory: &mut YcsbMemory,
     ) -> (Ended, u32) {
         let operation = shares.draw(&mut seat.chance);
-        if operation == Operation::Insert {
+        if operation == YcsbOperation::Insert {
             return self.insert(seat, memory).await;
         }
         let number = memory.distribution.draw(self.keys.known(), &mut seat.chance);
         match operation {
-            Operation::Read => self.read(seat, memory, number).await,
-            Operation::Update => self.update(seat, memory, number).await,
-            Operation::Insert => unreachable!("done above"),
-            Operation::Scan => {
+            YcsbOperation::Read => self.read(seat, memory, number).await,
+            YcsbOperation::Update => self.update(seat, memory, number).await,
+            YcsbOperation::Insert => unreachable!("done above"),
+            YcsbOperation::Scan => {
                 let rows = seat.chance.between(1, self.scan) as usize;
                 self.scan_from(seat, memory, number, rows).await
             }
@@ -187,9 +187,9 @@ mod tests {
             let drawn: Vec<_> = (0..20_000).map(|_| shares.draw(&mut chance)).collect();
             let share = |wanted| drawn.iter().filter(|drawn| **drawn == wanted).count() / 200;
             let near = |wanted, share: usize| share.abs_diff(wanted as usize) <= 2;
-            assert!(near(read, share(Operation::Read)), "{workload}");
-            assert!(near(insert, share(Operation::Insert)), "{workload}");
-            assert!(near(scan, share(Operation::Scan)), "{workload}");
+            assert!(near(read, share(YcsbOperation::Read)), "{workload}");
+            assert!(near(insert, share(YcsbOperation::Insert)), "{workload}");
+            assert!(near(scan, share(YcsbOperation::Scan)), "{workload}");
         }
     }
 }

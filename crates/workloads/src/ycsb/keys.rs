@@ -13,7 +13,7 @@ use muesli::SmallBytes;
 use crate::distribution::fnv_hash;
 
 #[derive(Debug)]
-pub(super) struct Keys {
+pub(super) struct KeyChooser {
     ordered: bool,
     /// Names of the records that are there at first.
     names: Box<[SmallBytes]>,
@@ -24,10 +24,10 @@ pub(super) struct Keys {
     ahead: Mutex<BTreeSet<u64>>,
 }
 
-impl Keys {
+impl KeyChooser {
     /// For `count` records at first.
-    pub fn new(count: u64, ordered: bool) -> Keys {
-        Keys {
+    pub fn new(count: u64, ordered: bool) -> KeyChooser {
+        KeyChooser {
             ordered,
             names: (0..count).map(|number| name(number, ordered)).collect(),
             next: AtomicU64::new(count),
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_number_is_known_when_all_smaller_ones_are() {
-        let keys = Keys::new(3, false);
+        let keys = KeyChooser::new(3, false);
         assert_eq!([keys.take_number(), keys.take_number(), keys.take_number()], [3, 4, 5]);
         keys.acknowledge(5);
         keys.acknowledge(4);

@@ -35,13 +35,13 @@ use muesli::{Db, Error, Index, Space, SpaceOptions};
 use crate::check::Check;
 use crate::distribution::Distribution;
 use crate::loading::write_missing;
-use crate::parameters::{Kind, Parameter, ParameterError, Values};
+use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
 
-use keys::Keys;
+use keys::KeyChooser;
 use ledger::{Ledgers, YcsbLedger};
-use record::{Layout, Record};
+use record::{Record, RecordLayout};
 
 /// The space with the records.
 const SPACE: &str = "usertable";
@@ -51,81 +51,81 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter::new(
         "workload",
         "a",
-        Kind::Choice(&["a", "b", "c", "d", "e", "f", "t", "s"]),
+        ParameterKind::Choice(&["a", "b", "c", "d", "e", "f", "t", "s"]),
         "Core a to f, t: transactions over several records, s: transactions that scan.",
     ),
     Parameter::new(
         "keys",
         "1000",
-        Kind::Count(2, 100_000_000),
+        ParameterKind::Count(2, 100_000_000),
         "How many records there are at first.",
     ),
-    Parameter::new("fields", "10", Kind::Count(1, 1000), "Fields of a record."),
-    Parameter::new("field-length", "100", Kind::Count(1, 100_000), "Bytes of a field."),
+    Parameter::new("fields", "10", ParameterKind::Count(1, 1000), "Fields of a record."),
+    Parameter::new("field-length", "100", ParameterKind::Count(1, 100_000), "Bytes of a field."),
     Parameter::new(
         "distribution",
         "default",
-        Kind::Choice(DISTRIBUTIONS),
+        ParameterKind::Choice(DISTRIBUTIONS),
         "How keys are chosen; by default latest in d, zipfian in t and s, else scrambled.",
     ),
     Parameter::new(
         "theta",
         "0.99",
-        Kind::Number(0.0, 1.0),
+        ParameterKind::Number(0.0, 1.0),
         "Skew of the zipfian and latest distributions; that of the scrambled one is always 0.99.",
     ),
     Parameter::new(
         "inserts",
         "100",
-        Kind::Count(0, 100_000_000),
+        ParameterKind::Count(0, 100_000_000),
         "Inserts expected in d and e, for which the distributions leave room.",
     ),
     Parameter::new(
         "scan",
         "100",
-        Kind::Count(1, 100_000),
+        ParameterKind::Count(1, 100_000),
         "Most records of a scan in e; the least is 1.",
     ),
     Parameter::new(
         "reads",
         "16",
-        Kind::Count(1, 10_000),
+        ParameterKind::Count(1, 10_000),
         "Records that a transaction of t reads, and keys of a range in s.",
     ),
     Parameter::new(
         "writes",
         "4",
-        Kind::Count(1, 10_000),
+        ParameterKind::Count(1, 10_000),
         "Most records that an update of t or s changes; the least is 1.",
     ),
     Parameter::new(
         "updates",
         "50",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of the transactions of t and s that are updates.",
     ),
     Parameter::new(
         "groups",
         "20",
-        Kind::Percent,
+        ParameterKind::Percent,
         "Share of the transactions of t that read a whole group of neighbours.",
     ),
     Parameter::new(
         "reader-reads",
         "0",
-        Kind::Count(0, 10_000),
+        ParameterKind::Count(0, 10_000),
         "Records that a read-only transaction of t reads; 0 is as many as an update.",
     ),
     Parameter::new(
         "one-by-one",
         "false",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether transactions of t read one record after the other instead of all at once.",
     ),
     Parameter::new(
         "disjoint",
         "false",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Whether each client of t uses records of its own, so that none conflict; no groups then.",
     ),
 ];
@@ -145,8 +145,8 @@ enum YcsbVariant {
 #[derive(Debug)]
 pub struct Ycsb {
     variant: YcsbVariant,
-    layout: Layout,
-    keys: Keys,
+    layout: RecordLayout,
+    keys: KeyChooser,
     distribution: Distribution,
     scan: u64,
     reads: usize,
@@ -209,8 +209,8 @@ impl Ycsb {
         };
         Ok(Ycsb {
             variant,
-            layout: Layout::new(values.count("fields"), values.count("field-length")),
-            keys: Keys::new(count, variant == YcsbVariant::Scanning),
+            layout: RecordLayout::new(values.count("fields"), values.count("field-length")),
+            keys: KeyChooser::new(count, variant == YcsbVariant::Scanning),
             distribution: Distribution::new(name, choices, values.number("theta"), capacity),
             scan: values.count("scan"),
             reads: reads as usize,

@@ -33,13 +33,13 @@ impl Record {
 
 /// How large records are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct RecordLayout {
     bytes: usize,
 }
 
-impl Layout {
-    pub fn new(fields: u64, field_length: u64) -> Layout {
-        Layout { bytes: (fields * field_length) as usize }
+impl RecordLayout {
+    pub fn new(fields: u64, field_length: u64) -> RecordLayout {
+        RecordLayout { bytes: (fields * field_length) as usize }
     }
 
     pub fn encode(&self, record: &Record) -> SmallBytes {
@@ -105,14 +105,14 @@ mod tests {
         fn records_come_back_and_damage_is_noticed(
             number: u64, changes: u64, units: i64, fields in 1u64..5, length in 1u64..20, at: usize,
         ) {
-            let (layout, record) = (Layout::new(fields, length), Record { number, changes, units });
+            let (layout, record) = (RecordLayout::new(fields, length), Record { number, changes, units });
             let value = layout.encode(&record);
             prop_assert_eq!(layout.decode(&value), Ok(record));
             let mut damaged = value.as_slice().to_vec();
             let at = HEADER + at % (damaged.len() - HEADER);
             damaged[at] ^= 1;
             prop_assert!(layout.decode(&damaged.into()).is_err());
-            prop_assert!(Layout::new(fields, length + 1).decode(&value).is_err());
+            prop_assert!(RecordLayout::new(fields, length + 1).decode(&value).is_err());
         }
     }
 }

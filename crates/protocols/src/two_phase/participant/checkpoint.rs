@@ -71,7 +71,7 @@ const DONE: u32 = u32::MAX;
 /// keys that it read it has locked: a bit for each, so that this adds little to what was asked.
 type PreparedNow<V> = (Arc<Prepare<V>>, <V as Variant>::Yes, Option<<V as Variant>::Place>, Bits);
 type Bits = Vec<u8>;
-type Keys = Vec<(SpaceId, SmallBytes)>;
+type CheckpointKeys = Vec<(SpaceId, SmallBytes)>;
 
 impl<V: Variant> Participant<V> {
     /// Takes what must be of this moment.
@@ -228,7 +228,12 @@ impl<V: Variant> Participant<V> {
 
     /// Whether a transaction may be prepared beside those that are, in any order: bytes from
     /// outside may say anything.
-    fn can_be(&mut self, now: &PreparedNow<V>, shared: &Keys, cx: &Context<'_, V>) -> bool {
+    fn can_be(
+        &mut self,
+        now: &PreparedNow<V>,
+        shared: &CheckpointKeys,
+        cx: &Context<'_, V>,
+    ) -> bool {
         let (prepare, yes, decided, bits) = now;
         let known = |space: &SpaceId| cx.catalog.space(*space).is_some();
         let sound = prepare.writes.iter().all(|(space, ..)| known(space))
@@ -269,7 +274,7 @@ fn bits(all: impl Iterator<Item = bool>) -> Bits {
 }
 
 /// The keys that a transaction read whose bits are set.
-fn shared_keys<V: Variant>(prepare: &Prepare<V>, bits: &Bits) -> Keys {
+fn shared_keys<V: Variant>(prepare: &Prepare<V>, bits: &Bits) -> CheckpointKeys {
     let is_set = |at: usize| bits.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1);
     let reads = prepare.reads.iter().enumerate().filter(|(at, _)| is_set(*at));
     reads.map(|(_, (space, key, _))| (*space, key.clone())).collect()

@@ -11,7 +11,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
-use super::waits::{Check, Conflict, WaitState};
+use super::waits::{Conflict, WaitCheck, WaitState};
 use crate::two_phase::message::{Few, Message, Prepare, Record, RepositoryVote, Vote};
 use crate::two_phase::policy::{FamilySwitch, LockWaits};
 use crate::two_phase::table::{LockedWrite, Prepared};
@@ -74,9 +74,9 @@ impl<V: Variant> Participant<V> {
             return;
         }
         match self.check(&prepare, cx) {
-            Check::Blocked => self.wait_for_locks(from, prepare, cx),
-            Check::Refused(reason) => self.vote_no(from, txn, reason, cx),
-            Check::Free(validation) => self.vote_yes(from, prepare, validation, cx),
+            WaitCheck::Blocked => self.wait_for_locks(from, prepare, cx),
+            WaitCheck::Refused(reason) => self.vote_no(from, txn, reason, cx),
+            WaitCheck::Free(validation) => self.vote_yes(from, prepare, validation, cx),
         }
     }
 
@@ -139,15 +139,15 @@ impl<V: Variant> Participant<V> {
         &mut self,
         prepare: &Prepare<V>,
         cx: &mut Context<'_, V>,
-    ) -> Check<V::Snapshot> {
+    ) -> WaitCheck<V::Snapshot> {
         if let Some(reason) = self.lacks_capacity(prepare, cx) {
-            return Check::Refused(reason);
+            return WaitCheck::Refused(reason);
         }
         cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
         assert!(self.table.owner(prepare.txn).is_none(), "{} is prepared", prepare.txn);
         let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
         if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {
-            return Check::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
+            return WaitCheck::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
         }
         let mut validation = ValidationResult::new(prepare.snapshot.clone(), prepare.strict);
         let mut way = self.no_wait();
@@ -161,7 +161,7 @@ impl<V: Variant> Participant<V> {
             match self.check_read(read, &mut validation, || writes(*space, key), cx) {
                 Ok(()) => {}
                 Err(Conflict::Blocked(at)) => self.meet(prepare, at, &mut way),
-                Err(Conflict::Refused(reason)) => return Check::Refused(reason),
+                Err(Conflict::Refused(reason)) => return WaitCheck::Refused(reason),
             }
         }
         let seen = seen_rows(prepare);
@@ -170,13 +170,13 @@ impl<V: Variant> Participant<V> {
             match self.check_scan(range, &mut validation, writes, seen, cx) {
                 Ok(()) => {}
                 Err(Conflict::Blocked(at)) => self.meet(prepare, at, &mut way),
-                Err(Conflict::Refused(reason)) => return Check::Refused(reason),
+                Err(Conflict::Refused(reason)) => return WaitCheck::Refused(reason),
             }
         }
         self.check_writes(prepare, &mut validation, &mut way, cx);
         match self.check_delayed(prepare, &mut validation, &mut way, cx) {
             Ok(()) => self.check_dry_run(prepare, way.check(validation), cx),
-            Err(reason) => Check::Refused(reason),
+            Err(reason) => WaitCheck::Refused(reason),
         }
     }
 
@@ -184,17 +184,17 @@ impl<V: Variant> Participant<V> {
     fn check_dry_run(
         &mut self,
         prepare: &Prepare<V>,
-        found: Check<V::Snapshot>,
+        found: WaitCheck<V::Snapshot>,
         cx: &mut Context<'_, V>,
-    ) -> Check<V::Snapshot> {
-        if !prepare.delays() || !matches!(found, Check::Free(_)) {
+    ) -> WaitCheck<V::Snapshot> {
+        if !prepare.delays() || !matches!(found, WaitCheck::Free(_)) {
             return found;
         }
         match self.try_delayed(prepare, cx) {
             Ok(()) => found,
             Err(reason) => {
                 self.send_violation(prepare.txn, &reason, cx);
-                Check::Refused(Abort::FootprintViolation)
+                WaitCheck::Refused(Abort::FootprintViolation)
             }
         }
     }

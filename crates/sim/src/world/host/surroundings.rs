@@ -16,7 +16,7 @@ use super::operations::HostOperations;
 use super::routes::Routes;
 use super::strangers::FIRST_STRANGER;
 use crate::hardware::costs::Costs;
-use crate::hardware::processor::{Load, Processor};
+use crate::hardware::processor::{Processor, ProcessorLoad};
 use crate::time::VirtualTime;
 
 /// What surrounds a node on its host.
@@ -29,7 +29,7 @@ pub(in crate::world) struct Surroundings {
     pub(in crate::world) processor: Processor<HostInput>,
     costs: Costs,
     /// What this turn has done so far.
-    pub(in crate::world) load: Load,
+    pub(in crate::world) load: ProcessorLoad,
     /// When the turn under way began.
     pub(in crate::world) now: VirtualTime,
     /// Whom messages of this turn go to.
@@ -63,7 +63,7 @@ impl Surroundings {
             outgoing: OutgoingMessages::default(),
             processor: Processor::new(),
             costs,
-            load: Load::default(),
+            load: ProcessorLoad::default(),
             now: VirtualTime::ZERO,
             destinations: KnownPeers::default(),
             longest: Longest::default(),
@@ -80,7 +80,7 @@ impl Surroundings {
             self.journal.unheard(pending_report);
         }
         self.outgoing = OutgoingMessages::default();
-        self.load = Load::default();
+        self.load = ProcessorLoad::default();
         self.destinations.clear();
         self.processor.crash();
     }
@@ -91,9 +91,9 @@ impl Surroundings {
     }
 
     /// What the turn has done so far, the work that the node says it did included.
-    pub(in crate::world) fn load_so_far(&self, environment: &Environment) -> Load {
+    pub(in crate::world) fn load_so_far(&self, environment: &Environment) -> ProcessorLoad {
         let work = &environment.work;
-        Load {
+        ProcessorLoad {
             reads: self.load.reads + work.reads,
             validated: self.load.validated + work.validated,
             installed: self.load.installed + work.installed,
@@ -104,7 +104,7 @@ impl Surroundings {
     /// Ends the turn. Returns when its effects leave.
     pub(in crate::world) fn end_tick(&mut self, environment: &Environment) -> VirtualTime {
         let load = self.load_so_far(environment);
-        self.load = Load::default();
+        self.load = ProcessorLoad::default();
         self.destinations.clear();
         self.processor.end(self.now, &load, &self.costs)
     }

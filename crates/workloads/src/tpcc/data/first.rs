@@ -5,8 +5,8 @@ use crate::chance::Chance;
 use crate::tpcc::draws::{self, When, data, digits, text};
 use crate::tpcc::ids::{CustomerId, DistrictId, LineId, StockId};
 use crate::tpcc::rows::{
-    Address, Credit, Customer, DISTRICT_INFO, District, Item, Order, OrderLine, Payment, Stock,
-    Warehouse,
+    AddressColumns, Credit, Customer, DISTRICT_INFO, District, Item, Order, OrderLine, Payment,
+    Stock, Warehouse,
 };
 use crate::tpcc::scale::{FIRST_PAYMENT, Scale};
 
@@ -39,8 +39,8 @@ fn of_district(district: DistrictId) -> u64 {
     u64::from(district.warehouse) << 8 | u64::from(district.number)
 }
 
-fn address(chance: &mut Chance) -> Address {
-    Address {
+fn address(chance: &mut Chance) -> AddressColumns {
+    AddressColumns {
         street_1: text(10, 20, chance),
         street_2: text(10, 20, chance),
         city: text(10, 20, chance),

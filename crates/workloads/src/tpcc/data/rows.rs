@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where somebody is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::tpcc) struct Address {
+pub(in crate::tpcc) struct AddressColumns {
     pub street_1: String,
     pub street_2: String,
     pub city: String,
@@ -22,7 +22,7 @@ pub(in crate::tpcc) struct Address {
 pub(in crate::tpcc) struct Warehouse {
     pub tax: u16,
     pub name: String,
-    pub address: Address,
+    pub address: AddressColumns,
 }
 
 /// A district, but for D_YTD and D_NEXT_O_ID.
@@ -30,7 +30,7 @@ pub(in crate::tpcc) struct Warehouse {
 pub(in crate::tpcc) struct District {
     pub tax: u16,
     pub name: String,
-    pub address: Address,
+    pub address: AddressColumns,
 }
 
 /// C_CREDIT: `GC` or `BC`.
@@ -52,7 +52,7 @@ pub(in crate::tpcc) struct Customer {
     pub first: String,
     pub middle: String,
     pub last: String,
-    pub address: Address,
+    pub address: AddressColumns,
     pub phone: String,
     /// C_SINCE, in microseconds of the run's clock; rows that are there at first have 0.
     pub since: u64,

@@ -6,9 +6,9 @@ use muesli::procedures::{self, StoredProcedure};
 use muesli::{Call, Class, Db, Error, Fragment, Invoked, Place};
 
 use super::deliveries::{Deliver, DeliveryRound};
-use super::orders::{Entered, NewOrder, Supplied, Supply};
+use super::orders::{EnteredOrder, NewOrder, Supplied, Supply};
 use super::payments::{Paid, PayElsewhere, PaymentCall};
-use super::reading::{Asked, Looked, OrderStatus, StockLevel};
+use super::reading::{Looked, OrderAsked, OrderStatus, StockLevel};
 use super::{Desk, TpccProcedures};
 use crate::tally::Ended;
 use crate::tpcc::delivery::DeliveryInput as Delivery;
@@ -55,7 +55,7 @@ impl TpccProcedures {
         let (customer, unused, layout) = (input.customer, input.unused, desk.layout);
         let suppliers: BTreeSet<u32> = input.lines.iter().map(|line| line.supplier).collect();
         let lines = input.lines.clone();
-        let at_home = desk.fragment::<NewOrder>(home, &Entered { layout, input });
+        let at_home = desk.fragment::<NewOrder>(home, &EnteredOrder { layout, input });
         let supply = |warehouse: u32| {
             let supplied = Supplied { layout, warehouse, lines: lines.clone() };
             desk.fragment::<Supply>(warehouse, &supplied)
@@ -95,7 +95,7 @@ impl TpccProcedures {
         let home = desk.terminal.warehouse(&mut seat.chance);
         let district = self.tpcc.draw_district(home, &mut seat.chance);
         let who = self.tpcc.draw_customer(&mut seat.chance);
-        let asked = Asked { layout: desk.layout, district, who };
+        let asked = OrderAsked { layout: desk.layout, district, who };
         let fragment = desk.fragment::<OrderStatus>(home, &asked);
         let (done, attempts) = invoke(&desk.terminal.reader, fragment.map(|it| vec![it])).await;
         let answer = first::<OrderStatus>(done);

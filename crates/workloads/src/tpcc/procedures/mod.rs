@@ -36,7 +36,7 @@ use super::mix::Profile;
 use super::terminal::Terminal;
 use super::{Placement, Settings, Tpcc, load, tables};
 use crate::check::Check;
-use crate::parameters::{Kind, Parameter, ParameterError, Values};
+use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
 
@@ -45,7 +45,7 @@ pub const PARAMETERS: &[Parameter] = &{
     let columns = Parameter::new(
         "columns",
         "apart",
-        Kind::Choice(&["apart", "rows"]),
+        ParameterKind::Choice(&["apart", "rows"]),
         "Whether W_YTD, D_YTD and D_NEXT_O_ID lie apart, or in the rows of warehouse and district.",
     );
     let mut all = [columns; super::PARAMETERS_OF_BOTH.len() + 1];

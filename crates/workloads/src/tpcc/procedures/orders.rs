@@ -19,7 +19,7 @@ use crate::tpcc::rows::{StockCount, district_info};
 
 /// An order, at the warehouse that it is entered at.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Entered {
+pub(super) struct EnteredOrder {
     pub layout: Layout,
     pub input: NewOrderInput,
 }
@@ -40,10 +40,10 @@ pub(super) struct NewOrder;
 impl StoredProcedure for NewOrder {
     const NAME: &'static str = "tpcc-new-order";
     const REFUSES: Refuses = Refuses::Alike;
-    type Arguments = Entered;
+    type Arguments = EnteredOrder;
     type Answer = i64;
 
-    fn run(keys: &mut Keys<'_>, Entered { layout, input }: Entered) -> Result<i64, Stop> {
+    fn run(keys: &mut Keys<'_>, EnteredOrder { layout, input }: EnteredOrder) -> Result<i64, Stop> {
         let district = input.customer.district;
         let prices = prices(keys, &layout, district.warehouse, &input.lines)?;
         let number = hot::take_number(keys, &layout, district)?;

@@ -9,12 +9,12 @@ use super::lookup::{customer_number, missing, needed};
 use crate::tpcc::ids::{CustomerOrder, DistrictId, LineId, StockId};
 use crate::tpcc::layout::Layout;
 use crate::tpcc::rows::Order;
-use crate::tpcc::stock_level::{Level, ORDERS};
+use crate::tpcc::stock_level::{ORDERS, StockLevelAsked};
 use crate::tpcc::terminal::Who;
 
 /// A question after a customer's newest order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct OrderAsked {
     pub layout: Layout,
     pub district: DistrictId,
     pub who: Who,
@@ -32,7 +32,7 @@ pub(super) struct ShownLine {
 
 /// What the terminal shows of a customer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Status {
+pub(super) struct StatusAsked {
     pub balance: i64,
     /// The number of its newest order, the order, and its lines.
     pub newest: Option<(u32, Order, Vec<ShownLine>)>,
@@ -45,10 +45,13 @@ impl StoredProcedure for OrderStatus {
     const NAME: &'static str = "tpcc-order-status";
     const READ_ONLY: bool = true;
     const REFUSES: Refuses = Refuses::Never;
-    type Arguments = Asked;
-    type Answer = Status;
+    type Arguments = OrderAsked;
+    type Answer = StatusAsked;
 
-    fn run(keys: &mut Keys<'_>, Asked { layout, district, who }: Asked) -> Result<Status, Stop> {
+    fn run(
+        keys: &mut Keys<'_>,
+        OrderAsked { layout, district, who }: OrderAsked,
+    ) -> Result<StatusAsked, Stop> {
         let tables = &layout.tables;
         let number = customer_number(keys, &layout, district.warehouse, district, &who)?;
         let key = keys.encoded(&district.customer(number));
@@ -57,14 +60,16 @@ impl StoredProcedure for OrderStatus {
         let (_, balance): (u16, i64) = Keys::decode(&row)?;
         let newest =
             keys.scan(tables.customer_orders.raw(), Range::prefix(key).reverse().limit(1))?;
-        let Some((key, _)) = newest.first() else { return Ok(Status { balance, newest: None }) };
+        let Some((key, _)) = newest.first() else {
+            return Ok(StatusAsked { balance, newest: None });
+        };
         let undecodable = |error: muesli::Error| Stop::Faulty(error.to_string());
         let found = CustomerOrder::decoded(key.as_slice()).map_err(undecodable)?;
         let id = district.order(found.order);
         let order = keys.read(tables.orders, &id)?.ok_or_else(|| missing("an order"))?;
         let lines = keys.scan(tables.order_lines.raw(), Range::prefix(id.encoded()))?;
         let lines = lines.iter().map(|(_, line)| Keys::decode(line)).collect::<Result<_, _>>()?;
-        Ok(Status { balance, newest: Some((id.number, order, lines)) })
+        Ok(StatusAsked { balance, newest: Some((id.number, order, lines)) })
     }
 }
 
@@ -84,9 +89,9 @@ impl StoredProcedure for StockLevel {
     const READ_ONLY: bool = true;
     const REFUSES: Refuses = Refuses::Never;
     type Arguments = Looked;
-    type Answer = Level;
+    type Answer = StockLevelAsked;
 
-    fn run(keys: &mut Keys<'_>, it: Looked) -> Result<Level, Stop> {
+    fn run(keys: &mut Keys<'_>, it: Looked) -> Result<StockLevelAsked, Stop> {
         let (tables, district) = (&it.layout.tables, it.district);
         let next = next_number(keys, &it.layout, district)?;
         let line = |order| LineId { order: district.order(order), number: 0 }.encoded();
@@ -111,6 +116,6 @@ impl StoredProcedure for StockLevel {
             // S_QUANTITY comes first in the row.
             short += u32::from(Keys::decode::<u8>(&row)? < it.threshold);
         }
-        Ok(Level { next, orders, lines: lines.len() as u32, short })
+        Ok(StockLevelAsked { next, orders, lines: lines.len() as u32, short })
     }
 }

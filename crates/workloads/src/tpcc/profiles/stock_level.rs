@@ -17,7 +17,7 @@ pub(in crate::tpcc) const ORDERS: u32 = 20;
 
 /// What one snapshot has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::tpcc) struct Level {
+pub(in crate::tpcc) struct StockLevelAsked {
     /// D_NEXT_O_ID.
     pub next: u32,
     /// How many of the newest orders have lines.
@@ -47,7 +47,12 @@ impl Tpcc {
     }
 
     /// Complains of a level that no snapshot can have.
-    pub(in crate::tpcc) fn judge_level(&self, seat: &Seat, district: DistrictId, level: Level) {
+    pub(in crate::tpcc) fn judge_level(
+        &self,
+        seat: &Seat,
+        district: DistrictId,
+        level: StockLevelAsked,
+    ) {
         let wrong = level.torn().map(|wrong| format!("district {district:?} {wrong}"));
         self.complain_of_snapshot(seat, wrong);
     }
@@ -58,7 +63,7 @@ async fn level(
     terminal: &Terminal,
     district: DistrictId,
     threshold: u8,
-) -> Result<Level, Error> {
+) -> Result<StockLevelAsked, Error> {
     let tables = &terminal.tables;
     let next = there(tables.next_order.get(tx, &district).await?, "D_NEXT_O_ID")?;
     let line = |order| LineId { order: district.order(order), number: 0 };
@@ -73,13 +78,13 @@ async fn level(
         short += u32::from(there(row, "stock")?.quantity < threshold);
     }
     let orders: BTreeSet<u32> = lines.iter().map(|(line, _)| line.order.number).collect();
-    Ok(Level { next, orders: orders.len() as u32, lines: lines.len() as u32, short })
+    Ok(StockLevelAsked { next, orders: orders.len() as u32, lines: lines.len() as u32, short })
 }
 
-impl Level {
+impl StockLevelAsked {
     /// What is wrong with it: orders without lines, or more short items than there are lines.
     fn torn(&self) -> Option<String> {
-        let Level { orders, lines, short, .. } = *self;
+        let StockLevelAsked { orders, lines, short, .. } = *self;
         let expected = ORDERS.min(self.next - 1);
         if orders != expected {
             return Some(format!("has lines of {orders} newest orders, not {expected}"));

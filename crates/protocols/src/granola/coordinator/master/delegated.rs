@@ -39,7 +39,7 @@ pub(in super::super) struct Case {
 
 /// What is known of a coordinator.
 #[derive(Clone, Debug, Default)]
-struct Client {
+struct DelegatingClient {
     /// Its newest life.
     incarnation: u32,
     /// The number below which all of that life is settled.
@@ -53,7 +53,7 @@ struct Client {
 /// Invariants: no case is settled, and a timer is set while there is one.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Cases {
-    clients: BTreeMap<NodeId, Client>,
+    clients: BTreeMap<NodeId, DelegatingClient>,
     timer_set: bool,
 }
 
@@ -96,7 +96,7 @@ impl Cases {
         let TxnId { node, incarnation, sequence } = request.txn;
         let client = self.clients.entry(node).or_default();
         if incarnation > client.incarnation {
-            *client = Client { incarnation, ..Client::default() };
+            *client = DelegatingClient { incarnation, ..DelegatingClient::default() };
         }
         if incarnation < client.incarnation {
             return false;

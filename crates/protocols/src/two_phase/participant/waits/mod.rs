@@ -41,7 +41,7 @@ use crate::two_phase::{Context, Snapshot, Time, ValidationResult, Variant};
 
 /// Whether a transaction may prepare now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::two_phase) enum Check<S> {
+pub(in crate::two_phase) enum WaitCheck<S> {
     /// Nothing is in its way.
     Free(ValidationResult<S>),
     /// A lock is, and may go.
@@ -74,11 +74,11 @@ pub(in crate::two_phase) struct WaitState {
 
 impl WaitState {
     /// What comes of it.
-    pub fn check<S>(self, validation: ValidationResult<S>) -> Check<S> {
+    pub fn check<S>(self, validation: ValidationResult<S>) -> WaitCheck<S> {
         match self {
-            WaitState { blocked: false, .. } => Check::Free(validation),
-            WaitState { may_wait: true, .. } => Check::Blocked,
-            WaitState { may_wait: false, .. } => Check::Refused(Abort::Locked),
+            WaitState { blocked: false, .. } => WaitCheck::Free(validation),
+            WaitState { may_wait: true, .. } => WaitCheck::Blocked,
+            WaitState { may_wait: false, .. } => WaitCheck::Refused(Abort::Locked),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use muesli_core::{Abort, Address, Nanos, TxnId};
 
-use super::Check;
+use super::WaitCheck;
 use crate::two_phase::message::Prepare;
 use crate::two_phase::participant::{Participant, ParticipantTimer};
 use crate::two_phase::{Context, Variant};
@@ -119,13 +119,13 @@ impl<V: Variant> Participant<V> {
         for arrival in arrivals {
             let Some(waiting) = self.waiting_prepares.waiting.remove(&arrival) else { continue };
             match self.check(&waiting.prepare, cx) {
-                Check::Blocked => {
+                WaitCheck::Blocked => {
                     self.waiting_prepares.waiting.insert(arrival, waiting);
                 }
-                Check::Refused(reason) => {
+                WaitCheck::Refused(reason) => {
                     self.vote_no(waiting.from, waiting.prepare.txn, reason, cx);
                 }
-                Check::Free(validation) => {
+                WaitCheck::Free(validation) => {
                     self.vote_yes(waiting.from, waiting.prepare, validation, cx);
                 }
             }
