@@ -52,7 +52,7 @@ struct BenchOptions {
         value_parser = clap::value_parser!(u16).range(1..=256))]
     procedure_threads: u16,
     /// How many partitions there are for each repository; more than one where partitions move
-    #[arg(long, value_name = "P", default_value_t = 1,
+    #[arg(long = "spread", value_name = "P", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=100))]
     partitions_per_repository: u16,
     /// How many procedures that touch nothing in common a repository runs together at most, in

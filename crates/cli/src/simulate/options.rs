@@ -57,7 +57,7 @@ pub struct SimOptions {
     pub replicas: Option<usize>,
     /// How many partitions there are for each repository; more than one where partitions move (as
     /// with --param moving=5 of append-procedures)
-    #[arg(long, value_name = "P", default_value_t = 1,
+    #[arg(long = "spread", value_name = "P", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=100))]
     pub partitions_per_repository: u16,
     /// How many nodes keep each repository, by agreeing on its log; 1 is none but its own
