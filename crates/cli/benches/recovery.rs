@@ -1,9 +1,9 @@
 //! How soon a member of a group is back, with gigabytes in the group and clients that write.
 //!
-//! `cargo bench -p muesli-cli --bench recovery`, or with `-- --data-mb 3000 --restarted-mb 1024 --rounds
-//! 3` other sizes. Three servers are processes of their own with the settings of production: groups
-//! of three, synced logs. Rows of 10 KB are loaded, clients change them all the while, and in each
-//! round three things befall a server, each server in turn:
+//! `cargo bench -p muesli-cli --bench recovery`, or with `-- --data-mb 3000 --restarted-mb 1024
+//! --rounds 3` other sizes. Three servers are processes of their own with the settings of
+//! production: groups of three, synced logs. Rows of 10 KB are loaded, clients change them all the
+//! while, and in each round three things befall a server, each server in turn:
 //!
 //! - *killed*: SIGKILL, and started again at once;
 //! - *away*: SIGKILL, and started again when the clients have committed `--restarted-mb` meanwhile;

@@ -230,9 +230,12 @@ impl Loop {
             return Err((Reason::NotReady, text));
         }
         let before = self.loop_engine.inner.borrow().outside.outbox.place_of(hello.node);
-        let other = before.and_then(|place| self.peers.at(place)).is_some_and(
-            |connection| !matches!(connection.state, ConnectionState::Up { data_id, .. } if data_id == hello.data_id),
-        );
+        let is_other = |state| match state {
+            ConnectionState::Up { data_id, .. } => data_id != hello.data_id,
+            _ => true,
+        };
+        let other = before.and_then(|place| self.peers.at(place));
+        let other = other.is_some_and(|connection| is_other(connection.state));
         if other {
             return Err((Reason::Taken, format!("another client has the number {}", hello.node.0)));
         }

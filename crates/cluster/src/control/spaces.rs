@@ -128,8 +128,8 @@ impl Loop {
             ),
             Control::CreateSpace { .. } | Control::SpacesMade(_) if !process_kind.is_node() => {
                 format!(
-                    "{name} may not make spaces; a client may, which proves the cluster's secret where \
-                 the servers ask it to (`clients_need_secret`)"
+                    "{name} may not make spaces; a client may, which proves the cluster's secret \
+                     where the servers ask it to (`clients_need_secret`)"
                 )
             }
             _ => return,
@@ -349,7 +349,10 @@ impl Loop {
         let (coordinated, in_doubt) = inner.machine.unfinished();
         let ups = |wanted: ProcessKind| {
             let all = self.peers.all();
-            let up = |state| matches!(state, ConnectionState::Up { process_kind, .. } if process_kind == wanted);
+            let up = |state| match state {
+                ConnectionState::Up { process_kind, .. } => process_kind == wanted,
+                _ => false,
+            };
             all.filter(|(_, connection)| up(connection.state)).count() as u64
         };
         let now: Nanos = inner.now();

@@ -84,8 +84,8 @@ fn answers_that_have_no_room_are_told_as_that_and_their_transaction_is_committed
         |it: &Result<Option<SmallBytes>, Error>| matches!(it, Ok(Some(it)) if it.len() == 1_000);
     assert!(given[..4].iter().all(whole), "{:?}", given[..4].iter().map(whole).collect::<Vec<_>>());
     let error = given[4].clone().unwrap_err().to_string();
-    let expected = "a list of what delayed actions gave of 5120 bytes is over the limit of 5000 bytes \
-                (`transaction_bytes_max`)";
+    let expected = "a list of what delayed actions gave of 5120 bytes is over the limit of \
+                    5000 bytes (`transaction_bytes_max`)";
     assert_eq!(error, expected);
     assert!(given[5..].iter().all(Result::is_err));
 }

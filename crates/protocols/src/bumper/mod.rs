@@ -34,7 +34,7 @@
 //!   same, it goes before: among updates at one place each misses only such as were decided
 //!   before it, so there is no circle. A version that comes after it prepared is written by an
 //!   update that waited for its lock and found its read timestamp, left at its place as it was
-//! applied.
+//!   applied.
 //!
 //! # Deviations
 //! The paper's algorithm is not serializable; see `docs/inside/protocols/bumper.md` for histories.
@@ -49,8 +49,8 @@
 //! And three changes for more:
 //! * Places are compared, not flags: the paper refuses an update that must lie in the past
 //!   whenever a read timestamp is above its *snapshot*, and aborts whoever missed a version that
-//! was itself put into the past. Neither is needed once places are compared ([`Switches::printed`]
-//! brings them back).
+//!   was itself put into the past. Neither is needed once places are compared
+//!   ([`Switches::printed`] brings them back).
 //! * Blind writes are allowed: the lower bound has the version that they replace.
 //! * A read waits for a locked key only while its holder may come to lie inside the snapshot, not
 //!   for every lock.

@@ -160,16 +160,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn claims_come_to_the_same_in_any_order(
-            mut footprint_locks in prop::collection::vec((1u64..50, 1u64..50, 0u64..50), 1..6),
+        fn votes_come_to_the_same_in_any_order(
+            mut votes in prop::collection::vec((1u64..50, 1u64..50, 0u64..50), 1..6),
         ) {
-            let all = |footprint_locks: &[(u64, u64, u64)]| {
-                let footprint_locks = footprint_locks.iter().map(|&(apply_order, missed, lower_bound)| claim(apply_order, missed, lower_bound));
-                footprint_locks.reduce(TimeWarpVote::and)
+            let all = |votes: &[(u64, u64, u64)]| {
+                let votes = votes.iter();
+                let votes = votes.map(|&(order, missed, bound)| claim(order, missed, bound));
+                votes.reduce(TimeWarpVote::and)
             };
-            let forwards = all(&footprint_locks);
-            footprint_locks.reverse();
-            prop_assert_eq!(forwards, all(&footprint_locks));
+            let forwards = all(&votes);
+            votes.reverse();
+            prop_assert_eq!(forwards, all(&votes));
         }
     }
 }

@@ -211,8 +211,8 @@ fn a_result_over_the_limit_leaves_the_value_on_all_copies_whatever_they_are_conf
     );
     for txn in &all[1..] {
         let why = nothing(&lone.results_of(*txn).unwrap()[0].1);
-        let expected = "action `double` would leave a value of 1600 bytes, which is over the limit of \
-                    1000 bytes (`value_bytes_max`)";
+        let expected = "action `double` would leave a value of 1600 bytes, which is over the \
+                        limit of 1000 bytes (`value_bytes_max`)";
         assert_eq!(why, expected);
     }
     for value_bytes in [500, 1_000, 3_000] {
@@ -303,8 +303,8 @@ fn procedures_that_write_too_much_together_are_not_left_to_their_turn() {
         (txn, lone.vote(txn).is_some(), lone.violation(txn))
     };
     let (_, voted, why) = calling(&["abc", "de"]);
-    let expected = "delayed procedures: a transaction of 5085 bytes is over the limit of 5000 bytes \
-                (`transaction_bytes_max`)";
+    let expected = "delayed procedures: a transaction of 5085 bytes is over the limit of \
+                    5000 bytes (`transaction_bytes_max`)";
     assert_eq!((voted, why.as_deref()), (false, Some(expected)));
     let (fits, voted, _) = calling(&["abc", "d"]);
     assert!(voted);

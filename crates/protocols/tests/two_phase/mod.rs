@@ -36,7 +36,8 @@ macro_rules! repository_tests {
                 then in crate::two_phase::checkpoint::happenings(),
             ) {
                 let then = crate::two_phase::false_records::without_pieces(then);
-                crate::two_phase::false_records::members_live::<$variant>(&script, &changes, &then)?;
+                let live = crate::two_phase::false_records::members_live::<$variant>;
+                live(&script, &changes, &then)?;
             }
         }
 

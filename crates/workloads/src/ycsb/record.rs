@@ -105,7 +105,8 @@ mod tests {
         fn records_come_back_and_damage_is_noticed(
             number: u64, changes: u64, units: i64, fields in 1u64..5, length in 1u64..20, at: usize,
         ) {
-            let (layout, record) = (RecordLayout::new(fields, length), Record { number, changes, units });
+            let layout = RecordLayout::new(fields, length);
+            let record = Record { number, changes, units };
             let value = layout.encode(&record);
             prop_assert_eq!(layout.decode(&value), Ok(record));
             let mut damaged = value.as_slice().to_vec();

@@ -80,7 +80,8 @@ proptest! {
     ) {
         prop_assume!(r <= n);
         let homes: Vec<_> = (0..n as u32).map(NodeId).collect();
-        let catalog = Catalog::new(&homes, r, &homes).unwrap().with_partitions_per_repository(partitions_per_repository).unwrap();
+        let catalog = Catalog::new(&homes, r, &homes).unwrap();
+        let catalog = catalog.with_partitions_per_repository(partitions_per_repository).unwrap();
         prop_assert_eq!(catalog.partitions(), n * partitions_per_repository);
         for partition in 0..catalog.partitions() as u16 {
             let listed: Vec<_> = Static.replicas_of(partition, &catalog).collect();

@@ -134,7 +134,9 @@ proptest! {
         }
         store.collect(Timestamp(time), usize::MAX >> 1);
         prop_assert_eq!(store.older_versions(), 0);
-        let is_present = |chain: &&Vec<(u64, Option<u8>)>| chain.last().is_some_and(|it| it.1.is_some());
+        let is_present = |chain: &&Vec<(u64, Option<u8>)>| {
+            chain.last().is_some_and(|it| it.1.is_some())
+        };
         let alive = model.values().filter(is_present).count();
         prop_assert_eq!(store.len(), alive);
     }

@@ -147,7 +147,8 @@ impl<V: Variant> Participant<V> {
         assert!(self.table.owner(prepare.txn).is_none(), "{} is prepared", prepare.txn);
         let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
         if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {
-            return WaitCheck::Refused(Abort::SnapshotTooOld); // What proves it stale may be collected.
+            // What proves it stale may be collected.
+            return WaitCheck::Refused(Abort::SnapshotTooOld);
         }
         let mut validation = ValidationResult::new(prepare.snapshot.clone(), prepare.strict);
         let mut way = self.no_wait();

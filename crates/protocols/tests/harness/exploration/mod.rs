@@ -148,7 +148,7 @@ impl<P: Subject> World<P> {
     fn new(scope: &Scope<P>) -> World<P> {
         let homes = [NodeId(0), NodeId(1), NodeId(2)];
         let partitioning = Partitioning::Range(vec!["b".into(), "c".into()]);
-        let options = SpaceOptions { partitioning: partitioning, ..SpaceOptions::default() };
+        let options = SpaceOptions { partitioning, ..SpaceOptions::default() };
         let masters: Vec<_> = (3..3 + scope.masters).map(NodeId).collect();
         let catalog = Catalog::new(&homes, scope.replicas, &homes).expect("possible numbers");
         let catalog = catalog.with_masters(&masters);

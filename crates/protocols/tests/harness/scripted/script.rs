@@ -2,16 +2,16 @@
 //!
 //! | command | meaning |
 //! | --- | --- |
-//! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=switch] […]` | a stage |
+//! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=switch] […]` | nodes |
 //! | `cluster […] masters=1` | further nodes, without repositories, decide for the others |
 //! | `begin t1 n0 [read_only] [strict] [lower_bound=t0] [session=1]` | a transaction at a node |
 //! | `begin t1 n0 […] lower_bound=t0 ahead=9` | in a session that may have seen nine steps more |
 //! | `begin t1 n0 […] after=n1` | the same, in a session that n1 has run |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
-//! | `newer t1 a1=5 [asked]` | a delayed action: appends to the value |
+//! | `later t1 a1=5 [asked]` | a delayed action: appends to the value |
 //! | `delay t1 mark "a1 a2 x" [asked]` | a delayed procedure of `delayable` |
 //! | `commit t1`, `rollback t1` | its end |
-//! | `call t1 n0 bump a1 b1 [class=coordinated] [lower_bound=t0] [session=1]` | a one-round transaction |
+//! | `call t1 n0 bump a1 b1 [class=coordinated] [lower_bound=t0] [session=1]` | a one-round call |
 //! | `call m1 n0 move b 2` | the partition of a key moves to a repository |
 //! | `call i1 n0 issue 2` | a repository is to issue a timestamp |
 //! | `deliver`, `deliver n0 n1 [2\|all]` | everything; or the next messages of a link |
