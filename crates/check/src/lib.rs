@@ -13,7 +13,9 @@
 //! transactions append to need no versions at all: the lists read show the order.
 //!
 //! ```
-//! use muesli_check::{Header, HistoryBuilder, Kind, Level, Options, TxnId, Value, Version, check};
+//! use muesli_check::{
+//!     HistoryBuilder, HistoryHeader, Kind, Level, Options, TxnId, Value, Version, check,
+//! };
 //!
 //! # fn main() -> Result<(), muesli_check::BuildError> {
 //! // Write skew: both read both accounts at the start, each writes another one.
@@ -21,7 +23,7 @@
 //! for (sequence, account) in [(1, b"a"), (2, b"b")] {
 //!     let id = TxnId::Numbered { node: 1, sequence };
 //!     builder
-//!         .transaction(Header::committed(id, sequence, 10, 20))?
+//!         .transaction(HistoryHeader::committed(id, sequence, 10, 20))?
 //!         .read(b"a", 0, Value::Null)?
 //!         .read(b"b", 0, Value::Null)?
 //!         .write(account, Some(Version::Number(1)), Value::Int(7))?;

@@ -38,12 +38,12 @@ const DECLARED: &[(&str, &str, &str)] = &[
     ),
     (
         "cluster/src/connections/connection.rs",
-        "VISITOR_BYTES_MAX: usize = 16 << 10;",
+        "PROBE_BYTES_MAX: usize = 16 << 10;",
         "| frame of a probe | 16 KiB |",
     ),
     (
         "cluster/src/connections/connection.rs",
-        "VISITOR_OUTGOING_BYTES_HIGH: usize = 64 << 10;",
+        "PROBE_OUTGOING_BYTES_HIGH: usize = 64 << 10;",
         "sent to a probe | 64 KiB, or an answer |",
     ),
     (
