@@ -109,7 +109,8 @@ mod tests {
                 prop_assert_eq!(at.repository(), RepositoryId(3));
                 last = at;
                 let upper_bound = clock.upper_bound_for(at, 1 << 19);
-                prop_assert!(clock.upper_bound >= at && upper_bound.is_none_or(|it| it == clock.upper_bound));
+                let is_new = upper_bound.is_none_or(|it| it == clock.upper_bound);
+                prop_assert!(clock.upper_bound >= at && is_new);
                 let mut next = Clock::new(RepositoryId(3));
                 next.restart_above(clock.upper_bound);
                 prop_assert!(next.propose(Timestamp::ZERO, Nanos(0)) > last);
