@@ -12,23 +12,7 @@ use muesli_protocols::bumper::BumperPlace;
 use muesli_protocols::bumper::TimeWarp;
 use muesli_protocols::two_phase::Record;
 use muesli_protocols::two_phase::message::Prepare;
-use proptest::prelude::*;
 use std::sync::Arc;
-
-use crate::two_phase::checkpoint::{changed_pieces, happenings};
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(700))]
-
-    /// Pieces of a real checkpoint with bytes changed, in any order.
-    #[test]
-    fn changed_pieces_are_refused_or_taken(
-        script in happenings(),
-        changes in prop::collection::vec((any::<usize>(), any::<usize>(), any::<u8>()), 0..6),
-    ) {
-        changed_pieces::<TimeWarp>(&script, &changes);
-    }
-}
 
 crate::two_phase::repository_tests!(TimeWarp);
 

@@ -16,35 +16,10 @@ use muesli_protocols::two_phase::Record;
 use muesli_protocols::two_phase::message::Prepare;
 use muesli_protocols::two_phase::message::Vote;
 use muesli_protocols::two_phase::{FamilySwitch, Sabotage, Switches};
-use proptest::prelude::*;
 use std::sync::Arc;
 
-use crate::two_phase::checkpoint::{changed_pieces, happenings, prepared_transactions_are_missed};
+use crate::two_phase::checkpoint::prepared_transactions_are_missed;
 use crate::two_phase::voter;
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(700))]
-
-    /// Pieces of a real checkpoint with bytes changed, in any order.
-    #[test]
-    fn changed_pieces_are_refused_or_taken(
-        script in happenings(),
-        changes in prop::collection::vec((any::<usize>(), any::<usize>(), any::<u8>()), 0..6),
-    ) {
-        changed_pieces::<Snapshots>(&script, &changes);
-    }
-
-    #[test]
-    fn any_bytes_are_refused_or_taken(pieces in prop::collection::vec(any::<Vec<u8>>(), 0..6)) {
-        let mut harness = Harness::<Snapshots>::new(Switches::default());
-        for mut piece in pieces {
-            piece.splice(0..0, [0, 0]);
-            if harness.node.restore(&piece, &mut harness.effects).is_err() {
-                break;
-            }
-        }
-    }
-}
 
 crate::two_phase::repository_tests!(Snapshots);
 

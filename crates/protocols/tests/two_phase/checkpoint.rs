@@ -400,6 +400,11 @@ pub fn covers<S: Bound + PartialEq>(snapshot: &S, other: &S) -> bool {
     both == *snapshot
 }
 
+/// Which byte of which piece is changed, and to what.
+pub fn changed_bytes() -> impl Strategy<Value = Vec<(usize, usize, u8)>> {
+    prop::collection::vec((any::<usize>(), any::<usize>(), any::<u8>()), 0..6)
+}
+
 /// Pieces of a real checkpoint, some of them changed and moved, are refused or taken.
 pub fn changed_pieces<V: Tested>(script: &[Happening], changes: &[(usize, usize, u8)]) {
     let mut live = Harness::<V>::new(V::Switches::default());

@@ -24,6 +24,15 @@ macro_rules! repository_tests {
             ) {
                 crate::two_phase::checkpoint::restored_is_the_same::<$variant>(script)?;
             }
+
+            /// Pieces of a real checkpoint with bytes changed, in any order.
+            #[test]
+            fn changed_pieces_are_refused_or_taken(
+                script in crate::two_phase::checkpoint::happenings(),
+                changes in crate::two_phase::checkpoint::changed_bytes(),
+            ) {
+                crate::two_phase::checkpoint::changed_pieces::<$variant>(&script, &changes);
+            }
         }
 
         proptest::proptest! {
