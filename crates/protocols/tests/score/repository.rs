@@ -1,6 +1,5 @@
 //! Checkpoints, records that a lying member made up, and limits of what is prepared.
 
-use crate::two_phase::checkpoint::Harness;
 use crate::two_phase::checkpoint::REPOSITORY;
 use crate::two_phase::checkpoint::SPACE;
 use crate::two_phase::checkpoint::key;
