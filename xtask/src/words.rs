@@ -94,7 +94,8 @@ fn texts() -> (BTreeSet<String>, Vec<String>) {
         let (code, prose_text) = split_rust(&files::text(&path));
         prose.extend(prose_words(&prose_text));
         let word = |letter: char| !(letter.is_alphanumeric() || letter == '_');
-        let all = code.split(word).filter(|it| it.starts_with(|c: char| c.is_alphabetic()));
+        let is_name = |it: &&str| it.trim_start_matches('_').starts_with(char::is_alphabetic);
+        let all = code.split(word).filter(is_name);
         identifiers.extend(all.filter(|it| *it != OF_THE_LANGUAGE).map(str::to_owned));
     }
     let is_sentence = |it: &String| words_of(it).len() >= SENTENCE_WORDS;

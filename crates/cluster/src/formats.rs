@@ -3,7 +3,7 @@
 //! | what | version | where it stands |
 //! | --- | --- | --- |
 //! | frames, handshake, messages | [`WIRE`] | every frame's header |
-//! | a server's folder: `identity`, `map`, `seen_at` | [`FOLDER`] | the header of each file |
+//! | a server's folder: `identity`, `map`, `heard` | [`FOLDER`] | the header of each file |
 //! | records and checkpoints of all protocols | [`DATA`] | `identity` |
 //! | a client's timestamp lease | [`LEASE`] | the file's header |
 //! | segments and checkpoint files of the log | [`LOG`] | the header of each file |

@@ -61,7 +61,7 @@ pub struct Muesli {
     process: Child,
     address: SocketAddr,
     /// What it says; closed, it would be told so.
-    _said: BufReader<ChildStdout>,
+    _output: BufReader<ChildStdout>,
 }
 
 impl Muesli {
@@ -85,7 +85,7 @@ impl Muesli {
             let _ = process.kill(); // It may have ended by itself.
             bail!("muesli does not come up; it said: {line}");
         };
-        Ok(Muesli { process, address, _said: output })
+        Ok(Muesli { process, address, _output: output })
     }
 
     /// Where it listens.

@@ -117,7 +117,7 @@ mod tests {
     impl Choice for Name {
         type Output = &'static str;
 
-        fn chosen<P: Protocol>(self, _rules: P::Switches) -> &'static str {
+        fn chosen<P: Protocol>(self, _switches: P::Switches) -> &'static str {
             P::NAME
         }
     }

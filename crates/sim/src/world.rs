@@ -70,7 +70,7 @@ pub struct World {
     now: VirtualTime,
     queue: EventQueue<Event>,
     network: Network<SentMessage>,
-    stations: Vec<Rc<HostEngine>>,
+    engines: Vec<Rc<HostEngine>>,
     /// Nodes that the catalog does not list: clients that come and go.
     unregistered: Arc<BTreeSet<NodeId>>,
     /// The tasks of each host. Beside the engines and not in them, because a poll borrows both.
@@ -150,7 +150,7 @@ impl World {
         let hosts = setup.topology.nodes();
         let woken = Woken::default();
         let unregistered = Arc::new(links::unregistered(&setup.catalog, hosts));
-        let stations = (0..hosts as u32).map(|place| {
+        let engines = (0..hosts as u32).map(|place| {
             let host = RefCell::new(new_host(&setup, place, &unregistered));
             Rc::new(HostEngine { database, host })
         });
@@ -160,7 +160,7 @@ impl World {
         let mut world = World {
             now: VirtualTime::ZERO,
             queue: EventQueue::new(),
-            stations: stations.collect(),
+            engines: engines.collect(),
             unregistered: Arc::clone(&unregistered),
             network: Network::new(setup.topology, setup.seed.split("network").stream()),
             tasks: (0..hosts as u32).map(|place| WorldTasks::new(place, woken.clone())).collect(),
@@ -272,7 +272,7 @@ impl World {
         if !self.is_alive(place, incarnation) || self.fail_sync(NodeId(place as u32)) {
             return;
         }
-        let mut host = self.stations[place].host.borrow_mut();
+        let mut host = self.engines[place].host.borrow_mut();
         let stable = host.disk.finish_sync();
         let next = host.disk.start_sync(self.now);
         drop(host);
@@ -285,7 +285,7 @@ impl World {
 
     /// Whether the host still is in that life of its node.
     fn is_alive(&self, place: usize, incarnation: u32) -> bool {
-        let host = self.stations[place].host.borrow();
+        let host = self.engines[place].host.borrow();
         host.is_up() && host.incarnation == incarnation
     }
 

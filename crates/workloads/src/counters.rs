@@ -277,10 +277,10 @@ impl Counters {
     ) -> Result<Shown, Error> {
         let (space, catalog) = (db.space(SPACE)?, db.catalog_of_keys());
         let home = |key: &SmallBytes| {
-            let its_home = catalog.partition(space.id(), key);
-            (0..its_home)
-                .find(|it| Static.are_colocated(*it, its_home, &catalog))
-                .unwrap_or(its_home)
+            let key_partition = catalog.partition(space.id(), key);
+            (0..key_partition)
+                .find(|it| Static.are_colocated(*it, key_partition, &catalog))
+                .unwrap_or(key_partition)
         };
         let (mut shown, mut asked) = (Vec::new(), AskedAdds::default());
         for (group, phase) in phases.iter().enumerate() {

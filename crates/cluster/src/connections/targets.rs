@@ -35,14 +35,14 @@ pub(crate) struct Targets {
     list: Vec<Target>,
     /// Only one of the list at a time: they are addresses of a cluster that is not known yet.
     searching: bool,
-    cycle: usize,
+    tries: usize,
 }
 
 impl Targets {
     /// Somebody of a cluster that is not known yet.
     pub fn anybody(addresses: &[String]) -> Targets {
         let list = addresses.iter().map(|address| Target::new(address.clone(), None)).collect();
-        Targets { list, searching: true, cycle: 0 }
+        Targets { list, searching: true, tries: 0 }
     }
 
     /// The servers of `map` that `me` has to dial, some of them at other addresses.
@@ -53,7 +53,7 @@ impl Targets {
             other.map_or(at, |(_, other)| other).clone()
         };
         let list = below.map(|(node, at)| Target::new(address(*node, at), Some(*node))).collect();
-        Targets { list, searching: false, cycle: 0 }
+        Targets { list, searching: false, tries: 0 }
     }
 
     /// All servers of `map`; the one that answered at `place` in the list so far is known by now.
@@ -97,7 +97,7 @@ impl Targets {
             if self.list.iter().any(|target| target.busy) || self.list.is_empty() {
                 return None;
             }
-            let number = self.cycle % self.list.len();
+            let number = self.tries % self.list.len();
             let due = self.list[number].due <= now;
             return due.then(|| self.take(number));
         }
@@ -121,7 +121,7 @@ impl Targets {
     /// A connection is gone, or never came up: it is dialled again after a pause, which doubles
     /// and is random from half of it up, so that those who lost one node do not all come at once.
     pub fn failed(&mut self, number: usize, now: Nanos, pauses: (Duration, Duration)) {
-        self.cycle += 1;
+        self.tries += 1;
         let Some(target) = self.list.get_mut(number) else { return };
         let pause = target.pause.clamp(pauses.0, pauses.1);
         let nanos = (pause.as_nanos() as u64).max(2);

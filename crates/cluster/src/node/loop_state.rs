@@ -73,8 +73,8 @@ impl Process {
 impl Driver for Process {
     fn begin(&mut self, _: &mut Environment) {}
 
-    fn send(&mut self, message_out: OutgoingMessage<'_>) {
-        let OutgoingMessage { from, to, message, issued, .. } = message_out;
+    fn send(&mut self, outgoing_message: OutgoingMessage<'_>) {
+        let OutgoingMessage { from, to, message, issued, .. } = outgoing_message;
         let Some(place) = self.outbox.place_of(to.node) else {
             self.counts.unsent += 1;
             return;

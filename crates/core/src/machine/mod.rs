@@ -135,7 +135,7 @@ impl<P: Protocol, N> Machine<P, N> {
     ) {
         match effect {
             Effect::Send { envelope, after } if after <= self.stable => {
-                self.deliver_message(envelope, outside);
+                self.route(envelope, outside);
             }
             Effect::Send { envelope, after } => self.gate(after, Gated::Message(envelope)),
             Effect::Complete { op, result, after } => {
@@ -160,11 +160,7 @@ impl<P: Protocol, N> Machine<P, N> {
         self.gated.entry(after).or_default().push(gated);
     }
 
-    fn deliver_message(
-        &mut self,
-        envelope: Envelope<P::Message>,
-        outside: &mut impl Outside<P, Note = N>,
-    ) {
+    fn route(&mut self, envelope: Envelope<P::Message>, outside: &mut impl Outside<P, Note = N>) {
         match envelope.to.node == self.node.id() {
             true => self.node.deliver(envelope, &mut self.effects),
             false => outside.send(&self.node, envelope),
@@ -186,7 +182,7 @@ impl<P: Protocol, N> Machine<P, N> {
             any = true;
             for gated in entry.remove() {
                 match gated {
-                    Gated::Message(envelope) => self.deliver_message(envelope, outside),
+                    Gated::Message(envelope) => self.route(envelope, outside),
                     Gated::Answer(op, result, note) => {
                         outside.answer(&self.effects, op, result, note);
                     }

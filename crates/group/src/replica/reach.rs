@@ -119,8 +119,8 @@ fn reaches_majority(
     place: u16,
     is_reached: impl Fn(u16) -> bool,
 ) -> bool {
-    let reached_members = configuration.others(place).filter(|other| is_reached(*other)).count();
-    reached_members + usize::from(configuration.has(place)) >= configuration.majority()
+    let others_reached = configuration.others(place).filter(|other| is_reached(*other)).count();
+    others_reached + usize::from(configuration.has(place)) >= configuration.majority()
 }
 
 #[cfg(test)]
@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn a_majority_is_of_those_who_vote() {
         let five = Configuration::first(vec![0, 1, 2, 3, 4]);
-        let reaches = |place: u16, reached_members: &[u16]| {
-            reaches_majority(&five, place, |other| reached_members.contains(&other))
+        let reaches = |place: u16, others_reached: &[u16]| {
+            reaches_majority(&five, place, |other| others_reached.contains(&other))
         };
         assert!(!reaches(0, &[]) && !reaches(0, &[1]) && reaches(0, &[1, 4]));
         assert!(!reaches(0, &[1, 7, 8]), "others than those who vote do not count");

@@ -36,7 +36,7 @@ impl ProtocolState {
     }
 
     /// What a read at `snapshot` is stamped with.
-    fn timestamp_left(&self, snapshot: Timestamp, committed: Timestamp) -> Timestamp {
+    fn timestamp_of_read(&self, snapshot: Timestamp, committed: Timestamp) -> Timestamp {
         match (
             self.switches.keeps(BumperSwitch::ReadTimestampsReachSnapshot),
             self.switches.by_flags(),
@@ -92,7 +92,7 @@ impl VariantState<TimeWarp> for ProtocolState {
         if !self.keeps_read_timestamps() {
             return;
         }
-        let at = self.timestamp_left(*snapshot, *committed);
+        let at = self.timestamp_of_read(*snapshot, *committed);
         if self.switches.keeps(BumperSwitch::DistinctReaders) {
             self.read_timestamps.note(space, key, at, Some(reader));
             return;
@@ -100,10 +100,10 @@ impl VariantState<TimeWarp> for ProtocolState {
         // As printed: one pair, whose reader is forgotten when another does not raise the read
         // timestamp.
         match self.read_timestamps.read_timestamp_mut(space, key) {
-            Some(timestamp_left) if at > timestamp_left.at => {
-                (timestamp_left.at, timestamp_left.reader) = (at, Some(reader))
+            Some(timestamp_of_read) if at > timestamp_of_read.at => {
+                (timestamp_of_read.at, timestamp_of_read.reader) = (at, Some(reader))
             }
-            Some(timestamp_left) => timestamp_left.reader = None,
+            Some(timestamp_of_read) => timestamp_of_read.reader = None,
             None => self.read_timestamps.note(space, key, at, Some(reader)),
         }
     }
@@ -116,7 +116,7 @@ impl VariantState<TimeWarp> for ProtocolState {
         reader: Reader,
     ) {
         if self.keeps_read_timestamps() {
-            let at = self.timestamp_left(*snapshot, *committed);
+            let at = self.timestamp_of_read(*snapshot, *committed);
             self.read_timestamps.note_page(range, at, reader);
         }
     }
@@ -155,9 +155,9 @@ impl VariantState<TimeWarp> for ProtocolState {
             self.read_timestamps.latest_of_others(space, key, reader)
         } else {
             let pair = self.read_timestamps.read_timestamp(space, key);
-            let others = pair.filter(|timestamp_left| timestamp_left.reader != Some(reader));
+            let others = pair.filter(|it| it.reader != Some(reader));
             let ranges = self.read_timestamps.latest_of_ranges(space, key, reader);
-            others.map_or(ranges, |timestamp_left| timestamp_left.at.max(ranges))
+            others.map_or(ranges, |it| it.at.max(ranges))
         };
         let lower_bound = if self.switches.by_flags() {
             // Whatever is above the snapshot bars the past as a whole.

@@ -81,7 +81,7 @@ pub(super) fn judge_vector(
 
 impl Snapshot for Reads {
     /// A commit's number says nothing of other repositories: the node remembers instead.
-    fn from_lower_bound(_floor: Timestamp) -> Reads {
+    fn from_lower_bound(_lower_bound: Timestamp) -> Reads {
         Reads::default()
     }
 

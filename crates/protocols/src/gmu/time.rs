@@ -316,14 +316,14 @@ impl Time<Vectors> for VectorTime {
     fn applied_alone(&mut self, _place: &CommitVector) {}
 
     fn decide(
-        _rules: &Switches,
+        _switches: &Switches,
         votes: &Votes<RepositoryId, VectorVote>,
     ) -> Decision<CommitVector> {
         assert!(votes.is_complete(), "votes decide once all are there");
         Decision::Commit(CommitVector::from_votes(votes))
     }
 
-    fn decide_alone(&self, _rules: &Switches, yes: VectorVote) -> Decision<CommitVector> {
+    fn decide_alone(&self, _switches: &Switches, yes: VectorVote) -> Decision<CommitVector> {
         Decision::Commit(CommitVector::from_ballots(&[(self.me, &yes)]))
     }
 

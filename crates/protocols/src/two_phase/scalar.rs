@@ -353,12 +353,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.low = self.low.max(V::version(*place));
     }
 
-    fn decide(_rules: &V::Switches, votes: &Votes<RepositoryId, V::Yes>) -> Decision<V::Place> {
+    fn decide(_switches: &V::Switches, votes: &Votes<RepositoryId, V::Yes>) -> Decision<V::Place> {
         <V as Scalar>::decide(votes)
     }
 
     #[inline]
-    fn decide_alone(&self, _rules: &V::Switches, yes: V::Yes) -> Decision<V::Place> {
+    fn decide_alone(&self, _switches: &V::Switches, yes: V::Yes) -> Decision<V::Place> {
         <V as Scalar>::decide_alone(yes)
     }
 

@@ -6,7 +6,7 @@ use crate::time::Span;
 impl World {
     /// Draws when each host begins its next checkpoint.
     pub(super) fn schedule_checkpoints(&mut self) {
-        for place in 0..self.stations.len() {
+        for place in 0..self.engines.len() {
             let seed = self.seed.split("checkpoints").nth(place as u64);
             self.checkpoint_chances.push(seed.stream());
             self.schedule_checkpoint(place);
@@ -22,7 +22,7 @@ impl World {
     /// Time for a host to begin a checkpoint, if it is up and none is under way.
     pub(super) fn begin_checkpoint(&mut self, place: usize) {
         let random = &mut self.checkpoint_chances[place];
-        let begun = self.stations[place].host.borrow_mut().begin_checkpoint(random);
+        let begun = self.engines[place].host.borrow_mut().begin_checkpoint(random);
         if let Some(covers) = begun {
             self.trace_node(place, "checkpoint", [covers, 0, 0]);
             self.wake(place);

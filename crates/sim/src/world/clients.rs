@@ -75,7 +75,7 @@ impl World {
         let Some(client) = self.clients.get_mut(number) else { return };
         let place = client.node.0 as usize;
         let old = client.task.is_some_and(|task| self.tasks[place].is_alive(task));
-        let up = self.stations[place].host.borrow().is_up();
+        let up = self.engines[place].host.borrow().is_up();
         if old || !up || self.stop.is_raised() {
             return;
         }

@@ -91,7 +91,7 @@ impl World {
     }
 
     fn machine(&mut self, node: NodeId, change: impl FnOnce(&mut super::host::Host, VirtualTime)) {
-        change(&mut self.stations[node.0 as usize].host.borrow_mut(), self.now);
+        change(&mut self.engines[node.0 as usize].host.borrow_mut(), self.now);
     }
 
     /// A sync is over, unless it is to fail: then nothing that it was to write is assumed to be
@@ -128,7 +128,7 @@ impl World {
         if self.crashes[place] > 1 {
             return false;
         }
-        self.stations[place].host.borrow_mut().crash();
+        self.engines[place].host.borrow_mut().crash();
         // The node's process is gone, and its clients' futures with it: nothing is there to hear
         // what they say as they are dropped.
         drop(self.tasks[place].remove_all());
@@ -156,7 +156,7 @@ impl World {
 
     /// A node asked for its next life: it ends as by a crash, and is there again at once.
     pub(super) fn restart(&mut self, place: usize) {
-        let node = self.stations[place].host.borrow().id;
+        let node = self.engines[place].host.borrow().id;
         self.trace_node(place, "restart", [0; 3]);
         self.crash(node);
         self.recover(node);
@@ -165,7 +165,7 @@ impl World {
     /// Starts the next life of a node that is down.
     pub(super) fn start_node(&mut self, place: usize) {
         let linked = self.linked_to(NodeId(place as u32));
-        let mut host = self.stations[place].host.borrow_mut();
+        let mut host = self.engines[place].host.borrow_mut();
         host.incarnation += 1;
         let catalog = Arc::clone(&host.catalog);
         // Each node is a process of its own, and so is each life of it.
@@ -188,7 +188,7 @@ impl World {
     /// If there is no such node.
     pub fn place(&mut self, node: NodeId, catalog: Arc<Catalog>) {
         let place = node.0 as usize;
-        if self.stations[place].host.borrow().is_up() {
+        if self.engines[place].host.borrow().is_up() {
             self.trace_node(place, "placement", [catalog.placement, 0, 0]);
             self.offer(place, HostInput::Placement(catalog));
         }
@@ -199,20 +199,20 @@ impl World {
         let Some(slot) = self.clients.get_mut(client as usize) else { return };
         let Some(task) = slot.task.take() else { return };
         let place = slot.node.0 as usize;
-        let engine_of = std::rc::Rc::clone(&self.stations[place]);
-        let mut host = engine_of.host.borrow_mut();
+        let host_engine = std::rc::Rc::clone(&self.engines[place]);
+        let mut host = host_engine.host.borrow_mut();
         let moment = host.after_tick(self.now);
         host.set_time(moment);
         drop(host);
         // The node is there, and is told what a session that ends tells it.
-        let here = client::enter(engine_of as std::rc::Rc<dyn Engine>);
+        let here = client::enter(host_engine as std::rc::Rc<dyn Engine>);
         drop(self.tasks[place].remove(task));
         drop(here);
         self.wake(place);
     }
 
     fn channels_cut(&self, direction: Direction, nodes: &[NodeId]) -> Vec<(NodeId, NodeId)> {
-        let all = (0..self.stations.len() as u32).map(NodeId);
+        let all = (0..self.engines.len() as u32).map(NodeId);
         let others: Vec<NodeId> = all.filter(|node| !nodes.contains(node)).collect();
         let mut channels = Vec::new();
         for (inside, outside) in nodes.iter().flat_map(|a| others.iter().map(move |b| (*a, *b))) {

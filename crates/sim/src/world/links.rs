@@ -40,7 +40,7 @@ impl World {
 
     /// The nodes to which a link of this one is up.
     pub(super) fn linked_to(&self, node: NodeId) -> Vec<NodeId> {
-        let others = (0..self.stations.len() as u32).map(NodeId);
+        let others = (0..self.engines.len() as u32).map(NodeId);
         let is_up =
             |other: &NodeId| self.are_joined(node, *other) && !self.network.is_broken(node, *other);
         others.filter(is_up).collect()
@@ -55,7 +55,7 @@ impl World {
             [(first, second, cut.first_notified), (second, first, cut.second_notified)]
         {
             let place = node.0 as usize;
-            let incarnation = self.stations[place].host.borrow().incarnation;
+            let incarnation = self.engines[place].host.borrow().incarnation;
             if self.is_alive(place, incarnation) && self.are_joined(node, other) {
                 self.queue.push(at, Event::Unlinked { place, incarnation, other });
             }

@@ -188,17 +188,17 @@ impl World {
 
     fn is_settled(&self) -> bool {
         self.tasks_alive() == 0
-            && self.stations.iter().all(|engine_of| engine_of.host.borrow().is_settled())
+            && self.engines.iter().all(|host_engine| host_engine.host.borrow().is_settled())
     }
 
     fn stuck(&self, waited: Span) -> Stuck {
-        let nodes = self.stations.iter().filter_map(|engine_of| {
-            let host = engine_of.host.borrow();
+        let nodes = self.engines.iter().filter_map(|host_engine| {
+            let host = host_engine.host.borrow();
             let (running, in_doubt) = host.machine().map_or((0, 0), AnyMachine::unfinished);
             (running + in_doubt > 0).then_some((host.id, running, in_doubt))
         });
-        let members = self.stations.iter().flat_map(|engine_of| {
-            let host = engine_of.host.borrow();
+        let members = self.engines.iter().flat_map(|host_engine| {
+            let host = host_engine.host.borrow();
             let replica_roles = host.machine().map_or(Vec::new(), AnyMachine::replica_roles);
             let waits = |role: &ReplicaRole| {
                 !(role.takes_part() || matches!(role, ReplicaRole::Alone | ReplicaRole::Moved))
@@ -219,7 +219,7 @@ impl World {
         node: NodeId,
         look: impl FnOnce(&Node<P>) -> T,
     ) -> Option<T> {
-        let host = self.stations[node.0 as usize].host.borrow();
+        let host = self.engines[node.0 as usize].host.borrow();
         let machine = host.machine()?.as_any().downcast_ref::<Machine<P, Note>>();
         Some(look(&machine.expect("a machine of this protocol").node))
     }
@@ -227,14 +227,14 @@ impl World {
     /// What all nodes have done so far beside transactions.
     pub fn background(&self) -> Background {
         let mut all = Background::default();
-        self.stations.iter().for_each(|engine_of| all += engine_of.host.borrow().background());
+        self.engines.iter().for_each(|host_engine| all += host_engine.host.borrow().background());
         all
     }
 
     fn rejections(&self) -> Vec<(&'static str, Rejection, u64)> {
         let mut all: BTreeMap<_, u64> = BTreeMap::new();
-        for engine_of in &self.stations {
-            let host = engine_of.host.borrow();
+        for host_engine in &self.engines {
+            let host = host_engine.host.borrow();
             if let Some(counted) = host.machine().map(AnyMachine::rejections) {
                 let each = counted.iter();
                 each.for_each(|(name, why, count)| *all.entry((name, why)).or_default() += count);
@@ -253,8 +253,8 @@ impl World {
         let (mut modes, mut longest) = (Modes::default(), Longest::default());
         let mut routes = Routes::default();
         let background = self.background();
-        let hosts = self.stations.iter().map(|engine_of| {
-            let host = &mut *engine_of.host.borrow_mut();
+        let hosts = self.engines.iter().map(|host_engine| {
+            let host = &mut *host_engine.host.borrow_mut();
             host.finish();
             modes += host.environment().modes;
             longest = longest.or(host.outside.longest);

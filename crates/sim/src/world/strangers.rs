@@ -250,15 +250,15 @@ impl World {
     pub(super) fn receive_from_stranger(&mut self) {
         self.schedule_stranger();
         let issued = |place: usize| {
-            let host = self.stations[place].host.borrow();
+            let host = self.engines[place].host.borrow();
             host.machine().map_or(Timestamp::ZERO, AnyMachine::issued)
         };
         // What a client can have been told at most.
-        let issued = (0..self.stations.len()).map(issued).max().unwrap_or_default();
+        let issued = (0..self.engines.len()).map(issued).max().unwrap_or_default();
         let Some(crowd) = self.crowd.as_mut().filter(|crowd| !crowd.silent) else { return };
         let Some((sender, envelope)) = crowd.next(&*self.protocol, issued) else { return };
         let place = envelope.to.node.0 as usize;
-        if envelope.from.node != envelope.to.node && place < self.stations.len() {
+        if envelope.from.node != envelope.to.node && place < self.engines.len() {
             self.trace_message("stranger", &envelope);
             self.offer(place, HostInput::Strange(sender, envelope));
         }
@@ -267,8 +267,8 @@ impl World {
     /// What became of what strangers have said, by kind.
     pub(super) fn count_strangers(&self) -> BTreeMap<&'static str, StrangerCount> {
         let mut all: BTreeMap<&'static str, StrangerCount> = BTreeMap::new();
-        for engine_of in &self.stations {
-            for (name, overheard) in &engine_of.host.borrow().strange {
+        for host_engine in &self.engines {
+            for (name, overheard) in &host_engine.host.borrow().strange {
                 *all.entry(name).or_default() += *overheard;
             }
         }

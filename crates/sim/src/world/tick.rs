@@ -23,7 +23,7 @@ const EARLY_ONCE_IN: u64 = 64;
 impl World {
     /// Gives a host an input, unless its node is down.
     pub(super) fn offer(&mut self, place: usize, input: HostInput) {
-        let mut host = self.stations[place].host.borrow_mut();
+        let mut host = self.engines[place].host.borrow_mut();
         if !host.is_up() {
             return;
         }
@@ -34,7 +34,7 @@ impl World {
 
     /// Asks for a turn of a host that has work of its own.
     pub(super) fn wake(&mut self, place: usize) {
-        let start = self.stations[place].host.borrow_mut().outside.processor.wake(self.now);
+        let start = self.engines[place].host.borrow_mut().outside.processor.wake(self.now);
         self.schedule_tick(place, start);
     }
 
@@ -48,16 +48,16 @@ impl World {
 
     /// Begins a turn that was asked for, if it still can begin.
     pub(super) fn tick(&mut self, place: usize) {
-        let engine_of = Rc::clone(&self.stations[place]);
-        let mut host = engine_of.host.borrow_mut();
+        let host_engine = Rc::clone(&self.engines[place]);
+        let mut host = host_engine.host.borrow_mut();
         match host.outside.processor.begin(self.now) {
             Tick::Void => return,
             Tick::At(start) => return self.queue.push(start, Event::Tick(place)),
             Tick::Begins => host.take_inputs(self.now),
         }
         drop(host);
-        self.poll_tasks(place, &engine_of);
-        let mut host = engine_of.host.borrow_mut();
+        self.poll_tasks(place, &host_engine);
+        let mut host = host_engine.host.borrow_mut();
         let pieces_left = host.go_on_with_checkpoint();
         let leave = host.end_tick();
         self.flush(place, &mut host, leave);
@@ -73,21 +73,21 @@ impl World {
         }
     }
 
-    fn poll_tasks(&mut self, place: usize, engine_of: &Rc<HostEngine>) {
+    fn poll_tasks(&mut self, place: usize, host_engine: &Rc<HostEngine>) {
         self.distribute_woken(place);
         self.tasks[place].begin_tick();
         if !self.tasks[place].has_ready() {
             return;
         }
-        let _here = client::enter(Rc::clone(engine_of) as Rc<dyn Engine>);
+        let _here = client::enter(Rc::clone(host_engine) as Rc<dyn Engine>);
         for _ in 0..POLLS_PER_TICK {
-            engine_of.host.borrow_mut().polled_operations = 0;
+            host_engine.host.borrow_mut().polled_operations = 0;
             match self.tasks[place].poll_next() {
                 Polled::Nothing => break,
                 Polled::Goes(_) => {}
                 Polled::Ended(task) => self.client_ended(task),
             }
-            let mut host = engine_of.host.borrow_mut();
+            let mut host = host_engine.host.borrow_mut();
             host.perform();
             for task in host.outside.outgoing.spawned.drain(..) {
                 self.tasks[place].spawn(task);

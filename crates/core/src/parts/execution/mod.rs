@@ -201,8 +201,8 @@ impl<'a> Execution<'a> {
     /// Whether a key may be touched.
     fn admit(&mut self, space: SpaceId, key: &SmallBytes, writes: bool) -> Result<(), Stop> {
         self.count(1)?;
-        let its_partition = self.catalog.partition(space, key);
-        if !self.is_here(its_partition) {
+        let key_partition = self.catalog.partition(space, key);
+        if !self.is_here(key_partition) {
             let (here, key) = (self.partition, String::from_utf8_lossy(key.as_slice()));
             let rest = if self.neighbours.is_some() {
                 " and of those that the same repositories hold"
@@ -211,7 +211,7 @@ impl<'a> Execution<'a> {
             };
             let allowed = format!("the keys of partition {here}{rest}");
             let text =
-                format!("key `{key}` lives in partition {its_partition}; allowed are {allowed}");
+                format!("key `{key}` lives in partition {key_partition}; allowed are {allowed}");
             return Err(self.faulty(text));
         }
         let declared = self.declared.as_ref();

@@ -43,34 +43,29 @@ pub enum KnownOutcome {
 impl KnownOutcomes {
     /// A transaction asks to commit, and its coordinator knows of all that are below.
     pub fn ask(&mut self, txn: TxnId, settled_below: u64) -> KnownOutcome {
-        let ended_of = self.incarnations.entry(txn.node).or_default();
-        if ended_of.incarnation < txn.incarnation {
-            *ended_of = CoordinatorIncarnation {
+        let coordinator = self.incarnations.entry(txn.node).or_default();
+        if coordinator.incarnation < txn.incarnation {
+            *coordinator = CoordinatorIncarnation {
                 incarnation: txn.incarnation,
                 ..CoordinatorIncarnation::default()
             };
         }
-        ended_of.settled_below = ended_of.settled_below.max(settled_below);
-        if ended_of.incarnation > txn.incarnation || txn.sequence < ended_of.settled_below {
-            return KnownOutcome::Gone;
-        }
-        ended_of.ended.retain(|sequence, _| *sequence >= settled_below);
-        ended_of
-            .ended
-            .get(&txn.sequence)
-            .map_or(KnownOutcome::New, |decision| KnownOutcome::Decided(*decision))
+        coordinator.settled_below = coordinator.settled_below.max(settled_below);
+        let settled_below = coordinator.settled_below;
+        coordinator.ended.retain(|sequence, _| *sequence >= settled_below);
+        self.known(txn)
     }
 
     /// What is known of a transaction; nothing is learnt.
     pub fn known(&self, txn: TxnId) -> KnownOutcome {
-        let Some(ended_of) = self.incarnations.get(&txn.node) else { return KnownOutcome::New };
-        if ended_of.incarnation < txn.incarnation {
+        let Some(coordinator) = self.incarnations.get(&txn.node) else { return KnownOutcome::New };
+        if coordinator.incarnation < txn.incarnation {
             return KnownOutcome::New;
         }
-        if ended_of.incarnation > txn.incarnation || txn.sequence < ended_of.settled_below {
+        if coordinator.incarnation > txn.incarnation || txn.sequence < coordinator.settled_below {
             return KnownOutcome::Gone;
         }
-        ended_of
+        coordinator
             .ended
             .get(&txn.sequence)
             .map_or(KnownOutcome::New, |decision| KnownOutcome::Decided(*decision))
@@ -84,8 +79,8 @@ impl KnownOutcomes {
         if self.ask(txn, 0) == KnownOutcome::Gone {
             return;
         }
-        let ended_of = self.incarnations.get_mut(&txn.node).expect("just asked for");
-        let before = ended_of.ended.insert(txn.sequence, decision);
+        let coordinator = self.incarnations.get_mut(&txn.node).expect("just asked for");
+        let before = coordinator.ended.insert(txn.sequence, decision);
         assert!(before.is_none_or(|before| before == decision), "{txn} was decided otherwise");
     }
 }

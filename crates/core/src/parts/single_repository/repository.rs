@@ -62,9 +62,6 @@ pub trait SingleRepository<P: Protocol> {
         let decision = self.decide(txn, reads);
         let record = Self::record(txn, decision, writes);
         cx.log(|| record.clone());
-        if let (Decision::Commit(at), Some(recorder)) = (decision, &mut cx.effects.recorder) {
-            recorder.applied(txn, at);
-        }
         self.apply(record);
         let noted = self.outcomes().known(txn);
         assert_eq!(noted, KnownOutcome::Decided(decision), "{txn} is decided, and noted");

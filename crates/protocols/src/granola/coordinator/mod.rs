@@ -431,7 +431,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
         None
     }
 
-    fn adopt(&mut self, _past: &SmallBytes) {}
+    fn adopt(&mut self, _token: &SmallBytes) {}
 
     fn leave(&mut self, cx: &mut Context<'_>) {
         self.tell_settled(cx);

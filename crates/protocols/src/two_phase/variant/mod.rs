@@ -87,37 +87,37 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// Whether an update may commit although a version that it read is not the newest, as long as
     /// it does not write that key.
     #[inline]
-    fn tolerates_stale_reads(_rules: &Self::Switches) -> bool {
+    fn tolerates_stale_reads(_switches: &Self::Switches) -> bool {
         false
     }
 
     /// Whether a prepare waits for locks, where its policy leaves that to the user.
     #[inline]
-    fn waits_for_locks(_rules: &Self::Switches) -> bool {
+    fn waits_for_locks(_switches: &Self::Switches) -> bool {
         true
     }
 
     /// Where reads go out side by side: whether what was read at `at` would have been the same had
     /// it been asked for when `known` was.
-    fn fits(_rules: &Self::Switches, _known: &Self::Snapshot, _at: &Self::Snapshot) -> bool {
+    fn fits(_switches: &Self::Switches, _known: &Self::Snapshot, _at: &Self::Snapshot) -> bool {
         true
     }
 
     /// Whether keys are locked as they are written.
     #[inline]
-    fn locks_at_writes(_rules: &Self::Switches) -> bool {
+    fn locks_at_writes(_switches: &Self::Switches) -> bool {
         false
     }
 
     /// Whether actions that need not be done before the commit are delayed until then.
     #[inline]
-    fn delays_actions(_rules: &Self::Switches) -> bool {
+    fn delays_actions(_switches: &Self::Switches) -> bool {
         false
     }
 
     /// How delayed actions keep their transaction out of the past.
     #[inline]
-    fn delayed_time_warp(_rules: &Self::Switches) -> DelayedTimeWarp {
+    fn delayed_time_warp(_switches: &Self::Switches) -> DelayedTimeWarp {
         DelayedTimeWarp::Never
     }
 
@@ -129,7 +129,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
 
     /// Whether a vote waits for older transactions only, where its policy leaves that to the user.
     #[inline]
-    fn orders_waits(_rules: &Self::Switches) -> bool {
+    fn orders_waits(_switches: &Self::Switches) -> bool {
         false
     }
 }

@@ -7,8 +7,8 @@ use muesli_core::{Abort, Timestamp};
 
 use super::{Key, ValidationResult, Variant};
 
-/// What a repository keeps beside versions, locks and queue, and what it is told for that. What is
-/// not overridden is SCORe's, which keeps nothing.
+/// What a repository keeps beside versions, locks and queue, and what it is told for that.
+/// Nothing has a default: what a protocol forgot to note would be silent.
 pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
     /// What an empty repository keeps; `hash_seed` is that of its hashes.
     fn new(switches: &V::Switches, hash_seed: u64) -> Self;
@@ -20,38 +20,75 @@ pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
     fn assert_invariants(&self);
 
     /// A key is about to be read at `snapshot`, in one step with looking at its lock.
-    #[inline]
     fn note_read(
         &mut self,
-        _key: Key<'_>,
-        _snapshot: &V::Snapshot,
-        _committed: &V::Snapshot,
-        _reader: V::Reader,
-    ) {
-    }
+        key: Key<'_>,
+        snapshot: &V::Snapshot,
+        committed: &V::Snapshot,
+        reader: V::Reader,
+    );
 
     /// A range is about to be read at `snapshot`.
-    #[inline]
     fn note_scan(
         &mut self,
-        _range: &KeyRange,
-        _snapshot: &V::Snapshot,
-        _committed: &V::Snapshot,
-        _reader: V::Reader,
-    ) {
-    }
+        range: &KeyRange,
+        snapshot: &V::Snapshot,
+        committed: &V::Snapshot,
+        reader: V::Reader,
+    );
 
     /// Whether stale reads of keys that are not written go into the validation result of an update,
     /// instead of having it refused.
-    #[inline]
-    fn suffers_stale_reads(&self) -> bool {
-        false
-    }
+    fn suffers_stale_reads(&self) -> bool;
 
     /// An update that asks to commit did not see the version at `at` of a key that it read.
     ///
     /// # Errors
     /// It cannot commit because of this.
+    fn note_missed(
+        &self,
+        key: Key<'_>,
+        at: Timestamp,
+        validation: &mut ValidationResult<V::Snapshot>,
+    ) -> Result<(), Abort>;
+
+    /// An update that asks to commit would replace the version at `head` of a key.
+    fn note_write(
+        &self,
+        key: Key<'_>,
+        head: Timestamp,
+        reader: V::Reader,
+        validation: &mut ValidationResult<V::Snapshot>,
+    );
+
+    /// A transaction that wrote a key was applied.
+    fn note_written(&mut self, key: Key<'_>, place: &V::Place);
+
+    /// An update that read a key was applied.
+    fn note_read_by(&mut self, key: Key<'_>, place: &V::Place);
+
+    /// An update that read a range was applied.
+    fn note_scanned_by(&mut self, range: &KeyRange, place: &V::Place);
+
+    /// The repository begins, perhaps from its log: nothing above `upper_bound` was served before.
+    fn restarted(&mut self, upper_bound: &V::Snapshot);
+
+    /// Nobody reads below `low` any more.
+    fn collect(&mut self, low: &V::Snapshot);
+}
+
+/// Nothing is kept, as by SCORe.
+impl<V: Variant<ProtocolState = ()>> VariantState<V> for () {
+    #[inline]
+    fn new(_: &V::Switches, _: u64) {}
+
+    fn assert_invariants(&self) {}
+
+    #[inline]
+    fn suffers_stale_reads(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn note_missed(
         &self,
@@ -63,7 +100,41 @@ pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
         Ok(())
     }
 
-    /// An update that asks to commit would replace the version at `head` of a key.
+    #[inline]
+    fn note_written(&mut self, _key: Key<'_>, _place: &V::Place) {}
+
+    #[inline]
+    fn note_read_by(&mut self, _key: Key<'_>, _place: &V::Place) {}
+
+    #[inline]
+    fn note_scanned_by(&mut self, _range: &KeyRange, _place: &V::Place) {}
+
+    #[inline]
+    fn restarted(&mut self, _upper_bound: &V::Snapshot) {}
+
+    #[inline]
+    fn collect(&mut self, _low: &V::Snapshot) {}
+
+    #[inline]
+    fn note_read(
+        &mut self,
+        _key: Key<'_>,
+        _snapshot: &V::Snapshot,
+        _committed: &V::Snapshot,
+        _reader: V::Reader,
+    ) {
+    }
+
+    #[inline]
+    fn note_scan(
+        &mut self,
+        _range: &KeyRange,
+        _snapshot: &V::Snapshot,
+        _committed: &V::Snapshot,
+        _reader: V::Reader,
+    ) {
+    }
+
     #[inline]
     fn note_write(
         &self,
@@ -73,32 +144,4 @@ pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
         _validation: &mut ValidationResult<V::Snapshot>,
     ) {
     }
-
-    /// A transaction that wrote a key was applied.
-    #[inline]
-    fn note_written(&mut self, _key: Key<'_>, _place: &V::Place) {}
-
-    /// An update that read a key was applied.
-    #[inline]
-    fn note_read_by(&mut self, _key: Key<'_>, _place: &V::Place) {}
-
-    /// An update that read a range was applied.
-    #[inline]
-    fn note_scanned_by(&mut self, _range: &KeyRange, _place: &V::Place) {}
-
-    /// The repository begins, perhaps from its log: nothing above `upper_bound` was served before.
-    #[inline]
-    fn restarted(&mut self, _ceiling: &V::Snapshot) {}
-
-    /// Nobody reads below `low` any more.
-    #[inline]
-    fn collect(&mut self, _low: &V::Snapshot) {}
-}
-
-/// Nothing is kept.
-impl<V: Variant<ProtocolState = ()>> VariantState<V> for () {
-    #[inline]
-    fn new(_: &V::Switches, _: u64) {}
-
-    fn assert_invariants(&self) {}
 }

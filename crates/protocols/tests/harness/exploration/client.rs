@@ -61,7 +61,7 @@ pub(super) struct Client {
     /// The highest timestamp that its session has seen.
     pub lower_bound: Timestamp,
     /// What it was told of what it delayed.
-    pub client_results: Vec<String>,
+    pub answers_to_client: Vec<String>,
     outcome: Option<Outcome>,
 }
 
@@ -69,7 +69,7 @@ impl Client {
     pub fn new(name: &str, session: u64, (node, program): Program) -> Client {
         let (name, lower_bound) = (name.to_owned(), Timestamp::ZERO);
         let (next, txn, waiting, outcome) = (0, None, None, None);
-        let (seen, client_results) = (Vec::new(), Vec::new());
+        let (seen, answers_to_client) = (Vec::new(), Vec::new());
         Client {
             name,
             node,
@@ -80,7 +80,7 @@ impl Client {
             seen,
             session,
             lower_bound,
-            client_results,
+            answers_to_client,
             outcome,
         }
     }
@@ -227,7 +227,7 @@ impl Client {
                     Gave::Value(Some(value)) => text(value),
                     other => panic!("{}: was told {other:?}", self.name),
                 };
-                self.client_results = answers.iter().map(given).collect();
+                self.answers_to_client = answers.iter().map(given).collect();
                 self.outcome = Some(Outcome::Committed);
             }
             Ok(Answer::Committed(committed)) => {
@@ -261,8 +261,8 @@ impl Client {
 impl fmt::Display for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.outcome {
-            Some(Outcome::Committed) if !self.client_results.is_empty() => {
-                write!(f, "{} left {}", self.name, self.client_results.join(" "))
+            Some(Outcome::Committed) if !self.answers_to_client.is_empty() => {
+                write!(f, "{} left {}", self.name, self.answers_to_client.join(" "))
             }
             Some(Outcome::Committed) if self.seen.is_empty() => write!(f, "{} wrote", self.name),
             Some(Outcome::Committed) => write!(f, "{} saw {}", self.name, self.seen.join(" ")),

@@ -29,17 +29,11 @@ impl<P: Subject> World<P> {
     /// What a client was told that its actions left is how what is there now begins: values only
     /// grow.
     fn judge_results(&self, client: &Client) -> Result<(), String> {
-        let client_results =
-            client.client_results.iter().flat_map(|client_results| client_results.split('/'));
-        for (key, client_results) in
-            client.asks().zip(client_results).filter(|(key, _)| !self.is_put(key))
-        {
-            let is_begin = |(_, value): &(String, String)| value.starts_with(client_results);
-            if !client_results.ends_with(client.name()) || !self.values(key).iter().all(is_begin) {
-                return Err(format!(
-                    "{} was told that it left {client_results} at {key}",
-                    client.name()
-                ));
+        let results = client.answers_to_client.iter().flat_map(|all| all.split('/'));
+        for (key, result) in client.asks().zip(results).filter(|(key, _)| !self.is_put(key)) {
+            let is_begin = |(_, value): &(String, String)| value.starts_with(result);
+            if !result.ends_with(client.name()) || !self.values(key).iter().all(is_begin) {
+                return Err(format!("{} was told that it left {result} at {key}", client.name()));
             }
         }
         Ok(())

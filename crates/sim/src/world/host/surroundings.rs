@@ -123,9 +123,9 @@ impl Surroundings {
 
     /// Up to where this node proves to another one that timestamps are issued: what members of it
     /// know where that one is unregistered, what they have proven where this one is.
-    fn proof_for(&self, message_out: &OutgoingMessage<'_>) -> Timestamp {
-        match self.unregistered.contains(&message_out.to.node) {
-            true => (message_out.issued)(),
+    fn proof_for(&self, outgoing_message: &OutgoingMessage<'_>) -> Timestamp {
+        match self.unregistered.contains(&outgoing_message.to.node) {
+            true => (outgoing_message.issued)(),
             false => self.proven,
         }
     }
@@ -159,19 +159,19 @@ impl Driver for Surroundings {
         self.matching = self.journal.look(environment);
     }
 
-    fn send(&mut self, message_out: OutgoingMessage<'_>) {
-        if message_out.to.node.0 >= FIRST_STRANGER {
+    fn send(&mut self, outgoing_message: OutgoingMessage<'_>) {
+        if outgoing_message.to.node.0 >= FIRST_STRANGER {
             return; // Whatever strangers are told, they say what they like.
         }
         self.load.sent += 1;
-        self.load.destinations += u64::from(self.destinations.insert(message_out.to.node));
-        let bytes = message_out.bytes as u64;
+        self.load.destinations += u64::from(self.destinations.insert(outgoing_message.to.node));
+        let bytes = outgoing_message.bytes as u64;
         self.load.bytes += bytes;
-        self.longest.note_message(bytes, || message_out.name);
-        self.routes.note(&message_out);
-        let proven = self.proof_for(&message_out);
-        let message = Message::of(&message_out);
-        let envelope = Envelope { from: message_out.from, to: message_out.to, message };
+        self.longest.note_message(bytes, || outgoing_message.name);
+        self.routes.note(&outgoing_message);
+        let proven = self.proof_for(&outgoing_message);
+        let message = Message::of(&outgoing_message);
+        let envelope = Envelope { from: outgoing_message.from, to: outgoing_message.to, message };
         self.outgoing.messages.push(SentMessage { envelope, proven });
     }
 
