@@ -75,6 +75,7 @@ impl World {
 
     fn poll_tasks(&mut self, place: usize, host_engine: &Rc<HostEngine>) {
         self.distribute_woken(place);
+        self.spawn_asked(place, host_engine);
         self.tasks[place].begin_tick();
         if !self.tasks[place].has_ready() {
             return;
@@ -87,13 +88,17 @@ impl World {
                 Polled::Goes(_) => {}
                 Polled::Ended(task) => self.client_ended(task),
             }
-            let mut host = host_engine.host.borrow_mut();
-            host.perform();
-            for task in host.outside.outgoing.spawned.drain(..) {
-                self.tasks[place].spawn(task);
-            }
-            drop(host);
+            host_engine.host.borrow_mut().perform();
+            self.spawn_asked(place, host_engine);
             self.distribute_woken(place);
+        }
+    }
+
+    /// Begins the tasks that were asked for: by those that were polled, and by one that was dropped
+    /// since the last turn.
+    fn spawn_asked(&mut self, place: usize, host_engine: &HostEngine) {
+        for task in host_engine.host.borrow_mut().outside.outgoing.spawned.drain(..) {
+            self.tasks[place].spawn(task);
         }
     }
 

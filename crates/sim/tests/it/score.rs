@@ -283,6 +283,50 @@ fn a_commit_whose_client_vanished_ends_when_its_session_learns_of_it() {
     assert!(judge(&run).holds());
 }
 
+/// A session is shared by clients of nodes 0 and 2, and the one at node 0 is gone in its commit,
+/// which waits for node 1. No other task of node 0 has anything to do: the commit is decided when
+/// node 1 is back, and then the session has learnt of it.
+#[test]
+fn a_shared_session_learns_of_a_commit_where_no_client_is_left() {
+    let plan = "horizon 300ms; 50ms+100ms partition n1; 100ms+150ms vanish 0";
+    let setup = setup(1, plan.parse().expect("a plan"), 1);
+    let catalog = Arc::clone(&setup.catalog);
+    let mut world = World::new(setup).expect("a setup");
+    let db = Db::for_driver(world.database(), catalog, Retry::default()).roaming();
+    let accounts = db.space("accounts").expect("it was set up");
+    let shared = db.clone();
+    let writes: ClientBody = Rc::new(move |start| {
+        let db = shared.clone();
+        Box::pin(async move {
+            while !start.stop.is_raised() {
+                let write = async move |tx: &Tx| {
+                    for account in 0..ACCOUNTS {
+                        set_balance(tx, accounts, account, 0).await?;
+                    }
+                    Ok::<_, Error>(())
+                };
+                db.transact_here(write).await.expect("nobody is in the way for long");
+            }
+        })
+    });
+    let settles: ClientBody = Rc::new(move |_| {
+        let db = db.clone();
+        Box::pin(async move {
+            db.sleep(Duration::from_millis(120)).await.expect("the node is up");
+            db.settle().await;
+            let read = async move |tx: &Tx| tx.get(accounts, "marks when it begins").await;
+            db.independent().transact_here(read).await.expect("nobody is in the way");
+        })
+    });
+    world.add_client(NodeId(0), writes);
+    world.add_client(NodeId(2), settles);
+    world.run_to_end(Span::from_secs(60)).expect("everything ends");
+    let run = world.finish();
+    let began: Vec<_> = run.hosts[2].transactions().map(|txn| txn.begin.as_nanos()).collect();
+    let [settled] = began[..] else { panic!("one transaction, not {}", began.len()) };
+    assert_eq!(settled / 1_000_000, 150, "once node 1 is back");
+}
+
 /// Whether some seed shows that SCORe without one of its rules is not serializable.
 fn is_caught(switch_off: impl Fn(&mut Switches), kinds: &str) -> bool {
     (0..40).any(|seed| {
