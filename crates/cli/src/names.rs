@@ -80,8 +80,9 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_workloads::available::find;
+
+    use super::*;
 
     #[test]
     fn the_nearest_name_is_meant_and_a_far_one_is_not() {

@@ -237,9 +237,10 @@ fn tell_placement<P: Protocol>(whom: Address, cx: &mut Context<'_, P>) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::{Catalog, Effects, Envelope, Node, RepositoryId, Sender, Settings};
     use muesli_protocols::score::Score;
+
+    use super::*;
 
     type Groups = Grouped<Score>;
     type Sent = Vec<(Address, &'static str)>;

@@ -239,8 +239,9 @@ impl<M: Wire> Wire for Message<M> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bank::{AllOf, Running, amount, key, value};
 use cpu_time::ProcessTime;
 use muesli::blocking::block_on;
 use muesli::{Connect, Db, Error, Index, Space, SpaceOptions, Traffic, Tx};
@@ -24,6 +23,8 @@ use muesli_cluster::lifecycle::visit;
 use muesli_cluster::{Durability, LoopFailure, Server, ServerOptions, StopServer};
 use muesli_core::NodeId;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+use bank::{AllOf, Running, amount, key, value};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

@@ -6,9 +6,10 @@
 
 mod bank;
 
-use bank::{amount, key, value};
 use cpu_time::ThreadTime;
 use muesli::{Db, Error, Index, Options, Sampling, SmallBytes, Space, SpaceOptions};
+
+use bank::{amount, key, value};
 
 const ACCOUNTS: u64 = 10_000;
 const BATCH: u64 = 200_000;

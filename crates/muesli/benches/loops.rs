@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use bank::{AllOf, Running, amount, key, value};
 use muesli::{Db, Error, Index, Options, Partitioning, SmallBytes, Space, SpaceOptions, Tx};
+
+use bank::{AllOf, Running, amount, key, value};
 
 const ACCOUNTS: u64 = 10_000;
 const ROUNDS: usize = 7;

@@ -7,8 +7,9 @@ mod bank;
 
 use std::time::Duration;
 
-use bank::{key, value};
 use muesli::{Db, Index, Options, SpaceOptions, Tx};
+
+use bank::{key, value};
 
 const KEYS: u64 = 1_000_000;
 const KEY_AND_VALUE_BYTES: f64 = 24.0;

@@ -18,10 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bank::{AllOf, Running, amount, key, value};
 use cpu_time::ThreadTime;
 use muesli::procedures::{Keys, Spaces, StoredProcedure, TouchesFn};
 use muesli::{Db, Footprint, Index, Options, Refuses, Space, SpaceOptions, Stop, Touched, Tx};
+
+use bank::{AllOf, Running, amount, key, value};
 
 const KEYS: u64 = 10_000;
 const CLIENTS: usize = 64;

@@ -23,11 +23,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bank::{AllOf, Running, amount, key};
 use cpu_time::ProcessTime;
 use muesli::blocking::block_on;
 use muesli::{Connect, Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 use muesli_cluster::{Durability, Server, ServerOptions};
+
+use bank::{AllOf, Running, amount, key};
 
 const ACCOUNTS: u64 = 10_000;
 const KEYS: u64 = 1_000_000;

@@ -68,8 +68,9 @@ impl UnknownOutcomes {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::Abort;
+
+    use super::*;
 
     #[test]
     fn the_newest_are_remembered_and_what_came_of_them() {

@@ -19,11 +19,11 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
 use muesli_core::Protocol;
+use pair::{CalibrationPair, PairShape};
 
 use crate::hardware::costs::Costs;
 use crate::hardware::processor::ProcessorLoad;
 use crate::time::Span;
-use pair::{CalibrationPair, PairShape};
 
 /// One equation: what was done, and how long it took in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -161,8 +161,9 @@ impl CalibrationConnection {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_protocols::score::Score;
+
+    use super::*;
 
     #[test]
     fn the_costs_of_a_real_node_can_be_measured() {

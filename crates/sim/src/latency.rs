@@ -121,9 +121,10 @@ fn parse(text: &str) -> Option<Latency> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::random::Seed;
-    use proptest::prelude::*;
 
     fn any_latency() -> impl Strategy<Value = Latency> {
         let span = || (0..1_000_000_000_u64).prop_map(Span::from_nanos);

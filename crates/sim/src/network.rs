@@ -27,11 +27,11 @@ pub mod topology;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::random::Random;
-use crate::time::{Span, VirtualTime};
-
 use muesli_core::NodeId;
 use topology::{Topology, index};
+
+use crate::random::Random;
+use crate::time::{Span, VirtualTime};
 
 /// All links among a fixed number of nodes; `M` is what they carry.
 #[derive(Debug)]

@@ -219,9 +219,11 @@ impl<E> EventQueue<E> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     #[derive(Clone, Debug)]
     enum Step {

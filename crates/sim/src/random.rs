@@ -119,8 +119,9 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn a_seed_means_the_same_numbers_for_ever() {

@@ -155,8 +155,9 @@ impl FromStr for VirtualTime {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn lengths_print_in_their_largest_exact_unit() {

@@ -129,9 +129,11 @@ impl fmt::Display for Digest {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     const EVENTS: [&str; 3] = ["send", "deliver", "sync"];
 

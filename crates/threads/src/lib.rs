@@ -146,10 +146,11 @@ impl Workers for Threads {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Barrier;
     use std::thread;
+
+    use super::*;
 
     #[test]
     fn all_jobs_are_done_whoever_does_them() {

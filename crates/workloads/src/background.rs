@@ -80,8 +80,9 @@ impl Backgrounds {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::Maintenance;
+
+    use super::*;
 
     #[test]
     fn runs_and_times_are_counted_by_kind() {

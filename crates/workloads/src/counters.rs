@@ -8,12 +8,12 @@
 //! What makes runs checkable: amounts are positive and booked, so each counter must show what was
 //! added to it; and what a session sees of the hot counters never shrinks.
 
-use muesli_core::parts::locator::Static;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use muesli::structures::Counter;
 use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
+use muesli_core::parts::locator::Static;
 
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};

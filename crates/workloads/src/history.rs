@@ -168,9 +168,10 @@ fn add_lists(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_check::{Level, Options, check};
     use muesli_core::Nanos;
+
+    use super::*;
 
     #[test]
     fn a_lost_append_breaks_a_list_history() {

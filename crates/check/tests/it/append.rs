@@ -3,13 +3,14 @@
 //! Histories come from a serial execution; most of them then get a read or a fate changed. The
 //! other checker (`adya`) gets the same transactions in its own form.
 
-use crate::random::Random;
 use adya::{Opts, Valid, Workload};
 use muesli_check::{
     Anomaly, Checker, History, HistoryBuilder, HistoryHeader, Kind, Level, Options, Status, TxnId,
     Value,
 };
 use proptest::prelude::*;
+
+use crate::random::Random;
 
 #[derive(Clone, Debug)]
 enum Op {

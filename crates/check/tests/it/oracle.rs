@@ -7,12 +7,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::random::Random;
 use muesli_check::{
     Checker, History, HistoryBuilder, HistoryHeader, Kind, Level, Options, Seen, Status, TxnId,
     Value, Version,
 };
 use proptest::prelude::*;
+
+use crate::random::Random;
 
 const KEYS: u64 = 3;
 

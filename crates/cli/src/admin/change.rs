@@ -349,8 +349,9 @@ fn each_loop(address: &str, loops: u16) -> anyhow::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::Catalog;
+
+    use super::*;
 
     fn row(epoch: u64) -> PlacementRow {
         let homes = vec![(NodeId(0), epoch)];

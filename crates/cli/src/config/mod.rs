@@ -126,9 +126,11 @@ fn plain(value: &toml::Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use muesli_core::NodeId;
     use std::io::Write;
+
+    use muesli_core::NodeId;
+
+    use super::*;
 
     fn read(
         file: &str,

@@ -17,7 +17,6 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-
 use muesli_registry::{NoProtocol, canonical_name, names as protocol_names};
 use muesli_workloads::available;
 

@@ -221,9 +221,10 @@ pub fn command_again(
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches;
+
     use super::*;
     use crate::options::chosen;
-    use clap::FromArgMatches;
 
     fn parsed(line: &str) -> SimOptions {
         // Every second piece between quotes is one argument; the others are split at spaces.

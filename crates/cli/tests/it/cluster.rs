@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::{Connect, Db, Doubt, Error, Outcome, SpaceOptions};
@@ -11,7 +12,6 @@ use muesli_workloads::embedded::{self, Embedded, Length};
 use muesli_workloads::history::by_versions;
 use muesli_workloads::simulated::guarantee;
 use muesli_workloads::tally::Tallies;
-use std::sync::Arc;
 
 pub(crate) fn muesli(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));

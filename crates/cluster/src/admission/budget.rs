@@ -263,11 +263,12 @@ fn goes_as_client(it: &Connection, waiting: usize, hurry: Duration, now: Nanos) 
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::NodeId;
+
     use super::*;
     use crate::connections::connection::ConnectionState;
     use crate::wire::ids::DataId;
     use crate::wire::progress::Reached;
-    use muesli_core::NodeId;
 
     #[test]
     fn handshakes_servers_and_administrators_are_spared_where_too_much_waits() {

@@ -173,10 +173,11 @@ pub(crate) fn begin_look_up(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use crate::mailbox::signal::Signal;
     use crate::spaces::map::Deal;
-    use std::sync::Mutex;
 
     const PAUSES: (Duration, Duration) = (Duration::from_nanos(100), Duration::from_nanos(1000));
 

@@ -77,9 +77,10 @@ fn disk(options: &ServerOptions, broken: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::NodeId;
+
     use super::*;
     use crate::lifecycle::validation::broken;
-    use muesli_core::NodeId;
 
     /// The rules broken by a server of a group where one thing is changed.
     fn after(change: impl FnOnce(&mut ServerOptions)) -> Vec<String> {

@@ -203,8 +203,9 @@ fn servers(options: &ServerOptions, broken: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::{Nanos, NodeId};
+
+    use super::*;
 
     /// The rules broken where one thing is changed.
     fn after(change: impl FnOnce(&mut ServerOptions)) -> Vec<String> {

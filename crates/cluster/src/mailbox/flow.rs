@@ -54,8 +54,9 @@ impl Flow {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         /// Against the bytes that were sent at each moment. What was taken stays taken, whatever

@@ -250,10 +250,11 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::RepositoryId;
     use muesli_core::wire::Reader;
     use proptest::prelude::*;
+
+    use super::*;
 
     const MOST: usize = 4096;
 

@@ -106,11 +106,12 @@ fn encoded_bytes(map: &MapParts) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::{NodeId, SmallBytes, SpaceOptions};
+
     use super::*;
     use crate::spaces::error::MapError;
     use crate::spaces::map::{Deal, Map};
     use crate::spaces::register::Register;
-    use muesli_core::{NodeId, SmallBytes, SpaceOptions};
 
     /// A map with room for many splits.
     fn map(group: u16) -> Map {

@@ -324,10 +324,11 @@ impl TryFrom<MapParts> for Map {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::{Index, Partitioning, SmallBytes};
     use muesli_core::{RepositoryId, Wire};
     use proptest::prelude::*;
+
+    use super::*;
 
     fn servers(count: u32) -> Vec<(NodeId, String)> {
         (0..count).map(|node| (NodeId(node), format!("127.0.0.1:{}", 7000 + node))).collect()

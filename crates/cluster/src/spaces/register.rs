@@ -106,9 +106,10 @@ impl Register {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::NodeId;
+
     use super::*;
     use crate::spaces::map::Deal;
-    use muesli_core::NodeId;
 
     fn map() -> Map {
         let servers = (0..3).map(|node| (NodeId(node), format!("a:{node}"))).collect();

@@ -201,8 +201,9 @@ fn checksum(header: &[u8], body: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const MOST: usize = 1 << 10;
 

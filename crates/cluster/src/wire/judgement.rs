@@ -193,10 +193,11 @@ fn judge_placement(known: &Map, received: &Map) -> Result<(), NoSuccessor> {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::{RepositoryId, SpaceOptions};
+
     use super::*;
     use crate::spaces::map::Deal;
     use crate::spaces::parts::{MapParts, SpaceParts};
-    use muesli_core::{RepositoryId, SpaceOptions};
 
     fn map(group: u16) -> Map {
         let servers = (0..4).map(|node| (NodeId(node), format!("a:{node}"))).collect();

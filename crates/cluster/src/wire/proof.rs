@@ -147,10 +147,11 @@ pub(crate) fn issuer(cluster: ClusterId, secret: Option<&Secret>) -> Issuer {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::NodeId;
+
     use super::*;
     use crate::wire::hello::ProcessKind;
     use crate::wire::refusal::Reason;
-    use muesli_core::NodeId;
 
     #[test]
     fn proofs_hold_for_what_was_said_and_for_one_connection() {

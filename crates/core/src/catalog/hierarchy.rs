@@ -175,8 +175,9 @@ impl Wire for Hierarchy {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const HOMES: [NodeId; 3] = [NodeId(5), NodeId(6), NodeId(7)];
 

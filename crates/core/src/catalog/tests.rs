@@ -1,7 +1,8 @@
 //! Placement, and what is taken of two catalogs.
 
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 fn catalog(repositories: usize, replicas: usize) -> Catalog {
     let homes: Vec<_> = (0..repositories as u32).map(NodeId).collect();

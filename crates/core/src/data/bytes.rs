@@ -271,8 +271,9 @@ impl fmt::Debug for SmallBytes {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn hash(bytes: &SmallBytes) -> u64 {
         use std::hash::BuildHasher;

@@ -190,8 +190,9 @@ impl<T> Window<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[derive(Clone, Debug)]
     enum Step {

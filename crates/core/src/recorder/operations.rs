@@ -265,8 +265,9 @@ impl RecordedOperations {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn text() -> impl Strategy<Value = SmallBytes> {
         prop::collection::vec(any::<u8>(), 0..40).prop_map(SmallBytes::from)

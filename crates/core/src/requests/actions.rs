@@ -269,9 +269,10 @@ fn append(old: Option<&SmallBytes>, more: &SmallBytes) -> Option<SmallBytes> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::wire::Wire;
-    use proptest::prelude::*;
 
     fn ran(action: &Action, old: Option<&SmallBytes>) -> Result<Option<SmallBytes>, String> {
         run_action(Actions::default().get(&action.name).expect("a known action"), old, action)

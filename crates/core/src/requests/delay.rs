@@ -163,8 +163,9 @@ impl Wire for Gave {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn call(keys: &[u8], range: Option<(u8, u8)>) -> DelayedCall {
         let bytes = |byte: u8| SmallBytes::new(&[byte]);

@@ -131,9 +131,11 @@ impl Eq for Parallel {}
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::sync::Mutex;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     fn order(workers: &dyn Workers, jobs: usize) -> Vec<usize> {
         let order = Mutex::new(Vec::new());

@@ -14,13 +14,13 @@ use muesli_core::SmallBytes;
 use omnipaxos::messages::Message;
 use omnipaxos::messages::ballot_leader_election::{BLEMessage, HeartbeatMsg};
 use omnipaxos::messages::sequence_paxos::{PaxosMsg, Promise};
+use omnipaxos::util::LogSync;
 use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 
 use crate::agreement::ballot::Ballot;
 use crate::agreement::configuration::Configuration;
 use crate::agreement::entry::Entry;
 use crate::agreement::ledger::Ledger;
-use omnipaxos::util::LogSync;
 
 /// Ticks between heartbeats; a leader that misses two is followed by another.
 pub(crate) const ELECTION_TICKS: u64 = 4;

@@ -144,8 +144,9 @@ impl<M> Leading<M> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::{Address, NodeId};
+
+    use super::*;
 
     const BALLOT: Ballot = Ballot { configuration: 1, number: 4, member: 1 };
 

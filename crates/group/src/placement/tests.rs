@@ -1,8 +1,9 @@
 //! Whatever is asked for, rows stay sound.
 
-use super::*;
 use muesli_core::Wire;
 use proptest::prelude::*;
+
+use super::*;
 
 const SIZE: u16 = 3;
 const PLACES: u16 = layout::PLACES;

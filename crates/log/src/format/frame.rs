@@ -121,8 +121,9 @@ pub(crate) fn word(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

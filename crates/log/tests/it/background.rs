@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::shared::{Kept, SMALL, payload, reopen};
 use muesli_log::checkpoint::streaming::Offered;
 use muesli_log::disk::memory::Faults;
 use muesli_log::{CheckpointStream, Directory, Log, LogError, MemoryDisk, Options, Sequence, open};
+
+use crate::shared::{Kept, SMALL, payload, reopen};
 
 fn append(log: &mut Log, records: u64) {
     for _ in 0..records {

@@ -1,10 +1,11 @@
 //! Whatever the power does, a log comes back with all that was stable and nothing that was not
 //! appended, in order.
 
-use crate::shared::{Kept, SMALL, batch, payload, reopen};
 use muesli_log::disk::memory::Faults;
 use muesli_log::{CheckpointWriter, LogError, MemoryDisk, Sequence};
 use proptest::prelude::*;
+
+use crate::shared::{Kept, SMALL, batch, payload, reopen};
 
 /// How a life of the log ends.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::shared::{SMALL, batch, payload, reopen};
 use muesli_log::repair::{self, End};
 use muesli_log::{CheckpointWriter, LogError, MemoryDisk, Sequence};
+
+use crate::shared::{SMALL, batch, payload, reopen};
 
 /// Twelve batches of four records over several segments, the last of 3 stable after each.
 fn recorded(close: bool) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {

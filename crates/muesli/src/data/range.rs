@@ -168,8 +168,9 @@ tuple_prefixes! {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn holds<K: Key>(range: &KeyRange<K>, key: &K) -> bool {
         let (key, Range { lo, hi, .. }) = (key.encoded(), &range.encoded);

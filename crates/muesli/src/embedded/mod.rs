@@ -21,16 +21,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use closing::Closing;
 use crossbeam_queue::ArrayQueue;
 use muesli_core::{Catalog, NodeId, Parallel, Protocol, Recorder, Settings};
 use muesli_protocols::Choice;
-use protocols::{start_named, with_masters};
 
 use crate::database::handle::{Db, Job, LoopDriver, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::Options;
+use closing::Closing;
+use protocols::{start_named, with_masters};
 use signal::Signal;
 use tick::{Loop, LoopPlan};
 

@@ -53,8 +53,9 @@ impl<'de> Visitor<'de> for AnyBytes {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -1,10 +1,10 @@
 //! Sessions over several coordinators: whoever runs a session's next transaction shows it what it
 //! has seen.
 
+use muesli::{Connect, Db, Options, SessionToken, SpaceOptions, Tx};
 use muesli_cluster::ServerOptions;
 
 use crate::cluster::start_with;
-use muesli::{Connect, Db, Options, SessionToken, SpaceOptions, Tx};
 
 fn open(protocol: &str) -> Db {
     let options =

@@ -119,10 +119,6 @@ impl Variant for TimeWarp {
             (true, true, false) => DelayedTimeWarp::AboveProposals,
         }
     }
-
-    fn is_time_warped(place: &BumperPlace) -> bool {
-        place.version != place.apply_order
-    }
 }
 
 impl Scalar for TimeWarp {

@@ -9,6 +9,8 @@ use std::fmt;
 
 use muesli_core::{Abort, Decision, Timestamp, wire_struct};
 
+use crate::two_phase::CommitPlace;
+
 /// A vote of yes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeWarpVote {
@@ -41,6 +43,13 @@ pub struct BumperPlace {
 }
 
 wire_struct!(BumperPlace { apply_order: Timestamp, version: Timestamp });
+
+impl CommitPlace for BumperPlace {
+    #[inline]
+    fn is_time_warped(&self) -> bool {
+        self.version != self.apply_order
+    }
+}
 
 /// A lower bound above all places of the past, by what was read and written there.
 pub const BARRED: Timestamp = Timestamp(Timestamp::MAX.0 - 1);
@@ -125,8 +134,9 @@ impl fmt::Display for BumperPlace {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn claim(apply_order: u64, missed: u64, lower_bound: u64) -> TimeWarpVote {
         let upper_bound = Timestamp::MAX;

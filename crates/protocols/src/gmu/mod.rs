@@ -81,8 +81,4 @@ impl Variant for Vectors {
     type Yes = VectorVote;
     type Place = CommitVector;
     type Time = VectorTime;
-
-    fn fits(switches: &Switches, known: &Reads, at: &Reads) -> bool {
-        !switches.keeps(GmuSwitch::FitsSideBySide) || known.fits(at)
-    }
 }

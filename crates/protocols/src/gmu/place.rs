@@ -13,6 +13,8 @@ use muesli_core::parts::votes::Votes;
 use muesli_core::parts::watermark::Bound;
 use muesli_core::{RepositoryId, Timestamp, TxnId, wire_struct};
 
+use crate::two_phase::CommitPlace;
+
 /// A vote of yes: the paper's prepare VC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VectorVote {
@@ -38,6 +40,13 @@ pub struct CommitVector {
 }
 
 wire_struct!(CommitVector { vector: VectorClock, counter: u64 });
+
+/// It lies at its turn.
+impl CommitPlace for CommitVector {
+    fn is_time_warped(&self) -> bool {
+        false
+    }
+}
 
 impl CommitVector {
     /// What the votes of all come to.
@@ -99,10 +108,11 @@ impl fmt::Display for CommitVector {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::NodeId;
     use muesli_core::wire::Wire;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn txn(sequence: u64) -> TxnId {
         TxnId { node: NodeId(0), incarnation: 1, sequence }

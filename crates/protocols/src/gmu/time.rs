@@ -121,6 +121,10 @@ impl Time<Vectors> for VectorTime {
         }
     }
 
+    fn fits(switches: &Switches, known: &Reads, at: &Reads) -> bool {
+        !switches.keeps(GmuSwitch::FitsSideBySide) || known.fits(at)
+    }
+
     fn committed(&self) -> Reads {
         Reads::from_clock(self.most_recent().clone())
     }

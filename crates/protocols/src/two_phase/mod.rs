@@ -53,7 +53,7 @@ pub use policy::{Breakable, FamilySwitch, LockWaits, Sabotage, Switches};
 pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
 pub use variant::state::VariantState;
-pub use variant::time::{self, NotServed, Reading, Snapshot, Time};
+pub use variant::time::{self, CommitPlace, NotServed, Reading, Snapshot, Time};
 pub use variant::{DelayedTimeWarp, Key, Reader, ReaderBounds, ValidationResult, Variant};
 
 /// What the machines of the family are given with each input.

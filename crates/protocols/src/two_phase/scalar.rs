@@ -157,6 +157,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
         }
     }
 
+    /// A timestamp is fixed by the first read, and the others are asked at it.
+    #[inline]
+    fn fits(_: &V::Switches, _: &Timestamp, _: &Timestamp) -> bool {
+        true
+    }
+
     #[inline]
     fn committed(&self) -> Timestamp {
         self.clock.committed()

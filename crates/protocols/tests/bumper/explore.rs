@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use crate::harness::exploration::{Do, Fault, Found, Program, Scope, explore};
 use Do::{Alter, Ask, Delay, Delete, Get, Mark, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::bumper::{BumperSwitch, Switches, TimeWarp};
 use muesli_protocols::two_phase::{self, Sabotage, TwoPhase};
+
+use crate::harness::exploration::{Do, Fault, Found, Program, Scope, explore};
 
 type BumperScope = Scope<TwoPhase<TimeWarp>>;
 

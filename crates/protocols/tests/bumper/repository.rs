@@ -1,9 +1,7 @@
 //! Checkpoints, records that a lying member made up, and limits of what is prepared.
 
-use crate::two_phase::checkpoint::REPOSITORY;
-use crate::two_phase::checkpoint::SPACE;
-use crate::two_phase::checkpoint::key;
-use crate::two_phase::false_records::voted;
+use std::sync::Arc;
+
 use muesli_core::Decision;
 use muesli_core::Rejection;
 use muesli_core::Timestamp;
@@ -12,7 +10,11 @@ use muesli_protocols::bumper::BumperPlace;
 use muesli_protocols::bumper::TimeWarp;
 use muesli_protocols::two_phase::Record;
 use muesli_protocols::two_phase::message::Prepare;
-use std::sync::Arc;
+
+use crate::two_phase::checkpoint::REPOSITORY;
+use crate::two_phase::checkpoint::SPACE;
+use crate::two_phase::checkpoint::key;
+use crate::two_phase::false_records::voted;
 
 crate::two_phase::repository_tests!(TimeWarp);
 

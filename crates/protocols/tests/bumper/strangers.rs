@@ -1,9 +1,10 @@
 //! What is asked of a place in the past that another process decides.
 
-use crate::two_phase::server::{CLIENT, Server, asked, decide, prepare, txn};
 use muesli_core::{Decision, Rejection, Timestamp};
 use muesli_protocols::bumper::BumperPlace;
 use muesli_protocols::bumper::TimeWarp;
+
+use crate::two_phase::server::{CLIENT, Server, asked, decide, prepare, txn};
 
 #[test]
 fn time_warped_places_lie_between_what_the_vote_allows() {

@@ -1,10 +1,11 @@
 //! GMU in small scopes: every interleaving, with its rules and without them.
 
-use crate::harness::exploration::{Do, Fault, Program, Scope, explore, hold_as_written};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::gmu::{GmuSwitch, Switches, Vectors};
 use muesli_protocols::two_phase::{self, Sabotage, TwoPhase};
+
+use crate::harness::exploration::{Do, Fault, Program, Scope, explore, hold_as_written};
 
 type GmuScope = Scope<TwoPhase<Vectors>>;
 

@@ -1,13 +1,15 @@
 //! What is asked of the numbers in a vector clock that another process shows.
 
-use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Server, THERE, txn};
+use std::sync::Arc;
+
 use muesli_core::parts::vector_clock::Number;
 use muesli_core::parts::vector_clock::VectorClock;
 use muesli_core::{Abort, Address, Decision, Effect, Sender, Settings, SmallBytes, TxnId};
 use muesli_protocols::gmu;
 use muesli_protocols::two_phase::Sabotage as _;
 use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, ReadRequest};
-use std::sync::Arc;
+
+use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Server, THERE, txn};
 
 /// Whether a reader that needs number nine of the repository, by whoever is named, gets its answer.
 fn is_answered(server: &mut Server<gmu::Vectors>, by: TxnId) -> bool {

@@ -1,9 +1,7 @@
 //! The checkpoint of a repository at work, in one fixed state.
 
-use crate::harness::checkpoint_samples::REST;
-use crate::harness::checkpoint_samples::kinds;
-use crate::harness::checkpoint_samples::looked_at;
-use crate::harness::checkpoint_samples::settings;
+use std::sync::Arc;
+
 use muesli_core::Catalog;
 use muesli_core::Effects;
 use muesli_core::NodeId;
@@ -20,7 +18,11 @@ use muesli_protocols::granola::Granola;
 use muesli_protocols::granola::message as calls;
 use muesli_protocols::granola::message::Holding;
 use muesli_protocols::granola::message::Owners;
-use std::sync::Arc;
+
+use crate::harness::checkpoint_samples::REST;
+use crate::harness::checkpoint_samples::kinds;
+use crate::harness::checkpoint_samples::looked_at;
+use crate::harness::checkpoint_samples::settings;
 
 const SPACE: SpaceId = SpaceId(0);
 const REPOSITORY: RepositoryId = RepositoryId(0);

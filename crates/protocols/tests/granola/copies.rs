@@ -1,7 +1,8 @@
 //! A client that tells the copies of a key different things, in one round: they never differ for
 //! others.
 
-use crate::harness::copies::{BOTH, LONG, Pair, SPACE, key, newest, txn};
+use std::sync::Arc;
+
 use muesli_core::{Nanos, Rejection, RepositoryId, SmallBytes, Timestamp, TxnId};
 use muesli_protocols::granola::Granola;
 use muesli_protocols::granola::Ordering;
@@ -14,7 +15,8 @@ use muesli_protocols::granola::message::Request;
 use muesli_protocols::granola::message::Shown;
 use muesli_protocols::granola::message::Task;
 use muesli_protocols::granola::message::TimestampVote as Vouched;
-use std::sync::Arc;
+
+use crate::harness::copies::{BOTH, LONG, Pair, SPACE, key, newest, txn};
 
 impl Pair<Granola> {
     /// Asks one of them to write, as a transaction of so many.

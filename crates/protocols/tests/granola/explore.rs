@@ -1,12 +1,12 @@
 //! Granola and Sinfonia in small scopes: every interleaving of one-round transactions on two or
 //! three repositories, with a crash, a lost or a repeated message at any point.
 
+use Do::Call;
 use muesli_check::Level;
 use muesli_protocols::granola::{Granola, GranolaSwitch, LockingExit, Ordering, Switches};
 use muesli_protocols::two_phase::Sabotage;
 
 use crate::harness::exploration::{Do, Fault, Program, Scope, explore, hold_as_written};
-use Do::Call;
 
 type OneRound = Scope<Granola>;
 

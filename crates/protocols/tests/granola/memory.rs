@@ -1,13 +1,13 @@
 //! Limits of memory where procedures are run.
 
-use crate::harness::every::memory::{Alone, MIB, SPACE, VALUE_BYTES};
-
 use muesli_core::memory::Memory;
 use muesli_core::procedure::{Call, Class, Fragment};
 use muesli_core::{
     Place, Procedure, ProcedureId, Procedures, Settings, SmallBytes, Step, Stop, Store, TxnOptions,
 };
 use muesli_protocols::granola::Granola;
+
+use crate::harness::every::memory::{Alone, MIB, SPACE, VALUE_BYTES};
 
 /// Puts as many bytes as it is told under a key of that name.
 pub fn fill(store: &mut dyn Store, bytes: &SmallBytes) -> Result<SmallBytes, Stop> {

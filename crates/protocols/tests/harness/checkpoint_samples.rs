@@ -4,12 +4,12 @@
 //!
 //! Where bytes differ, the layout of checkpoints has changed: see the top of `golden`.
 
-use muesli_core::Effects;
-use muesli_core::Settings;
 use std::fs;
 use std::sync::Arc;
 
+use muesli_core::Effects;
 use muesli_core::Protocol;
+use muesli_core::Settings;
 
 use super::samples::{folder, hex, unhex};
 

@@ -2,6 +2,7 @@
 
 mod assertions;
 mod circles;
+mod imports;
 mod modules;
 mod protocol_folders;
 mod references;

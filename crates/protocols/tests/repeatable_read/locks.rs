@@ -1,12 +1,13 @@
 //! Locks of running transactions: limits of what a repository keeps of them.
 
-use crate::two_phase::server::{CLIENT, SPACE, Server, asked, prepare, txn};
 use muesli_core::memory::Held;
 use muesli_core::memory::Memory;
 use muesli_core::{Abort, Effect, Limits, Settings};
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::two_phase::message::{LockRequest, Message, Vote};
 use muesli_protocols::two_phase::{Reader, ReaderBounds as _};
+
+use crate::two_phase::server::{CLIENT, SPACE, Server, asked, prepare, txn};
 
 /// Under encounter-time locking a delete needs its lock first, too.
 #[test]

@@ -1,6 +1,8 @@
 //! A client that tells the copies of a key different things: they never differ for others.
 
-use crate::harness::copies::{BOTH, LONG, Pair, SPACE, key, newest, txn};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use muesli_core::{
     Decision, Nanos, Rejection, RepositoryId, Settings, SmallBytes, Timestamp, TxnId,
 };
@@ -11,8 +13,8 @@ use muesli_protocols::two_phase::message::Mostly;
 use muesli_protocols::two_phase::message::Prepare;
 use muesli_protocols::two_phase::message::RepositoryVote;
 use muesli_protocols::two_phase::message::Vote;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+
+use crate::harness::copies::{BOTH, LONG, Pair, SPACE, key, newest, txn};
 
 impl Pair<Score> {
     /// The last votes of both that the client was told.

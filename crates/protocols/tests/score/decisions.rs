@@ -1,10 +1,11 @@
 //! What is asked of a decision from another process before it touches any state.
 
-use crate::two_phase::server::{CLIENT, OTHER, Scored, THERE, asked, decide, prepare, txn, voted};
 use muesli_core::{
     Abort, Address, Decision, Rejection, RepositoryId, Sender, SmallBytes, Timestamp,
 };
 use muesli_protocols::two_phase::message::{Message, RepositoryVote, Vote};
+
+use crate::two_phase::server::{CLIENT, OTHER, Scored, THERE, asked, decide, prepare, txn, voted};
 
 #[test]
 fn a_decision_below_the_vote_contradicts_it() {

@@ -6,11 +6,12 @@
 //! test`, and is read. A scope in which a conflict never aborts, or a reader never waits, proves
 //! nothing.
 
-use crate::harness::exploration::{self, Do, Fault, Program, explore, hold_as_written};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::two_phase::Sabotage;
+
+use crate::harness::exploration::{self, Do, Fault, Program, explore, hold_as_written};
 
 type Scope = exploration::Scope<Score>;
 

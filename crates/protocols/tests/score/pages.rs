@@ -1,6 +1,5 @@
 //! A client elsewhere gets a long read a page at a time.
 
-use crate::harness::every::fair::{Alone, ELSEWHERE, HERE, ROWS, SPACE};
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Effect, Envelope, Limits, Nanos, RepositoryId, Sender, SmallBytes};
 use muesli_protocols::score::Score;
@@ -8,6 +7,8 @@ use muesli_protocols::score::Snapshots;
 use muesli_protocols::two_phase::message::Message;
 use muesli_protocols::two_phase::message::ScanReply;
 use muesli_protocols::two_phase::message::ScanRequest;
+
+use crate::harness::every::fair::{Alone, ELSEWHERE, HERE, ROWS, SPACE};
 
 /// The pages that were sent.
 pub fn pages(alone: &mut Alone<Score>) -> Vec<ScanReply<Snapshots>> {

@@ -1,9 +1,7 @@
 //! Checkpoints, records that a lying member made up, and limits of what is prepared.
 
-use crate::two_phase::checkpoint::REPOSITORY;
-use crate::two_phase::checkpoint::SPACE;
-use crate::two_phase::checkpoint::key;
-use crate::two_phase::false_records::voted;
+use std::sync::Arc;
+
 use muesli_core::Abort;
 use muesli_core::Decision;
 use muesli_core::Limits;
@@ -15,9 +13,12 @@ use muesli_protocols::two_phase::Record;
 use muesli_protocols::two_phase::message::Prepare;
 use muesli_protocols::two_phase::message::Vote;
 use muesli_protocols::two_phase::{FamilySwitch, Sabotage, Switches};
-use std::sync::Arc;
 
+use crate::two_phase::checkpoint::REPOSITORY;
+use crate::two_phase::checkpoint::SPACE;
+use crate::two_phase::checkpoint::key;
 use crate::two_phase::checkpoint::prepared_transactions_are_missed;
+use crate::two_phase::false_records::voted;
 use crate::two_phase::voter;
 
 crate::two_phase::repository_tests!(Snapshots);

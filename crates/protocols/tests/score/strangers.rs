@@ -1,11 +1,12 @@
 //! What is asked of messages from other processes before they touch any state.
 
-use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Scored, asked, decide, prepare, txn};
 use muesli_core::{
     Abort, Address, Decision, Effect, Envelope, Nanos, NodeId, Rejection, RepositoryId, Sender,
     Settings, SmallBytes, Timestamp, TxnId,
 };
 use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, Vote};
+
+use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Scored, asked, decide, prepare, txn};
 
 #[test]
 fn a_key_written_twice_by_one_transaction_is_out_of_range() {

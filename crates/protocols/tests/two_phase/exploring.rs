@@ -1,9 +1,10 @@
 //! The baselines in small scopes: every interleaving, at the level that each promises.
 
-use crate::harness::exploration::{Do, Fault, Program, Scope, hold_as_written};
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::two_phase::{TwoPhase, Variant};
+
+use crate::harness::exploration::{Do, Fault, Program, Scope, hold_as_written};
 
 /// Key a… lives at node 0, b… at node 1, c… at node 2.
 pub const CHANGE_AB_AT_0: Program = (0, &[Get("a"), Get("b"), Put("a"), Put("b")]);

@@ -1,6 +1,8 @@
 //! Records that a lying member of a group made up: whatever they say, they are left out or can be
 //! replayed, and what comes of them is a state that a repository can work from.
 
+use std::sync::Arc;
+
 use muesli_core::Abort;
 use muesli_core::Decision;
 use muesli_core::Gave;
@@ -12,7 +14,6 @@ use muesli_protocols::two_phase::Record;
 use muesli_protocols::two_phase::message::Prepare;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use std::sync::Arc;
 
 use super::checkpoint::{Happening, Harness, REPOSITORY, SPACE, Tested, decided, key};
 

@@ -71,8 +71,9 @@ fn least_squares(rows: &[[f64; UNKNOWNS]]) -> [f64; UNKNOWNS] {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn load(counts: [u64; UNKNOWNS]) -> ProcessorLoad {
         let [received, operations, reads, validated, installed, logged, bytes] = counts;

@@ -136,8 +136,9 @@ impl LocalClock {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn at(nanos: u64) -> VirtualTime {
         VirtualTime::from_nanos(nanos)

@@ -140,8 +140,9 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn the_kept_figures_can_be_read() {

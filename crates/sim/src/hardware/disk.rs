@@ -199,9 +199,10 @@ impl<R> Disk<R> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::random::Seed;
-    use proptest::prelude::*;
 
     fn disk_of(seed: u64, at_once: usize) -> Disk<u32> {
         let sync = Latency::Constant(Span::from_nanos(100));

@@ -192,9 +192,10 @@ impl<I> Processor<I> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::queue::EventQueue;
-    use proptest::prelude::*;
 
     fn at(nanos: u64) -> VirtualTime {
         VirtualTime::from_nanos(nanos)

@@ -101,14 +101,15 @@ fn versions_read(operation: &RecordedOperation) -> Vec<KeyVersion> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Left, catalog, id};
-    use super::*;
-    use crate::history::by_versions;
-    use crate::random::{Random, Seed};
     use muesli_check::{Level, Options, check};
     use muesli_core::recorder::{RecordedOperations, Recorder, TxnRecord};
     use muesli_core::{Nanos, RepositoryId};
     use serde_json::Map;
+
+    use super::super::tests::{Left, catalog, id};
+    use super::*;
+    use crate::history::by_versions;
+    use crate::random::{Random, Seed};
 
     const SPACE: SpaceId = SpaceId(0);
     const KEYS: u64 = 4;

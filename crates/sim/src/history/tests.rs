@@ -1,6 +1,7 @@
-use super::*;
 use muesli_core::recorder::RecordedOperations;
 use muesli_core::{Nanos, NodeId, Recorder, SpaceOptions};
+
+use super::*;
 
 #[derive(Default)]
 pub(super) struct Left {

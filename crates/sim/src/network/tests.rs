@@ -1,9 +1,10 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::latency::Latency;
 use crate::network::topology::ChannelClass;
 use crate::queue::EventQueue;
 use crate::random::Seed;
-use proptest::prelude::*;
 
 const LEFT: NodeId = NodeId(0);
 const RIGHT: NodeId = NodeId(1);

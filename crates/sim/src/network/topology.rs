@@ -3,9 +3,10 @@
 //! Channels belong to classes (within a rack, across a region), and a table holds one byte per
 //! channel, so that every pair may differ and 160 nodes still cost 25 KB.
 
+use muesli_core::NodeId;
+
 use crate::latency::Latency;
 use crate::time::Span;
-use muesli_core::NodeId;
 
 /// The latencies and bandwidths between all nodes.
 #[derive(Clone, Debug, PartialEq)]

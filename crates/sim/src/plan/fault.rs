@@ -268,8 +268,9 @@ fn factor(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn kinds_read_back() {

@@ -1,8 +1,10 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
 use super::*;
 use crate::plan::fault::{FaultKind, FaultKinds};
 use crate::random::Seed;
-use proptest::prelude::*;
-use std::collections::BTreeSet;
 
 fn shape(kinds: FaultKinds) -> PlanShape {
     let horizon = VirtualTime::ZERO + Span::from_secs(8);

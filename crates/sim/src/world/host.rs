@@ -31,7 +31,6 @@ use crate::hardware::costs::Costs;
 use crate::hardware::disk::Disk;
 use crate::random::Random;
 use crate::time::{Span, VirtualTime};
-
 use background::Background;
 use checkpoint::HostCheckpoint;
 use input::HostInput;

@@ -198,10 +198,11 @@ pub(super) enum Polled {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::cell::RefCell;
     use std::future::poll_fn;
     use std::rc::Rc;
+
+    use super::*;
 
     /// Wakes what was polled last, once, from outside.
     type Last = Rc<RefCell<Option<Waker>>>;

@@ -21,7 +21,6 @@ use crate::marks::{self, Marks};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Clock, Seat, Workload, ended, transact};
-
 use lists::{encode, key_of, read};
 
 /// The space with the lists.

@@ -270,8 +270,9 @@ async fn read_lists(db: &Db, keys: &[u64]) -> Result<Vec<(u64, Vec<u64>)>, Error
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli::procedures::DryRun;
+
+    use super::*;
 
     #[test]
     fn lists_grow_unless_they_are_even() {

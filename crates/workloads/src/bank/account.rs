@@ -46,9 +46,10 @@ impl Account {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::actions::run_action;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

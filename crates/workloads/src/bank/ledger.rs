@@ -98,8 +98,9 @@ pub(super) fn closed(ledgers: &Ledgers) -> Vec<MutexGuard<'_, BankLedger>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli::Error;
+
+    use super::*;
 
     #[test]
     fn only_commits_are_booked_and_open_ends_stay_possible() {

@@ -1,9 +1,9 @@
 //! What a client does next, and with which accounts.
 
-use muesli_core::parts::locator::Static;
 use std::sync::Arc;
 
 use muesli::{SmallBytes, Space};
+use muesli_core::parts::locator::Static;
 
 use super::ledger::Transfer;
 use crate::chance::Chance;

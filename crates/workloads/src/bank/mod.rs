@@ -19,7 +19,6 @@ use crate::marks::{self, Marks};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
-
 use account::Account;
 use ledger::{BankLedger, Ledgers, Transfer};
 use mix::{BankChoice, BankMix};

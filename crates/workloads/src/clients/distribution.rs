@@ -188,8 +188,9 @@ impl Zipfian {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const DRAWS: usize = 200_000;
 

@@ -227,8 +227,9 @@ fn touched(space: Space, mark: u64) -> Touched {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli::procedures::DryRun;
+
+    use super::*;
 
     #[test]
     fn a_mark_comes_and_goes() {

@@ -182,8 +182,9 @@ impl Tallies {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli::Abort;
+
+    use super::*;
 
     #[test]
     fn attempts_that_met_conflicts_are_counted_apart() {

@@ -121,8 +121,9 @@ fn labour(rounds: u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli::procedures::DryRun;
+
+    use super::*;
 
     #[test]
     fn counters_are_added_to_and_looked_at() {

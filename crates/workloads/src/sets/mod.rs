@@ -23,7 +23,6 @@ use crate::loading::insist;
 use crate::parameters::{Parameter, ParameterKind as Takes, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
-
 use ledger::{Ledgers, SetChange, SetLedger};
 use structure::{Structure, value_of};
 
@@ -350,8 +349,9 @@ impl Workload for Sets {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

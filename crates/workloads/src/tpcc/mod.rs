@@ -25,20 +25,18 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
+use ledger::{Ledgers, TpccLedger};
+use mix::{MIXES, Mix, Profile};
 use muesli::{Db, Error, Partitioning, SpaceOptions};
+use scale::Scale;
+use tables::{Accounts, Tables};
 
 use crate::check::Check;
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
-
 use data::{draws, first, ids, layout, load, rows, scale, tables};
 use profiles::{delivery, ledger, mix, new_order, payment, stock_level, terminal};
-
-use ledger::{Ledgers, TpccLedger};
-use mix::{MIXES, Mix, Profile};
-use scale::Scale;
-use tables::{Accounts, Tables};
 pub use terminal::Terminal;
 
 /// What TPC-C takes, on either API.

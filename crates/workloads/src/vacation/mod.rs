@@ -18,6 +18,10 @@ mod rows;
 mod tasks;
 
 use muesli::{Db, Error, Index, Space, SpaceOptions};
+use rows::{
+    Counts, PRICE_LEAST, PRICE_STEP, ResourceRow, TABLES, customer_key, encode_entries,
+    encode_price,
+};
 
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
@@ -26,11 +30,6 @@ use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
-
-use rows::{
-    Counts, PRICE_LEAST, PRICE_STEP, ResourceRow, TABLES, customer_key, encode_entries,
-    encode_price,
-};
 
 const RESOURCES: &str = "resources";
 const CUSTOMERS: &str = "customers";

@@ -123,8 +123,9 @@ fn broken(what: &str, value: &SmallBytes) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

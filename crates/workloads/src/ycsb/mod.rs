@@ -38,7 +38,6 @@ use crate::loading::write_missing;
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
-
 use keys::KeyChooser;
 use ledger::{Ledgers, YcsbLedger};
 use record::{Record, RecordLayout};

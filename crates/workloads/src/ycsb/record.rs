@@ -97,8 +97,9 @@ fn words(number: u64) -> impl Iterator<Item = [u8; 8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

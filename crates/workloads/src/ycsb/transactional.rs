@@ -253,9 +253,11 @@ fn plan(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

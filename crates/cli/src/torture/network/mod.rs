@@ -13,11 +13,11 @@ use std::fmt;
 use std::path::Path;
 
 use clap::ValueEnum;
+use links::ProxyLinks;
+use namespaces::Namespaces;
 
 use super::plan::{Break, Party};
 use crate::local::{LocalCluster, ProxyAddresses};
-use links::ProxyLinks;
-use namespaces::Namespaces;
 
 /// What joins a round's parties.
 pub trait CuttableNetwork: Sync {

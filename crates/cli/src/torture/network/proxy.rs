@@ -167,8 +167,9 @@ fn twice(one: &TcpStream, other: &TcpStream) -> std::io::Result<(TcpStream, TcpS
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::time::Duration;
+
+    use super::*;
 
     /// Whoever says something hears it back.
     fn echo() -> String {

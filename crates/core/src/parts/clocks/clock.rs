@@ -138,8 +138,9 @@ impl ScalarClock {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const HOME: RepositoryId = RepositoryId(3);
 

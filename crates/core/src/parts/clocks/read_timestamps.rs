@@ -222,8 +222,9 @@ impl<R: Copy + PartialEq> ReadTimestamps<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const SPACE: SpaceId = SpaceId(0);
 

@@ -149,8 +149,9 @@ impl Wire for VectorClock {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn number() -> impl Strategy<Value = Number> {
         (0u64..4, 0u64..3).prop_map(|(counter, sequence)| Number {

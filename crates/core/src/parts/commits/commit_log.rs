@@ -197,9 +197,10 @@ pub fn sees(clock: &VectorClock, answered: &[RepositoryId], commit: &VectorClock
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::ids::{NodeId, TxnId};
-    use proptest::prelude::*;
 
     const ME: RepositoryId = RepositoryId(0);
     const SPACE: SpaceId = SpaceId(0);

@@ -151,10 +151,12 @@ impl<T: Copy + PartialEq, K: Copy + Ord + Display> CommitQueue<T, K> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::collections::BTreeMap;
     use std::collections::btree_map::Entry;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn a_ready_transaction_waits_for_smaller_pending_ones() {

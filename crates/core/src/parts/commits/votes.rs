@@ -80,8 +80,9 @@ impl<K: Copy + PartialEq, V: Clone> Votes<K, V> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -1,4 +1,3 @@
-use crate::parts::locator::Static;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -6,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::catalog::Partitioning;
 use crate::limits::Limits;
+use crate::parts::locator::Static;
 use crate::procedure::Procedures;
 use crate::procedure::Touched;
 use crate::{NodeId, SpaceOptions};

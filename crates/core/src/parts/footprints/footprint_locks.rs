@@ -320,8 +320,9 @@ impl<K: Copy + Ord> FootprintLocks<K> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn key(number: u8) -> SmallBytes {
         SmallBytes::new(&[number])

@@ -138,9 +138,10 @@ impl<K: Copy + Ord> QueuedFootprints<K> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::parts::footprint_locks::tests::claim;
-    use proptest::prelude::*;
 
     proptest! {
         /// Against asking everybody.

@@ -316,8 +316,9 @@ pub fn check_scan(scan: &Scan, catalog: &Catalog, limits: &Limits) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const SPACE: SpaceId = SpaceId(1);
 

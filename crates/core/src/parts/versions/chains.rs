@@ -100,8 +100,9 @@ impl Versions {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn keys_that_go_are_removed_with_all_versions_and_others_stay() {

@@ -142,9 +142,10 @@ impl Versions {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::Chain;
     use super::*;
-    use proptest::prelude::*;
 
     /// All keys with their versions and values.
     fn chains(store: &Versions) -> Vec<(SmallBytes, Chain)> {

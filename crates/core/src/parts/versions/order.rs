@@ -171,9 +171,11 @@ impl KeyOrder {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     /// Keys of several lengths, with beginnings in common.
     fn key(number: u16) -> SmallBytes {

@@ -1,11 +1,10 @@
 //! Groups form, and members that forgot come back or wait.
 
+use Formed::{Begun, Met, No, Ready};
 use proptest::prelude::*;
 
 use super::*;
 use crate::agreement::ballot::Ballot;
-
-use Formed::{Begun, Met, No, Ready};
 
 fn replica_state(promise: u32, accepted: u32, length: u64) -> Summary {
     let ballot = |number| Ballot { configuration: 1, number, member: 1 };

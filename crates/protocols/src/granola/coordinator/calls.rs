@@ -1,6 +1,5 @@
 //! One-round transactions as clients ask for them: who takes part, how they agree, what came of it.
 
-use crate::granola::switches::SharedData;
 use muesli_core::parts::locator::Locator;
 use muesli_core::procedure::{Call, Class, Fragment, Invoked, Place, Refuses};
 use muesli_core::recorder::{RecordedOperations, Status, TxnRecord};
@@ -14,6 +13,7 @@ use super::{Context, Coordinator, Purpose, RequestVerdict};
 use crate::granola::Granola;
 use crate::granola::message::limits::check_parts_size;
 use crate::granola::message::{Agreement, Few, Part, PartAnswer, Repositories, Request, Task};
+use crate::granola::switches::SharedData;
 
 /// A one-round transaction, as its client waits for it.
 #[derive(Clone, Debug)]

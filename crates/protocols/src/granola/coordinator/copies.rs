@@ -15,7 +15,6 @@
 //! and another repository may show it what is older. Departure: caches are not nodes that serve
 //! others, but live in the processes that read.
 
-use crate::granola::switches::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::wire::WireError;
@@ -24,6 +23,7 @@ use muesli_core::{Nanos, Participant as _, RepositoryId, Timestamp};
 use super::{Context, Coordinator, GranolaCoordinatorTimer};
 use crate::granola::message::{Followed, Message, News, Noted, ReplyOutcome, Request};
 use crate::granola::participant::Participant;
+use crate::granola::switches::GranolaSwitch;
 
 /// Who follows and was told nothing for so many times
 /// [`retry_after`](muesli_core::Settings::retry_after) asks again.
@@ -183,9 +183,10 @@ impl Copy {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::Settings;
+
     use super::*;
     use crate::granola::Switches;
-    use muesli_core::Settings;
 
     fn copies(streams: u64) -> Copies {
         let participant =

@@ -1,10 +1,10 @@
 //! Transactions that end: their slots, their locks, and what waits for them.
 
-use crate::two_phase::ReaderBounds;
 use muesli_core::recorder::Status;
 use muesli_core::{Abort, Failure, OpId, Timestamp, Txn, TxnId};
 
 use super::Coordinator;
+use crate::two_phase::ReaderBounds;
 use crate::two_phase::message::Message;
 use crate::two_phase::{Context, Variant};
 

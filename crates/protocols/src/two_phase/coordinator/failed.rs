@@ -52,8 +52,9 @@ impl Failed {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::Abort;
+
+    use super::*;
 
     #[test]
     fn the_newest_failures_are_told_and_others_have_just_ended() {

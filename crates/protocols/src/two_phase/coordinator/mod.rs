@@ -9,6 +9,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use muesli_core::Wire;
+use muesli_core::parts::watermark::Bound;
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
@@ -26,8 +28,6 @@ use crate::unknown_outcomes::UnknownOutcomes;
 use asked::{PendingRequest, WaitingOperation};
 use commit::Committing;
 use failed::Failed;
-use muesli_core::Wire;
-use muesli_core::parts::watermark::Bound;
 use slot::Slot;
 
 pub(in crate::two_phase) mod asked;

@@ -119,9 +119,10 @@ fn pages_of(keys: AskedKeys, rows: usize, bytes: usize) -> Vec<AskedKeys> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::SpaceId;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -1,7 +1,6 @@
 //! The coordinator's reads as clients ask for them: directly where a replica lives on the same
 //! node, else by [`remote_requests`](super::remote_requests).
 
-use crate::two_phase::ReaderBounds;
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
 use muesli_core::parts::locator::Static;
@@ -10,12 +9,12 @@ use muesli_core::parts::watermark::Bound;
 use muesli_core::{
     Abort, Catalog, Failure, Here, RepositoryId, Role, SmallBytes, SpaceId, Step, Txn,
 };
-
 use smallvec::smallvec;
 
 use super::Coordinator;
 use super::asked::{AskedKeys, OperationKind};
 use super::slot::Slot;
+use crate::two_phase::ReaderBounds;
 use crate::two_phase::message::Found;
 use crate::two_phase::participant::Participant;
 use crate::two_phase::time::Snapshot;

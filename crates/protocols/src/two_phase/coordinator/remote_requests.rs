@@ -7,15 +7,14 @@
 //! together, and an answer that does not fit what others have fixed meanwhile is asked for once
 //! more.
 
-use crate::two_phase::ReaderBounds;
 use muesli_core::parts::locator::Static;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
+use muesli_core::parts::watermark::Bound;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Abort, Answer, Failure, Here, OpId, RepositoryId, Scan, SmallBytes, SpaceId, Txn,
 };
-
 use smallvec::smallvec;
 
 use super::Coordinator;
@@ -25,8 +24,7 @@ use super::asked::{
 use super::pages::first_pages;
 use super::slot::Slot;
 use crate::two_phase::message::{LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
-use crate::two_phase::{Context, TwoPhase, Variant};
-use muesli_core::parts::watermark::Bound;
+use crate::two_phase::{Context, ReaderBounds, Time, TwoPhase, Variant};
 
 /// So many keys go in the request that fixes a snapshot.
 const FIRST_KEYS_MAX: usize = 8;
@@ -211,7 +209,7 @@ impl<V: Variant> Coordinator<V> {
         self.observed.join(&snapshot);
         if V::POLICIES.reading.is_side_by_side() {
             let known = self.slot(txn)?.snapshot.clone();
-            if known.is_some_and(|known| !V::fits(&self.switches, &known, &snapshot)) {
+            if known.is_some_and(|known| !V::Time::fits(&self.switches, &known, &snapshot)) {
                 self.issue(txn, request, asked, cx);
                 return None;
             }

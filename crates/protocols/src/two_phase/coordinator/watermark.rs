@@ -11,6 +11,7 @@
 //! gatherer hears of, and answers, as many a second as with so many. What comes later is garbage
 //! collection alone: an old bound is merely careful, and a watermark that is told late is too.
 
+use muesli_core::parts::watermark::Bound;
 use muesli_core::{Address, Here, Nanos, NodeId, RepositoryId, Role, Settings, TxnId};
 
 use super::slot::Slot;
@@ -18,7 +19,6 @@ use super::{Coordinator, CoordinatorTimer};
 use crate::two_phase::message::Message;
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::{Context, TwoPhase, Variant};
-use muesli_core::parts::watermark::Bound;
 
 /// So many coordinators tell their bounds as often as the settings say; more do it more seldom.
 const NODES_OFTEN: u64 = 16;

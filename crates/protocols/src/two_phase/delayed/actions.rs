@@ -5,7 +5,6 @@
 //! says so to whoever asked what it gave; users' own are tried when their transaction votes, which
 //! it cannot do where they panic.
 
-use crate::two_phase::VariantState;
 use std::collections::BTreeSet;
 
 use muesli_core::actions::run_limited;
@@ -19,7 +18,9 @@ use crate::two_phase::participant::prepare::NO_HANDLE;
 use crate::two_phase::participant::waits::WaitState;
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::table::{DelayedWrite, Prepared};
-use crate::two_phase::{Context, DelayedTimeWarp, Time, ValidationResult, Variant};
+use crate::two_phase::{
+    CommitPlace, Context, DelayedTimeWarp, Time, ValidationResult, Variant, VariantState,
+};
 
 impl<V: Variant> Participant<V> {
     /// Whether a lock keeps readers and those who validate away.
@@ -110,7 +111,7 @@ impl<V: Variant> Participant<V> {
         place: &V::Place,
         cx: &mut Context<'_, V>,
     ) {
-        if V::is_time_warped(place) {
+        if place.is_time_warped() {
             let is_decided = self.table.get(owner).decided.is_some();
             assert!(is_decided, "actions are run of what is in doubt");
             let prepared = self.table.get(owner).clone();

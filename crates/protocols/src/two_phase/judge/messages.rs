@@ -1,6 +1,5 @@
 //! What is asked of messages from other processes.
 
-use crate::two_phase::ReaderBounds;
 use std::sync::Arc;
 
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
@@ -10,6 +9,7 @@ use muesli_core::{
 };
 
 use crate::doubts::CLIENTS_ASKED_MAX;
+use crate::two_phase::ReaderBounds;
 use crate::two_phase::Variant;
 use crate::two_phase::message::{
     Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, requests,

@@ -1,11 +1,11 @@
 //! Applying decided transactions in commit order: versions, clock, locks.
 
-use crate::two_phase::VariantState;
 use muesli_core::parts::locks::Owner;
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Decision, SpaceId, TxnId};
 
 use super::Participant;
+use crate::two_phase::VariantState;
 use crate::two_phase::message::{Answers, Prepare, Writes};
 use crate::two_phase::table::Prepared;
 use crate::two_phase::{Context, Time, Variant};

@@ -1,6 +1,5 @@
 //! What a participant promises of itself, checked over all that it keeps.
 
-use crate::two_phase::VariantState;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::SpaceId;
@@ -9,6 +8,7 @@ use muesli_core::parts::versions::Handle;
 
 use super::Participant;
 use crate::two_phase::Variant;
+use crate::two_phase::VariantState;
 use crate::two_phase::table::Prepared;
 use crate::two_phase::time::{Snapshot, Time};
 

@@ -8,7 +8,6 @@
 //! transaction whose coordinator died. [`checkpoint`] writes and restores the state, [`memory`]
 //! bounds it.
 
-use crate::two_phase::VariantState;
 use std::collections::{BTreeMap, VecDeque};
 
 use muesli_core::parts::locks::{Owner, RangeLocks};
@@ -23,6 +22,7 @@ use muesli_core::{
 
 use crate::acknowledgements::Acknowledgements;
 use crate::doubts::Asking;
+use crate::two_phase::VariantState;
 use crate::two_phase::message::{Message, Record, Vote};
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::table::Table;

@@ -1,7 +1,6 @@
 //! Both phases in one step, where one repository on the coordinator's node is all of a
 //! transaction's footprint.
 
-use crate::two_phase::VariantState;
 use muesli_core::limits::writes_bytes;
 use muesli_core::parts::transaction::{TransactionSets, WriteEntry};
 use muesli_core::parts::versions::Handle;
@@ -10,6 +9,7 @@ use muesli_core::{Abort, Decision, SmallBytes, SpaceId, Timestamp};
 use super::Participant;
 use super::prepare::NO_HANDLE;
 use super::waits::Conflict;
+use crate::two_phase::VariantState;
 use crate::two_phase::message::Record;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, ValidationResult, Variant};

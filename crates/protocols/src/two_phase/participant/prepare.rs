@@ -1,7 +1,6 @@
 //! The first phase at a participant: locks, validation, proposal; and the one step that does all
 //! of it where a transaction has no other participant.
 
-use crate::two_phase::VariantState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
 use super::waits::{Conflict, WaitCheck, WaitState};
+use crate::two_phase::VariantState;
 use crate::two_phase::message::{Few, Message, Prepare, Record, RepositoryVote, Vote};
 use crate::two_phase::policy::{FamilySwitch, LockWaits};
 use crate::two_phase::table::{LockedWrite, Prepared};

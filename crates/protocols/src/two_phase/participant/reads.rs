@@ -1,12 +1,12 @@
 //! Reads at a replica: the clock passes the snapshot, then locks are looked at, then versions.
 
-use crate::two_phase::VariantState;
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
 use super::waits::reads::WaitingRead;
+use crate::two_phase::VariantState;
 use crate::two_phase::message::{
     Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest,
 };

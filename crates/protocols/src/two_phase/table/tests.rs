@@ -1,7 +1,7 @@
-use crate::client_quota::ClientQuota;
 use muesli_core::{Abort, Gave};
 
 use super::*;
+use crate::client_quota::ClientQuota;
 use crate::score::Snapshots;
 
 #[test]

@@ -9,7 +9,7 @@ use muesli_core::wire::Wire;
 use muesli_core::{Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
 
 use self::state::VariantState;
-use self::time::{Snapshot, StatedBounds, Time};
+use self::time::{CommitPlace, Snapshot, StatedBounds, Time};
 use super::policy::{Policies, Switches};
 
 /// Who reads, as far as a protocol tells readers apart.
@@ -67,7 +67,7 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     /// What a vote of yes says.
     type Yes: StatedBounds;
     /// Where a committed transaction lies: at least its turn in the commit queues.
-    type Place: StatedBounds;
+    type Place: CommitPlace;
     /// How a repository tells time.
     type Time: Time<Self>;
 
@@ -97,12 +97,6 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         true
     }
 
-    /// Where reads go out side by side: whether what was read at `at` would have been the same had
-    /// it been asked for when `known` was.
-    fn fits(_switches: &Self::Switches, _known: &Self::Snapshot, _at: &Self::Snapshot) -> bool {
-        true
-    }
-
     /// Whether keys are locked as they are written.
     #[inline]
     fn locks_at_writes(_switches: &Self::Switches) -> bool {
@@ -119,12 +113,6 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     #[inline]
     fn delayed_time_warp(_switches: &Self::Switches) -> DelayedTimeWarp {
         DelayedTimeWarp::Never
-    }
-
-    /// Whether a committed transaction lies before its turn.
-    #[inline]
-    fn is_time_warped(_place: &Self::Place) -> bool {
-        false
     }
 
     /// Whether a vote waits for older transactions only, where its policy leaves that to the user.

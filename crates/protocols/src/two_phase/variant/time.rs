@@ -22,6 +22,20 @@ use crate::two_phase::Context;
 pub trait StatedBounds: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static {}
 impl<T: Wire + Clone + Debug + Display + Eq + Send + Sync + 'static> StatedBounds for T {}
 
+/// Where a committed transaction lies.
+pub trait CommitPlace: StatedBounds {
+    /// Whether it lies before its turn.
+    fn is_time_warped(&self) -> bool;
+}
+
+/// It lies at its turn.
+impl CommitPlace for Timestamp {
+    #[inline]
+    fn is_time_warped(&self) -> bool {
+        false
+    }
+}
+
 /// What a transaction reads at, and what bounds it.
 pub trait Snapshot: Bound + StatedBounds {
     /// The least one of a session that was told of a commit at `lower_bound`.
@@ -141,6 +155,10 @@ pub trait Time<V: Variant>: Clone + Debug {
         handle: Handle,
         snapshot: &V::Snapshot,
     ) -> Version<'v>;
+
+    /// Where reads go out side by side: whether what was read at `at` would have been the same had
+    /// it been asked for when `known` was.
+    fn fits(switches: &V::Switches, known: &V::Snapshot, at: &V::Snapshot) -> bool;
 
     /// How far a snapshot reaches of what was committed here. A transaction that commits here
     /// comes to lie further than its own snapshot reached, and so does then what was

@@ -14,10 +14,10 @@ use muesli_core::{
     Catalog, Effects, Envelope, Environment, LogPosition, Machine, Nanos, Node, NodeId, OpId,
     Partitioning, Recorder, Role, Settings, SpaceOptions, Step, Txn,
 };
+use page::Page;
 
 use crate::harness::judge::Evidence;
 use crate::harness::subject::{Subject, lines, procedures};
-use page::Page;
 pub use script::{Play, Script};
 use surroundings::{Disk, Surroundings};
 

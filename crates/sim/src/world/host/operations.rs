@@ -104,8 +104,9 @@ impl HostOperations {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli_core::{Committed, Timestamp};
+
+    use super::*;
 
     fn poll(operations: &mut HostOperations, op: OpId) -> Poll<Result<Answer, Failure>> {
         operations.poll(op, Waker::noop())

@@ -157,9 +157,10 @@ impl DistrictId {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli::Key;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

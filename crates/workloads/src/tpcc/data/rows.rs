@@ -185,8 +185,9 @@ pub(in crate::tpcc) struct Item {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

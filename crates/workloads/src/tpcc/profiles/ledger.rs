@@ -189,8 +189,9 @@ fn add(all: &mut BTreeMap<DistrictId, Times>, some: &BTreeMap<DistrictId, Times>
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use muesli::Error;
+
+    use super::*;
 
     #[test]
     fn commits_are_booked_and_open_ends_stay_possible() {

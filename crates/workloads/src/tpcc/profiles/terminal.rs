@@ -1,11 +1,11 @@
 //! A client of TPC-C: its tables, its warehouse, and how it finds customers.
 
-use muesli_core::parts::locator::Static;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use muesli::{Db, Error, Key, KeyRange, Tx};
+use muesli_core::parts::locator::Static;
 use serde::{Deserialize, Serialize};
 
 use crate::chance::Chance;

@@ -23,12 +23,12 @@
 
 pub mod delegated;
 
-use crate::granola::switches::GranolaSwitch;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::{RepositoryId, Timestamp, TxnId};
 
 use crate::granola::coordinator::{Context, Coordinator};
 use crate::granola::message::{Message, Shown, TimestampVote, evidence};
+use crate::granola::switches::GranolaSwitch;
 
 /// What a transaction comes to, as its master knows it.
 #[derive(Clone, Debug)]

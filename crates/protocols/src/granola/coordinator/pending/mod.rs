@@ -6,7 +6,6 @@ mod retry;
 mod unanswered;
 mod verdict;
 
-use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::votes::Votes;
@@ -21,6 +20,7 @@ use crate::granola::Switches;
 use crate::granola::message::{
     Agreement, Few, Message, Noted, ReplyOutcome, Repositories, Request, Shown,
 };
+use crate::granola::switches::GranolaSwitch;
 
 pub(super) use retry::Again;
 

@@ -1,13 +1,13 @@
 //! Transactions that were not answered in time: what their clients are told, and what has become of
 //! them.
 
-use crate::granola::switches::GranolaSwitch;
 use muesli_core::recorder::{RecordedOperations, Status};
 use muesli_core::{Abort, Committed, Doubt, Failure, Outcome, TxnId};
 
 use super::super::interactive::commit::note_absent;
 use super::super::{Context, Coordinator, Purpose, RequestVerdict};
 use crate::granola::message::{Refusal, Request};
+use crate::granola::switches::GranolaSwitch;
 
 impl Coordinator {
     pub(super) fn give_up(&mut self, request: &Request, purpose: Purpose, cx: &mut Context<'_>) {

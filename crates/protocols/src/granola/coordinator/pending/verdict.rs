@@ -1,9 +1,10 @@
 //! What the answers to a request come to.
 
+use muesli_core::{Abort, RepositoryId};
+
 use super::super::RequestVerdict;
 use super::Pending;
 use crate::granola::message::{Agreement, Few, Refusal, ReplyOutcome};
-use muesli_core::{Abort, RepositoryId};
 
 impl Pending {
     /// What the answers come to so far, if that is enough.

@@ -16,7 +16,6 @@
 //!
 //! Whatever is told is stable first: a copy never knows what the repository may forget.
 
-use crate::granola::switches::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::{Address, Cursor, Nanos, NodeId, SmallBytes, Timestamp};
@@ -25,6 +24,7 @@ use super::PIECES;
 use crate::granola::message::sizes::writes_bytes;
 use crate::granola::message::{Followed, Message, News, Write};
 use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
+use crate::granola::switches::GranolaSwitch;
 
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 64 << 10;

@@ -30,12 +30,13 @@
 //! repository itself, that notes in its log how far it has come ([`Record::Reached`]), lazily and
 //! not often. Departure: not in the text.
 
+use muesli_core::Timestamp;
+
 use crate::granola::message::{Message, Noted, Record, ReplyOutcome, Request};
 use crate::granola::participant::execution::Notes;
 use crate::granola::participant::execution::history::record;
 use crate::granola::participant::{Context, Participant};
 use crate::granola::switches::GranolaSwitch;
-use muesli_core::Timestamp;
 
 impl Participant {
     /// As a copy that has replayed a beginning of the log: answers a reader, or leaves it.

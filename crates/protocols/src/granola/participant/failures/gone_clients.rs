@@ -21,7 +21,6 @@
 //! asked more than once, or has given up, an earlier copy may have been done: then it does not know
 //! what became of the transaction, and says so.
 
-use crate::granola::switches::GranolaSwitch;
 use std::collections::BTreeSet;
 
 use muesli_core::{Address, Nanos, RepositoryId, Timestamp, TxnId};
@@ -29,6 +28,7 @@ use muesli_core::{Address, Nanos, RepositoryId, Timestamp, TxnId};
 use crate::doubts::{Asking, CLIENTS_ASKED_MAX, ClientsUntil};
 use crate::granola::message::{Message, Request};
 use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
+use crate::granola::switches::GranolaSwitch;
 
 impl Participant {
     /// Where clients are known, they are looked for until none is.

@@ -38,7 +38,6 @@
 
 pub mod loading;
 
-use crate::granola::switches::GranolaSwitch;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::parts::locator::{Holdings, OwnerDirectory};
@@ -48,6 +47,7 @@ use muesli_core::{Catalog, Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId}
 use crate::granola::locator::{after, name_service};
 use crate::granola::message::{Holding, Move, Owners, Request, Write};
 use crate::granola::participant::{Context, GranolaParticipantTimer, Participant};
+use crate::granola::switches::GranolaSwitch;
 use loading::Staged;
 
 /// So many slots are looked at in a step that removes loose keys.

@@ -6,7 +6,6 @@
 //! for them, and then do the same to this one: repositories take turns. Nobody comes before who is
 //! ready in the meantime, for proposals lie above all known places.
 
-use crate::granola::switches::GranolaSwitch;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Timestamp, TxnId};
 
@@ -20,6 +19,7 @@ use crate::granola::participant::execution::install::install;
 use crate::granola::participant::execution::prepared::PreparedRun;
 use crate::granola::participant::outcomes::Over;
 use crate::granola::participant::{Context, Participant};
+use crate::granola::switches::GranolaSwitch;
 
 impl Participant {
     /// Does what is first in the queue for as long as its place is known, and who may pass it.

@@ -23,7 +23,6 @@
 //! what their place will be: none of those touched the same keys. [`LockingExit`] has two other
 //! ways.
 
-use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::footprint_locks::Claim;
@@ -35,6 +34,7 @@ use super::active::Active;
 use crate::granola::message::{Agreement, Ballots, Request, TimestampVote, evidence};
 use crate::granola::participant::execution::prepared::PreparedRun;
 use crate::granola::participant::{Context, Participant};
+use crate::granola::switches::GranolaSwitch;
 use crate::granola::switches::LockingExit;
 
 /// A coordinated transaction that waits for the repository to enter locking mode.

@@ -25,7 +25,6 @@
 //! With this nobody need go into locking mode because a participant [stays
 //! away](super::unresponsive).
 
-use crate::granola::switches::GranolaSwitch;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::parts::queued_footprints::QueuedFootprints;
@@ -34,6 +33,7 @@ use muesli_core::{NodeId, Timestamp, TxnId};
 use super::{QueueKey, WaitQueue};
 use crate::granola::message::Request;
 use crate::granola::participant::{Context, Participant};
+use crate::granola::switches::GranolaSwitch;
 
 /// What those in the queue may touch, and who waits for whom of them.
 ///

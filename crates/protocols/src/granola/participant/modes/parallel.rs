@@ -30,7 +30,6 @@
 //! in the queue for the next step, so that those that come together are run together; if it is all
 //! procedures that declare what they touch.
 
-use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::footprint_locks::FootprintLocks;
@@ -42,6 +41,7 @@ use crate::granola::participant::execution::Sight;
 use crate::granola::participant::execution::prepared::PreparedRun;
 use crate::granola::participant::execution::read_set::count_reads;
 use crate::granola::participant::{Context, Participant};
+use crate::granola::switches::GranolaSwitch;
 
 /// Those that are run together, in the order of their places; mostly one.
 pub(in super::super) type Batch = SmallVec<[QueueKey; 1]>;

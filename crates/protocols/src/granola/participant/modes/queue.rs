@@ -205,11 +205,13 @@ impl fmt::Debug for Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
+
     use muesli_core::NodeId;
     use muesli_core::TxnId;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
+
+    use super::*;
 
     fn stand(at: u64, sequence: u64) -> QueueKey {
         let txn = TxnId { node: NodeId(0), incarnation: 1, sequence };

@@ -13,7 +13,6 @@
 //! A transaction whose place is known and that conflicts with nothing before it is done at once:
 //! whatever will come to stand before it stands before it now.
 
-use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::TxnId;
@@ -23,6 +22,7 @@ use muesli_core::parts::footprint_locks::Claim;
 use super::WaitQueue;
 use crate::granola::message::{Agreement, Install, ReplyOutcome, Request, Task, TimestampVote};
 use crate::granola::participant::{Context, Participant};
+use crate::granola::switches::GranolaSwitch;
 
 impl Participant {
     /// Goes into locking mode if what is first in the queue has waited for too long.

@@ -1,9 +1,10 @@
 //! What is remembered, for how long, and what of it counts.
 
-use super::*;
-use crate::granola::message::FoundVersion;
 use muesli_core::SmallBytes;
 use muesli_core::SpaceId;
+
+use super::*;
+use crate::granola::message::FoundVersion;
 
 fn txn(incarnation: u32, sequence: u64) -> TxnId {
     TxnId { node: NodeId(1), incarnation, sequence }

@@ -32,7 +32,6 @@
 //!
 //! A *coordinated* transaction tells nothing: whoever has the data has a vote.
 
-use crate::granola::switches::GranolaSwitch;
 use muesli_core::parts::execution::shared_keys;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::versions::Handle;
@@ -48,6 +47,7 @@ use crate::granola::participant::execution::{Notes, Sight};
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::modes::{QueueKey, WaitQueue};
 use crate::granola::participant::{Context, Participant};
+use crate::granola::switches::GranolaSwitch;
 
 impl Participant {
     /// Whether a transaction whose turn has come can be done. If not, all that this participant has

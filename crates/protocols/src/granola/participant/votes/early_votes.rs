@@ -127,9 +127,10 @@ impl Participant {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::{NodeId, Timestamp};
+
     use super::*;
     use crate::granola::message::TimestampVote;
-    use muesli_core::{NodeId, Timestamp};
 
     fn txn(sequence: u64) -> TxnId {
         TxnId { node: NodeId(1), incarnation: 1, sequence }

@@ -25,7 +25,6 @@
 //! The thesis has sequence numbers in the log and waits for all votes that were missed. Here the
 //! place is asked for, and whatever was voted on before it goes without.
 
-use crate::granola::switches::GranolaSwitch;
 use std::collections::BTreeMap;
 
 use muesli_core::{Nanos, NodeId, RepositoryId, Timestamp, TxnId};
@@ -34,6 +33,7 @@ use crate::granola::message::{Message, TimestampVote, VoteOrder};
 use crate::granola::participant::modes::WaitQueue;
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::{Context, Participant};
+use crate::granola::switches::GranolaSwitch;
 
 /// Where this repository stands in its own votes, and in those of others.
 ///

@@ -1,11 +1,11 @@
 //! Votes to a master, and its decision: what differs under Sinfonia at a participant
 //! (see [`master`](crate::granola::coordinator::master)).
 
-use crate::granola::switches::GranolaSwitch;
 use muesli_core::{Address, Nanos, Settings, TxnId};
 
 use crate::granola::message::{Agreement, Message, Request, Shown, TimestampVote};
 use crate::granola::participant::{Context, Participant};
+use crate::granola::switches::GranolaSwitch;
 
 impl Participant {
     pub(in super::super) fn vote_to_master(

@@ -1,6 +1,5 @@
 //! Requests as they come, and the votes on them (section 4.3.3).
 
-use crate::granola::switches::GranolaSwitch;
 use std::sync::Arc;
 
 use muesli_core::parts::execution::unknown;
@@ -14,6 +13,7 @@ use crate::granola::message::{
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::outcomes::{Age, Over};
 use crate::granola::participant::{Context, Participant};
+use crate::granola::switches::GranolaSwitch;
 
 impl Participant {
     /// A request of a coordinator, or of a participant that was asked before.

@@ -120,9 +120,10 @@ impl<V: Variant> Committing<V> {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::{NodeId, Timestamp};
+
     use super::*;
     use crate::score::Snapshots;
-    use muesli_core::{NodeId, Timestamp};
 
     const ID: TxnId = TxnId { node: NodeId(1), incarnation: 1, sequence: 1 };
 

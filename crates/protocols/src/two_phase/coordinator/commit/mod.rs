@@ -4,7 +4,6 @@
 //! `awaited` collects the answers of deferred actions, and `unanswered` is what is told and
 //! remembered of commits that were not answered in time.
 
-use crate::two_phase::ReaderBounds;
 use std::sync::Arc;
 
 use muesli_core::parts::locator::Static;
@@ -16,6 +15,7 @@ use muesli_core::{
 };
 
 use super::Coordinator;
+use crate::two_phase::ReaderBounds;
 use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::participant::one_phase::Alone;
 use crate::two_phase::policy::FamilySwitch;
@@ -23,8 +23,9 @@ use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::{Context, TwoPhase, ValidationResult, Variant, shown_votes};
 use awaited::{Awaited, violation};
 pub(in crate::two_phase) use committing::{Committing, Phase};
-use divide::{Parts, divide};
 use muesli_core::parts::watermark::Bound;
+
+use divide::{Parts, divide};
 
 mod awaited;
 pub(in crate::two_phase) mod committing;

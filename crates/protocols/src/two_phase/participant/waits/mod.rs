@@ -29,12 +29,12 @@
 pub(in crate::two_phase) mod prepares;
 pub(in crate::two_phase) mod reads;
 
-use crate::two_phase::VariantState;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
+use crate::two_phase::VariantState;
 use crate::two_phase::message::Prepare;
 use crate::two_phase::policy::{FamilySwitch, LockWaits};
 use crate::two_phase::{Context, Snapshot, Time, ValidationResult, Variant};

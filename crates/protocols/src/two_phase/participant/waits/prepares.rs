@@ -164,9 +164,10 @@ impl<V: Variant> Participant<V> {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::{NodeId, Timestamp};
+
     use super::*;
     use crate::score::Snapshots;
-    use muesli_core::{NodeId, Timestamp};
 
     fn waiting(arrival: u64, bytes: usize) -> WaitingPrepares<Snapshots> {
         let prepare = Arc::new(Prepare {
