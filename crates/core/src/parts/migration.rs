@@ -108,7 +108,7 @@ pub enum Load {
 wire_enum!(Load, "load" {
     0 => Piece { number: u32, keys: Vec<Newest> },
     1 => Changes { from: u64, changes: Vec<(Timestamp, Vec<Write>)>, whole: bool },
-    2 => Unknown {},
+    2 => Unknown,
 });
 
 /// A partition that is copied from here, as its source knows the way.

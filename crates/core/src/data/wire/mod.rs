@@ -276,12 +276,15 @@ pub fn encoded_bytes(it: &impl Wire) -> usize {
     bytes.len()
 }
 
-/// Implements [`Wire`] for an enum whose variants have named fields: each variant with its number,
-/// which is its first byte. `name` gives the variant's name, for traces.
+/// Implements [`Wire`] for an enum: each variant with its number, which is its first byte, and then
+/// its fields. Those without names are given one here. `name` gives the variant's name, for traces.
 #[macro_export]
 macro_rules! wire_enum {
     ($name:ident $(<$parameter:ident: $bound:path>)?, $what:literal {
-        $($number:literal => $variant:ident { $($field:ident: $kind:ty),* $(,)? },)+
+        $($number:literal => $variant:ident
+            $(($($place:ident: $inner:ty),* $(,)?))?
+            $({ $($field:ident: $kind:ty),* $(,)? })?
+        ,)+
     }) => {
         impl $(<$parameter: $bound>)? $name $(<$parameter>)? {
             /// The name of its kind.
@@ -297,9 +300,10 @@ macro_rules! wire_enum {
 
             fn encode(&self, out: &mut Vec<u8>) {
                 match self {
-                    $($name::$variant { $($field),* } => {
+                    $($name::$variant $(($($place),*))? $({ $($field),* })? => {
                         out.push($number);
-                        $($crate::wire::Wire::encode($field, out);)*
+                        $($($crate::wire::Wire::encode($place, out);)*)?
+                        $($($crate::wire::Wire::encode($field, out);)*)?
                     })+
                 }
             }
@@ -309,9 +313,10 @@ macro_rules! wire_enum {
             ) -> Result<Self, $crate::wire::WireError> {
                 let at = input.position();
                 match <u8 as $crate::wire::Wire>::decode(input)? {
-                    $($number => Ok($name::$variant {
-                        $($field: <$kind as $crate::wire::Wire>::decode(input)?),*
-                    }),)+
+                    $($number => Ok($name::$variant
+                        $(($(<$inner as $crate::wire::Wire>::decode(input)?),*))?
+                        $({ $($field: <$kind as $crate::wire::Wire>::decode(input)?),* })?
+                    ),)+
                     other => Err($crate::wire::WireError::no_variant($what, at, other)),
                 }
             }

@@ -174,26 +174,3 @@ pub enum Message {
         txns: Vec<TxnId>,
     },
 }
-
-impl Message {
-    /// Its kind, for traces.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Message::Request(_) => "Request",
-            Message::Vote { .. } => "Vote",
-            Message::Tell { .. } => "Tell",
-            Message::WhichPosition { .. } => "WhichPosition",
-            Message::Position { .. } => "Position",
-            Message::AskDoubts { .. } => "AskDoubts",
-            Message::NoDoubts { .. } => "NoDoubts",
-            Message::Decide { .. } => "Decide",
-            Message::Ask { .. } => "Ask",
-            Message::Reply { .. } => "Reply",
-            Message::Acknowledge { .. } => "Acknowledge",
-            Message::Follow { .. } => "Follow",
-            Message::News { .. } => "News",
-            Message::Fetch { .. } => "Fetch",
-            Message::Load { .. } => "Load",
-        }
-    }
-}

@@ -9,7 +9,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
     Abort, Catalog, Index, NodeId, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp,
-    TxnId, wire_struct,
+    TxnId, wire_enum, wire_struct,
 };
 
 use super::{
@@ -74,41 +74,6 @@ wire_struct!(Request {
     parts: Few<Part>,
 });
 
-/// The variants of an enum: a byte each, then the fields of the variant.
-macro_rules! wire_enum {
-    ($name:ident, $what:literal { $($number:literal => $($variant:ident)::+ $(
-        ($($place:ident: $inner:ty),*)
-    )? $(
-        { $($field:ident: $kind:ty),* }
-    )?),* $(,)? }) => {
-        impl Wire for $name {
-            const LEAST_BYTES: usize = 1;
-
-            fn encode(&self, out: &mut Vec<u8>) {
-                match self {
-                    $($($variant)::+ $(($($place),*))? $({ $($field),* })? => {
-                        out.push($number);
-                        $($($place.encode(out);)*)?
-                        $($($field.encode(out);)*)?
-                    })*
-                }
-            }
-
-            fn decode(input: &mut Reader<'_>) -> Result<$name, WireError> {
-                let at = input.position();
-                match u8::decode(input)? {
-                    $($number => Ok($($variant)::+ $((
-                        $(<$inner as Wire>::decode(input)?),*
-                    ))? $({
-                        $($field: <$kind as Wire>::decode(input)?),*
-                    })?),)*
-                    other => Err(WireError::no_variant($what, at, other)),
-                }
-            }
-        }
-    };
-}
-
 /// Nothing: see there.
 impl Wire for Noted {
     const LEAST_BYTES: usize = 0;
@@ -121,64 +86,64 @@ impl Wire for Noted {
 }
 
 wire_enum!(Agreement, "agreement" {
-    0 => Agreement::Alone,
-    1 => Agreement::Independent,
-    2 => Agreement::Coordinated,
+    0 => Alone,
+    1 => Independent,
+    2 => Coordinated,
 });
 
 wire_enum!(Task, "task" {
-    0 => Task::Call { procedure: ProcedureId, arguments: SmallBytes, shares: bool, spaces: u16 },
-    1 => Task::Read(keys: Vec<(SpaceId, SmallBytes)>),
-    2 => Task::Scan { range: KeyRange, reverse: bool, limit: u64 },
-    3 => Task::Install(install: Box<Install>),
-    4 => Task::Take { from: RepositoryId },
-    5 => Task::Move(order: Box<Move>),
-    6 => Task::Names,
+    0 => Call { procedure: ProcedureId, arguments: SmallBytes, shares: bool, spaces: u16 },
+    1 => Read(keys: Vec<(SpaceId, SmallBytes)>),
+    2 => Scan { range: KeyRange, reverse: bool, limit: u64 },
+    3 => Install(install: Box<Install>),
+    4 => Take { from: RepositoryId },
+    5 => Move(order: Box<Move>),
+    6 => Names,
 });
 
 wire_enum!(Refusal, "refusal" {
-    0 => Refusal::Refused(reason: SmallBytes),
-    1 => Refusal::Faulty(text: String),
-    2 => Refusal::Aborted(reason: Abort),
+    0 => Refused(reason: SmallBytes),
+    1 => Faulty(text: String),
+    2 => Aborted(reason: Abort),
 });
 
 wire_enum!(TimestampVote, "ballot" {
-    0 => TimestampVote::Commit(at: Timestamp),
-    1 => TimestampVote::Conflict,
-    2 => TimestampVote::Abort(at: Timestamp, refusal: Refusal),
-    3 => TimestampVote::Moved(at: Timestamp),
+    0 => Commit(at: Timestamp),
+    1 => Conflict,
+    2 => Abort(at: Timestamp, refusal: Refusal),
+    3 => Moved(at: Timestamp),
 });
 
 wire_enum!(PartAnswer, "answer" {
-    0 => PartAnswer::Given(result: SmallBytes),
-    1 => PartAnswer::Found(all: Vec<FoundVersion>),
-    2 => PartAnswer::Rows(rows: Vec<(SmallBytes, FoundVersion)>, seen_to: Option<SmallBytes>),
-    3 => PartAnswer::Installed,
-    4 => PartAnswer::Taken { has: Fetched, whole: bool },
-    5 => PartAnswer::Names(all: Vec<(u16, Owners)>),
-    6 => PartAnswer::Absent(all: Vec<(SpaceId, SmallBytes, Timestamp)>),
+    0 => Given(result: SmallBytes),
+    1 => Found(all: Vec<FoundVersion>),
+    2 => Rows(rows: Vec<(SmallBytes, FoundVersion)>, seen_to: Option<SmallBytes>),
+    3 => Installed,
+    4 => Taken { has: Fetched, whole: bool },
+    5 => Names(all: Vec<(u16, Owners)>),
+    6 => Absent(all: Vec<(SpaceId, SmallBytes, Timestamp)>),
 });
 
 wire_enum!(ReplyOutcome, "end" {
-    0 => ReplyOutcome::Done { at: Timestamp, answers: Few<(u16, PartAnswer)> },
-    1 => ReplyOutcome::Conflict,
-    2 => ReplyOutcome::Refused { at: Timestamp, refusal: Refusal },
-    3 => ReplyOutcome::Moved { at: Timestamp },
+    0 => Done { at: Timestamp, answers: Few<(u16, PartAnswer)> },
+    1 => Conflict,
+    2 => Refused { at: Timestamp, refusal: Refusal },
+    3 => Moved { at: Timestamp },
 });
 
 wire_enum!(News, "news" {
-    0 => News::Piece { number: u32, bytes: SmallBytes },
-    1 => News::Changes {
+    0 => Piece { number: u32, bytes: SmallBytes },
+    1 => Changes {
         upto: Timestamp,
         changes: Vec<(Timestamp, Vec<Write>)>,
         held: Vec<(u16, Holding)>
     },
-    2 => News::Unknown,
+    2 => Unknown,
 });
 
 wire_enum!(Message, "message" {
-    0 => Message::Request(request: std::sync::Arc<Request>),
-    1 => Message::Vote {
+    0 => Request(request: std::sync::Arc<Request>),
+    1 => Vote {
         txn: TxnId,
         repository: RepositoryId,
         ballot: TimestampVote,
@@ -186,34 +151,34 @@ wire_enum!(Message, "message" {
         tag: u64,
         order: Option<VoteOrder>
     },
-    2 => Message::Ask {
+    2 => Ask {
         request: std::sync::Arc<Request>,
         repository: RepositoryId,
         ballot: TimestampVote
     },
-    3 => Message::Reply { txn: TxnId, repository: RepositoryId, end: ReplyOutcome, noted: Noted },
-    4 => Message::Acknowledge { repository: RepositoryId, txns: Vec<TxnId> },
-    5 => Message::Decide { txn: TxnId, ballot: TimestampVote, shown: Vec<Shown> },
-    6 => Message::WhichPosition { repository: RepositoryId },
-    7 => Message::Position {
+    3 => Reply { txn: TxnId, repository: RepositoryId, end: ReplyOutcome, noted: Noted },
+    4 => Acknowledge { repository: RepositoryId, txns: Vec<TxnId> },
+    5 => Decide { txn: TxnId, ballot: TimestampVote, shown: Vec<Shown> },
+    6 => WhichPosition { repository: RepositoryId },
+    7 => Position {
         repository: RepositoryId,
         order: VoteOrder,
         at: Timestamp,
         voted: Vec<TxnId>
     },
-    8 => Message::Follow { has: Followed },
-    9 => Message::News { repository: RepositoryId, stream: u64, news: News },
-    10 => Message::Tell { txn: TxnId, shared: Vec<PartData> },
-    11 => Message::Fetch { repository: RepositoryId, partition: u16, has: Fetched },
-    12 => Message::Load {
+    8 => Follow { has: Followed },
+    9 => News { repository: RepositoryId, stream: u64, news: News },
+    10 => Tell { txn: TxnId, shared: Vec<PartData> },
+    11 => Fetch { repository: RepositoryId, partition: u16, has: Fetched },
+    12 => Load {
         repository: RepositoryId,
         partition: u16,
         stream: Timestamp,
         source: Timestamp,
         load: Load
     },
-    13 => Message::AskDoubts { asked: u64, clients: Vec<ClientsUntil> },
-    14 => Message::NoDoubts {
+    13 => AskDoubts { asked: u64, clients: Vec<ClientsUntil> },
+    14 => NoDoubts {
         repository: RepositoryId,
         asked: u64,
         clients: Vec<ClientsUntil>
@@ -221,14 +186,14 @@ wire_enum!(Message, "message" {
 });
 
 wire_enum!(Record, "record" {
-    0 => Record::Voted { request: std::sync::Arc<Request>, at: Timestamp },
-    1 => Record::Against { txn: TxnId, ballot: TimestampVote },
-    2 => Record::Done { txn: TxnId, at: Timestamp, writes: Vec<Write>, end: ReplyOutcome },
-    3 => Record::Dropped { txn: TxnId, end: ReplyOutcome },
-    4 => Record::UpperBound { at: Timestamp },
-    5 => Record::Reached { at: Timestamp },
-    6 => Record::SharedData { txn: TxnId, shared: Vec<PartData> },
-    7 => Record::Staged { partition: u16, anew: bool, keys: Vec<Newest> },
+    0 => Voted { request: std::sync::Arc<Request>, at: Timestamp },
+    1 => Against { txn: TxnId, ballot: TimestampVote },
+    2 => Done { txn: TxnId, at: Timestamp, writes: Vec<Write>, end: ReplyOutcome },
+    3 => Dropped { txn: TxnId, end: ReplyOutcome },
+    4 => UpperBound { at: Timestamp },
+    5 => Reached { at: Timestamp },
+    6 => SharedData { txn: TxnId, shared: Vec<PartData> },
+    7 => Staged { partition: u16, anew: bool, keys: Vec<Newest> },
 });
 
 /// Whether everything that a message names is there.
