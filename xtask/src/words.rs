@@ -64,16 +64,28 @@ pub fn left(retired: &[Retired]) -> BTreeMap<String, UsesLeft> {
     let (identifiers, prose) = texts();
     for identifier in &identifiers {
         for word in words_of(identifier) {
-            if let Some(left) = all.get_mut(&word) {
-                left.identifiers.insert(identifier.clone());
+            if let Some(retired) = listed(&word, &all) {
+                all.get_mut(&retired).expect("it is listed").identifiers.insert(identifier.clone());
             }
         }
     }
     for it in retired.iter().filter(|it| it.prose) {
-        let uses = prose.iter().filter(|word| **word == it.word).count();
+        let uses =
+            prose.iter().filter(|word| **word == it.word || plural_of(word, &it.word)).count();
         all.get_mut(&it.word).expect("each has an entry").prose = uses;
     }
     all
+}
+
+/// The retired word that this is, or is the plural of.
+fn listed(word: &str, all: &BTreeMap<String, UsesLeft>) -> Option<String> {
+    let singular = word.strip_suffix('s');
+    [Some(word), singular].into_iter().flatten().find(|it| all.contains_key(*it)).map(str::to_owned)
+}
+
+/// Whether `word` is the plural of `singular`.
+fn plural_of(word: &str, singular: &str) -> bool {
+    word.strip_suffix('s') == Some(singular)
 }
 
 /// An identifier of so many words is a sentence, the name of a test: prose.

@@ -73,9 +73,9 @@ fn framed(kind: FrameKind, body: &impl Wire) -> Vec<u8> {
 
 /// What is said before messages pass.
 fn handshakes() -> Vec<(String, Vec<u8>)> {
-    let stations =
+    let process_kinds =
         [ProcessKind::Server, ProcessKind::Client, ProcessKind::Probe, ProcessKind::Admin];
-    let mut all: Vec<_> = stations
+    let mut all: Vec<_> = process_kinds
         .map(|process_kind| {
             (format!("hello {process_kind:?}"), framed(FrameKind::Hello, &hello(process_kind)))
         })

@@ -101,7 +101,7 @@ pub struct Welcome {
     pub proof: Option<Tag>,
 }
 
-const STATIONS: [ProcessKind; 4] =
+const PROCESS_KINDS: [ProcessKind; 4] =
     [ProcessKind::Server, ProcessKind::Client, ProcessKind::Probe, ProcessKind::Admin];
 
 impl Wire for ProcessKind {
@@ -112,8 +112,8 @@ impl Wire for ProcessKind {
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<ProcessKind, WireError> {
-        let found = input.variant("station", STATIONS.len() as u8)?;
-        Ok(STATIONS[usize::from(found)])
+        let found = input.variant("kind of process", PROCESS_KINDS.len() as u8)?;
+        Ok(PROCESS_KINDS[usize::from(found)])
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_process_comes_back() {
-        for process_kind in STATIONS {
+        for process_kind in PROCESS_KINDS {
             let mut out = Vec::new();
             process_kind.encode(&mut out);
             assert_eq!(ProcessKind::decode_all(&out), Ok(process_kind));

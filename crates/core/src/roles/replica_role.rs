@@ -26,7 +26,7 @@ pub enum ReplicaRole {
     Leaves,
 }
 
-const POSTS: [ReplicaRole; 8] = [
+const REPLICA_ROLES: [ReplicaRole; 8] = [
     ReplicaRole::Alone,
     ReplicaRole::Leads,
     ReplicaRole::Follows,
@@ -59,8 +59,8 @@ impl Wire for ReplicaRole {
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<ReplicaRole, WireError> {
-        let found = input.variant("post of a repository", POSTS.len() as u8)?;
-        Ok(POSTS[usize::from(found)])
+        let found = input.variant("role of a replica", REPLICA_ROLES.len() as u8)?;
+        Ok(REPLICA_ROLES[usize::from(found)])
     }
 }
 
@@ -70,11 +70,11 @@ mod tests {
 
     #[test]
     fn posts_come_back_from_their_bytes() {
-        for role in POSTS {
+        for role in REPLICA_ROLES {
             let mut out = Vec::new();
             role.encode(&mut out);
             assert_eq!(ReplicaRole::decode_all(&out), Ok(role));
         }
-        assert!(ReplicaRole::decode_all(&[POSTS.len() as u8]).is_err());
+        assert!(ReplicaRole::decode_all(&[REPLICA_ROLES.len() as u8]).is_err());
     }
 }

@@ -324,7 +324,7 @@ pub fn seeds(usual: Range<u64>) -> Range<u64> {
     first..end
 }
 
-/// Runs and judges the trials of all seeds; what they did together.
+/// Runs and judges all seeds; what they did together.
 pub fn all_hold<P: Protocol>(seeds: Range<u64>, scenario: impl Fn(u64) -> Scenario) -> Outcome {
     let mut all: Option<Outcome> = None;
     for seed in seeds {

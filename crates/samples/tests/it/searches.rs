@@ -4,7 +4,7 @@ use muesli_core::Protocol;
 use muesli_workloads::available;
 use muesli_workloads::seeded_run::SeededRun;
 
-/// The trials of a protocol with a workload. No marks are used: they are scanned, which the samples
+/// The runs of a protocol with a workload. No marks are used: they are scanned, which the samples
 /// do not offer.
 pub fn seeded_run(protocol: &str, workload: &str) -> SeededRun {
     let workload = available::find(workload).expect("a workload of the product");
@@ -12,7 +12,7 @@ pub fn seeded_run(protocol: &str, workload: &str) -> SeededRun {
     SeededRun { protocol: protocol.to_owned(), parameters, ..SeededRun::of(workload) }
 }
 
-/// The same trials with each repository kept by three nodes.
+/// The same runs with each repository kept by three nodes.
 pub fn in_groups(seeded_run: SeededRun) -> SeededRun {
     SeededRun { group: 3, ..seeded_run }
 }

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn scrambled_spreads_the_hot_items() {
+    fn scrambled_scatters_the_hot_items() {
         let shares = shares("scrambled", 1_000, 0.0);
         let hottest = (0..1_000).max_by(|a, b| shares[*a].total_cmp(&shares[*b])).unwrap();
         assert_eq!(hottest as u64, fnv_hash(0) % 1_000);

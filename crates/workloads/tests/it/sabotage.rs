@@ -288,7 +288,7 @@ fn sessions_that_leave_their_past_behind_are_caught() {
     };
     let mut switches = gmu::Switches::default();
     assert_eq!(roaming(&switches), Noticed::default(), "nothing is wrong");
-    switches.set(FamilySwitch::SessionsBringPasts, false);
+    switches.set(FamilySwitch::SessionsBringTokens, false);
     assert!(roaming(&switches).versions);
 }
 

@@ -265,10 +265,10 @@ impl Searched {
     fn new(
         title: &'static str,
         (source, text): (&'static str, &'static str),
-        trials: &[SeededRun],
+        runs: &[SeededRun],
     ) -> Searched {
         let (mut counted, mut routes) = (BTreeMap::<_, StrangerCount>::new(), Routes::default());
-        for seeded_run in trials {
+        for seeded_run in runs {
             for seed in 1..=3 {
                 let trialled = seeded_run.run(seed, false).unwrap();
                 routes.join(&trialled.routes);

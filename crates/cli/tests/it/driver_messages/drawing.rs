@@ -207,7 +207,7 @@ impl Drawing {
 
     /// What somebody says who comes, of each station in turn, without the secret.
     pub fn hello(&mut self, round: usize) -> Hello {
-        let stations =
+        let process_kinds =
             [ProcessKind::Probe, ProcessKind::Client, ProcessKind::Server, ProcessKind::Admin];
         let node = match self.0.u8(..5) {
             0 => self.0.u32(..5),
@@ -228,7 +228,7 @@ impl Drawing {
         Hello {
             cluster,
             protocol: if self.0.u8(..4) == 0 { self.text() } else { "score".to_owned() },
-            process_kind: stations[round % stations.len()],
+            process_kind: process_kinds[round % process_kinds.len()],
             node: NodeId(node),
             data_id: DataId(self.number(1)),
             data_ids: (0..self.0.usize(..4)).map(|_| data_ids(self)).collect(),

@@ -155,18 +155,19 @@ fn resident() -> u64 {
 
 /// Everybody says everything to everyone.
 fn send_anything(servers: &Servers, seed: u64) {
-    let stations =
+    let process_kinds =
         [ProcessKind::Probe, ProcessKind::Client, ProcessKind::Admin, ProcessKind::Server];
     let mut drawing = Drawing::new(seed);
     let mut speakers: Vec<_> = servers
         .honest()
         .iter()
-        .flat_map(|address| stations.map(|process_kind| Speaker::new(address, process_kind)))
+        .flat_map(|address| process_kinds.map(|process_kind| Speaker::new(address, process_kind)))
         .collect();
     for round in 0..MESSAGES {
-        let speaker = &mut speakers[round % (stations.len() * HONEST)];
+        let speaker = &mut speakers[round % (process_kinds.len() * HONEST)];
         let map = speaker.map();
-        let control = drawing.control(round / (stations.len() * HONEST), &map, speaker.is_member());
+        let control =
+            drawing.control(round / (process_kinds.len() * HONEST), &map, speaker.is_member());
         speaker.print_line(&control, drawing.alive());
         if round % 100 == 0 {
             servers.live();

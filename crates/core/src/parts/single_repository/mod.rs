@@ -36,6 +36,10 @@ pub type ReadVersions = Vec<(SpaceId, SmallBytes, Timestamp)>;
 /// What a transaction writes; a value of `None` deletes.
 pub type NewValues = Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>;
 
+/// So many outcomes a repository remembers for a coordinator, at most. A commit further ahead of the
+/// oldest that is not settled is left out; its coordinator repeats it.
+pub const UNSETTLED_MAX: u64 = 1 << 16;
+
 /// What a coordinator asks of its repository.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are what their names say")]
@@ -70,13 +74,15 @@ impl RepositoryRequest {
     /// Whether it can be asked by whoever sent it.
     ///
     /// # Errors
-    /// It is not about a transaction of the sender, or its numbers cannot be.
+    /// It is not about a transaction of the sender, its numbers cannot be, or it is more than
+    /// [`UNSETTLED_MAX`] ahead of what is settled.
     pub fn judge(&self, view: View<'_>) -> Result<(), Rejection> {
         ensure(view.repository().is_some(), Rejection::Role)?;
         match self {
             RepositoryRequest::Read { .. } => view.coordinator(),
             RepositoryRequest::Commit { txn, settled_below, reads, .. } => {
                 ensure(*settled_below <= txn.sequence, Rejection::Range)?;
+                ensure(txn.sequence - settled_below < UNSETTLED_MAX, Rejection::Range)?;
                 reads.iter().try_for_each(|(_, _, version)| in_range(*version))?;
                 view.owner(*txn)
             }
@@ -149,4 +155,36 @@ pub trait SingleRepositoryProtocol:
 {
     /// The repository that transactions begun at `node` ask.
     fn base(node: NodeId, catalog: &Catalog) -> RepositoryId;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use crate::judgement::Sender;
+    use crate::roles::Address;
+
+    /// What is said of a commit of this number while all below `settled_below` are settled.
+    fn judged(sequence: u64, settled_below: u64) -> Result<(), Rejection> {
+        let coordinator = Address { node: NodeId(1), role: Role::Coordinator };
+        let catalog = Catalog::new(&[NodeId(0), NodeId(1)], 1, &[NodeId(0)]).expect("a catalog");
+        let view = View {
+            me: Address { node: NodeId(0), role: Role::Repository(RepositoryId(0)) },
+            from: coordinator,
+            sender: Sender::Member,
+            catalog: &catalog,
+            settings: &Settings::default(),
+        };
+        let txn = TxnId { node: NodeId(1), incarnation: 1, sequence };
+        let (reads, writes) = (Vec::new(), Vec::new());
+        RepositoryRequest::Commit { txn, settled_below, reads, writes }.judge(view)
+    }
+
+    #[test]
+    fn a_commit_far_ahead_of_what_is_settled_is_left_out() {
+        assert_eq!(judged(7 + UNSETTLED_MAX - 1, 7), Ok(()));
+        assert_eq!(judged(7 + UNSETTLED_MAX, 7), Err(Rejection::Range));
+        assert_eq!(judged(6, 7), Err(Rejection::Range), "it says itself that it is settled");
+        assert_eq!(judged(u64::MAX, 0), Err(Rejection::Range));
+    }
 }

@@ -453,7 +453,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn adopt(&mut self, session_token: &SmallBytes) {
         if V::POLICIES.reading.nodes_remember()
-            && V::switches(&self.switches).keeps(FamilySwitch::SessionsBringPasts)
+            && V::switches(&self.switches).keeps(FamilySwitch::SessionsBringTokens)
             && let Ok(seen) = V::Snapshot::decode_all(session_token.as_slice())
         {
             self.seen.join(&seen);

@@ -64,7 +64,7 @@ breakable! {
         DecidesInTime = "decides_in_time",
         /// Where nodes remember, a session that comes from another coordinator brings what it has
         /// seen.
-        SessionsBringPasts = "sessions_bring_pasts",
+        SessionsBringTokens = "sessions_bring_tokens",
     }
 }
 

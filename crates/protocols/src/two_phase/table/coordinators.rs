@@ -81,7 +81,7 @@ impl<V: Variant> Table<V> {
             return false;
         }
         let first = |sequence| TxnId { sequence, ..txn };
-        let mut settled = self.standings.range(first(known.below)..first(below));
+        let mut settled = self.entries.range(first(known.below)..first(below));
         let mut frees_capacity = || settled.any(|(_, entry)| matches!(entry, TableEntry::Over(..)));
         let answers = self.answers.range(first(0)..first(below));
         let freed: usize = answers.map(|(_, it)| answers_bytes(it)).sum();
@@ -100,7 +100,7 @@ impl<V: Variant> Table<V> {
     pub(super) fn forget_refusals_before(&mut self, node: NodeId, incarnation: u32) {
         let first = TxnId { node, incarnation: 0, sequence: 0 };
         let end = TxnId { node, incarnation, sequence: 0 };
-        let earlier = self.standings.range(first..end).filter(|(_, entry)| !entry.lasts());
+        let earlier = self.entries.range(first..end).filter(|(_, entry)| !entry.lasts());
         let forgotten: Vec<_> = earlier.map(|(txn, _)| *txn).collect();
         for txn in forgotten {
             self.take(txn);
@@ -117,7 +117,7 @@ impl<V: Variant> Table<V> {
         let first = TxnId { node, incarnation, sequence: 0 };
         let end = TxnId { node, incarnation, sequence: below };
         let mut next = first;
-        while let Some((&txn, entry)) = self.standings.range(next..end).next() {
+        while let Some((&txn, entry)) = self.entries.range(next..end).next() {
             if let TableEntry::Over(vote, participants) = entry {
                 let end = (vote.clone(), *participants);
                 self.take(txn);

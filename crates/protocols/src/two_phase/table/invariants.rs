@@ -30,9 +30,9 @@ impl<V: Variant> Table<V> {
             let owner = self.owner(prepared.prepare.txn);
             assert_eq!(owner, Some(Owner(at as u32)), "who {} is", prepared.prepare.txn);
         }
-        let prepared = self.standings.values().filter(|entry| entry.is_prepared()).count();
+        let prepared = self.entries.values().filter(|entry| entry.is_prepared()).count();
         assert_eq!(prepared, self.slots.len() - free.len(), "how many are prepared");
-        for entry in self.standings.values() {
+        for entry in self.entries.values() {
             assert!(!matches!(entry, TableEntry::Over(Vote::Yes(_), _)), "a vote of yes is no end");
         }
     }
@@ -40,7 +40,7 @@ impl<V: Variant> Table<V> {
     /// Counts once more what is counted as it changes.
     fn assert_counts(&self) {
         let mut counts: BTreeMap<NodeId, Counts> = BTreeMap::new();
-        for (txn, entry) in &self.standings {
+        for (txn, entry) in &self.entries {
             let (entries, lasting, prepared) = counts.entry(txn.node).or_default();
             *entries += 1;
             *lasting += usize::from(entry.lasts());
@@ -82,7 +82,7 @@ impl<V: Variant> Table<V> {
 
     /// What nobody asks for any more is not kept.
     fn assert_settled(&self) {
-        for (txn, entry) in &self.standings {
+        for (txn, entry) in &self.entries {
             let is_kept = entry.is_prepared() || !self.is_settled(*txn);
             assert!(is_kept, "{txn} is settled, and is remembered");
         }

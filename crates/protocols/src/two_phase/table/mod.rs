@@ -123,7 +123,7 @@ type Ends<V> = BTreeMap<TxnId, (Vote<V>, u64)>;
 pub(in crate::two_phase) struct Table<V: Variant> {
     slots: Vec<Option<Prepared<V>>>,
     free: Vec<u32>,
-    standings: BTreeMap<TxnId, TableEntry<V>>,
+    entries: BTreeMap<TxnId, TableEntry<V>>,
     /// What delayed actions gave, of those among them that were asked.
     answers: BTreeMap<TxnId, Answers>,
     /// What is known of each coordinator.
@@ -190,7 +190,7 @@ impl<V: Variant> Default for Table<V> {
         Table {
             slots: Vec::new(),
             free: Vec::new(),
-            standings: BTreeMap::new(),
+            entries: BTreeMap::new(),
             answers: BTreeMap::new(),
             settled: BTreeMap::new(),
             retired: [Ends::new(), Ends::new()],
@@ -208,7 +208,7 @@ impl<V: Variant> Default for Table<V> {
 impl<V: Variant> Table<V> {
     /// How many bytes it takes, as far as others fill it.
     pub fn bytes(&self) -> usize {
-        let entries = self.standings.len() * (size_of::<TxnId>() + size_of::<TableEntry<V>>());
+        let entries = self.entries.len() * (size_of::<TxnId>() + size_of::<TableEntry<V>>());
         entries + self.answer_bytes + self.prepared_bytes.all
     }
 
@@ -221,7 +221,7 @@ impl<V: Variant> Table<V> {
     /// off from here and ask for just that in the end.
     fn put(&mut self, txn: TxnId, entry: TableEntry<V>) {
         let (lasts, is_prepared) = (entry.lasts(), entry.is_prepared());
-        let replaced = self.standings.insert(txn, entry);
+        let replaced = self.entries.insert(txn, entry);
         let known = self.known_mut(txn.node);
         known.lasting += usize::from(lasts);
         known.prepared += usize::from(is_prepared);
@@ -246,7 +246,7 @@ impl<V: Variant> Table<V> {
     }
 
     fn take(&mut self, txn: TxnId) {
-        if let Some(entry) = self.standings.remove(&txn) {
+        if let Some(entry) = self.entries.remove(&txn) {
             let known = self.settled.get_mut(&txn.node).expect("put counted it");
             assert!(known.entries > 0, "{txn} was not counted");
             known.entries -= 1;
@@ -279,7 +279,7 @@ impl<V: Variant> Table<V> {
 
     /// How this repository stands to `txn`, if it has voted.
     pub fn known_vote(&self, txn: TxnId) -> Option<Vote<V>> {
-        match self.standings.get(&txn) {
+        match self.entries.get(&txn) {
             Some(TableEntry::Prepared(owner)) => Some(Vote::Yes(self.get(*owner).yes.clone())),
             Some(TableEntry::Over(vote, _)) => Some(vote.clone()),
             None => self.retired(txn).map(|(vote, _)| vote.clone()),
@@ -288,12 +288,12 @@ impl<V: Variant> Table<V> {
 
     /// Whether it stands to a transaction in some way.
     pub fn knows(&self, txn: TxnId) -> bool {
-        self.standings.contains_key(&txn) || self.retired(txn).is_some()
+        self.entries.contains_key(&txn) || self.retired(txn).is_some()
     }
 
     /// What that is about, where others have to be sure of it.
     pub fn about(&self, txn: TxnId) -> Option<Box<About>> {
-        let participants = match self.standings.get(&txn) {
+        let participants = match self.entries.get(&txn) {
             Some(TableEntry::Prepared(owner)) => return self.get(*owner).about.clone(),
             Some(TableEntry::Over(_, participants)) => *participants,
             None => self.retired(txn)?.1,
@@ -344,7 +344,7 @@ impl<V: Variant> Table<V> {
     }
 
     pub fn owner(&self, txn: TxnId) -> Option<Owner> {
-        match self.standings.get(&txn)? {
+        match self.entries.get(&txn)? {
             TableEntry::Prepared(owner) => Some(*owner),
             TableEntry::Over(..) => None,
         }
@@ -389,7 +389,7 @@ impl<V: Variant> Table<V> {
     /// The transactions that voted yes and do not know their end, oldest id first.
     pub fn in_doubt(&self) -> impl Iterator<Item = (Owner, &Prepared<V>)> {
         let prepared = self.slots.len() - self.free.len();
-        let all = self.standings.values().filter_map(|entry| match entry {
+        let all = self.entries.values().filter_map(|entry| match entry {
             TableEntry::Prepared(owner) => Some((*owner, self.get(*owner))),
             TableEntry::Over(..) => None,
         });
@@ -398,7 +398,7 @@ impl<V: Variant> Table<V> {
 
     /// All that are prepared, in the order of their ids.
     pub fn prepared(&self) -> impl Iterator<Item = &Prepared<V>> {
-        self.standings.values().filter_map(|entry| match entry {
+        self.entries.values().filter_map(|entry| match entry {
             TableEntry::Prepared(owner) => Some(self.get(*owner)),
             TableEntry::Over(..) => None,
         })
@@ -406,7 +406,7 @@ impl<V: Variant> Table<V> {
 
     /// What is remembered, and what is settled.
     pub fn memory(&self) -> (Vec<Remembered<V>>, Vec<Settled>) {
-        let over = self.standings.iter().filter_map(|(&txn, entry)| match entry {
+        let over = self.entries.iter().filter_map(|(&txn, entry)| match entry {
             TableEntry::Prepared(_) => None,
             TableEntry::Over(vote, participants) => Some((txn, vote.clone(), *participants)),
         });
@@ -434,7 +434,7 @@ impl<V: Variant> Table<V> {
 
     /// How many votes and decisions are remembered.
     pub fn remembered(&self) -> usize {
-        self.standings.len() - (self.slots.len() - self.free.len())
+        self.entries.len() - (self.slots.len() - self.free.len())
     }
 }
 

@@ -112,7 +112,7 @@ impl<V: Variant> Table<V> {
 
     /// What is kept of a client's incarnations before one.
     fn entries_before(&self, of: ClientsUntil) -> impl Iterator<Item = &TableEntry<V>> {
-        self.standings.range(transactions_before(of)).map(|(_, entry)| {
+        self.entries.range(transactions_before(of)).map(|(_, entry)| {
             self.steps.count();
             entry
         })
@@ -147,7 +147,7 @@ impl<V: Variant> Table<V> {
             return false;
         }
         let all = transactions_before(of);
-        let over: Vec<TxnId> = self.standings.range(all.clone()).map(|(txn, _)| *txn).collect();
+        let over: Vec<TxnId> = self.entries.range(all.clone()).map(|(txn, _)| *txn).collect();
         for txn in over {
             assert!(self.owner(txn).is_none(), "{txn} was prepared since");
             self.take(txn);
