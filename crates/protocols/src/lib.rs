@@ -10,6 +10,8 @@
 //! * [`granola`]: one-round transactions, ordered by timestamps that their participants agree on;
 //!   and, as a baseline, Sinfonia's: locks, and a master that counts votes.
 //! * [`non_genuine_multiversioning`]: SCORe with everybody taking part in every update.
+//! * [`hierarchy`] and [`hierarchy_locking`]: votes climb a tree of validators, and the lowest one that covers a
+//!   transaction decides it.
 //! * [`two_phase`]: what all of these share.
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.
@@ -22,6 +24,8 @@ mod client_quota;
 pub mod doubts;
 pub mod gmu;
 pub mod granola;
+pub mod hierarchy;
+pub mod hierarchy_locking;
 pub mod non_genuine_multiversioning;
 pub mod repeatable_read;
 mod sabotage;
@@ -89,6 +93,8 @@ protocols! {
     "granola-unordered" => granola::Granola, granola::Switches::unordered();
     "granola-locking" => granola::Granola, granola::Switches::locking();
     "sinfonia" => granola::Granola, granola::Switches::sinfonia();
+    "hierarchy" => hierarchy::Hierarchy, hierarchy::Switches::default();
+    "hierarchy-locking" => hierarchy_locking::HierarchyLocking, two_phase::Switches::default();
     "non-genuine-multiversioning" was "ngm" =>
         non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Switches::default();
 }

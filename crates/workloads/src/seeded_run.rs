@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use muesli_check::{History, Level, Verdict};
 use muesli_core::Nanos;
+use muesli_core::catalog::TreeShape;
 use muesli_core::checkpoint::HEAD_PIECE_BYTES;
 use muesli_registry::offers_strict;
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
@@ -71,6 +72,8 @@ pub struct SeededRun {
     pub replicas: Option<usize>,
     /// How many partitions there are for each repository.
     pub partitions_per_repository: usize,
+    /// The tree above the nodes, under protocols that validate by one; drawn where it is not given.
+    pub tree: Option<TreeShape>,
     /// How many clients there are.
     pub clients: u32,
     /// At least so many transactions are run.
@@ -185,6 +188,7 @@ impl SeededRun {
             masters: 0,
             replicas: None,
             partitions_per_repository: 1,
+            tree: None,
             clients: 8,
             transactions_least: 300,
             group: 1,
@@ -339,6 +343,17 @@ impl SeededRun {
         written.map_err(|error| SeededRunError::History { path, error })
     }
 
+    /// A tree above the nodes with data: a root above all, or two levels where their number is no
+    /// prime. It takes nothing from what else the seed draws.
+    fn draw_tree(&self, seed: u64, repositories: usize) -> Option<TreeShape> {
+        let nodes = self.nodes.min(repositories);
+        let widths = (2..nodes).filter(|width| nodes % width == 0).collect::<Vec<_>>();
+        let drawn = (seed % 3) as usize;
+        let width = widths.get(drawn % widths.len().max(1)).filter(|_| drawn > 0)?;
+        let shape = format!("{}x{width}", nodes / width);
+        (self.group <= 1).then(|| shape.parse().expect("a shape of a tree"))
+    }
+
     /// Whether the protocol promises less than what workloads count on: then updates can be lost,
     /// totals change and lists lose elements, and only the version order tells right from wrong.
     fn guarantees_little(&self) -> bool {
@@ -380,6 +395,7 @@ impl SeededRun {
             repositories,
             replicas: self.replicas.unwrap_or(drawn.min(repositories)),
             partitions_per_repository: self.partitions_per_repository,
+            tree: self.tree.clone().or_else(|| self.draw_tree(seed, repositories)),
             plan,
             transactions_least: self.transactions_least,
             pause_most: Span::from_nanos((run as f64 / (share * MARGIN)) as u64),

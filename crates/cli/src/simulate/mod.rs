@@ -110,6 +110,7 @@ fn seeded_run(workload: &'static Description, options: &SimOptions) -> SeededRun
         masters: usize::from(options.masters),
         replicas: options.replicas,
         partitions_per_repository: usize::from(options.partitions_per_repository),
+        tree: options.tree.clone(),
         group: options.group,
         caches: options.caches,
         parallel: usize::from(options.parallel),

@@ -11,10 +11,12 @@
 mod hierarchy;
 mod sites;
 mod spaces;
+mod tree_shape;
 
 pub use hierarchy::{Hierarchy, InnerNode, NotATree};
 pub use sites::{Sites, TwoSites};
 pub use spaces::{Index, Partitioning, Space, SpaceOptions};
+pub use tree_shape::{LEVELS_MAX, NoTreeShape, TreeError, TreeShape};
 
 use std::sync::Arc;
 
@@ -183,6 +185,16 @@ impl Catalog {
             return Err(NotATree::Leaves { leaves, repositories });
         }
         Ok(Catalog { hierarchy: Some(Arc::new(hierarchy)), ..self })
+    }
+
+    /// This catalog with a tree of this shape over its nodes with data, whose validators live on
+    /// `apart`, or beside data where that is empty.
+    ///
+    /// # Errors
+    /// There are more or fewer nodes with data than the tree has leaves.
+    pub fn with_tree(self, shape: &TreeShape, apart: &[NodeId]) -> Result<Catalog, TreeError> {
+        let hierarchy = shape.over(&self.homes, apart)?;
+        Ok(self.with_hierarchy(hierarchy)?)
     }
 
     /// Who decides for `coordinator`: one of the masters that have not left, the same for ever as

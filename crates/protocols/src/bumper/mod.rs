@@ -56,7 +56,7 @@
 //!   for every lock.
 
 use muesli_core::parts::votes::Votes;
-use muesli_core::{Decision, Isolation, RepositoryId, Timestamp};
+use muesli_core::{Decision, Isolation, NoService, RepositoryId, Timestamp};
 
 use crate::two_phase::policy::{InstallPolicy, Policies, WaitPolicy};
 use crate::two_phase::{
@@ -87,6 +87,7 @@ impl Variant for TimeWarp {
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::Serializable;
+    type Service = NoService;
     type Switches = Switches;
     type ProtocolState = ProtocolState;
     type Reader = Reader;

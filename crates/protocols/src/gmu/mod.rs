@@ -44,7 +44,7 @@
 //! begins its transactions where its earlier ones have been, so that sessions there see what they
 //! did.
 
-use muesli_core::Isolation;
+use muesli_core::{Isolation, NoService};
 
 use crate::two_phase::policy::{Policies, ReadPolicy, Validation};
 use crate::two_phase::{TwoPhase, Variant};
@@ -74,6 +74,7 @@ impl Variant for Vectors {
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::ExtendedUpdateSerializable;
+    type Service = NoService;
     type Switches = Switches;
     type ProtocolState = ();
     type Reader = ();

@@ -121,6 +121,10 @@ impl Time<Vectors> for VectorTime {
         }
     }
 
+    fn bounds_of(_: &VectorVote) -> Option<(Timestamp, Timestamp)> {
+        None
+    }
+
     fn fits(switches: &Switches, known: &Reads, at: &Reads) -> bool {
         !switches.keeps(GmuSwitch::FitsSideBySide) || known.fits(at)
     }

@@ -14,7 +14,7 @@
 //! * The clock is not a service of its own: it is what the repositories agree on for each update,
 //!   by the largest proposal.
 
-use muesli_core::Isolation;
+use muesli_core::{Isolation, NoService};
 
 use crate::two_phase::policy::{ParticipationPolicy, Policies};
 use crate::two_phase::{self, Scalar, Switches, TwoPhase, Variant};
@@ -31,6 +31,7 @@ impl Variant for Everybody {
     const POLICIES: Policies =
         Policies { participation: ParticipationPolicy::NonGenuine, ..Policies::SCORE };
     const ISOLATION: Isolation = Isolation::Serializable;
+    type Service = NoService;
     type Switches = Switches;
     type ProtocolState = ();
     type Reader = ();

@@ -22,7 +22,7 @@
 //! `--protocol repeatable-read-at-commit` takes locks when the commit prepares, as this protocol
 //! did before: then a client is not held up by its writes, and locks are held for a shorter time.
 
-use muesli_core::Isolation;
+use muesli_core::{Isolation, NoService};
 
 use crate::two_phase::policy::{LockPolicy, Policies, ReadPolicy, Validation};
 use crate::two_phase::{self, Reader, Scalar, TwoPhase, Variant};
@@ -47,6 +47,7 @@ impl Variant for NewestVersions {
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::RepeatableRead;
+    type Service = NoService;
     type Switches = Switches;
     type ProtocolState = ();
     type Reader = Reader;

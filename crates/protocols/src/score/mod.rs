@@ -43,7 +43,7 @@
 //! Most of SCORe is what it shares with its family, in [`two_phase`](crate::two_phase); here stands
 //! what is its own: a vote is a timestamp, the largest is final.
 
-use muesli_core::Isolation;
+use muesli_core::{Isolation, NoService};
 
 use crate::two_phase::policy::Policies;
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
@@ -67,6 +67,7 @@ impl Variant for Snapshots {
     const NAME: &'static str = "score";
     const POLICIES: Policies = Policies::SCORE;
     const ISOLATION: Isolation = Isolation::Serializable;
+    type Service = NoService;
     type Switches = Switches;
     type ProtocolState = ();
     type Reader = ();

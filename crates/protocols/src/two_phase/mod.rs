@@ -26,6 +26,7 @@
 //! * `shown_votes` are the votes that a client shows with the end of its transaction;
 //! * [`participant`] keeps a repository: reads, locks, validation, votes, checkpoints;
 //! * [`coordinator`] runs transactions: reads, scans, commits, the watermark;
+//! * [`validator`] is an inner node of a tree that votes climb;
 //! * [`delayed`] has actions and procedures that are run when their transaction is applied;
 //! * `judge` checks messages and records of other processes before they change any state.
 
@@ -33,7 +34,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use muesli_core::contract::{Isolation, Protocol};
-use muesli_core::{Catalog, Nanos, NodeId, Rejection, View};
+use muesli_core::{Catalog, Nanos, NodeId, Rejection, ServiceId, View};
+
+use self::policy::DecidePolicy;
+use self::validator::tree::Tree;
 
 pub mod coordinator;
 pub mod delayed;
@@ -44,6 +48,7 @@ pub mod policy;
 pub mod scalar;
 mod shown_votes;
 mod table;
+pub mod validator;
 mod variant;
 
 pub use coordinator::Coordinator;
@@ -76,12 +81,19 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     type Record = Record<V>;
     type Switches = V::Switches;
     type Coordinator = Coordinator<V>;
-    muesli_core::protocol_without_services!();
     type Participant = Participant<V>;
+    type Service = V::Service;
     const TIMESTAMP_STEP: Option<Nanos> = None;
     const REPLICATES_ITSELF: bool = false;
     const KEEPS_COPIES: bool = false;
     const KEEPS_OLD_VERSIONS: bool = true;
+
+    fn services(_: &V::Switches, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
+        match V::POLICIES.deciding {
+            DecidePolicy::ByCoordinator => Vec::new(),
+            DecidePolicy::ByValidators => Tree::of(catalog).living_on(node),
+        }
+    }
 
     fn wire_bytes(message: &Message<V>) -> usize {
         message.wire_bytes()

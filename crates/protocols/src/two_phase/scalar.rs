@@ -7,7 +7,9 @@ use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::parts::votes::Votes;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{
+    Abort, Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+};
 
 use super::message::Record;
 use super::policy::FamilySwitch;
@@ -45,7 +47,12 @@ pub trait Scalar:
     fn decide(votes: &Votes<RepositoryId, Self::Yes>) -> Decision<Self::Place> {
         assert!(votes.is_complete(), "votes decide once all are there");
         let proposals = votes.so_far().map(|yes| (*yes).into());
-        Decision::Commit(proposals.max().unwrap_or(Timestamp::ZERO).into())
+        let at = proposals.max().unwrap_or(Timestamp::ZERO);
+        let is_late = |yes: &Self::Yes| Self::reads_hold_until(*yes) < at;
+        match votes.so_far().any(is_late) {
+            true => Decision::Abort(Abort::StaleRead),
+            false => Decision::Commit(at.into()),
+        }
     }
 
     /// What the vote of a repository decides that nobody else takes part with.
@@ -53,6 +60,12 @@ pub trait Scalar:
     fn decide_alone(yes: Self::Yes) -> Decision<Self::Place> {
         let proposal: Timestamp = yes.into();
         Decision::Commit(proposal.into())
+    }
+
+    /// Up to where what the voter has shown stays the newest, if nothing else sees to that.
+    #[inline]
+    fn reads_hold_until(_yes: Self::Yes) -> Timestamp {
+        Timestamp::MAX
     }
 
     /// The version that the writes of a transaction install.
@@ -155,6 +168,10 @@ impl<V: Scalar> Time<V> for ScalarTime {
             low: Timestamp::ZERO,
             queue: CommitQueue::default(),
         }
+    }
+
+    fn bounds_of(yes: &V::Yes) -> Option<(Timestamp, Timestamp)> {
+        Some(((*yes).into(), V::reads_hold_until(*yes)))
     }
 
     /// A timestamp is fixed by the first read, and the others are asked at it.
@@ -274,6 +291,9 @@ impl<V: Scalar> Time<V> for ScalarTime {
         if self.switches.keeps(FamilySwitch::ReadsRaise) {
             self.clock.reserve(validation.snapshot);
         }
+        if V::POLICIES.locking.has_intervals() {
+            self.clock.reserve(validation.lower_bound);
+        }
         self.assert_missed_above_snapshot::<V>(&validation);
         let (before, proposal) = (self.clock.reserved(), self.clock.propose());
         assert!(proposal > before, "{proposal} is proposed, at or below {before}");
@@ -343,6 +363,9 @@ impl<V: Scalar> Time<V> for ScalarTime {
     ) -> Option<V::Yes> {
         self.assert_missed_above_snapshot::<V>(validation);
         self.clock.serve(validation.snapshot);
+        if V::POLICIES.locking.has_intervals() {
+            self.clock.reserve(validation.lower_bound);
+        }
         let free_below = self.clock.free_below(self.queue.first());
         // Somebody queued may have been decided, and have left its read timestamp on what is
         // written.

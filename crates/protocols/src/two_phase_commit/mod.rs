@@ -35,7 +35,7 @@
 //! `lock_wait`. A key that was read and is locked by a writer is refused all the same: it could
 //! succeed only if the writer aborts.
 
-use muesli_core::Isolation;
+use muesli_core::{Isolation, NoService};
 
 use crate::two_phase::policy::{ApplyOrder, Policies, Validation, WaitPolicy};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
@@ -60,6 +60,7 @@ impl Variant for TryLocks {
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::Serializable;
+    type Service = NoService;
     type Switches = Switches;
     type ProtocolState = ();
     type Reader = ();

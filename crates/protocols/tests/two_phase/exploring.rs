@@ -24,7 +24,10 @@ pub const INSERT_A_AT_1: Program = (1, &[Get("b"), Put("a")]);
 pub const LIMIT: usize = 300_000;
 
 /// Scopes with each kind of fault, at any point.
-pub fn among_faults<V: Variant>(scopes: &mut Vec<Scope<TwoPhase<V>>>, programs: &[Program]) {
+pub fn among_faults<V: Variant<Service: Clone>>(
+    scopes: &mut Vec<Scope<TwoPhase<V>>>,
+    programs: &[Program],
+) {
     let crashes = [Fault::Crash(0), Fault::Crash(1), Fault::Outage(0), Fault::Outage(1)];
     for fault in crashes.into_iter().chain([Fault::Lose, Fault::Repeat, Fault::Early]) {
         scopes.push(Scope { fault: Some(fault), ..Scope::of(programs) });
@@ -32,7 +35,10 @@ pub fn among_faults<V: Variant>(scopes: &mut Vec<Scope<TwoPhase<V>>>, programs: 
 }
 
 /// Scopes with two faults, at any two points.
-pub fn among_two_faults<V: Variant>(scopes: &mut Vec<Scope<TwoPhase<V>>>, programs: &[Program]) {
+pub fn among_two_faults<V: Variant<Service: Clone>>(
+    scopes: &mut Vec<Scope<TwoPhase<V>>>,
+    programs: &[Program],
+) {
     let faults = [(Fault::Crash(0), Fault::Crash(1)), (Fault::Lose, Fault::Outage(0))];
     for (fault, second) in faults {
         let (fault, second) = (Some(fault), Some(second));
@@ -40,7 +46,7 @@ pub fn among_two_faults<V: Variant>(scopes: &mut Vec<Scope<TwoPhase<V>>>, progra
     }
 }
 
-pub fn hold<V: Variant>(name: &str, level: Level, scopes: &[Scope<TwoPhase<V>>]) {
+pub fn hold<V: Variant<Service: Clone>>(name: &str, level: Level, scopes: &[Scope<TwoPhase<V>>]) {
     let scopes: Vec<_> = scopes.iter().map(|scope| Scope { level, ..scope.clone() }).collect();
     for found in hold_as_written(name, &scopes, LIMIT) {
         assert!(found.outcomes.len() > 1, "more than one end: {:?}", found.outcomes);
@@ -48,7 +54,7 @@ pub fn hold<V: Variant>(name: &str, level: Level, scopes: &[Scope<TwoPhase<V>>])
 }
 
 /// Node 2 has told of a late snapshot, and the others tell of one when their transactions end.
-pub fn collecting<V: Variant>(programs: &[Program]) -> Scope<TwoPhase<V>> {
+pub fn collecting<V: Variant<Service: Clone>>(programs: &[Program]) -> Scope<TwoPhase<V>> {
     let before = [[WRITE_A_AT_1, WRITE_A_AT_0].as_slice(), &[CHANGE_A_AT_2].repeat(4)].concat();
     Scope { before, collects: true, ..Scope::of(programs) }
 }

@@ -5,8 +5,9 @@ use std::fmt::Display;
 use muesli_core::contract::StateMachine as _;
 use muesli_core::parts::versions::Versions;
 use muesli_core::ranges::KeyRange;
-use muesli_core::{Decision, NodeId, Role, SpaceId, TxnId};
+use muesli_core::{Decision, NodeId, Role, SpaceId, Timestamp, TxnId};
 use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
+use muesli_protocols::two_phase::validator::ballot::Ballot;
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
 use crate::harness::subject::lines::{given, joined, name, text, value, writes};
@@ -17,7 +18,7 @@ const LOCK_TIMER: u32 = 1;
 /// The timer by which a coordinator tells its bound.
 const GOSSIP_TIMER: u32 = 0;
 
-impl<V: Variant> Subject for TwoPhase<V> {
+impl<V: Variant<Service: Clone>> Subject for TwoPhase<V> {
     const STRICT_UPDATES: bool =
         V::POLICIES.validation.has_reads() && !V::POLICIES.installing.may_time_warp();
     const TRIES_AGAIN: bool = false;
@@ -159,6 +160,10 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::Decide { txn, decision: end, .. } => {
             format!("Decide {} {}", name(*txn, names), decision(end))
         }
+        Message::Ballot(ballot) => format!("Ballot {}", ballot_of(ballot, names)),
+        Message::Ended { txn, decision: end } => {
+            format!("Ended {} {}", name(*txn, names), decision(end))
+        }
         Message::Acknowledge { txns, .. } => {
             format!("Acknowledge {}", joined(txns.iter().map(|txn| name(*txn, names))))
         }
@@ -182,6 +187,18 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
             format!("NoDoubts r{} {}", repository.0, until(clients))
         }
     }
+}
+
+/// Votes on their way up: whose, and what they come to so far.
+fn ballot_of(ballot: &Ballot, names: &Names) -> String {
+    let voters = joined(ballot.voters.iter().map(|it| format!("r{}", it.0)));
+    let of = ballot.participants.len();
+    let told = match (ballot.refused, ballot.upper_bound) {
+        (Some(reason), _) => format!("no, {reason:?}"),
+        (None, Timestamp::MAX) => format!("yes at {}", ballot.proposal),
+        (None, until) => format!("yes at {} until {until}", ballot.proposal),
+    };
+    format!("{} {voters} of {of}: {told}", name(ballot.txn, names))
 }
 
 /// Clients, with the incarnations before which all is meant.

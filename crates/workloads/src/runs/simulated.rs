@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::Error;
-use muesli_core::catalog::CatalogError;
+use muesli_core::catalog::{CatalogError, TreeError, TreeShape};
 use muesli_core::{Nanos, Protocol, Typed};
 use muesli_group::layout::Unfit;
 use muesli_registry::{Grouping, NoMasters, NoProtocol};
@@ -45,6 +45,9 @@ pub struct Simulated {
     pub replicas: usize,
     /// How many partitions there are for each repository.
     pub partitions_per_repository: usize,
+    /// The tree above the nodes with data, under protocols that validate by one; `None`: a root
+    /// above all.
+    pub tree: Option<TreeShape>,
     /// Where all chance comes from.
     pub seed: u64,
     /// What goes wrong. Clients run at least to its horizon.
@@ -92,6 +95,7 @@ impl Simulated {
             repositories: nodes,
             replicas: 1,
             partitions_per_repository: 1,
+            tree: None,
             seed,
             plan: Plan::calm(VirtualTime::ZERO),
             length,
@@ -177,6 +181,9 @@ pub enum SimulationError {
     /// Nodes, repositories or replicas that cannot be.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// A tree that does not fit the nodes.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
     /// A setup that cannot be.
     #[error(transparent)]
     Setup(#[from] SetupError),

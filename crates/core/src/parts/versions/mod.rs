@@ -316,19 +316,53 @@ impl Versions {
         if before_at != Timestamp::ZERO {
             self.older_bytes += len(before.as_ref());
             let older = Older { value: before, at: before_at, older: entry.older };
-            entry.older = match self.free_older.pop() {
-                Some(place) => {
-                    self.older[place as usize] = older;
-                    place
-                }
-                None => {
-                    self.older.push(older);
-                    (self.older.len() - 1) as u32
-                }
-            };
+            let place = self.new_older(older);
+            self.entries[handle.slot as usize].older = place;
             self.replaced.push_back(Replaced { at, handle });
         } else if deleted {
             self.replaced.push_back(Replaced { at, handle });
+        }
+    }
+
+    /// Puts a version below newer ones of its key; `None`: the key was deleted there. It goes when
+    /// those of which it was the last are [collected](Self::collect): where there is no snapshot
+    /// left between it and the next newer one, it is not to be put there.
+    ///
+    /// # Panics
+    /// If it would be the newest, or there is one at `at` already.
+    pub fn insert_below(&mut self, handle: Handle, value: Option<SmallBytes>, at: Timestamp) {
+        if self.journal.is_some() {
+            self.note_replaced(handle);
+        }
+        let entry = self.entry(handle);
+        assert!(at < entry.at, "{at} would be the newest version");
+        let (mut newer, mut older) = (NIL, entry.older);
+        while let Some(version) = self.older.get(older as usize).filter(|it| it.at >= at) {
+            assert!(version.at > at, "there is a version at {at}");
+            (newer, older) = (older, version.older);
+        }
+        let bytes = len(value.as_ref());
+        self.bytes += bytes;
+        self.older_bytes += bytes;
+        let place = self.new_older(Older { value, at, older });
+        match self.older.get_mut(newer as usize) {
+            Some(newer) => newer.older = place,
+            None => self.entry_mut(handle).older = place,
+        }
+    }
+
+    /// A place for a version that is not the newest of its key.
+    #[inline(always)]
+    fn new_older(&mut self, older: Older) -> u32 {
+        match self.free_older.pop() {
+            Some(place) => {
+                self.older[place as usize] = older;
+                place
+            }
+            None => {
+                self.older.push(older);
+                (self.older.len() - 1) as u32
+            }
         }
     }
 

@@ -399,7 +399,12 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             }
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
             Message::Locked { request, refused } => self.on_locked(request, refused, cx),
-            requests!() => {} // For participants: whoever sent it here is mistaken.
+            Message::Ended { txn, decision } => {
+                if txn.incarnation == self.incarnation {
+                    self.on_ended(txn, decision, cx);
+                }
+            }
+            requests!() | Message::Ballot(_) => {} // For participants: whoever sent it here is mistaken.
         }
     }
 

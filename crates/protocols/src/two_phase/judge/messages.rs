@@ -5,7 +5,8 @@ use std::sync::Arc;
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
 use muesli_core::parts::locator::Static;
 use muesli_core::{
-    Decision, NodeId, Rejection, RepositoryId, Role, SmallBytes, SpaceId, Txn, TxnId, View,
+    Decision, NodeId, Rejection, RepositoryId, Role, ServiceKind, SmallBytes, SpaceId, Txn, TxnId,
+    View,
 };
 
 use crate::doubts::CLIENTS_ASKED_MAX;
@@ -15,6 +16,8 @@ use crate::two_phase::message::{
     Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, requests,
 };
 use crate::two_phase::time::{Snapshot, Time};
+use crate::two_phase::validator::ballot::Ballot;
+use crate::two_phase::validator::tree::Tree;
 
 /// Whether this sender may say this, and whether its numbers can be.
 pub(in crate::two_phase) fn judge<V: Variant>(
@@ -33,10 +36,12 @@ pub(in crate::two_phase) fn judge<V: Variant>(
             committed.judge(view.catalog.repositories())?;
             judge_vote(*txn, vote, view)
         }
+        Message::Ballot(ballot) => judge_ballot::<V>(ballot, view),
         Message::ReadReply(_)
         | Message::ScanReply(_)
         | Message::Locked { .. }
         | Message::Acknowledge { .. }
+        | Message::Ended { .. }
         | Message::Ran { .. }
         | Message::Bound { .. } => {
             ensure(!to_repository, Rejection::Role)?;
@@ -95,6 +100,12 @@ fn judge_reply<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(), R
         Message::Acknowledge { repository, txns } => {
             view.voter(*repository)?;
             ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
+        }
+        Message::Ended { txn, decision } => {
+            ensure(view.me.role == Role::Coordinator, Rejection::Role)?;
+            judge_validator::<V>(view)?;
+            ensure(txn.node == view.me.node, Rejection::Sender)?;
+            judge_end::<V>(decision, view)
         }
         Message::Ran { txn, .. } => {
             judge_answer(view)?;
@@ -204,9 +215,14 @@ fn judge_decide<V: Variant>(
     match view.from.role {
         Role::Coordinator => view.owner(txn)?,
         Role::Repository(_) => view.member()?,
-        Role::Service(_) => return Err(Rejection::Sender),
+        Role::Service(_) => judge_validator::<V>(view)?,
     }
     sequence(txn)?;
+    judge_end::<V>(decision, view)
+}
+
+/// An end that a transaction can have.
+fn judge_end<V: Variant>(decision: &Decision<V::Place>, view: View<'_>) -> Result<(), Rejection> {
     match decision {
         Decision::Commit(place) => {
             let at = V::Time::judge_place(place, view.catalog.repositories())?;
@@ -214,6 +230,45 @@ fn judge_decide<V: Variant>(
         }
         Decision::Abort(_) => Ok(()),
     }
+}
+
+/// A validator says it, of a member.
+fn judge_validator<V: Variant>(view: View<'_>) -> Result<(), Rejection> {
+    ensure(V::POLICIES.deciding.has_validators(), Rejection::Role)?;
+    view.member()?;
+    ensure(sending_validator(view).is_some(), Rejection::Sender)
+}
+
+/// The inner node whose validator says it, if one does.
+fn sending_validator(view: View<'_>) -> Option<u16> {
+    match view.from.role {
+        Role::Service(it) if it.kind() == ServiceKind::Validator => Some(it.number()),
+        Role::Service(_) | Role::Repository(_) | Role::Coordinator => None,
+    }
+}
+
+/// Votes from below: of the repository that says it, or of some below the validator that does.
+fn judge_ballot<V: Variant>(ballot: &Ballot, view: View<'_>) -> Result<(), Rejection> {
+    ensure(V::POLICIES.deciding.has_validators(), Rejection::Role)?;
+    let Role::Service(me) = view.me.role else { return Err(Rejection::Role) };
+    view.member()?;
+    sequence(ballot.txn)?;
+    let (tree, me) = (Tree::of(view.catalog), me.number());
+    let ascend = |all: &[RepositoryId]| all.windows(2).all(|pair| pair[0] < pair[1]);
+    ensure(ascend(&ballot.participants) && ascend(&ballot.voters), Rejection::Range)?;
+    ensure(!ballot.voters.is_empty(), Rejection::Range)?;
+    let takes_part = |voter: &RepositoryId| ballot.participants.contains(voter);
+    ensure(ballot.voters.iter().all(takes_part), Rejection::Range)?;
+    in_range(ballot.proposal)?;
+    let says_so = match (view.from.role, sending_validator(view)) {
+        (Role::Repository(voter), _) => ballot.voters[..] == [voter] && tree.above(voter) == me,
+        (_, Some(child)) => {
+            let is_below = |voter: &RepositoryId| tree.covers(child, *voter);
+            tree.parent(child) == Some(me) && ballot.voters.iter().all(is_below)
+        }
+        _ => false,
+    };
+    ensure(says_so, Rejection::Sender)
 }
 
 /// A participant asks the others: nobody else may, for the answer binds.
@@ -297,6 +352,8 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
         Message::Bound { .. } => Some(message.clone()),
         Message::ReadReply(_)
         | Message::ScanReply(_)
+        | Message::Ballot(_)
+        | Message::Ended { .. }
         | Message::Vote { .. }
         | Message::Acknowledge { .. }
         | Message::Ran { .. }

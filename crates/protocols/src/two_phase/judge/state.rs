@@ -42,6 +42,8 @@ impl<V: Variant> Participant<V> {
             | Message::ScanReply(_)
             | Message::Locked { .. }
             | Message::Acknowledge { .. }
+            | Message::Ballot(_)
+            | Message::Ended { .. }
             | Message::Ran { .. }
             | Message::Bound { .. } => Err(Rejection::Role),
         }
@@ -150,7 +152,9 @@ impl<V: Variant> Coordinator<V> {
                 ensure(request.is_scan(), Rejection::State)?;
                 self.judge_served(request, reply.snapshot.as_ref())
             }
+            Message::Ballot(_) => Err(Rejection::Role),
             Message::Vote { .. }
+            | Message::Ended { .. }
             | Message::Acknowledge { .. }
             | Message::Locked { .. }
             | Message::Ran { .. }

@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 
 use crate::doubts::ClientsUntil;
 use crate::two_phase::Variant;
+use crate::two_phase::validator::ballot::Ballot;
 
 /// Most transactions touch a key or two of a repository; so many need no memory of their own.
 pub type Few<T> = SmallVec<[T; 2]>;
@@ -69,6 +70,17 @@ pub enum Message<V: Variant> {
         decision: Decision<V::Place>,
         /// From a client: the votes that decided it. Members need not show them.
         ballots: Mostly<RepositoryVote<V>>,
+    },
+    /// Participant to the validator above it, or validator to the one above: how all below have
+    /// voted, or that one has refused. What a participant says so is stable before, and is not
+    /// taken back.
+    Ballot(Box<Ballot>),
+    /// Validator to coordinator: how its transaction ended. All who take part are told as well.
+    Ended {
+        /// The transaction.
+        txn: TxnId,
+        /// Its end.
+        decision: Decision<V::Place>,
     },
     /// Participant to coordinator: these decisions are stable here.
     Acknowledge {

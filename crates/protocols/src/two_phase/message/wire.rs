@@ -175,6 +175,8 @@ mod kind {
     pub const SETTLED: u8 = 15;
     pub const ASK_DOUBTS: u8 = 16;
     pub const NO_DOUBTS: u8 = 17;
+    pub const BALLOT: u8 = 18;
+    pub const ENDED: u8 = 19;
 }
 
 /// Appends a kind and what belongs to it.
@@ -205,6 +207,11 @@ impl<V: Variant> Wire for Message<V> {
                 put(kind::DECIDE, txn, out);
                 decision.encode(out);
                 ballots.encode(out);
+            }
+            Message::Ballot(ballot) => put(kind::BALLOT, ballot, out),
+            Message::Ended { txn, decision } => {
+                put(kind::ENDED, txn, out);
+                decision.encode(out);
             }
             Message::Acknowledge { repository, txns } => {
                 put(kind::ACKNOWLEDGE, repository, out);
@@ -264,6 +271,10 @@ impl<V: Variant> Wire for Message<V> {
                 decision: Wire::decode(input)?,
                 ballots: Wire::decode(input)?,
             },
+            kind::BALLOT => Message::Ballot(Wire::decode(input)?),
+            kind::ENDED => {
+                Message::Ended { txn: Wire::decode(input)?, decision: Wire::decode(input)? }
+            }
             kind::ACKNOWLEDGE => Message::Acknowledge {
                 repository: Wire::decode(input)?,
                 txns: Wire::decode(input)?,
@@ -381,12 +392,14 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
                 && prepare.scans.iter().all(ordered)
                 && !prepare.participants.is_empty()
         }
+        Message::Ballot(ballot) => ballot.participants.iter().all(|it| place(&it.0)),
         Message::Vote { repository, .. }
         | Message::Acknowledge { repository, .. }
         | Message::NoDoubts { repository, .. } => place(&repository.0),
         Message::ReadReply(_)
         | Message::ScanReply(_)
         | Message::Decide { .. }
+        | Message::Ended { .. }
         | Message::Ran { .. }
         | Message::Ask { .. }
         | Message::Locked { .. }

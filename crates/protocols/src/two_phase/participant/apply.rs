@@ -2,7 +2,7 @@
 
 use muesli_core::parts::locks::Owner;
 use muesli_core::parts::versions::Handle;
-use muesli_core::{Decision, SpaceId, TxnId};
+use muesli_core::{Decision, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
 use crate::two_phase::VariantState;
@@ -79,6 +79,8 @@ impl<V: Variant> Participant<V> {
             // only where transactions are applied out of order, on purpose.
             if versions.newest(write.handle).at < at {
                 versions.install(write.handle, value, at);
+            } else if V::POLICIES.locking.has_intervals() {
+                self.install_below((write.space, write.handle), value, at, cx);
             }
         }
         if prepared.prepare.delays() {
@@ -147,11 +149,38 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// Puts a version where it lies, below newer ones that were decided earlier, if a snapshot may
+    /// still need it. After a checkpoint it may be there already.
+    fn install_below(
+        &mut self,
+        (space, handle): (SpaceId, Handle),
+        value: Option<SmallBytes>,
+        at: Timestamp,
+        cx: &Context<'_, V>,
+    ) {
+        let unneeded = self.unneeded;
+        let versions = self.space(space, cx);
+        let next = versions.above(handle, at).last();
+        let is_needed = next.is_some_and(|next| next > unneeded);
+        if is_needed && versions.at(handle, at).at != at {
+            versions.insert_below(handle, value, at);
+        }
+    }
+
     fn release(&mut self, owner: Owner, prepared: &Prepared<V>, cx: &Context<'_, V>) {
+        if V::POLICIES.locking.has_intervals() {
+            self.protocol_state.note_finished(&prepared.prepare);
+        }
         for write in &prepared.writes {
             let versions = self.space(write.space, cx);
-            versions.lock_mut(write.handle).release_exclusive(owner);
-            versions.remove_if_unused(write.handle);
+            if V::POLICIES.locking.has_intervals() {
+                versions.lock_mut(write.handle).release_delayed();
+                versions.remove_if_unused(write.handle);
+                self.forget_delayer(owner, (write.space, write.handle));
+            } else {
+                versions.lock_mut(write.handle).release_exclusive(owner);
+                versions.remove_if_unused(write.handle);
+            }
         }
         self.release_shared(&prepared.shared, cx);
         self.release_delayed(owner, prepared, cx);

@@ -22,7 +22,7 @@ struct LockHolders {
     writers: BTreeMap<Key, Owner>,
     /// For reading, and how many.
     readers: BTreeMap<Key, u32>,
-    /// For delayed actions, one for each of these.
+    /// For delayed actions, one for each of these; under intervals for writing.
     delayers: BTreeMap<Key, Vec<Owner>>,
 }
 
@@ -33,7 +33,11 @@ impl LockHolders {
 
     fn add<V: Variant>(&mut self, owner: Owner, prepared: &Prepared<V>) {
         for write in &prepared.writes {
-            self.writes((write.space, write.handle), owner);
+            let key = (write.space, write.handle);
+            match V::POLICIES.locking.has_intervals() {
+                true => self.delayers.entry(key).or_default().push(owner),
+                false => self.writes(key, owner),
+            }
         }
         for key in &prepared.shared {
             *self.readers.entry(*key).or_default() += 1;

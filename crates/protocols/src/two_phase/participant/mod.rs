@@ -35,6 +35,7 @@ use waits::prepares::WaitingPrepares;
 use waits::reads::WaitingReads;
 
 mod apply;
+mod casting;
 pub(in crate::two_phase) mod checkpoint;
 pub(in crate::two_phase) mod encounter_locks;
 mod invariants;
@@ -347,6 +348,8 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             Message::ReadReply(_)
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
+            | Message::Ballot(_)
+            | Message::Ended { .. }
             | Message::Ran { .. }
             | Message::Locked { .. }
             | Message::Bound { .. } => {} // For coordinators: whoever sent it here is mistaken.

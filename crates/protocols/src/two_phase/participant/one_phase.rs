@@ -42,6 +42,7 @@ impl<V: Variant> Participant<V> {
         let touched = sets.reads.len() + sets.writes.len();
         cx.effects.work.validated += touched as u64 + V::read_timestamps(touched);
         let reads_nothing = sets.reads.is_empty() && sets.scans.is_empty();
+        validation.has_read = !reads_nothing;
         if !reads_nothing && self.time.is_too_old(&validation.snapshot) {
             return Some(Err(Abort::SnapshotTooOld));
         }

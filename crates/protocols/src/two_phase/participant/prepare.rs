@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muesli_core::parts::listed::Listed;
+use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
@@ -70,12 +71,12 @@ impl<V: Variant> Participant<V> {
             return;
         }
         if let Some(reason) = prepare.judge_size(&cx.settings.limits) {
-            self.vote_no(from, txn, reason, cx);
+            self.vote_no(from, &prepare, reason, cx);
             return;
         }
         match self.check(&prepare, cx) {
             WaitCheck::Blocked => self.wait_for_locks(from, prepare, cx),
-            WaitCheck::Refused(reason) => self.vote_no(from, txn, reason, cx),
+            WaitCheck::Refused(reason) => self.vote_no(from, &prepare, reason, cx),
             WaitCheck::Free(validation) => self.vote_yes(from, prepare, validation, cx),
         }
     }
@@ -114,10 +115,11 @@ impl<V: Variant> Participant<V> {
     ) {
         let (txn, writes) = (prepare.txn, !prepare.writes.is_empty());
         let yes = self.time.yes(txn, writes, validation);
+        let participants = prepare.participants.clone();
         cx.log_lazily(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
         self.enter_prepared(prepare, yes.clone(), cx.now(), None, cx);
         self.set_sweep_timer(cx);
-        self.vote(from, txn, Vote::Yes(yes), cx);
+        self.cast(from, (txn, participants), Ok(yes), cx);
         if self.has_moved_much() {
             self.report_memory(cx);
         }
@@ -126,12 +128,13 @@ impl<V: Variant> Participant<V> {
     pub(in crate::two_phase) fn vote_no(
         &mut self,
         from: Address,
-        txn: TxnId,
+        prepare: &Prepare<V>,
         reason: Abort,
         cx: &mut Context<'_, V>,
     ) {
+        let (txn, participants) = (prepare.txn, prepare.participants.clone());
         self.refuse(txn, reason, cx);
-        self.vote(from, txn, Vote::No(reason), cx);
+        self.cast(from, (txn, participants), Err(reason), cx);
     }
 
     /// Looks, and changes nothing.
@@ -151,6 +154,7 @@ impl<V: Variant> Participant<V> {
             return WaitCheck::Refused(Abort::SnapshotTooOld);
         }
         let mut validation = ValidationResult::new(prepare.snapshot.clone(), prepare.strict);
+        validation.has_read = !reads_nothing;
         let mut way = self.no_wait();
         let written = Listed::new(&prepare.writes);
         let writes = |space, key: &SmallBytes| {
@@ -212,7 +216,11 @@ impl<V: Variant> Participant<V> {
         for (space, key, _) in &prepare.writes {
             let versions = self.space(*space, cx);
             let found = versions.find(key);
-            let locked = found.filter(|&handle| !versions.lock(handle).is_free());
+            let is_taken = |lock: LockWord| match V::POLICIES.locking.has_intervals() {
+                true => lock.is_exclusive(),
+                false => !lock.is_free(),
+            };
+            let locked = found.filter(|&handle| is_taken(versions.lock(handle)));
             let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
             let is_own = |handle: &Handle| self.encounters.has(prepare.reader, (*space, *handle));
             if let Some(handle) =
@@ -360,9 +368,7 @@ impl<V: Variant> Participant<V> {
             if V::POLICIES.locking.may_lock_at_writes() {
                 self.take_over((*space, handle), cx);
             }
-            let versions = self.space(*space, cx);
-            let taken = versions.lock_mut(handle).try_exclusive(owner);
-            assert!(taken, "prepared over a lock");
+            self.lock_for_writing(owner, (*space, handle), cx);
             writes.push(LockedWrite { space: *space, handle, value: value.clone() });
         }
         let shared = match &restored {
@@ -371,7 +377,9 @@ impl<V: Variant> Participant<V> {
             }
             None => self.lock_what_it_read(&prepare, cx),
         };
-        if self.switches.keeps(FamilySwitch::ValidateScans) {
+        if V::POLICIES.locking.has_intervals() {
+            self.protocol_state.note_prepared(&prepare, &yes);
+        } else if self.switches.keeps(FamilySwitch::ValidateScans) {
             for range in &prepare.scans {
                 self.ranges.lock(owner, range.clone());
             }
@@ -392,6 +400,25 @@ impl<V: Variant> Participant<V> {
         assert_eq!(self.table.insert(prepared), owner, "who has the locks of what was prepared");
     }
 
+    /// Marks a key that a transaction is about to write; alone, unless several may be.
+    #[inline]
+    fn lock_for_writing(
+        &mut self,
+        owner: Owner,
+        (space, handle): (SpaceId, Handle),
+        cx: &Context<'_, V>,
+    ) {
+        let lock = self.space(space, cx).lock_mut(handle);
+        let taken = if V::POLICIES.locking.has_intervals() {
+            let taken = lock.try_delayed();
+            self.delayers.entry((space, handle)).or_default().push(owner);
+            taken
+        } else {
+            lock.try_exclusive(owner)
+        };
+        assert!(taken, "prepared over a lock");
+    }
+
     /// Shares the locks of what a transaction read. Where others have one for writing, they are
     /// decided, and it is known that it missed what they write: it needs none then, and gets none
     /// when they are through.
@@ -400,7 +427,7 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         cx: &Context<'_, V>,
     ) -> Few<(SpaceId, Handle)> {
-        if !self.switches.keeps(FamilySwitch::LockReads) {
+        if V::POLICIES.locking.has_intervals() || !self.switches.keeps(FamilySwitch::LockReads) {
             return Few::new();
         }
         // Most write few keys, and those that they read: comparing is less than a look-up.

@@ -8,6 +8,10 @@ pub enum LockPolicy {
     /// As they are written (encounter time), or when the commit prepares, as the user
     /// [chooses](crate::two_phase::Variant::locks_at_writes).
     AtWriteOrPrepare,
+    /// Never. A vote says up to where what it read stays the newest, and until its end is known
+    /// those who write a key that was read are put above that. Several may be about to write a key;
+    /// their versions go where they lie, whoever is decided first.
+    ByIntervals,
 }
 
 impl LockPolicy {
@@ -15,5 +19,11 @@ impl LockPolicy {
     #[inline]
     pub const fn may_lock_at_writes(self) -> bool {
         matches!(self, LockPolicy::AtWriteOrPrepare)
+    }
+
+    /// Whether votes tell intervals in which what was read is the newest, and nothing is locked.
+    #[inline]
+    pub const fn has_intervals(self) -> bool {
+        matches!(self, LockPolicy::ByIntervals)
     }
 }

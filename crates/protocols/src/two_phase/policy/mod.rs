@@ -3,11 +3,12 @@
 //! A protocol names its [`Policies`] as a constant: what [reads](reading) see, which repositories
 //! [take part](participation), when keys are [locked](locking), for which locks prepares
 //! [wait](waiting), how reads are [validated](validation), in which [order](order) decided
-//! transactions are applied, and where their versions are [installed](installing). It names those
-//! in which it departs from SCORe. They are known when the code is compiled, so what a protocol
+//! transactions are applied, where their versions are [installed](installing), and who
+//! [decides](deciding). It names those in which it departs from SCORe. They are known when the code is compiled, so what a protocol
 //! does not do is not in its code. What a user may choose is in the [`Switches`]. What can be
 //! broken, and by tests alone, is a [`FamilySwitch`].
 
+pub mod deciding;
 pub mod installing;
 pub mod locking;
 pub mod order;
@@ -18,6 +19,7 @@ pub mod validation;
 pub mod waiting;
 
 pub use crate::sabotage::{Breakable, Sabotage};
+pub use deciding::DecidePolicy;
 pub use installing::InstallPolicy;
 pub use locking::LockPolicy;
 pub use order::ApplyOrder;
@@ -44,6 +46,8 @@ pub struct Policies {
     pub order: ApplyOrder,
     /// Where their versions are installed.
     pub installing: InstallPolicy,
+    /// Who gathers the votes and decides.
+    pub deciding: DecidePolicy,
 }
 
 impl Policies {
@@ -56,5 +60,6 @@ impl Policies {
         validation: Validation::Updates,
         order: ApplyOrder::ByTimestamp,
         installing: InstallPolicy::AtCommitTimestamp,
+        deciding: DecidePolicy::ByCoordinator,
     };
 }

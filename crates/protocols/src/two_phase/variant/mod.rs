@@ -6,10 +6,11 @@ pub mod time;
 use std::fmt::Debug;
 
 use muesli_core::wire::Wire;
-use muesli_core::{Isolation, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
+use muesli_core::{Isolation, NodeId, Service, SmallBytes, SpaceId, Timestamp, Txn};
 
 use self::state::VariantState;
 use self::time::{CommitPlace, Snapshot, StatedBounds, Time};
+use super::TwoPhase;
 use super::policy::{Policies, Switches};
 
 /// Who reads, as far as a protocol tells readers apart.
@@ -70,6 +71,8 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     type Place: CommitPlace;
     /// How a repository tells time.
     type Time: Time<Self>;
+    /// What a node has beside coordinators and participants.
+    type Service: Service<TwoPhase<Self>>;
 
     /// How many read timestamps are looked up where so many keys are read or about to be written:
     /// work that simulated nodes are charged for as for validating as many keys.
@@ -152,6 +155,8 @@ pub struct ValidationResult<S = Timestamp> {
     pub lower_bound: Timestamp,
     /// In the past it must lie below what it proposes here.
     pub below_proposal: bool,
+    /// Whether it has read anything here that is to stay the newest.
+    pub has_read: bool,
 }
 
 impl<S> ValidationResult<S> {
@@ -164,6 +169,7 @@ impl<S> ValidationResult<S> {
             missed: None,
             lower_bound: Timestamp::ZERO,
             below_proposal: false,
+            has_read: false,
         }
     }
 }

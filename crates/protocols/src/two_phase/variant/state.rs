@@ -6,6 +6,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Timestamp};
 
 use super::{Key, ValidationResult, Variant};
+use crate::two_phase::message::Prepare;
 
 /// What a repository keeps beside versions, locks and queue, and what it is told for that.
 /// Nothing has a default: what a protocol forgot to note would be silent.
@@ -61,6 +62,12 @@ pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
         validation: &mut ValidationResult<V::Snapshot>,
     );
 
+    /// A transaction has prepared, and voted so; or comes back so from the log or a checkpoint.
+    fn note_prepared(&mut self, prepare: &Prepare<V>, yes: &V::Yes);
+
+    /// The end of a transaction that had prepared is known, and its versions are there.
+    fn note_finished(&mut self, prepare: &Prepare<V>);
+
     /// A transaction that wrote a key was applied.
     fn note_written(&mut self, key: Key<'_>, place: &V::Place);
 
@@ -99,6 +106,12 @@ impl<V: Variant<ProtocolState = ()>> VariantState<V> for () {
         validation.missed = Some(validation.missed.map_or(at, |missed| missed.min(at)));
         Ok(())
     }
+
+    #[inline]
+    fn note_prepared(&mut self, _prepare: &Prepare<V>, _yes: &V::Yes) {}
+
+    #[inline]
+    fn note_finished(&mut self, _prepare: &Prepare<V>) {}
 
     #[inline]
     fn note_written(&mut self, _key: Key<'_>, _place: &V::Place) {}

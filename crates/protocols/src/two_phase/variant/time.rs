@@ -156,6 +156,10 @@ pub trait Time<V: Variant>: Clone + Debug {
         snapshot: &V::Snapshot,
     ) -> Version<'v>;
 
+    /// What a validator needs of a vote: its proposal, and up to where what was read stays the
+    /// newest. `None`: votes of this time are not merged.
+    fn bounds_of(yes: &V::Yes) -> Option<(Timestamp, Timestamp)>;
+
     /// Where reads go out side by side: whether what was read at `at` would have been the same had
     /// it been asked for when `known` was.
     fn fits(switches: &V::Switches, known: &V::Snapshot, at: &V::Snapshot) -> bool;

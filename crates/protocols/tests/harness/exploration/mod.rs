@@ -22,6 +22,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::Write as _;
 use std::sync::Arc;
 
+use muesli_core::catalog::{Hierarchy, InnerNode};
 use muesli_core::memory::Memory;
 use muesli_core::parallel::Backwards;
 use muesli_core::{
@@ -144,6 +145,14 @@ pub fn explore<P: Subject>(scope: &Scope<P>, limit: usize) -> Found {
     found
 }
 
+/// A root at node 0, above a validator at node 1 for the first two repositories and one at node 2
+/// for the last.
+fn two_levels() -> Hierarchy {
+    let inner = |home, parent| InnerNode { home: NodeId(home), parent };
+    let all = vec![inner(0, None), inner(1, Some(0)), inner(2, Some(0))];
+    Hierarchy::new(all, vec![1, 1, 2]).expect("a tree")
+}
+
 impl<P: Subject> World<P> {
     fn new(scope: &Scope<P>) -> World<P> {
         let homes = [NodeId(0), NodeId(1), NodeId(2)];
@@ -152,6 +161,10 @@ impl<P: Subject> World<P> {
         let masters: Vec<_> = (3..3 + scope.masters).map(NodeId).collect();
         let catalog = Catalog::new(&homes, scope.replicas, &homes).expect("possible numbers");
         let catalog = catalog.with_masters(&masters);
+        let catalog = match scope.two_levels {
+            true => catalog.with_hierarchy(two_levels()).expect("a leaf for each repository"),
+            false => catalog,
+        };
         let catalog =
             Arc::new(catalog.with_space(procedures::SPACE, options).expect("ascending splits"));
         let crashes = |fault: &Fault| matches!(fault, Fault::Crash(_) | Fault::Outage(_));

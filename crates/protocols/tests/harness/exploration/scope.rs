@@ -30,6 +30,8 @@ pub struct Scope<P: Subject> {
     pub at_once: usize,
     /// How many nodes without repositories decide for the others, under protocols with masters.
     pub masters: u32,
+    /// Whether the validators of a tree are two below a root, and not a root alone.
+    pub two_levels: bool,
     /// Whether nodes tell the oldest snapshot after each transaction, and collect garbage at once.
     pub collects: bool,
 }
@@ -47,6 +49,7 @@ impl<P: Subject> Scope<P> {
             level: Level::Serializable,
             at_once: 1,
             masters: 0,
+            two_levels: false,
             collects: false,
         }
     }
@@ -66,6 +69,9 @@ impl<P: Subject> Scope<P> {
         }
         if self.masters > 0 {
             title += &format!("; {} master", self.masters);
+        }
+        if self.two_levels {
+            title += "; two levels";
         }
         if self.collects {
             title += "; garbage is collected";

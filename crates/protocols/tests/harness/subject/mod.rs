@@ -7,7 +7,7 @@ pub mod procedures;
 use std::collections::BTreeMap;
 
 use muesli_core::parts::versions::Versions;
-use muesli_core::{NoService, Protocol, Role, SpaceId, TxnId};
+use muesli_core::{Protocol, Role, SpaceId, TxnId};
 
 /// What transcripts call transactions.
 pub type Names = BTreeMap<TxnId, String>;
@@ -24,7 +24,7 @@ pub enum Timer {
 }
 
 /// A protocol under test.
-pub trait Subject: Protocol<Participant: Clone, Service = NoService> {
+pub trait Subject: Protocol<Participant: Clone, Service: Clone> {
     /// Updates are serialized in the order of real time.
     const STRICT_UPDATES: bool;
 

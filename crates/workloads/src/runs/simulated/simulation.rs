@@ -303,7 +303,11 @@ fn catalog(
     let known = (0..coordinators).filter(|node| !visits(node));
     let all: Vec<_> = known.map(|node| NodeId(node as u32)).collect();
     let catalog = Catalog::new(&homes, plan.replicas, &all)?;
-    let mut catalog = catalog.with_partitions_per_repository(plan.partitions_per_repository)?;
+    let catalog = catalog.with_partitions_per_repository(plan.partitions_per_repository)?;
+    let mut catalog = match &plan.tree {
+        Some(shape) => catalog.with_tree(shape, &[])?,
+        None => catalog,
+    };
     for (name, options) in workload.spaces(repositories) {
         catalog = catalog.with_space(name, options)?;
     }

@@ -246,15 +246,36 @@ impl<V: Variant> Coordinator<V> {
                 Counted::Waiting | Counted::Ignored => return,
             },
         };
-        self.decide(txn.sequence, decision, cx);
+        let is_told = V::POLICIES.deciding.has_validators() && commit.prepares.len() == 1;
+        self.decide(txn.sequence, decision, is_told, cx);
     }
 
-    /// The votes force a decision: the client hears it, and every participant.
-    fn decide(&mut self, sequence: u64, decision: Decision<V::Place>, cx: &mut Context<'_, V>) {
+    /// Validators have decided, and tell all who take part.
+    pub(in crate::two_phase) fn on_ended(
+        &mut self,
+        txn: TxnId,
+        decision: Decision<V::Place>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let Some(commit) = self.committing.get(txn.sequence) else { return };
+        if matches!(commit.phase, Phase::Preparing(_)) {
+            self.decide(txn.sequence, decision, true, cx);
+        }
+    }
+
+    /// The votes force a decision: the client hears it, and every participant, unless all of them
+    /// are told by others.
+    fn decide(
+        &mut self,
+        sequence: u64,
+        decision: Decision<V::Place>,
+        are_told: bool,
+        cx: &mut Context<'_, V>,
+    ) {
         let commit = self.committing.get_mut(sequence).expect("a known commit");
         assert!(matches!(commit.phase, Phase::Preparing(_)), "{} is decided twice", commit.id);
         let unacknowledged: Repositories = commit.prepares.iter().map(|(id, _)| *id).collect();
-        for &repository in &unacknowledged {
+        for &repository in unacknowledged.iter().filter(|_| !are_told) {
             cx.send_to_repository(repository, commit.decision_message(&decision));
         }
         commit.phase = Phase::Deciding { decision: decision.clone(), unacknowledged };

@@ -91,7 +91,7 @@ impl<V: Variant> Participant<V> {
         let most = cx.settings.limits.transaction_bytes;
         let is_much = !all.is_empty() && others.saturating_add(bytes) > most;
         if is_much || all.waiting.len() >= cx.settings.lock_waiters_max {
-            self.vote_no(from, prepare.txn, Abort::Overloaded, cx);
+            self.vote_no(from, &prepare, Abort::Overloaded, cx);
             return;
         }
         let deadline = cx.now() + cx.settings.lock_wait;
@@ -123,7 +123,7 @@ impl<V: Variant> Participant<V> {
                     self.waiting_prepares.waiting.insert(arrival, waiting);
                 }
                 WaitCheck::Refused(reason) => {
-                    self.vote_no(waiting.from, waiting.prepare.txn, reason, cx);
+                    self.vote_no(waiting.from, &waiting.prepare, reason, cx);
                 }
                 WaitCheck::Free(validation) => {
                     self.vote_yes(waiting.from, waiting.prepare, validation, cx);
@@ -144,7 +144,7 @@ impl<V: Variant> Participant<V> {
             .collect();
         for arrival in expired {
             if let Some(waiting) = self.waiting_prepares.waiting.remove(&arrival) {
-                self.vote_no(waiting.from, waiting.prepare.txn, Abort::Locked, cx);
+                self.vote_no(waiting.from, &waiting.prepare, Abort::Locked, cx);
             }
         }
         self.refuse_late_locks(cx);

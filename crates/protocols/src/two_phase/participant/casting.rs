@@ -1,0 +1,79 @@
+//! Where a vote goes: to who asked, or up a tree of validators.
+
+use muesli_core::{Abort, Address, Role, Timestamp, TxnId};
+
+use super::Participant;
+use crate::two_phase::message::{Message, Repositories, Vote};
+use crate::two_phase::validator::ballot::Ballot;
+use crate::two_phase::validator::tree::Tree;
+use crate::two_phase::{Context, Time, Variant};
+
+impl<V: Variant> Participant<V> {
+    /// Votes for the first time, on a transaction with these participants. Who asks again is
+    /// answered directly, by [`vote`](Self::vote): so no validator is waited for in vain.
+    #[inline]
+    pub(in crate::two_phase) fn cast(
+        &mut self,
+        asked_by: Address,
+        (txn, participants): (TxnId, Repositories),
+        vote: Result<V::Yes, Abort>,
+        cx: &mut Context<'_, V>,
+    ) {
+        if V::POLICIES.deciding.has_validators() {
+            match &vote {
+                Ok(yes) if participants.len() == 1 => {
+                    return self.decide_alone(asked_by, txn, yes.clone(), cx);
+                }
+                _ if participants.len() == 1 => {}
+                _ if asked_by.role != Role::Coordinator => {}
+                // A client may have told the copies of a key different things: it shows the votes.
+                _ if cx.catalog.replicas > 1 && cx.catalog.is_client(txn.node) => {}
+                _ => {
+                    if let Some(ballot) = self.ballot((txn, participants), &vote) {
+                        return self.send_up(ballot, cx);
+                    }
+                }
+            }
+        }
+        let vote = vote.map_or_else(Vote::No, Vote::Yes);
+        self.vote(asked_by, txn, vote, cx);
+    }
+
+    /// Nobody else takes part: the vote decides.
+    fn decide_alone(
+        &mut self,
+        asked_by: Address,
+        txn: TxnId,
+        yes: V::Yes,
+        cx: &mut Context<'_, V>,
+    ) {
+        let decision = self.time.decide_alone(&self.protocol_switches, yes);
+        self.on_decide(txn, decision.clone(), cx);
+        self.vote(asked_by, txn, Vote::Decided(decision), cx);
+    }
+
+    /// The vote as validators merge it, if they can.
+    fn ballot(
+        &self,
+        (txn, participants): (TxnId, Repositories),
+        vote: &Result<V::Yes, Abort>,
+    ) -> Option<Ballot> {
+        let ballot = Ballot::of(txn, participants, self.id);
+        match vote {
+            Ok(yes) => {
+                let (proposal, upper_bound) = V::Time::bounds_of(yes)?;
+                assert!(proposal <= upper_bound, "{txn} is refused, and not voted on so");
+                assert!(proposal > Timestamp::ZERO, "{txn} is proposed for a time");
+                Some(Ballot { proposal, upper_bound, ..ballot })
+            }
+            Err(reason) => Some(Ballot { refused: Some(*reason), ..ballot }),
+        }
+    }
+
+    /// Votes to the validator above, once the vote is stable.
+    fn send_up(&self, ballot: Ballot, cx: &mut Context<'_, V>) {
+        let tree = Tree::of(cx.catalog);
+        let to = tree.address(tree.above(self.id));
+        cx.send_when_logged(to, Message::Ballot(Box::new(ballot)));
+    }
+}

@@ -1,0 +1,176 @@
+//! Validators: inner nodes of the tree that votes climb.
+//!
+//! # The idea
+//! Participants are leaves. Each votes to the validator above it, which waits for all participants
+//! below it, [merges](Ballot::merge) their votes, and says them as one to the validator above. The
+//! lowest one that has all participants below it [decides](Ballot::decide), and tells them and the
+//! coordinator. So a vote leaves its subtree only where somebody else takes part, and once for all.
+//!
+//! # Why nothing rests on it
+//! A validator has nothing but votes in flight, and nothing of it is stable. The votes are, at the
+//! repositories, and decide alike wherever they are gathered: a coordinator that has waited asks
+//! again, and is then voted to itself; participants that have waited ask each other, as under all
+//! of the family ([`termination`](super::participant::termination)). A validator that is slow, or
+//! was, decides the same. What nobody votes to any more is dropped after a while.
+
+pub mod ballot;
+pub(in crate::two_phase) mod tree;
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use muesli_core::{
+    Address, Decision, LoggedRole, Nanos, NodeId, RepositoryId, Service, ServiceId, Settings,
+    StateMachine, TxnId, timers,
+};
+
+use self::ballot::Ballot;
+use self::tree::Tree;
+use super::message::{Message, Mostly};
+use super::{Context, Scalar, TwoPhase};
+
+/// A validator.
+///
+/// Invariants: it has votes of nobody who does not take part, and what it has said up or decided it
+/// has the votes of all below for, or one that refuses.
+#[derive(Clone, Debug)]
+pub struct Validator<V> {
+    /// Which inner node it is.
+    inner: u16,
+    votes: BTreeMap<TxnId, Gathered>,
+    sweep_timer_set: bool,
+    variant: PhantomData<V>,
+}
+
+/// The votes on a transaction that have come so far.
+#[derive(Clone, Debug)]
+struct Gathered {
+    ballot: Ballot,
+    since: Nanos,
+    /// It was said up, or decided: what comes now comes late.
+    passed: bool,
+}
+
+timers! {
+    /// The timers of a validator.
+    pub enum ValidatorTimer {
+        /// Drops votes that nobody waits for.
+        Sweep = 0,
+    }
+}
+
+impl<V: Scalar> Validator<V> {
+    /// Votes from below.
+    fn on_ballot(&mut self, ballot: Ballot, cx: &mut Context<'_, V>) {
+        let (txn, inner, now) = (ballot.txn, self.inner, cx.now());
+        let tree = Tree::of(cx.catalog);
+        let gathered = match self.votes.get_mut(&txn) {
+            // It was told otherwise who takes part: its coordinator sees to that itself.
+            Some(known) if known.ballot.participants != ballot.participants => return,
+            Some(known) => {
+                known.ballot.merge(&ballot);
+                known
+            }
+            None => self.votes.entry(txn).or_insert(Gathered { ballot, since: now, passed: false }),
+        };
+        gathered.ballot.assert_invariants();
+        let below = |it: &&RepositoryId| tree.covers(inner, **it);
+        let all = gathered.ballot.participants.len();
+        let expected = gathered.ballot.participants.iter().filter(below).count();
+        let are_all_there = gathered.ballot.voters.len() == expected;
+        if gathered.passed || !are_all_there && gathered.ballot.refused.is_none() {
+            if are_all_there {
+                self.votes.remove(&txn);
+            }
+            return self.set_sweep_timer(cx);
+        }
+        gathered.passed = true;
+        let ballot = gathered.ballot.clone();
+        if are_all_there {
+            self.votes.remove(&txn);
+        }
+        match tree.parent(inner).filter(|_| expected < all) {
+            Some(parent) => cx.send(tree.address(parent), Message::Ballot(Box::new(ballot))),
+            None if expected == all => self.decide(&ballot, cx),
+            None => {} // Of another tree: its coordinator asks again.
+        }
+        self.set_sweep_timer(cx);
+    }
+
+    /// All votes are known, or one that refuses.
+    fn decide(&self, ballot: &Ballot, cx: &mut Context<'_, V>) {
+        let (txn, decided) = (ballot.txn, ballot.decide());
+        let decision: Decision<V::Place> = match decided {
+            Decision::Commit(at) => Decision::Commit(at.into()),
+            Decision::Abort(reason) => Decision::Abort(reason),
+        };
+        cx.send(Address::coordinator(txn.node), Message::Ended { txn, decision: decision.clone() });
+        for &repository in &ballot.participants {
+            let (decision, ballots) = (decision.clone(), Mostly::new());
+            cx.send_to_repository(repository, Message::Decide { txn, decision, ballots });
+        }
+    }
+
+    fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
+        if !self.sweep_timer_set && !self.votes.is_empty() {
+            self.sweep_timer_set = true;
+            cx.set_timer(ValidatorTimer::Sweep, cx.settings.in_doubt_after);
+        }
+    }
+}
+
+impl<V: Scalar> StateMachine<TwoPhase<V>> for Validator<V> {
+    type Timer = ValidatorTimer;
+
+    muesli_core::role_without_links!(TwoPhase<V>);
+    muesli_core::role_without_judgement!(TwoPhase<V>);
+
+    /// What it has is also at the participants: nobody waits for a validator alone.
+    fn unfinished(&self) -> usize {
+        0
+    }
+
+    fn assert_invariants(&self) {
+        for (txn, gathered) in &self.votes {
+            gathered.ballot.assert_invariants();
+            assert_eq!(*txn, gathered.ballot.txn, "where votes are kept");
+        }
+        let waits = self.sweep_timer_set || self.votes.is_empty();
+        assert!(waits, "votes are kept by validator {}, and never dropped", self.inner);
+    }
+}
+
+impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
+    muesli_core::role_without_records!(TwoPhase<V>);
+    muesli_core::role_that_stays!(TwoPhase<V>);
+
+    fn start(&mut self, _: &mut Context<'_, V>) {}
+
+    fn receive(&mut self, _: Address, message: Message<V>, cx: &mut Context<'_, V>) {
+        if let Message::Ballot(ballot) = message {
+            self.on_ballot(*ballot, cx);
+        }
+    }
+
+    fn timer(&mut self, timer: ValidatorTimer, cx: &mut Context<'_, V>) {
+        match timer {
+            ValidatorTimer::Sweep => {
+                self.sweep_timer_set = false;
+                let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
+                self.votes.retain(|_, it| it.since + patience > now);
+                self.set_sweep_timer(cx);
+            }
+        }
+    }
+}
+
+impl<V: Scalar> Service<TwoPhase<V>> for Validator<V> {
+    fn new(id: ServiceId, _: NodeId, _: u32, _: &Settings, _: &V::Switches) -> Validator<V> {
+        Validator {
+            inner: id.number(),
+            votes: BTreeMap::new(),
+            sweep_timer_set: false,
+            variant: PhantomData,
+        }
+    }
+}

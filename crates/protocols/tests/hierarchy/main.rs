@@ -1,0 +1,14 @@
+//! Validation by a tree, message by message: transcripts, every interleaving of small scopes,
+//! checkpoints, and limits; by intervals of timestamps, and by locks.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+#[path = "../two_phase/mod.rs"]
+mod two_phase;
+
+mod clusters;
+mod every_protocol;
+mod explore;
+mod formats;
+mod repository;
+mod transcripts;
