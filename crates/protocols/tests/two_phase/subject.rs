@@ -161,7 +161,7 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
             format!("Decide {} {}", name(*txn, names), decision(end))
         }
         Message::Ballot(ballot) => format!("Ballot {}", ballot_of(ballot, names)),
-        Message::Ended { txn, decision: end } => {
+        Message::Ended { txn, decision: end, .. } => {
             format!("Ended {} {}", name(*txn, names), decision(end))
         }
         Message::Acknowledge { txns, .. } => {

@@ -192,6 +192,10 @@ impl<V: Variant> Coordinator<V> {
         let mut base = V::Snapshot::from_lower_bound(options.lower_bound);
         base.join(&self.bound);
         base.join(&self.fresh);
+        if V::POLICIES.locking.has_intervals() {
+            // Votes are intervals above the clocks of their repositories: these must not differ.
+            base.join(&self.observed);
+        }
         if V::POLICIES.reading.nodes_remember() {
             base.join(&self.seen);
         }
@@ -399,7 +403,8 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             }
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
             Message::Locked { request, refused } => self.on_locked(request, refused, cx),
-            Message::Ended { txn, decision } => {
+            Message::Ended { txn, decision, newest } => {
+                self.observed.join(&newest);
                 if txn.incarnation == self.incarnation {
                     self.on_ended(txn, decision, cx);
                 }

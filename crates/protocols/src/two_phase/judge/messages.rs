@@ -101,10 +101,11 @@ fn judge_reply<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(), R
             view.voter(*repository)?;
             ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
         }
-        Message::Ended { txn, decision } => {
+        Message::Ended { txn, decision, newest } => {
             ensure(view.me.role == Role::Coordinator, Rejection::Role)?;
             judge_validator::<V>(view)?;
             ensure(txn.node == view.me.node, Rejection::Sender)?;
+            newest.judge(view.catalog.repositories())?;
             judge_end::<V>(decision, view)
         }
         Message::Ran { txn, .. } => {

@@ -17,6 +17,7 @@ use crate::two_phase::Variant;
 use crate::two_phase::delayed::actions::{contradicts_itself, is_open};
 use crate::two_phase::message::{Prepare, Record, Vote, Writes};
 use crate::two_phase::participant::Participant;
+use crate::two_phase::participant::prepare::can_write;
 use crate::two_phase::table::Remembered;
 use crate::two_phase::time::{Snapshot, Time};
 
@@ -64,7 +65,7 @@ impl<V: Variant> Participant<V> {
         ensure(self.time.can_enter(prepare.txn, yes, decided), Rejection::State)?;
         self.judge_members(&prepare.participants, catalog)?;
         for (space, key, _) in &prepare.writes {
-            ensure(self.lock_at(*space, key).is_free(), Rejection::State)?;
+            ensure(can_write::<V>(self.lock_at(*space, key)), Rejection::State)?;
         }
         if prepare.writes.len() > 1 {
             distinct(prepare.writes.iter().map(|(space, key, _)| (*space, key)))?;

@@ -81,6 +81,9 @@ pub enum Message<V: Variant> {
         txn: TxnId,
         /// Its end.
         decision: Decision<V::Place>,
+        /// The largest proposal among the votes: what is refused as stale now is not stale at a
+        /// snapshot of at least this.
+        newest: V::Snapshot,
     },
     /// Participant to coordinator: these decisions are stable here.
     Acknowledge {

@@ -209,9 +209,10 @@ impl<V: Variant> Wire for Message<V> {
                 ballots.encode(out);
             }
             Message::Ballot(ballot) => put(kind::BALLOT, ballot, out),
-            Message::Ended { txn, decision } => {
+            Message::Ended { txn, decision, newest } => {
                 put(kind::ENDED, txn, out);
                 decision.encode(out);
+                newest.encode(out);
             }
             Message::Acknowledge { repository, txns } => {
                 put(kind::ACKNOWLEDGE, repository, out);
@@ -272,9 +273,11 @@ impl<V: Variant> Wire for Message<V> {
                 ballots: Wire::decode(input)?,
             },
             kind::BALLOT => Message::Ballot(Wire::decode(input)?),
-            kind::ENDED => {
-                Message::Ended { txn: Wire::decode(input)?, decision: Wire::decode(input)? }
-            }
+            kind::ENDED => Message::Ended {
+                txn: Wire::decode(input)?,
+                decision: Wire::decode(input)?,
+                newest: Wire::decode(input)?,
+            },
             kind::ACKNOWLEDGE => Message::Acknowledge {
                 repository: Wire::decode(input)?,
                 txns: Wire::decode(input)?,

@@ -216,11 +216,7 @@ impl<V: Variant> Participant<V> {
         for (space, key, _) in &prepare.writes {
             let versions = self.space(*space, cx);
             let found = versions.find(key);
-            let is_taken = |lock: LockWord| match V::POLICIES.locking.has_intervals() {
-                true => lock.is_exclusive(),
-                false => !lock.is_free(),
-            };
-            let locked = found.filter(|&handle| is_taken(versions.lock(handle)));
+            let locked = found.filter(|&handle| !can_write::<V>(versions.lock(handle)));
             let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
             let is_own = |handle: &Handle| self.encounters.has(prepare.reader, (*space, *handle));
             if let Some(handle) =
@@ -456,6 +452,12 @@ impl<V: Variant> Participant<V> {
         }
         shared
     }
+}
+
+/// Whether one more transaction may be about to write a key.
+#[inline]
+pub(in crate::two_phase) fn can_write<V: Variant>(lock: LockWord) -> bool {
+    lock.is_free() || V::POLICIES.locking.has_intervals() && lock.is_delayed()
 }
 
 /// The rows that a transaction scanned, among what it read, where they are validated as reads.

@@ -99,12 +99,13 @@ impl<V: Scalar> Validator<V> {
 
     /// All votes are known, or one that refuses.
     fn decide(&self, ballot: &Ballot, cx: &mut Context<'_, V>) {
-        let (txn, decided) = (ballot.txn, ballot.decide());
+        let (txn, decided, newest) = (ballot.txn, ballot.decide(), ballot.proposal);
         let decision: Decision<V::Place> = match decided {
             Decision::Commit(at) => Decision::Commit(at.into()),
             Decision::Abort(reason) => Decision::Abort(reason),
         };
-        cx.send(Address::coordinator(txn.node), Message::Ended { txn, decision: decision.clone() });
+        let ended = Message::Ended { txn, decision: decision.clone(), newest };
+        cx.send(Address::coordinator(txn.node), ended);
         for &repository in &ballot.participants {
             let (decision, ballots) = (decision.clone(), Mostly::new());
             cx.send_to_repository(repository, Message::Decide { txn, decision, ballots });
