@@ -125,6 +125,10 @@ impl Time<Vectors> for VectorTime {
         None
     }
 
+    fn collectable(&self, low: Timestamp) -> Timestamp {
+        low
+    }
+
     fn fits(switches: &Switches, known: &Reads, at: &Reads) -> bool {
         !switches.keeps(GmuSwitch::FitsSideBySide) || known.fits(at)
     }

@@ -5,8 +5,9 @@ use std::fmt;
 use muesli_core::{RepositoryId, Timestamp, wire_struct};
 
 /// What was read stays the newest for so many steps of the clock above the proposal, or up to the
-/// end of its transaction.
-const STEPS: u64 = 64;
+/// end of its transaction. Clocks leave room between proposals for commits in one step: these are
+/// some sixteen proposals.
+const STEPS: u64 = 1_024;
 
 /// A vote of yes: the proposal p and the bound u of the interval in which it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

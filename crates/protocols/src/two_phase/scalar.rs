@@ -209,6 +209,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     #[inline]
+    fn collectable(&self, low: Timestamp) -> Timestamp {
+        let in_doubt = self.queue.first().filter(|_| V::POLICIES.locking.has_intervals());
+        in_doubt.map_or(low, |first| low.min(Timestamp(first.0 - 1)))
+    }
+
+    #[inline]
     fn blocks(
         &self,
         protocol_state: &V::ProtocolState,

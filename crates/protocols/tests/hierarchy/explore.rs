@@ -5,7 +5,7 @@ use muesli_protocols::hierarchy::{HierarchySwitch, Intervals};
 use muesli_protocols::hierarchy_locking::LockingLeaves;
 use muesli_protocols::two_phase::{FamilySwitch, Sabotage, TwoPhase, Variant};
 
-use crate::harness::exploration::{Do, Program, Scope, explore};
+use crate::harness::exploration::{Do, Program, Scope, explore, hold_as_written};
 use crate::two_phase::exploring::{
     CHANGE_AB_AT_0, CHANGE_BC_AT_1, DELETE_A_AT_0, INSERT_A_AT_1, LIMIT, READ_AB_AT_2, SKEW_A_AT_0,
     SKEW_B_AT_1, WRITE_A_AT_0, WRITE_A_AT_1, among_faults, among_two_faults, collecting, hold,
@@ -15,6 +15,9 @@ const WRITE_AB_AT_0: Program = (0, &[Do::Put("a"), Do::Put("b")]);
 const WRITE_AB_AT_1: Program = (1, &[Do::Put("a"), Do::Put("b")]);
 const WRITE_AC_AT_2: Program = (2, &[Do::Put("a"), Do::Put("c")]);
 const SCAN_AB_WRITE_C_AT_2: Program = (2, &[Do::Scan("a", "c"), Do::Put("c")]);
+const READ_ABC_AT_0: Program = (0, &[Do::ReadOnly, Do::Get("a"), Do::Get("b"), Do::Get("c")]);
+const WRITE_BC_AT_2: Program = (2, &[Do::Put("b"), Do::Put("c")]);
+const COPY_A_TO_B_AT_1: Program = (1, &[Do::Get("a"), Do::Put("b")]);
 const COPY_A_TO_C_AT_2: Program = (2, &[Do::Get("a"), Do::Put("c")]);
 
 /// The same with a root alone, and with two levels of validators.
@@ -30,7 +33,6 @@ fn pairs<V: Variant<Service: Clone>>() -> Vec<Scope<TwoPhase<V>>> {
         Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1]),
         Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]),
         Scope::of(&[WRITE_AB_AT_0, READ_AB_AT_2]),
-        Scope::of(&[WRITE_AB_AT_0, WRITE_AC_AT_2]),
         Scope::of(&[WRITE_AB_AT_0, SCAN_AB_WRITE_C_AT_2]),
         Scope::of(&[COPY_A_TO_C_AT_2, WRITE_A_AT_0]),
     ])
@@ -53,10 +55,17 @@ fn pairs_with_locks() {
     hold::<LockingLeaves>("hierarchy_locking", Level::Serializable, &pairs());
 }
 
+/// Nobody is refused for a key that others are about to write.
 #[test]
-fn blind_writers_of_one_key_and_a_reader_with_intervals() {
-    let scopes = [Scope::of(&[WRITE_AB_AT_0, WRITE_AB_AT_1, READ_AB_AT_2])];
-    hold::<Intervals>("hierarchy_blind", Level::Serializable, &scopes);
+fn blind_writers_of_one_key_all_commit_with_intervals() {
+    let scopes = [
+        Scope::<TwoPhase<Intervals>>::of(&[WRITE_AB_AT_0, WRITE_AC_AT_2]),
+        Scope::of(&[WRITE_AB_AT_0, WRITE_AB_AT_1, READ_AB_AT_2]),
+    ];
+    for found in hold_as_written("hierarchy_blind", &scopes, LIMIT) {
+        let all_write = |ends: &String| ends.contains("t1 wrote, t2 wrote");
+        assert!(found.outcomes.keys().all(all_write), "{:?}", found.outcomes);
+    }
 }
 
 #[test]
@@ -95,13 +104,18 @@ fn each_rule_is_needed_with_intervals() {
         Scope::of(&[COPY_A_TO_C_AT_2, WRITE_A_AT_0, READ_AB_AT_2]),
         Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]),
         Scope::of(&[WRITE_AB_AT_0, READ_AB_AT_2]),
+        Scope { before: vec![WRITE_A_AT_1; 2], ..Scope::of(&[READ_ABC_AT_0, WRITE_BC_AT_2]) },
     ];
     let broken = |switch| is_noticed::<Intervals>(&updates, |switches| switches.set(switch, false));
     assert!(broken(FamilySwitch::LockReads), "no pending-writer test");
     assert!(broken(FamilySwitch::Validate), "no test whether reads are current");
     assert!(broken(FamilySwitch::ReadsRaise), "no raise before answering");
     assert!(broken(FamilySwitch::ReadsWait), "tentative versions are not waited for");
-    let intervals = is_noticed::<Intervals>(&updates, |switches| {
+    // The clock where b is written is far ahead of that where a is read.
+    let before = vec![WRITE_BC_AT_2; 3];
+    let apart = Scope { before, ..Scope::of(&[COPY_A_TO_B_AT_1, WRITE_A_AT_0, READ_AB_AT_2]) };
+    hold::<Intervals>("hierarchy_clocks_apart", Level::Serializable, &[apart.clone()]);
+    let intervals = is_noticed::<Intervals>(&[apart], |switches| {
         switches.set(HierarchySwitch::WritersAboveIntervals, false);
     });
     assert!(intervals, "no interval");
@@ -113,6 +127,7 @@ fn each_rule_is_needed_with_locks() {
         Scope::of(&[COPY_A_TO_C_AT_2, WRITE_A_AT_0, READ_AB_AT_2]),
         Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]),
         Scope::of(&[WRITE_AB_AT_0, READ_AB_AT_2]),
+        Scope { before: vec![WRITE_A_AT_1; 2], ..Scope::of(&[READ_ABC_AT_0, WRITE_BC_AT_2]) },
     ];
     let broken =
         |switch| is_noticed::<LockingLeaves>(&updates, |switches| switches.set(switch, false));

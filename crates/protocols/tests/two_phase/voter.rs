@@ -59,7 +59,7 @@ impl<V: Variant> Voter<V> {
         let (key, read) = (self.key(number), self.long_key(reads));
         let snapshot = self.node.participants()[0].1.committed();
         let reader = V::Reader::new(OTHER, 1, Txn { slot: number as u32, generation: 1 });
-        self.receive(Message::Prepare(Arc::new(Prepare {
+        let prepare = Arc::new(Prepare {
             txn: txn(number),
             settled_below: 0,
             participants: [HERE, RepositoryId(1)].into_iter().collect(),
@@ -71,7 +71,12 @@ impl<V: Variant> Voter<V> {
             scans: Vec::new(),
             delayed: Vec::new(),
             extra: None,
-        })));
+        });
+        self.receive(Message::Prepare(prepare.clone()));
+        if V::POLICIES.deciding.has_validators() {
+            // Whoever asks again is answered, and no validator.
+            self.receive(Message::Prepare(prepare));
+        }
         let vote = self.effects.list.iter().find_map(|effect| match effect {
             Effect::Send { envelope, .. } => match &envelope.message {
                 Message::Vote { vote, .. } => Some(vote.clone()),

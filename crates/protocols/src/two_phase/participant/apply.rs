@@ -149,8 +149,8 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    /// Puts a version where it lies, below newer ones that were decided earlier, if a snapshot may
-    /// still need it. After a checkpoint it may be there already.
+    /// Puts a version where it lies, below newer ones that were decided earlier. After a checkpoint
+    /// it may be there already, or have been there and be collected.
     fn install_below(
         &mut self,
         (space, handle): (SpaceId, Handle),
@@ -158,11 +158,11 @@ impl<V: Variant> Participant<V> {
         at: Timestamp,
         cx: &Context<'_, V>,
     ) {
-        let unneeded = self.unneeded;
+        if at <= self.unneeded {
+            return; // It was there, and is collected, or is the newest that a snapshot sees.
+        }
         let versions = self.space(space, cx);
-        let next = versions.above(handle, at).last();
-        let is_needed = next.is_some_and(|next| next > unneeded);
-        if is_needed && versions.at(handle, at).at != at {
+        if versions.at(handle, at).at != at {
             versions.insert_below(handle, value, at);
         }
     }

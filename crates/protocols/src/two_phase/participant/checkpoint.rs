@@ -36,7 +36,7 @@ use std::sync::Arc;
 use muesli_core::checkpoint::{HEAD_PIECE_BYTES, piece, pieces};
 use muesli_core::parts::spaces::ChainKinds;
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId, TxnId};
+use muesli_core::{Cursor, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
 use super::prepare::Restored;
@@ -157,6 +157,9 @@ impl<V: Variant> Participant<V> {
         cursor.step = DONE;
         out.push(kind::TAIL);
         self.time.low().encode(out);
+        if V::POLICIES.locking.has_intervals() {
+            self.unneeded.encode(out);
+        }
         true
     }
 
@@ -196,6 +199,10 @@ impl<V: Variant> Participant<V> {
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,
             kind::TAIL => {
                 self.unneeded = self.time.collect(&Wire::decode(&mut input)?);
+                if V::POLICIES.locking.has_intervals() {
+                    let unneeded = Timestamp::decode(&mut input)?;
+                    self.unneeded = self.unneeded.min(unneeded);
+                }
                 self.spaces.all_mut().for_each(|space| space.order_replaced());
             }
             other => return Err(WireError::no_variant("piece of a checkpoint", 0, other)),

@@ -166,9 +166,8 @@ impl<V: Variant> Participant<V> {
     }
 
     pub(in crate::two_phase) fn drop_below(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
-        let before = self.unneeded;
-        self.unneeded = self.time.collect(low);
-        assert!(self.unneeded >= before, "{} was not needed any more", before);
+        let low_here = self.time.collect(low);
+        self.unneeded = self.unneeded.max(self.time.collectable(low_here));
         self.protocol_state.collect(low);
         self.collect(cx);
     }

@@ -129,6 +129,9 @@ pub trait Time<V: Variant>: Clone + Debug {
         reading: &Reading<V>,
         cx: &mut Context<'_, V>,
     ) -> Result<V::Snapshot, NotServed>;
+    /// Of what nobody reads below `low`, up to where versions may go: a transaction in doubt may
+    /// come to lie below newer versions, and then what is deleted must be known.
+    fn collectable(&self, low: Timestamp) -> Timestamp;
     /// Whether a read at `snapshot` must wait for the end of a transaction that holds a lock, by
     /// what that one read at and voted.
     fn blocks(
