@@ -60,7 +60,7 @@ fn each_switch_is_broken_by_a_test() {
     assert!(switches.len() >= 4, "the family's, and those of three protocols");
     let all: Vec<_> =
         switches.iter().flat_map(|(path, all)| all.iter().map(move |it| (path, it))).collect();
-    assert!(all.len() >= 75, "only {} switches were found", all.len());
+    assert!(all.len() >= 70, "only {} switches were found", all.len());
     let is_broken = |variant: &str, name: &str| {
         tests.iter().any(|text| names(text, variant) || names(text, name))
     };
