@@ -7,6 +7,7 @@ mod modules;
 mod protocol_folders;
 mod references;
 mod structure;
+mod switches;
 mod tokens;
 
 use std::collections::BTreeMap;

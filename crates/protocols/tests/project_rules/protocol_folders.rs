@@ -61,20 +61,6 @@ fn each_name_is_that_of_a_part_of_some_protocol() {
 }
 
 #[test]
-fn switches_stand_in_the_file_of_that_name() {
-    let defines = ["pub struct Switches", "pub type Switches", "pub enum Switches", "breakable! {"];
-    let mut offences = Vec::new();
-    for (path, text) in files(&["rs"]) {
-        let is_protocol = path.starts_with("protocols/src/") && path.matches('/').count() == 3;
-        if is_protocol && !path.ends_with("/switches.rs") {
-            let found = defines.iter().filter(|it| text.lines().any(|line| line.starts_with(**it)));
-            offences.extend(found.map(|it| format!("{path}: {it}")));
-        }
-    }
-    none(&offences);
-}
-
-#[test]
 fn who_goes_by_static_placement_is_listed() {
     let (mut offences, mut seen) = (Vec::new(), BTreeSet::new());
     for (path, text) in files(&["rs"]) {

@@ -243,17 +243,11 @@ fn histories_have_every_transaction_and_what_its_client_was_told() {
     assert!(learnt > 0, "no client was gone before its commit was decided");
 }
 
-/// Node 1 is out of reach while a client of node 0 commits there, and the client is gone before it
-/// is back: the commit takes effect, and the session hears of it then, not before.
-#[test]
-fn a_commit_whose_client_vanished_ends_when_its_session_learns_of_it() {
-    let plan = "horizon 300ms; 50ms+100ms partition n1; 100ms+150ms vanish 0";
-    let setup = setup(1, plan.parse().expect("a plan"), 1);
-    let catalog = Arc::clone(&setup.catalog);
-    let mut world = World::new(setup).expect("a setup");
-    let db = Db::for_driver(world.database(), catalog, Retry::default());
-    let body: ClientBody = Rc::new(move |start| {
-        let (db, accounts) = (db.independent(), db.space("accounts").expect("it was set up"));
+/// A client that writes all accounts, again and again, in a session of its own or a shared one.
+fn writes_all(session: impl Fn() -> Db + 'static) -> ClientBody {
+    Rc::new(move |start| {
+        let db = session();
+        let accounts = db.space("accounts").expect("it was set up");
         Box::pin(async move {
             while !start.stop.is_raised() {
                 let write = async move |tx: &Tx| {
@@ -265,8 +259,19 @@ fn a_commit_whose_client_vanished_ends_when_its_session_learns_of_it() {
                 db.transact_here(write).await.expect("nobody is in the way for long");
             }
         })
-    });
-    world.add_client(NodeId(0), body);
+    })
+}
+
+/// Node 1 is out of reach while a client of node 0 commits there, and the client is gone before it
+/// is back: the commit takes effect, and the session hears of it then, not before.
+#[test]
+fn a_commit_whose_client_vanished_ends_when_its_session_learns_of_it() {
+    let plan = "horizon 300ms; 50ms+100ms partition n1; 100ms+150ms vanish 0";
+    let setup = setup(1, plan.parse().expect("a plan"), 1);
+    let catalog = Arc::clone(&setup.catalog);
+    let mut world = World::new(setup).expect("a setup");
+    let db = Db::for_driver(world.database(), catalog, Retry::default());
+    world.add_client(NodeId(0), writes_all(move || db.independent()));
     world.run_to_end(Span::from_secs(60)).expect("everything ends");
     let run = world.finish();
     let all: Vec<_> = run.hosts[0].transactions().collect();
@@ -295,20 +300,6 @@ fn a_shared_session_learns_of_a_commit_where_no_client_is_left() {
     let db = Db::for_driver(world.database(), catalog, Retry::default()).roaming();
     let accounts = db.space("accounts").expect("it was set up");
     let shared = db.clone();
-    let writes: ClientBody = Rc::new(move |start| {
-        let db = shared.clone();
-        Box::pin(async move {
-            while !start.stop.is_raised() {
-                let write = async move |tx: &Tx| {
-                    for account in 0..ACCOUNTS {
-                        set_balance(tx, accounts, account, 0).await?;
-                    }
-                    Ok::<_, Error>(())
-                };
-                db.transact_here(write).await.expect("nobody is in the way for long");
-            }
-        })
-    });
     let settles: ClientBody = Rc::new(move |_| {
         let db = db.clone();
         Box::pin(async move {
@@ -318,7 +309,7 @@ fn a_shared_session_learns_of_a_commit_where_no_client_is_left() {
             db.independent().transact_here(read).await.expect("nobody is in the way");
         })
     });
-    world.add_client(NodeId(0), writes);
+    world.add_client(NodeId(0), writes_all(move || shared.clone()));
     world.add_client(NodeId(2), settles);
     world.run_to_end(Span::from_secs(60)).expect("everything ends");
     let run = world.finish();

@@ -36,8 +36,8 @@ pub type ReadVersions = Vec<(SpaceId, SmallBytes, Timestamp)>;
 /// What a transaction writes; a value of `None` deletes.
 pub type NewValues = Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>;
 
-/// So many outcomes a repository remembers for a coordinator, at most. A commit further ahead of the
-/// oldest that is not settled is left out; its coordinator repeats it.
+/// So many outcomes a repository remembers for a coordinator, at most. A commit further ahead of
+/// the oldest that is not settled is left out; its coordinator repeats it.
 pub const UNSETTLED_MAX: u64 = 1 << 16;
 
 /// What a coordinator asks of its repository.
