@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use muesli_core::catalog::TreeShape;
 use muesli_core::recorder::Sampling;
 use muesli_core::{Actions, Limits, Procedures, SpaceOptions};
 
@@ -29,6 +30,10 @@ pub struct Options {
     /// How many loops there are besides, which hold no keys and decide for the others, under
     /// protocols that have masters: `sinfonia`, whose masters are the clients' own loops without.
     pub masters: usize,
+    /// The tree that votes climb, above the loops, under protocols that go by one: how many
+    /// children the inner nodes of each level have, from the root down, as in `"2x2".parse()`.
+    /// `None`: a root above all.
+    pub tree: Option<TreeShape>,
     /// The protocol, by name; `muesli::protocol_names` lists them.
     pub protocol: String,
     /// Spaces to be there from the start.
@@ -79,6 +84,7 @@ impl Default for Options {
             partitions_per_repository: 1,
             loops: 1,
             masters: 0,
+            tree: None,
             protocol: "score".to_owned(),
             spaces: Vec::new(),
             limits: Limits::default(),

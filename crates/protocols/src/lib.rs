@@ -10,8 +10,8 @@
 //! * [`granola`]: one-round transactions, ordered by timestamps that their participants agree on;
 //!   and, as a baseline, Sinfonia's: locks, and a master that counts votes.
 //! * [`non_genuine_multiversioning`]: SCORe with everybody taking part in every update.
-//! * [`hierarchy`] and [`hierarchy_locking`]: votes climb a tree of validators, and the lowest one that covers a
-//!   transaction decides it.
+//! * [`hierarchy`] and [`hierarchy_locking`]: votes climb a tree of validators, and the lowest one
+//!   that covers a transaction decides it.
 //! * [`two_phase`]: what all of these share.
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.

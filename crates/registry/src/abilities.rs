@@ -13,6 +13,14 @@ pub struct NoMasters {
     pub name: String,
 }
 
+/// A tree under a protocol that validates by none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("protocol `{name}` goes by no tree; these do: {}", with_validators().join(", "))]
+pub struct NoTree {
+    /// The protocol.
+    pub name: String,
+}
+
 /// Strict transactions alone under a protocol whose order does not keep real time for them.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
@@ -59,6 +67,20 @@ fn those(is_so: impl Fn(&dyn AnyProtocol) -> bool) -> Vec<&'static str> {
 /// The protocols whose masters may be put on nodes of their own.
 pub fn with_masters() -> Vec<&'static str> {
     those(|it| it.has_masters())
+}
+
+/// The protocols whose votes climb a tree of validators.
+pub fn with_validators() -> Vec<&'static str> {
+    those(|it| it.has_validators())
+}
+
+/// Looks whether the protocol called `name` goes by a tree, if there is to be one.
+///
+/// # Errors
+/// There is to be one, and it does not.
+pub fn check_tree(name: &str, tree: bool) -> Result<(), NoTree> {
+    let fits = !tree || of(name, |it| it.has_validators());
+    if fits { Ok(()) } else { Err(NoTree { name: name.to_owned() }) }
 }
 
 /// Whether the protocol called `name` keeps real time for transactions that ask for it
@@ -147,6 +169,7 @@ mod tests {
             assert_eq!(timestamp_step(name).is_ok(), granola, "{name}");
             assert_eq!(check_caches(name, true).is_ok(), granola, "{name}");
             assert!(check_caches(name, false).is_ok(), "{name}");
+            assert_eq!(check_tree(name, true).is_ok(), name.starts_with("hierarchy"), "{name}");
         }
         assert_eq!(timestamp_step("granola"), Ok(Nanos(1_024)));
         assert!(check_strict("2pc", true).is_ok(), "an earlier name");
@@ -158,6 +181,8 @@ mod tests {
         assert!(error.contains("`granola` has no strict") && error.contains("score"), "{error}");
         let error = timestamp_step("score").unwrap_err().to_string();
         assert!(error.contains("`score` has no timestamp") && error.contains("granola-passing"));
+        let error = check_tree("score", true).unwrap_err().to_string();
+        assert!(error.contains("`score` goes by no tree") && error.contains("hierarchy-locking"));
         let error = check_masters("score", 2).unwrap_err().to_string();
         assert!(error.contains("`score` has no masters") && error.contains("sinfonia"), "{error}");
     }

@@ -347,7 +347,7 @@ impl SeededRun {
     /// prime. It takes nothing from what else the seed draws.
     fn draw_tree(&self, seed: u64, repositories: usize) -> Option<TreeShape> {
         let nodes = self.nodes.min(repositories);
-        let widths = (2..nodes).filter(|width| nodes % width == 0).collect::<Vec<_>>();
+        let widths = (2..nodes).filter(|width| nodes.is_multiple_of(*width)).collect::<Vec<_>>();
         let drawn = (seed % 3) as usize;
         let width = widths.get(drawn % widths.len().max(1)).filter(|_| drawn > 0)?;
         let shape = format!("{}x{width}", nodes / width);

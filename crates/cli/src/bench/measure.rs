@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use muesli::{Connect, Db, Options};
 use muesli_check::History;
+use muesli_core::catalog::TreeShape;
 use muesli_workloads::available::{self, Description};
 use muesli_workloads::check::Check;
 use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
@@ -54,6 +55,8 @@ pub struct Benchmark {
     pub nodes: usize,
     /// How many nodes there are besides, which decide for the others.
     pub masters: usize,
+    /// The tree above the nodes.
+    pub tree: Option<TreeShape>,
     pub repositories: usize,
     pub replicas: usize,
     /// How many threads of each node run procedures.
@@ -165,6 +168,7 @@ impl Benchmark {
             partitions_per_repository: self.partitions_per_repository,
             loops: self.nodes,
             masters: self.masters,
+            tree: self.tree.clone(),
             protocol: self.protocol.clone(),
             procedure_threads: self.procedure_threads,
             history: self.history && workload.history().is_none(),
@@ -200,6 +204,7 @@ impl Benchmark {
     ) -> anyhow::Result<(BenchResult, Option<History>)> {
         let plan = Simulated {
             masters: self.masters,
+            tree: self.tree.clone(),
             repositories: self.repositories,
             replicas: self.replicas,
             partitions_per_repository: self.partitions_per_repository,

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_registry::{check_caches, check_masters, check_strict};
+use muesli_core::catalog::TreeShape;
+use muesli_registry::{check_caches, check_masters, check_strict, check_tree};
 use muesli_workloads::available::Description;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::tally::Tallies;
@@ -35,6 +36,11 @@ struct BenchOptions {
     /// simulator and on a cluster]
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
+    /// The tree that votes climb, above the nodes: how many children the inner nodes of each level
+    /// have, from the root down, as in 8 or 4x4 (hierarchy, hierarchy-locking); there are as many
+    /// nodes as it has leaves [default: a root above all nodes]
+    #[arg(long, value_name = "SHAPE")]
+    tree: Option<TreeShape>,
     /// So many nodes more, which decide for all others and do nothing else: the masters of
     /// sinfonia, which are the clients' own nodes without this
     #[arg(long, value_name = "N", default_value_t = 0,
@@ -163,6 +169,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     options.protocol.iter().try_for_each(|name| check_masters(name, masters))?;
     options.protocol.iter().try_for_each(|name| check_strict(name, options.strict))?;
     options.protocol.iter().try_for_each(|name| check_caches(name, options.caches))?;
+    options.protocol.iter().try_for_each(|name| check_tree(name, options.tree.is_some()))?;
+    if options.tree.is_some() && options.driver == BenchDriver::Cluster {
+        bail!("--tree is for the drivers embedded and sim");
+    }
     if options.procedure_threads > 1
         && (options.driver == BenchDriver::Sim || options.connect.is_some())
     {
@@ -221,7 +231,8 @@ fn benchmark(
     protocol: &str,
     warm_up: Duration,
 ) -> Benchmark {
-    let nodes = options.nodes.unwrap_or(match options.driver {
+    let leaves = options.tree.as_ref().map(TreeShape::leaves);
+    let nodes = options.nodes.or(leaves).unwrap_or(match options.driver {
         BenchDriver::Embedded => 1,
         BenchDriver::Sim | BenchDriver::Cluster => 3,
     });
@@ -236,6 +247,7 @@ fn benchmark(
         protocol: protocol.to_owned(),
         nodes,
         masters: usize::from(options.masters),
+        tree: options.tree.clone(),
         repositories: options.repositories.unwrap_or(nodes.max(options.replicas)),
         replicas: options.replicas,
         procedure_threads: usize::from(options.procedure_threads),

@@ -73,6 +73,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             protocol: "score".to_owned(),
             nodes,
             masters: 0,
+            tree: None,
             repositories: REPOSITORIES,
             replicas: REPLICAS,
             procedure_threads: 1,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::{ArgMatches, FromArgMatches};
-use muesli_registry::{check_caches, check_strict, keeps_old_versions};
+use muesli_registry::{check_caches, check_strict, check_tree, keeps_old_versions};
 use muesli_sim::time::Span;
 use muesli_workloads::available::Description;
 use muesli_workloads::seeded_run::SeededRun;
@@ -52,6 +52,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     check_parameters(workload, &options.parameters)?;
     check_strict(&options.protocol, options.strict == Some(true))?;
     check_caches(&options.protocol, options.caches)?;
+    check_tree(&options.protocol, options.tree.is_some())?;
     if let Some(folder) = &options.history {
         let message = || format!("cannot make the folder {}", folder.display());
         std::fs::create_dir_all(folder).with_context(message)?;

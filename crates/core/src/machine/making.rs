@@ -9,6 +9,7 @@ use crate::contract::{Effects, Environment, Isolation, Protocol};
 use crate::ids::NodeId;
 use crate::node::Node;
 use crate::options::Settings;
+use crate::roles::ServiceKind;
 use crate::time::Nanos;
 use crate::wire::Wire;
 
@@ -19,6 +20,14 @@ pub struct MessageInfo {
     pub name: &'static str,
     /// [`Protocol::wire_bytes`].
     pub bytes: usize,
+}
+
+/// Whether a protocol has validators: in a database of one node, one would live there.
+pub fn has_validators<P: Protocol>(switches: &P::Switches) -> bool {
+    let only = NodeId(0);
+    let catalog = Catalog::new(&[only], 1, &[only]).expect("a database of one node");
+    let services = P::services(switches, only, &catalog);
+    services.iter().any(|service| service.kind() == ServiceKind::Validator)
 }
 
 /// A protocol with its switches set, whichever it is.
@@ -37,6 +46,8 @@ pub trait AnyProtocol: Debug + Send + Sync {
     fn offers_strict(&self) -> bool;
     /// [`Protocol::has_masters`].
     fn has_masters(&self) -> bool;
+    /// Whether it [has validators](has_validators), and goes by the tree of the catalog.
+    fn has_validators(&self) -> bool;
     /// A message that was encoded, altered perhaps; `None`: the bytes are no message.
     fn look(&self, message: &[u8]) -> Option<MessageInfo>;
     /// An encoded message, for traces that people read.
@@ -85,6 +96,10 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
 
     fn has_masters(&self) -> bool {
         P::has_masters(&self.0)
+    }
+
+    fn has_validators(&self) -> bool {
+        has_validators::<P>(&self.0)
     }
 
     fn look(&self, message: &[u8]) -> Option<MessageInfo> {

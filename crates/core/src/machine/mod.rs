@@ -20,7 +20,7 @@ mod records;
 
 pub use any::AnyMachine;
 pub use driver::{Driver, Encode, Note, OutgoingMessage};
-pub use making::{AnyProtocol, MessageInfo, Typed};
+pub use making::{AnyProtocol, MessageInfo, Typed, has_validators};
 pub use records::{Decoding, Records};
 
 use std::collections::{BTreeMap, VecDeque};

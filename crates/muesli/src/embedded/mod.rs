@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
+use muesli_core::machine::has_validators;
 use muesli_core::{Catalog, NodeId, Parallel, Protocol, Recorder, Settings};
 use muesli_protocols::Choice;
 
@@ -103,7 +104,14 @@ fn open(options: Options) -> Result<Db, Error> {
     let homes: Vec<_> = (0..options.repositories).map(|r| NodeId((r % loops) as u32)).collect();
     let nodes: Vec<_> = (0..all as u32).map(NodeId).collect();
     let catalog = Catalog::new(&homes, options.replicas, &nodes)?.with_masters(&nodes[loops..]);
-    let mut catalog = catalog.with_partitions_per_repository(options.partitions_per_repository)?;
+    let catalog = catalog.with_partitions_per_repository(options.partitions_per_repository)?;
+    let mut catalog = match &options.tree {
+        Some(shape) => {
+            let catalog = catalog.with_tree(shape, &[]);
+            catalog.map_err(|error| Error::Options(error.to_string()))?
+        }
+        None => catalog,
+    };
     for (name, space) in &options.spaces {
         catalog = catalog.with_space(name, space.clone())?;
     }
@@ -129,6 +137,10 @@ impl Choice for Start<'_> {
         if self.options.masters > 0 && !P::has_masters(&switches) {
             let (name, having) = (&self.options.protocol, with_masters().join(", "));
             let error = format!("protocol `{name}` has no masters; these have: {having}");
+            return Err(Error::Options(error));
+        }
+        if self.options.tree.is_some() && !has_validators::<P>(&switches) {
+            let error = format!("protocol `{}` goes by no tree", self.options.protocol);
             return Err(Error::Options(error));
         }
         Ok(start::<P>(self.options, self.parallel, self.catalog, &switches))

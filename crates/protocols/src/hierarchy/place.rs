@@ -25,6 +25,7 @@ impl IntervalVote {
     pub(super) fn new(proposal: Timestamp, has_read: bool) -> IntervalVote {
         let until = || proposal.after(STEPS, RepositoryId(0)).min(Timestamp::FARTHEST);
         let upper_bound = if has_read { until() } else { Timestamp::MAX };
+        assert!(proposal < upper_bound, "the interval of {proposal} is empty");
         IntervalVote { proposal, upper_bound }
     }
 }

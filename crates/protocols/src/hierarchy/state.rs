@@ -6,8 +6,8 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::{HierarchySwitch, IntervalVote, Intervals, Switches};
-use crate::two_phase::message::{Few, Prepare};
-use crate::two_phase::{Key, ValidationResult, VariantState};
+use crate::two_phase::message::Few;
+use crate::two_phase::{Key, UpdateReads, ValidationResult, VariantState};
 
 /// A read of an undecided update, and its upper bound.
 type HeldRead = (TxnId, Timestamp);
@@ -64,29 +64,33 @@ impl VariantState<Intervals> for HeldReads {
         }
     }
 
-    fn note_prepared(&mut self, prepare: &Prepare<Intervals>, yes: &IntervalVote) {
+    fn note_prepared(&mut self, read: UpdateReads<'_>, yes: &IntervalVote) {
+        assert!(yes.proposal < yes.upper_bound, "{} votes for no interval", read.txn);
         if yes.upper_bound == Timestamp::MAX {
             return;
         }
-        let held = (prepare.txn, yes.upper_bound);
-        for (space, key, _) in &prepare.reads {
+        let held = (read.txn, yes.upper_bound);
+        for (space, key, version) in read.keys {
+            assert!(*version < yes.upper_bound, "{} is replaced before it was read", read.txn);
             self.keys.entry((*space, key.clone())).or_default().push(held);
         }
-        self.ranges.extend(prepare.scans.iter().map(|range| (range.clone(), held)));
+        self.ranges.extend(read.scans.iter().map(|range| (range.clone(), held)));
     }
 
-    fn note_finished(&mut self, prepare: &Prepare<Intervals>) {
-        for (space, key, _) in &prepare.reads {
+    fn note_finished(&mut self, read: UpdateReads<'_>) {
+        for (space, key, _) in read.keys {
             let key = (*space, key.clone());
             let Some(held) = self.keys.get_mut(&key) else { continue };
-            held.retain(|(txn, _)| *txn != prepare.txn);
+            held.retain(|(txn, _)| *txn != read.txn);
             if held.is_empty() {
                 self.keys.remove(&key);
             }
         }
-        if !prepare.scans.is_empty() {
-            self.ranges.retain(|(_, (txn, _))| *txn != prepare.txn);
+        if !read.scans.is_empty() {
+            self.ranges.retain(|(_, (txn, _))| *txn != read.txn);
         }
+        let is_gone = self.ranges.iter().all(|(_, (txn, _))| *txn != read.txn);
+        assert!(is_gone, "{} has ended, and keeps writers out", read.txn);
     }
 
     fn note_written(&mut self, _: Key<'_>, _: &Timestamp) {}

@@ -57,7 +57,7 @@ pub use participant::Participant;
 pub use policy::{Breakable, FamilySwitch, LockWaits, Sabotage, Switches};
 pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
-pub use variant::state::VariantState;
+pub use variant::state::{UpdateReads, VariantState};
 pub use variant::time::{self, CommitPlace, NotServed, Reading, Snapshot, Time};
 pub use variant::{DelayedTimeWarp, Key, Reader, ReaderBounds, ValidationResult, Variant};
 

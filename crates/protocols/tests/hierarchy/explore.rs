@@ -114,7 +114,7 @@ fn each_rule_is_needed_with_intervals() {
     // The clock where b is written is far ahead of that where a is read.
     let before = vec![WRITE_BC_AT_2; 3];
     let apart = Scope { before, ..Scope::of(&[COPY_A_TO_B_AT_1, WRITE_A_AT_0, READ_AB_AT_2]) };
-    hold::<Intervals>("hierarchy_clocks_apart", Level::Serializable, &[apart.clone()]);
+    hold::<Intervals>("hierarchy_clocks_apart", Level::Serializable, std::slice::from_ref(&apart));
     let intervals = is_noticed::<Intervals>(&[apart], |switches| {
         switches.set(HierarchySwitch::WritersAboveIntervals, false);
     });

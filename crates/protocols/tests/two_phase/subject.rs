@@ -6,8 +6,8 @@ use muesli_core::contract::StateMachine as _;
 use muesli_core::parts::versions::Versions;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Decision, NodeId, Role, SpaceId, Timestamp, TxnId};
+use muesli_protocols::two_phase::message::ballot::Ballot;
 use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
-use muesli_protocols::two_phase::validator::ballot::Ballot;
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
 use crate::harness::subject::lines::{given, joined, name, text, value, writes};

@@ -409,7 +409,8 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                     self.on_ended(txn, decision, cx);
                 }
             }
-            requests!() | Message::Ballot(_) => {} // For participants: whoever sent it here is mistaken.
+            // For participants and validators: whoever sent it here is mistaken.
+            requests!() | Message::Ballot(_) => {}
         }
     }
 

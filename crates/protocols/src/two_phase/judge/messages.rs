@@ -12,11 +12,11 @@ use muesli_core::{
 use crate::doubts::CLIENTS_ASKED_MAX;
 use crate::two_phase::ReaderBounds;
 use crate::two_phase::Variant;
+use crate::two_phase::message::ballot::Ballot;
 use crate::two_phase::message::{
     Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, requests,
 };
 use crate::two_phase::time::{Snapshot, Time};
-use crate::two_phase::validator::ballot::Ballot;
 use crate::two_phase::validator::tree::Tree;
 
 /// Whether this sender may say this, and whether its numbers can be.

@@ -4,6 +4,7 @@
 //! message says, and what its sender promises by it, is written on it here. [`wire`] has the bytes,
 //! [`sizes`] how many there are for models of networks and disks.
 
+pub mod ballot;
 pub(super) mod sizes;
 pub(super) mod wire;
 
@@ -17,9 +18,9 @@ use muesli_core::{
 
 use smallvec::SmallVec;
 
+use self::ballot::Ballot;
 use crate::doubts::ClientsUntil;
-use crate::two_phase::Variant;
-use crate::two_phase::validator::ballot::Ballot;
+use crate::two_phase::{UpdateReads, Variant};
 
 /// Most transactions touch a key or two of a repository; so many need no memory of their own.
 pub type Few<T> = SmallVec<[T; 2]>;
@@ -345,6 +346,11 @@ pub struct Extra {
 }
 
 impl<V: Variant> Prepare<V> {
+    /// What it has read.
+    pub fn update_reads(&self) -> UpdateReads<'_> {
+        UpdateReads { txn: self.txn, keys: &self.reads, scans: &self.scans }
+    }
+
     /// The delayed procedures.
     pub fn calls(&self) -> &[DelayedCall] {
         self.extra.as_ref().map_or(&[], |extra| &extra.calls)

@@ -162,6 +162,7 @@ impl<V: Variant> Participant<V> {
             return; // It was there, and is collected, or is the newest that a snapshot sees.
         }
         let versions = self.space(space, cx);
+        assert!(versions.newest(handle).at >= at, "{at} is the newest version of its key");
         if versions.at(handle, at).at != at {
             versions.insert_below(handle, value, at);
         }
@@ -169,7 +170,7 @@ impl<V: Variant> Participant<V> {
 
     fn release(&mut self, owner: Owner, prepared: &Prepared<V>, cx: &Context<'_, V>) {
         if V::POLICIES.locking.has_intervals() {
-            self.protocol_state.note_finished(&prepared.prepare);
+            self.protocol_state.note_finished(prepared.prepare.update_reads());
         }
         for write in &prepared.writes {
             let versions = self.space(write.space, cx);

@@ -1,10 +1,10 @@
 //! Where a vote goes: to who asked, or up a tree of validators.
 
-use muesli_core::{Abort, Address, Role, Timestamp, TxnId};
+use muesli_core::{Abort, Address, Decision, Role, Timestamp, TxnId};
 
 use super::Participant;
+use crate::two_phase::message::ballot::Ballot;
 use crate::two_phase::message::{Message, Repositories, Vote};
-use crate::two_phase::validator::ballot::Ballot;
 use crate::two_phase::validator::tree::Tree;
 use crate::two_phase::{Context, Time, Variant};
 
@@ -48,6 +48,7 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let decision = self.time.decide_alone(&self.protocol_switches, yes);
+        assert!(matches!(decision, Decision::Commit(_)), "{txn} is refused, and was voted for");
         self.on_decide(txn, decision.clone(), cx);
         self.vote(asked_by, txn, Vote::Decided(decision), cx);
     }

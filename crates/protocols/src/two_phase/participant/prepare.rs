@@ -374,7 +374,7 @@ impl<V: Variant> Participant<V> {
             None => self.lock_what_it_read(&prepare, cx),
         };
         if V::POLICIES.locking.has_intervals() {
-            self.protocol_state.note_prepared(&prepare, &yes);
+            self.protocol_state.note_prepared(prepare.update_reads(), &yes);
         } else if self.switches.keeps(FamilySwitch::ValidateScans) {
             for range in &prepare.scans {
                 self.ranges.lock(owner, range.clone());

@@ -13,7 +13,6 @@
 //! of the family ([`termination`](super::participant::termination)). A validator that is slow, or
 //! was, decides the same. What nobody votes to any more is dropped after a while.
 
-pub mod ballot;
 pub(in crate::two_phase) mod tree;
 
 use std::collections::BTreeMap;
@@ -24,8 +23,8 @@ use muesli_core::{
     StateMachine, TxnId, timers,
 };
 
-use self::ballot::Ballot;
 use self::tree::Tree;
+use super::message::ballot::Ballot;
 use super::message::{Message, Mostly};
 use super::{Context, Scalar, TwoPhase};
 
@@ -77,7 +76,9 @@ impl<V: Scalar> Validator<V> {
         let below = |it: &&RepositoryId| tree.covers(inner, **it);
         let all = gathered.ballot.participants.len();
         let expected = gathered.ballot.participants.iter().filter(below).count();
-        let are_all_there = gathered.ballot.voters.len() == expected;
+        let voted = gathered.ballot.voters.len();
+        assert!(voted <= expected, "{txn} has votes of others than those below {inner}");
+        let are_all_there = voted == expected;
         if gathered.passed || !are_all_there && gathered.ballot.refused.is_none() {
             if are_all_there {
                 self.votes.remove(&txn);
@@ -104,10 +105,10 @@ impl<V: Scalar> Validator<V> {
             Decision::Commit(at) => Decision::Commit(at.into()),
             Decision::Abort(reason) => Decision::Abort(reason),
         };
-        let ended = Message::Ended { txn, decision: decision.clone(), newest };
+        let ended = Message::Ended { txn, decision, newest };
         cx.send(Address::coordinator(txn.node), ended);
         for &repository in &ballot.participants {
-            let (decision, ballots) = (decision.clone(), Mostly::new());
+            let ballots = Mostly::new();
             cx.send_to_repository(repository, Message::Decide { txn, decision, ballots });
         }
     }
@@ -136,6 +137,8 @@ impl<V: Scalar> StateMachine<TwoPhase<V>> for Validator<V> {
             gathered.ballot.assert_invariants();
             assert_eq!(*txn, gathered.ballot.txn, "where votes are kept");
         }
+        let are_open = self.votes.values().all(|it| !it.passed || it.ballot.refused.is_some());
+        assert!(are_open, "votes that were said are kept by validator {}", self.inner);
         let waits = self.sweep_timer_set || self.votes.is_empty();
         assert!(waits, "votes are kept by validator {}, and never dropped", self.inner);
     }

@@ -3,10 +3,20 @@
 use std::fmt::Debug;
 
 use muesli_core::ranges::KeyRange;
-use muesli_core::{Abort, Timestamp};
+use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::{Key, ValidationResult, Variant};
-use crate::two_phase::message::Prepare;
+
+/// What an update has read at a repository.
+#[derive(Clone, Copy, Debug)]
+pub struct UpdateReads<'a> {
+    /// The update.
+    pub txn: TxnId,
+    /// Keys, with the versions read.
+    pub keys: &'a [(SpaceId, SmallBytes, Timestamp)],
+    /// Ranges that it scanned.
+    pub scans: &'a [KeyRange],
+}
 
 /// What a repository keeps beside versions, locks and queue, and what it is told for that.
 /// Nothing has a default: what a protocol forgot to note would be silent.
@@ -63,10 +73,10 @@ pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
     );
 
     /// A transaction has prepared, and voted so; or comes back so from the log or a checkpoint.
-    fn note_prepared(&mut self, prepare: &Prepare<V>, yes: &V::Yes);
+    fn note_prepared(&mut self, read: UpdateReads<'_>, yes: &V::Yes);
 
     /// The end of a transaction that had prepared is known, and its versions are there.
-    fn note_finished(&mut self, prepare: &Prepare<V>);
+    fn note_finished(&mut self, read: UpdateReads<'_>);
 
     /// A transaction that wrote a key was applied.
     fn note_written(&mut self, key: Key<'_>, place: &V::Place);
@@ -108,10 +118,10 @@ impl<V: Variant<ProtocolState = ()>> VariantState<V> for () {
     }
 
     #[inline]
-    fn note_prepared(&mut self, _prepare: &Prepare<V>, _yes: &V::Yes) {}
+    fn note_prepared(&mut self, _read: UpdateReads<'_>, _yes: &V::Yes) {}
 
     #[inline]
-    fn note_finished(&mut self, _prepare: &Prepare<V>) {}
+    fn note_finished(&mut self, _read: UpdateReads<'_>) {}
 
     #[inline]
     fn note_written(&mut self, _key: Key<'_>, _place: &V::Place) {}

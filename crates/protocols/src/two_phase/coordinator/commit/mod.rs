@@ -258,6 +258,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         let Some(commit) = self.committing.get(txn.sequence) else { return };
+        assert_eq!(commit.id, txn, "whose end validators tell");
         if matches!(commit.phase, Phase::Preparing(_)) {
             self.decide(txn.sequence, decision, true, cx);
         }

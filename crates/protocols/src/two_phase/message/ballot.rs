@@ -2,7 +2,7 @@
 
 use muesli_core::{Abort, Decision, RepositoryId, Timestamp, TxnId, wire_struct};
 
-use crate::two_phase::message::Repositories;
+use super::Repositories;
 
 /// The votes of repositories below one inner node, merged.
 ///
@@ -46,7 +46,12 @@ impl Ballot {
     }
 
     /// Takes in the votes of others on the same transaction. A voter counts once.
+    ///
+    /// # Panics
+    /// If they are on another one, or on one that others take part in.
     pub fn merge(&mut self, other: &Ballot) {
+        assert_eq!(self.txn, other.txn, "votes on two transactions");
+        assert_eq!(self.participants, other.participants, "who votes on {}", self.txn);
         self.proposal = self.proposal.max(other.proposal);
         self.upper_bound = self.upper_bound.min(other.upper_bound);
         self.refused = self.refused.or(other.refused);
@@ -57,7 +62,12 @@ impl Ballot {
 
     /// What the votes of all participants come to: the largest proposal is final, unless something
     /// that was read need not be the newest any more by then.
+    ///
+    /// # Panics
+    /// If votes are missing, and nobody has refused.
     pub fn decide(&self) -> Decision<Timestamp> {
+        let are_all_there = self.voters.len() == self.participants.len();
+        assert!(are_all_there || self.refused.is_some(), "{} is decided too early", self.txn);
         match self.refused {
             Some(reason) => Decision::Abort(reason),
             None if self.proposal > self.upper_bound => Decision::Abort(Abort::StaleRead),
@@ -75,6 +85,7 @@ impl Ballot {
         assert!(ascend(&self.participants), "{} has {:?}", self.txn, self.participants);
         let takes_part = |voter: &RepositoryId| self.participants.contains(voter);
         assert!(self.voters.iter().all(takes_part), "who votes on {} takes part", self.txn);
+        assert!(!self.voters.is_empty(), "{} has a vote of nobody", self.txn);
     }
 }
 
@@ -116,9 +127,9 @@ mod tests {
 
     #[test]
     fn what_was_read_must_be_the_newest_up_to_the_end() {
-        let late = merged(&[yes(0, 4, 6), yes(1, 7, 80)]);
+        let late = merged(&[yes(0, 4, 6), yes(1, 7, 80), yes(2, 5, 90)]);
         assert_eq!(late.decide(), Decision::Abort(Abort::StaleRead));
-        let in_time = merged(&[yes(0, 4, 7), yes(1, 7, 80)]);
+        let in_time = merged(&[yes(0, 4, 7), yes(1, 7, 80), yes(2, 5, 90)]);
         assert_eq!(in_time.decide(), Decision::Commit(at(7)));
     }
 
