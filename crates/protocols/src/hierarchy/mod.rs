@@ -82,6 +82,10 @@ impl Scalar for Intervals {
         yes.upper_bound
     }
 
+    fn can_be(yes: IntervalVote) -> bool {
+        yes.proposal < yes.upper_bound
+    }
+
     fn may_decide(yes: IntervalVote, place: Timestamp) -> bool {
         place <= yes.upper_bound
     }

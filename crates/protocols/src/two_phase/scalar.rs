@@ -74,6 +74,11 @@ pub trait Scalar:
         place.into()
     }
 
+    /// Whether there can be such a vote.
+    fn can_be(_yes: Self::Yes) -> bool {
+        true
+    }
+
     /// Whether votes that this one is among can decide this place, which is not below its turn.
     fn may_decide(_yes: Self::Yes, _place: Self::Place) -> bool {
         true
@@ -408,6 +413,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     fn judge_yes(_txn: TxnId, yes: &V::Yes, _repositories: usize) -> Result<(), Rejection> {
         in_range((*yes).into())?;
+        ensure(V::can_be(*yes), Rejection::Range)?;
         // What the votes of all come to is tagged with no later version than one of them alone.
         match <V as Scalar>::decide_alone(*yes) {
             Decision::Commit(place) => {
@@ -430,6 +436,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         yes: &V::Yes,
         _repositories: usize,
     ) -> Result<(), Rejection> {
+        ensure(V::can_be(*yes), Rejection::Range)?;
         has_capacity((*yes).into())
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
 use muesli_core::parts::locator::Static;
 use muesli_core::{
-    Decision, NodeId, Rejection, RepositoryId, Role, ServiceKind, SmallBytes, SpaceId, Txn, TxnId,
-    View,
+    Decision, NodeId, Rejection, RepositoryId, Role, ServiceKind, SmallBytes, SpaceId, Timestamp,
+    Txn, TxnId, View,
 };
 
 use crate::doubts::CLIENTS_ASKED_MAX;
@@ -261,6 +261,8 @@ fn judge_ballot<V: Variant>(ballot: &Ballot, view: View<'_>) -> Result<(), Rejec
     let takes_part = |voter: &RepositoryId| ballot.participants.contains(voter);
     ensure(ballot.voters.iter().all(takes_part), Rejection::Range)?;
     in_range(ballot.proposal)?;
+    let is_vote = ballot.refused.is_some() || ballot.proposal > Timestamp::ZERO;
+    ensure(is_vote, Rejection::Range)?;
     let says_so = match (view.from.role, sending_validator(view)) {
         (Role::Repository(voter), _) => ballot.voters[..] == [voter] && tree.above(voter) == me,
         (_, Some(child)) => {
