@@ -10,5 +10,6 @@ mod clusters;
 mod every_protocol;
 mod explore;
 mod formats;
+mod judged;
 mod repository;
 mod transcripts;

@@ -1,0 +1,127 @@
+//! What is asked of a message between leaves, validators and coordinators: each rule has a message
+//! that breaks it alone.
+
+use std::sync::Arc;
+
+use muesli_core::catalog::{Hierarchy, InnerNode};
+use muesli_core::{
+    Abort, Address, Catalog, Decision, Effects, Envelope, Node, NodeId, Rejection, RepositoryId,
+    Sender, ServiceId, ServiceKind, Settings, Timestamp, TxnId,
+};
+use muesli_protocols::hierarchy_locking::LockingLeaves as Locking;
+use muesli_protocols::score::Snapshots as Plain;
+use muesli_protocols::two_phase::message::ballot::Ballot;
+use muesli_protocols::two_phase::message::{Message, Mostly, Repositories};
+use muesli_protocols::two_phase::{TwoPhase, Variant};
+
+const TXN: TxnId = TxnId { node: NodeId(0), incarnation: 1, sequence: 1 };
+
+fn validator(inner: u16) -> ServiceId {
+    ServiceId::new(ServiceKind::Validator, inner)
+}
+
+fn at(counter: u64) -> Timestamp {
+    Timestamp::new(counter, RepositoryId(0))
+}
+
+fn repositories(all: &[u16]) -> Repositories {
+    all.iter().copied().map(RepositoryId).collect()
+}
+
+/// Three nodes with a repository each: a root and a validator above the first two at node 0, one
+/// above the last at node 2. All that is judged is judged at node 0.
+fn node<V: Variant>() -> Node<TwoPhase<V>> {
+    let homes: Vec<_> = (0..3).map(NodeId).collect();
+    let inner = |home, parent| InnerNode { home: NodeId(home), parent };
+    let all = vec![inner(0, None), inner(0, Some(0)), inner(2, Some(0))];
+    let tree = Hierarchy::new(all, vec![1, 1, 2]).expect("a tree");
+    let catalog = Catalog::new(&homes, 1, &homes).expect("a catalog");
+    let catalog = catalog.with_hierarchy(tree).expect("a leaf for each repository");
+    Node::new(NodeId(0), 1, Arc::new(catalog), Arc::new(Settings::default()), &Default::default())
+}
+
+/// What node 0 says of a message of a member.
+fn judged<V: Variant>(from: Address, to: Address, message: Message<V>) -> Result<(), Rejection> {
+    let envelope = Envelope { from, to, message };
+    node::<V>().receive(Sender::Member, envelope, &mut Effects::default())
+}
+
+/// A vote of the repository at node 1, to the validator above it.
+fn vote() -> Ballot {
+    Ballot { proposal: at(7), ..Ballot::of(TXN, repositories(&[0, 1, 2]), RepositoryId(1)) }
+}
+
+fn ballot(from: Address, to: u16, ballot: Ballot) -> Result<(), Rejection> {
+    let to = Address::service(NodeId(0), validator(to));
+    judged::<Locking>(from, to, Message::Ballot(Box::new(ballot)))
+}
+
+fn leaf(repository: u16) -> Address {
+    Address::repository(NodeId(u32::from(repository)), RepositoryId(repository))
+}
+
+#[test]
+fn a_leaf_votes_for_itself_to_the_validator_above_it() {
+    assert_eq!(ballot(leaf(1), 1, vote()), Ok(()));
+    assert_eq!(ballot(leaf(1), 0, vote()), Err(Rejection::Sender), "it is above another one");
+    assert_eq!(ballot(leaf(2), 1, vote()), Err(Rejection::Sender), "the vote of another one");
+    let for_two = Ballot { voters: repositories(&[0, 1]), ..vote() };
+    assert_eq!(ballot(leaf(1), 1, for_two), Err(Rejection::Sender));
+    let coordinator = Address::coordinator(NodeId(1));
+    assert_eq!(ballot(coordinator, 1, vote()), Err(Rejection::Sender));
+}
+
+#[test]
+fn a_validator_votes_for_those_below_it_to_the_one_above() {
+    let from = Address::service(NodeId(2), validator(2));
+    let below = Ballot { voters: repositories(&[2]), ..vote() };
+    assert_eq!(ballot(from, 0, below.clone()), Ok(()));
+    assert_eq!(ballot(from, 1, below), Err(Rejection::Sender), "it is not below that one");
+    assert_eq!(ballot(from, 0, vote()), Err(Rejection::Sender), "repository 1 is elsewhere");
+}
+
+#[test]
+fn votes_are_of_those_who_take_part_in_their_order() {
+    let unsorted = Ballot { participants: repositories(&[1, 0]), ..vote() };
+    assert_eq!(ballot(leaf(1), 1, unsorted), Err(Rejection::Range));
+    let not_taking_part = Ballot { participants: repositories(&[0, 2]), ..vote() };
+    assert_eq!(ballot(leaf(1), 1, not_taking_part), Err(Rejection::Range));
+    let of_nobody = Ballot { voters: Repositories::new(), ..vote() };
+    assert_eq!(ballot(leaf(1), 1, of_nobody), Err(Rejection::Range));
+    let for_no_time = Ballot { proposal: Timestamp::ZERO, ..vote() };
+    assert_eq!(ballot(leaf(1), 1, for_no_time), Err(Rejection::Range));
+    let too_late = Ballot { proposal: Timestamp::MAX, ..vote() };
+    assert_eq!(ballot(leaf(1), 1, too_late), Err(Rejection::Range));
+    let refused = Ballot { proposal: Timestamp::ZERO, refused: Some(Abort::Locked), ..vote() };
+    assert_eq!(ballot(leaf(1), 1, refused), Ok(()));
+}
+
+fn ended<V: Variant<Snapshot = Timestamp>>(txn: TxnId) -> Message<V> {
+    let decision = Decision::Abort(Abort::Locked);
+    Message::Ended { txn, decision, newest: Timestamp::ZERO }
+}
+
+#[test]
+fn a_validator_tells_a_coordinator_of_its_own_transactions() {
+    let (root, me) = (Address::service(NodeId(2), validator(2)), Address::coordinator(NodeId(0)));
+    assert_eq!(judged::<Locking>(root, me, ended(TXN)), Ok(()));
+    let others = TxnId { node: NodeId(1), ..TXN };
+    assert_eq!(judged::<Locking>(root, me, ended(others)), Err(Rejection::Sender));
+    assert_eq!(judged::<Locking>(leaf(1), me, ended(TXN)), Err(Rejection::Sender));
+    let orderer = ServiceId::new(ServiceKind::Orderer, 0);
+    let other_service = Address::service(NodeId(2), orderer);
+    assert_eq!(judged::<Locking>(other_service, me, ended(TXN)), Err(Rejection::Sender));
+    assert_eq!(judged::<Locking>(root, leaf(0), ended(TXN)), Err(Rejection::Role));
+}
+
+#[test]
+fn validators_decide_where_the_protocol_has_some() {
+    let root = Address::service(NodeId(2), validator(2));
+    let decision = || Decision::Abort(Abort::Locked);
+    let message = Message::Decide { txn: TXN, decision: decision(), ballots: Mostly::new() };
+    assert_eq!(judged::<Locking>(root, leaf(0), message), Ok(()));
+    let message = Message::Decide { txn: TXN, decision: decision(), ballots: Mostly::new() };
+    assert_eq!(judged::<Plain>(root, leaf(0), message), Err(Rejection::Role));
+    let me = Address::coordinator(NodeId(0));
+    assert_eq!(judged::<Plain>(root, me, ended(TXN)), Err(Rejection::Role));
+}
