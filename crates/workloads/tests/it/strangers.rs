@@ -239,11 +239,20 @@ fn honest_nodes_reject_nothing_of_each_other() {
 /// what others read, of which no workload has any.
 const UNSAID: [&str; 3] = ["Stable", "Long", "Tell"];
 
-/// The names of kinds of messages, from the source of their protocol.
+/// The names of kinds of messages, from the source of their protocol: of a function that names
+/// them, or of a list of their numbers.
 fn names(source: &'static str) -> BTreeSet<&'static str> {
     let arms = source.lines().filter_map(|line| line.trim().split_once(" => \""));
     let of_messages = arms.filter(|(variant, _)| variant.starts_with("Message::"));
-    of_messages.map(|(_, name)| name.trim_end_matches("\",")).collect()
+    let named = of_messages.map(|(_, name)| name.trim_end_matches("\","));
+    let list = source.split_once("wire_enum!(Message, ").map_or("", |(_, rest)| rest);
+    let list = list.split_once("});").map_or("", |(list, _)| list);
+    let numbered = list.lines().filter_map(|line| line.trim().split_once(" => "));
+    let variants = numbered.filter(|(number, _)| number.chars().all(|it| it.is_ascii_digit()));
+    let variants = variants.map(|(_, variant)| {
+        variant.split(|it: char| !it.is_alphanumeric()).next().unwrap_or_default()
+    });
+    named.chain(variants).collect()
 }
 
 /// What was seen of a family of protocols in searches with strangers, under faults, with moves,
@@ -330,7 +339,7 @@ fn search() -> Vec<Searched> {
         ),
         Searched::new(
             "Granola and Sinfonia",
-            source!("protocols/src/granola/message/mod.rs"),
+            source!("protocols/src/granola/message/wire.rs"),
             &granola,
         ),
         Searched::new("Groups", source!("group/src/grouped.rs"), &groups),
