@@ -93,8 +93,8 @@ protocols! {
     "granola-unordered" => granola::Granola, granola::Switches::unordered();
     "granola-locking" => granola::Granola, granola::Switches::locking();
     "sinfonia" => granola::Granola, granola::Switches::sinfonia();
-    "hierarchy" => hierarchy::Hierarchy, hierarchy::Switches::default();
-    "hierarchy-locking" => hierarchy_locking::HierarchyLocking, two_phase::Switches::default();
+    "hierarchy" => hierarchy::HierarchyByIntervals, hierarchy::Switches::default();
+    "hierarchy-locking" => hierarchy_locking::HierarchyByLocks, two_phase::Switches::default();
     "non-genuine-multiversioning" was "ngm" =>
         non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Switches::default();
 }

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_tree_of_other_leaves_is_refused() {
         let error = shape("4x4").over(&nodes(8), &[]).unwrap_err();
-        let said = "a tree of shape 4x4 has 16 leaves, and there are 8 nodes with data";
-        assert_eq!(error.to_string(), said);
+        let expected = "a tree of shape 4x4 has 16 leaves, and there are 8 nodes with data";
+        assert_eq!(error.to_string(), expected);
     }
 }

@@ -43,7 +43,7 @@ pub use state::HeldReads;
 pub use switches::{HierarchySwitch, Switches};
 
 /// The protocol.
-pub type Hierarchy = TwoPhase<Intervals>;
+pub type HierarchyByIntervals = TwoPhase<Intervals>;
 
 /// Its way: votes are intervals, and validators decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,7 +40,7 @@ use crate::two_phase::validator::Validator;
 use crate::two_phase::{self, Scalar, Switches, TwoPhase, Variant};
 
 /// The protocol.
-pub type HierarchyLocking = TwoPhase<LockingLeaves>;
+pub type HierarchyByLocks = TwoPhase<LockingLeaves>;
 
 /// Its way: leaves lock what they vote on, and validators decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Golden files of formats: messages, records and checkpoints.
 
-use muesli_protocols::hierarchy::{Hierarchy, Intervals};
+use muesli_protocols::hierarchy::{HierarchyByIntervals, Intervals};
 
 use crate::clusters::cluster;
 use crate::harness::samples;
@@ -8,7 +8,7 @@ use crate::two_phase::checkpoint_page;
 
 #[test]
 fn bytes_of_this_version_mean_what_they_meant() {
-    samples::bytes_mean_what_they_meant::<Hierarchy>(cluster, "hierarchy", None);
+    samples::bytes_mean_what_they_meant::<HierarchyByIntervals>(cluster, "hierarchy", None);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use muesli_core::{
 };
 use muesli_protocols::hierarchy_locking::LockingLeaves as Locking;
 use muesli_protocols::score::Snapshots as Plain;
-use muesli_protocols::two_phase::message::ballot::Ballot;
+use muesli_protocols::two_phase::message::merged_vote::MergedVote;
 use muesli_protocols::two_phase::message::{Message, Mostly, Repositories};
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 
@@ -47,13 +47,13 @@ fn judged<V: Variant>(from: Address, to: Address, message: Message<V>) -> Result
 }
 
 /// A vote of the repository at node 1, to the validator above it.
-fn vote() -> Ballot {
-    Ballot { proposal: at(7), ..Ballot::of(TXN, repositories(&[0, 1, 2]), RepositoryId(1)) }
+fn vote() -> MergedVote {
+    MergedVote { proposal: at(7), ..MergedVote::of(TXN, repositories(&[0, 1, 2]), RepositoryId(1)) }
 }
 
-fn ballot(from: Address, to: u16, ballot: Ballot) -> Result<(), Rejection> {
+fn ballot(from: Address, to: u16, ballot: MergedVote) -> Result<(), Rejection> {
     let to = Address::service(NodeId(0), validator(to));
-    judged::<Locking>(from, to, Message::Ballot(Box::new(ballot)))
+    judged::<Locking>(from, to, Message::MergedVote(Box::new(ballot)))
 }
 
 fn leaf(repository: u16) -> Address {
@@ -65,7 +65,7 @@ fn a_leaf_votes_for_itself_to_the_validator_above_it() {
     assert_eq!(ballot(leaf(1), 1, vote()), Ok(()));
     assert_eq!(ballot(leaf(1), 0, vote()), Err(Rejection::Sender), "it is above another one");
     assert_eq!(ballot(leaf(2), 1, vote()), Err(Rejection::Sender), "the vote of another one");
-    let for_two = Ballot { voters: repositories(&[0, 1]), ..vote() };
+    let for_two = MergedVote { voters: repositories(&[0, 1]), ..vote() };
     assert_eq!(ballot(leaf(1), 1, for_two), Err(Rejection::Sender));
     let coordinator = Address::coordinator(NodeId(1));
     assert_eq!(ballot(coordinator, 1, vote()), Err(Rejection::Sender));
@@ -74,7 +74,7 @@ fn a_leaf_votes_for_itself_to_the_validator_above_it() {
 #[test]
 fn a_validator_votes_for_those_below_it_to_the_one_above() {
     let from = Address::service(NodeId(2), validator(2));
-    let below = Ballot { voters: repositories(&[2]), ..vote() };
+    let below = MergedVote { voters: repositories(&[2]), ..vote() };
     assert_eq!(ballot(from, 0, below.clone()), Ok(()));
     assert_eq!(ballot(from, 1, below), Err(Rejection::Sender), "it is not below that one");
     assert_eq!(ballot(from, 0, vote()), Err(Rejection::Sender), "repository 1 is elsewhere");
@@ -82,17 +82,17 @@ fn a_validator_votes_for_those_below_it_to_the_one_above() {
 
 #[test]
 fn votes_are_of_those_who_take_part_in_their_order() {
-    let unsorted = Ballot { participants: repositories(&[1, 0]), ..vote() };
+    let unsorted = MergedVote { participants: repositories(&[1, 0]), ..vote() };
     assert_eq!(ballot(leaf(1), 1, unsorted), Err(Rejection::Range));
-    let not_taking_part = Ballot { participants: repositories(&[0, 2]), ..vote() };
+    let not_taking_part = MergedVote { participants: repositories(&[0, 2]), ..vote() };
     assert_eq!(ballot(leaf(1), 1, not_taking_part), Err(Rejection::Range));
-    let of_nobody = Ballot { voters: Repositories::new(), ..vote() };
+    let of_nobody = MergedVote { voters: Repositories::new(), ..vote() };
     assert_eq!(ballot(leaf(1), 1, of_nobody), Err(Rejection::Range));
-    let for_no_time = Ballot { proposal: Timestamp::ZERO, ..vote() };
+    let for_no_time = MergedVote { proposal: Timestamp::ZERO, ..vote() };
     assert_eq!(ballot(leaf(1), 1, for_no_time), Err(Rejection::Range));
-    let too_late = Ballot { proposal: Timestamp::MAX, ..vote() };
+    let too_late = MergedVote { proposal: Timestamp::MAX, ..vote() };
     assert_eq!(ballot(leaf(1), 1, too_late), Err(Rejection::Range));
-    let refused = Ballot { proposal: Timestamp::ZERO, refused: Some(Abort::Locked), ..vote() };
+    let refused = MergedVote { proposal: Timestamp::ZERO, refused: Some(Abort::Locked), ..vote() };
     assert_eq!(ballot(leaf(1), 1, refused), Ok(()));
 }
 

@@ -6,7 +6,7 @@ use muesli_core::contract::StateMachine as _;
 use muesli_core::parts::versions::Versions;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Decision, NodeId, Role, SpaceId, Timestamp, TxnId};
-use muesli_protocols::two_phase::message::ballot::Ballot;
+use muesli_protocols::two_phase::message::merged_vote::MergedVote;
 use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
@@ -160,7 +160,7 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::Decide { txn, decision: end, .. } => {
             format!("Decide {} {}", name(*txn, names), decision(end))
         }
-        Message::Ballot(ballot) => format!("Ballot {}", ballot_of(ballot, names)),
+        Message::MergedVote(ballot) => format!("MergedVote {}", merged_vote_of(ballot, names)),
         Message::Ended { txn, decision: end, .. } => {
             format!("Ended {} {}", name(*txn, names), decision(end))
         }
@@ -190,15 +190,15 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
 }
 
 /// Votes on their way up: whose, and what they come to so far.
-fn ballot_of(ballot: &Ballot, names: &Names) -> String {
+fn merged_vote_of(ballot: &MergedVote, names: &Names) -> String {
     let voters = joined(ballot.voters.iter().map(|it| format!("r{}", it.0)));
     let of = ballot.participants.len();
-    let told = match (ballot.refused, ballot.upper_bound) {
+    let shown = match (ballot.refused, ballot.upper_bound) {
         (Some(reason), _) => format!("no, {reason:?}"),
         (None, Timestamp::MAX) => format!("yes at {}", ballot.proposal),
         (None, until) => format!("yes at {} until {until}", ballot.proposal),
     };
-    format!("{} {voters} of {of}: {told}", name(ballot.txn, names))
+    format!("{} {voters} of {of}: {shown}", name(ballot.txn, names))
 }
 
 /// Clients, with the incarnations before which all is meant.

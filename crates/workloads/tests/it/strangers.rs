@@ -316,6 +316,7 @@ fn search() -> Vec<Searched> {
     let two_phase = [
         with(of("score", "ycsb", 1), &["workload=s"]),
         of("rr", "bank", 1),
+        of("hierarchy", "bank", 1),
         SeededRun { partitions_per_repository: 3, ..with(of("bumper", "counters", 1), &delayed) },
     ];
     let procedures = |protocol| of(protocol, "append-procedures", 1);

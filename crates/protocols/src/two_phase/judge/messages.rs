@@ -12,7 +12,7 @@ use muesli_core::{
 use crate::doubts::CLIENTS_ASKED_MAX;
 use crate::two_phase::ReaderBounds;
 use crate::two_phase::Variant;
-use crate::two_phase::message::ballot::Ballot;
+use crate::two_phase::message::merged_vote::MergedVote;
 use crate::two_phase::message::{
     Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, requests,
 };
@@ -36,7 +36,7 @@ pub(in crate::two_phase) fn judge<V: Variant>(
             committed.judge(view.catalog.repositories())?;
             judge_vote(*txn, vote, view)
         }
-        Message::Ballot(ballot) => judge_ballot::<V>(ballot, view),
+        Message::MergedVote(ballot) => judge_merged_vote::<V>(ballot, view),
         Message::ReadReply(_)
         | Message::ScanReply(_)
         | Message::Locked { .. }
@@ -249,7 +249,7 @@ fn sending_validator(view: View<'_>) -> Option<u16> {
 }
 
 /// Votes from below: of the repository that says it, or of some below the validator that does.
-fn judge_ballot<V: Variant>(ballot: &Ballot, view: View<'_>) -> Result<(), Rejection> {
+fn judge_merged_vote<V: Variant>(ballot: &MergedVote, view: View<'_>) -> Result<(), Rejection> {
     ensure(V::POLICIES.deciding.has_validators(), Rejection::Role)?;
     let Role::Service(me) = view.me.role else { return Err(Rejection::Role) };
     view.member()?;
@@ -263,7 +263,7 @@ fn judge_ballot<V: Variant>(ballot: &Ballot, view: View<'_>) -> Result<(), Rejec
     in_range(ballot.proposal)?;
     let is_vote = ballot.refused.is_some() || ballot.proposal > Timestamp::ZERO;
     ensure(is_vote, Rejection::Range)?;
-    let says_so = match (view.from.role, sending_validator(view)) {
+    let may_send = match (view.from.role, sending_validator(view)) {
         (Role::Repository(voter), _) => ballot.voters[..] == [voter] && tree.above(voter) == me,
         (_, Some(child)) => {
             let is_below = |voter: &RepositoryId| tree.covers(child, *voter);
@@ -271,7 +271,7 @@ fn judge_ballot<V: Variant>(ballot: &Ballot, view: View<'_>) -> Result<(), Rejec
         }
         _ => false,
     };
-    ensure(says_so, Rejection::Sender)
+    ensure(may_send, Rejection::Sender)
 }
 
 /// A participant asks the others: nobody else may, for the answer binds.
@@ -355,7 +355,7 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
         Message::Bound { .. } => Some(message.clone()),
         Message::ReadReply(_)
         | Message::ScanReply(_)
-        | Message::Ballot(_)
+        | Message::MergedVote(_)
         | Message::Ended { .. }
         | Message::Vote { .. }
         | Message::Acknowledge { .. }

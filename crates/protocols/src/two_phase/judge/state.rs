@@ -42,7 +42,7 @@ impl<V: Variant> Participant<V> {
             | Message::ScanReply(_)
             | Message::Locked { .. }
             | Message::Acknowledge { .. }
-            | Message::Ballot(_)
+            | Message::MergedVote(_)
             | Message::Ended { .. }
             | Message::Ran { .. }
             | Message::Bound { .. } => Err(Rejection::Role),
@@ -152,7 +152,7 @@ impl<V: Variant> Coordinator<V> {
                 ensure(request.is_scan(), Rejection::State)?;
                 self.judge_served(request, reply.snapshot.as_ref())
             }
-            Message::Ballot(_) => Err(Rejection::Role),
+            Message::MergedVote(_) => Err(Rejection::Role),
             Message::Vote { .. }
             | Message::Ended { .. }
             | Message::Acknowledge { .. }

@@ -4,7 +4,7 @@
 //! message says, and what its sender promises by it, is written on it here. [`wire`] has the bytes,
 //! [`sizes`] how many there are for models of networks and disks.
 
-pub mod ballot;
+pub mod merged_vote;
 pub(super) mod sizes;
 pub(super) mod wire;
 
@@ -18,7 +18,7 @@ use muesli_core::{
 
 use smallvec::SmallVec;
 
-use self::ballot::Ballot;
+use self::merged_vote::MergedVote;
 use crate::doubts::ClientsUntil;
 use crate::two_phase::{UpdateReads, Variant};
 
@@ -75,7 +75,7 @@ pub enum Message<V: Variant> {
     /// Participant to the validator above it, or validator to the one above: how all below have
     /// voted, or that one has refused. What a participant says so is stable before, and is not
     /// taken back.
-    Ballot(Box<Ballot>),
+    MergedVote(Box<MergedVote>),
     /// Validator to coordinator: how its transaction ended. All who take part are told as well.
     Ended {
         /// The transaction.

@@ -55,7 +55,9 @@ impl<V: Variant> Message<V> {
             }
             Message::Lock(asked) => KEY_BYTES + asked.key.len(),
             Message::Decide { ballots, .. } => 8 + BALLOT_BYTES * ballots.len(),
-            Message::Ballot(ballot) => 17 + 2 * (ballot.participants.len() + ballot.voters.len()),
+            Message::MergedVote(ballot) => {
+                17 + 2 * (ballot.participants.len() + ballot.voters.len())
+            }
             Message::Vote { .. }
             | Message::Ended { .. }
             | Message::Ask { .. }
@@ -78,7 +80,7 @@ impl<V: Variant> Message<V> {
             Message::Prepare(_) => "Prepare",
             Message::Vote { .. } => "Vote",
             Message::Decide { .. } => "Decide",
-            Message::Ballot(_) => "Ballot",
+            Message::MergedVote(_) => "MergedVote",
             Message::Ended { .. } => "Ended",
             Message::Acknowledge { .. } => "Acknowledge",
             Message::Ran { .. } => "Ran",

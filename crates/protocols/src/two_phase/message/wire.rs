@@ -175,7 +175,7 @@ mod kind {
     pub const SETTLED: u8 = 15;
     pub const ASK_DOUBTS: u8 = 16;
     pub const NO_DOUBTS: u8 = 17;
-    pub const BALLOT: u8 = 18;
+    pub const MERGED_VOTE: u8 = 18;
     pub const ENDED: u8 = 19;
 }
 
@@ -208,7 +208,7 @@ impl<V: Variant> Wire for Message<V> {
                 decision.encode(out);
                 ballots.encode(out);
             }
-            Message::Ballot(ballot) => put(kind::BALLOT, ballot, out),
+            Message::MergedVote(ballot) => put(kind::MERGED_VOTE, ballot, out),
             Message::Ended { txn, decision, newest } => {
                 put(kind::ENDED, txn, out);
                 decision.encode(out);
@@ -272,7 +272,7 @@ impl<V: Variant> Wire for Message<V> {
                 decision: Wire::decode(input)?,
                 ballots: Wire::decode(input)?,
             },
-            kind::BALLOT => Message::Ballot(Wire::decode(input)?),
+            kind::MERGED_VOTE => Message::MergedVote(Wire::decode(input)?),
             kind::ENDED => Message::Ended {
                 txn: Wire::decode(input)?,
                 decision: Wire::decode(input)?,
@@ -395,7 +395,7 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
                 && prepare.scans.iter().all(ordered)
                 && !prepare.participants.is_empty()
         }
-        Message::Ballot(ballot) => ballot.participants.iter().all(|it| place(&it.0)),
+        Message::MergedVote(ballot) => ballot.participants.iter().all(|it| place(&it.0)),
         Message::Vote { repository, .. }
         | Message::Acknowledge { repository, .. }
         | Message::NoDoubts { repository, .. } => place(&repository.0),

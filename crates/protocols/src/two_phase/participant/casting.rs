@@ -3,7 +3,7 @@
 use muesli_core::{Abort, Address, Decision, Role, Timestamp, TxnId};
 
 use super::Participant;
-use crate::two_phase::message::ballot::Ballot;
+use crate::two_phase::message::merged_vote::MergedVote;
 use crate::two_phase::message::{Message, Repositories, Vote};
 use crate::two_phase::validator::tree::Tree;
 use crate::two_phase::{Context, Time, Variant};
@@ -58,23 +58,23 @@ impl<V: Variant> Participant<V> {
         &self,
         (txn, participants): (TxnId, Repositories),
         vote: &Result<V::Yes, Abort>,
-    ) -> Option<Ballot> {
-        let ballot = Ballot::of(txn, participants, self.id);
+    ) -> Option<MergedVote> {
+        let ballot = MergedVote::of(txn, participants, self.id);
         match vote {
             Ok(yes) => {
                 let (proposal, upper_bound) = V::Time::bounds_of(yes)?;
                 assert!(proposal <= upper_bound, "{txn} is refused, and not voted on so");
                 assert!(proposal > Timestamp::ZERO, "{txn} is proposed for a time");
-                Some(Ballot { proposal, upper_bound, ..ballot })
+                Some(MergedVote { proposal, upper_bound, ..ballot })
             }
-            Err(reason) => Some(Ballot { refused: Some(*reason), ..ballot }),
+            Err(reason) => Some(MergedVote { refused: Some(*reason), ..ballot }),
         }
     }
 
     /// Votes to the validator above, once the vote is stable.
-    fn send_up(&self, ballot: Ballot, cx: &mut Context<'_, V>) {
+    fn send_up(&self, ballot: MergedVote, cx: &mut Context<'_, V>) {
         let tree = Tree::of(cx.catalog);
         let to = tree.address(tree.above(self.id));
-        cx.send_when_logged(to, Message::Ballot(Box::new(ballot)));
+        cx.send_when_logged(to, Message::MergedVote(Box::new(ballot)));
     }
 }

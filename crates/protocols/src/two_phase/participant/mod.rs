@@ -347,7 +347,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             Message::ReadReply(_)
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
-            | Message::Ballot(_)
+            | Message::MergedVote(_)
             | Message::Ended { .. }
             | Message::Ran { .. }
             | Message::Locked { .. }

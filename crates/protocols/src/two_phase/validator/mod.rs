@@ -2,8 +2,8 @@
 //!
 //! # The idea
 //! Participants are leaves. Each votes to the validator above it, which waits for all participants
-//! below it, [merges](Ballot::merge) their votes, and says them as one to the validator above. The
-//! lowest one that has all participants below it [decides](Ballot::decide), and tells them and the
+//! below it, [merges](MergedVote::merge) their votes, and says them as one to the validator above. The
+//! lowest one that has all participants below it [decides](MergedVote::decide), and tells them and the
 //! coordinator. So a vote leaves its subtree only where somebody else takes part, and once for all.
 //!
 //! # Why nothing rests on it
@@ -24,7 +24,7 @@ use muesli_core::{
 };
 
 use self::tree::Tree;
-use super::message::ballot::Ballot;
+use super::message::merged_vote::MergedVote;
 use super::message::{Message, Mostly};
 use super::{Context, Scalar, TwoPhase};
 
@@ -44,7 +44,7 @@ pub struct Validator<V> {
 /// The votes on a transaction that have come so far.
 #[derive(Clone, Debug)]
 struct Gathered {
-    ballot: Ballot,
+    ballot: MergedVote,
     since: Nanos,
     /// It was said up, or decided: what comes now comes late.
     passed: bool,
@@ -60,7 +60,7 @@ timers! {
 
 impl<V: Scalar> Validator<V> {
     /// Votes from below.
-    fn on_ballot(&mut self, ballot: Ballot, cx: &mut Context<'_, V>) {
+    fn on_ballot(&mut self, ballot: MergedVote, cx: &mut Context<'_, V>) {
         let (txn, inner, now) = (ballot.txn, self.inner, cx.now());
         let tree = Tree::of(cx.catalog);
         let gathered = match self.votes.get_mut(&txn) {
@@ -91,7 +91,7 @@ impl<V: Scalar> Validator<V> {
             self.votes.remove(&txn);
         }
         match tree.parent(inner).filter(|_| expected < all) {
-            Some(parent) => cx.send(tree.address(parent), Message::Ballot(Box::new(ballot))),
+            Some(parent) => cx.send(tree.address(parent), Message::MergedVote(Box::new(ballot))),
             None if expected == all => self.decide(&ballot, cx),
             None => {} // Of another tree: its coordinator asks again.
         }
@@ -99,7 +99,7 @@ impl<V: Scalar> Validator<V> {
     }
 
     /// All votes are known, or one that refuses.
-    fn decide(&self, ballot: &Ballot, cx: &mut Context<'_, V>) {
+    fn decide(&self, ballot: &MergedVote, cx: &mut Context<'_, V>) {
         let (txn, decided, newest) = (ballot.txn, ballot.decide(), ballot.proposal);
         let decision: Decision<V::Place> = match decided {
             Decision::Commit(at) => Decision::Commit(at.into()),
@@ -151,7 +151,7 @@ impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
     fn start(&mut self, _: &mut Context<'_, V>) {}
 
     fn receive(&mut self, _: Address, message: Message<V>, cx: &mut Context<'_, V>) {
-        if let Message::Ballot(ballot) = message {
+        if let Message::MergedVote(ballot) = message {
             self.on_ballot(*ballot, cx);
         }
     }

@@ -246,8 +246,9 @@ impl<V: Variant> Coordinator<V> {
                 Counted::Waiting | Counted::Ignored => return,
             },
         };
-        let is_told = V::POLICIES.deciding.has_validators() && commit.prepares.len() == 1;
-        self.decide(txn.sequence, decision, is_told, cx);
+        let decided_by_validators =
+            V::POLICIES.deciding.has_validators() && commit.prepares.len() == 1;
+        self.decide(txn.sequence, decision, decided_by_validators, cx);
     }
 
     /// Validators have decided, and tell all who take part.
@@ -270,13 +271,13 @@ impl<V: Variant> Coordinator<V> {
         &mut self,
         sequence: u64,
         decision: Decision<V::Place>,
-        are_told: bool,
+        notified_by_others: bool,
         cx: &mut Context<'_, V>,
     ) {
         let commit = self.committing.get_mut(sequence).expect("a known commit");
         assert!(matches!(commit.phase, Phase::Preparing(_)), "{} is decided twice", commit.id);
         let unacknowledged: Repositories = commit.prepares.iter().map(|(id, _)| *id).collect();
-        for &repository in unacknowledged.iter().filter(|_| !are_told) {
+        for &repository in unacknowledged.iter().filter(|_| !notified_by_others) {
             cx.send_to_repository(repository, commit.decision_message(&decision));
         }
         commit.phase = Phase::Deciding { decision: decision.clone(), unacknowledged };

@@ -8,7 +8,7 @@ use super::Repositories;
 ///
 /// Invariants: voters and participants ascend, and each voter is a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ballot {
+pub struct MergedVote {
     /// The transaction.
     pub txn: TxnId,
     /// Everyone who votes.
@@ -23,7 +23,7 @@ pub struct Ballot {
     pub refused: Option<Abort>,
 }
 
-wire_struct!(Ballot {
+wire_struct!(MergedVote {
     txn: TxnId,
     participants: Repositories,
     voters: Repositories,
@@ -32,10 +32,10 @@ wire_struct!(Ballot {
     refused: Option<Abort>,
 });
 
-impl Ballot {
+impl MergedVote {
     /// One of these participants votes.
-    pub fn of(txn: TxnId, participants: Repositories, voter: RepositoryId) -> Ballot {
-        Ballot {
+    pub fn of(txn: TxnId, participants: Repositories, voter: RepositoryId) -> MergedVote {
+        MergedVote {
             txn,
             participants,
             voters: Repositories::from_slice(&[voter]),
@@ -49,7 +49,7 @@ impl Ballot {
     ///
     /// # Panics
     /// If they are on another one, or on one that others take part in.
-    pub fn merge(&mut self, other: &Ballot) {
+    pub fn merge(&mut self, other: &MergedVote) {
         assert_eq!(self.txn, other.txn, "votes on two transactions");
         assert_eq!(self.participants, other.participants, "who votes on {}", self.txn);
         self.proposal = self.proposal.max(other.proposal);
@@ -101,13 +101,13 @@ mod tests {
         Timestamp::new(counter, RepositoryId(0))
     }
 
-    fn yes(voter: u16, proposal: u64, upper_bound: u64) -> Ballot {
+    fn yes(voter: u16, proposal: u64, upper_bound: u64) -> MergedVote {
         let all: Repositories = (0..3).map(RepositoryId).collect();
         let (proposal, upper_bound) = (at(proposal), at(upper_bound));
-        Ballot { proposal, upper_bound, ..Ballot::of(TXN, all, RepositoryId(voter)) }
+        MergedVote { proposal, upper_bound, ..MergedVote::of(TXN, all, RepositoryId(voter)) }
     }
 
-    fn merged(all: &[Ballot]) -> Ballot {
+    fn merged(all: &[MergedVote]) -> MergedVote {
         let mut merged = all[0].clone();
         all[1..].iter().for_each(|it| merged.merge(it));
         merged.assert_invariants();
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn one_refusal_is_enough_and_a_voter_counts_once() {
-        let no = Ballot { refused: Some(Abort::Locked), ..yes(1, 0, 90) };
+        let no = MergedVote { refused: Some(Abort::Locked), ..yes(1, 0, 90) };
         assert_eq!(merged(&[yes(0, 4, 90), no]).decide(), Decision::Abort(Abort::Locked));
         assert_eq!(merged(&[yes(0, 4, 90), yes(0, 4, 90)]).voters.len(), 1);
     }
