@@ -23,8 +23,11 @@ wire_struct!(IntervalVote { proposal: Timestamp, upper_bound: Timestamp });
 impl IntervalVote {
     /// The vote of a transaction that has read something here, or has not.
     pub(super) fn new(proposal: Timestamp, has_read: bool) -> IntervalVote {
-        let until = || proposal.after(STEPS, RepositoryId(0)).min(Timestamp::FARTHEST);
-        let upper_bound = if has_read { until() } else { Timestamp::MAX };
+        // Where clocks have come to their end, the next step is all that there is.
+        let is_at_end = proposal.counter() + STEPS > Timestamp::FARTHEST.counter();
+        let steps = if is_at_end { 1 } else { STEPS };
+        let upper_bound =
+            if has_read { proposal.after(steps, RepositoryId(0)) } else { Timestamp::MAX };
         assert!(proposal < upper_bound, "the interval of {proposal} is empty");
         IntervalVote { proposal, upper_bound }
     }
@@ -48,6 +51,23 @@ impl fmt::Display for IntervalVote {
         match self.upper_bound {
             Timestamp::MAX => write!(f, "{}", self.proposal),
             until => write!(f, "{} until {until}", self.proposal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_never_empty() {
+        for counter in
+            [1, STEPS, Timestamp::FARTHEST.counter() - STEPS, Timestamp::FARTHEST.counter()]
+        {
+            let proposal = Timestamp::new(counter, RepositoryId(3));
+            let vote = IntervalVote::new(proposal, true);
+            assert!(vote.upper_bound > proposal && vote.upper_bound < Timestamp::MAX, "{vote}");
+            assert_eq!(IntervalVote::new(proposal, false).upper_bound, Timestamp::MAX);
         }
     }
 }
