@@ -57,35 +57,27 @@ pub fn retired() -> Vec<Retired> {
         .collect()
 }
 
-/// Where each retired word still is.
+/// Where each retired word still is, by itself or in its plural.
 pub fn left(retired: &[Retired]) -> BTreeMap<String, UsesLeft> {
+    let by_text: BTreeMap<&str, &Retired> =
+        retired.iter().map(|it| (it.word.as_str(), it)).collect();
+    let listed = |word: &str| {
+        let either = [Some(word), word.strip_suffix('s')].into_iter().flatten();
+        either.filter_map(|it| by_text.get(it).copied()).next()
+    };
     let mut all: BTreeMap<_, _> =
         retired.iter().map(|it| (it.word.clone(), UsesLeft::default())).collect();
     let (identifiers, prose) = texts();
     for identifier in &identifiers {
-        for word in words_of(identifier) {
-            if let Some(retired) = listed(&word, &all) {
-                all.get_mut(&retired).expect("it is listed").identifiers.insert(identifier.clone());
-            }
+        for found in words_of(identifier).iter().filter_map(|word| listed(word)) {
+            let left = all.get_mut(&found.word).expect("it is listed");
+            left.identifiers.insert(identifier.clone());
         }
     }
-    for it in retired.iter().filter(|it| it.prose) {
-        let uses =
-            prose.iter().filter(|word| **word == it.word || plural_of(word, &it.word)).count();
-        all.get_mut(&it.word).expect("each has an entry").prose = uses;
+    for found in prose.iter().filter_map(|word| listed(word)).filter(|it| it.prose) {
+        all.get_mut(&found.word).expect("it is listed").prose += 1;
     }
     all
-}
-
-/// The retired word that this is, or is the plural of.
-fn listed(word: &str, all: &BTreeMap<String, UsesLeft>) -> Option<String> {
-    let singular = word.strip_suffix('s');
-    [Some(word), singular].into_iter().flatten().find(|it| all.contains_key(*it)).map(str::to_owned)
-}
-
-/// Whether `word` is the plural of `singular`.
-fn plural_of(word: &str, singular: &str) -> bool {
-    word.strip_suffix('s') == Some(singular)
 }
 
 /// An identifier of so many words is a sentence, the name of a test: prose.

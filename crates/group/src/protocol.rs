@@ -13,7 +13,7 @@ use crate::agreement::transfer::{EntryBatch, Fetch, FetchState, StatePiece};
 /// Protocol `P` with each of its repositories on a group of nodes.
 ///
 /// The catalog of a grouped database names the *members*, each with its own home. `P` sees one
-/// repository a group ([`layout`]).
+/// repository a group ([`layout`](crate::layout)).
 #[derive(Clone, Copy, Debug)]
 pub struct Grouped<P>(PhantomData<P>);
 

@@ -32,10 +32,10 @@
 //!
 //! # Layout
 //! [`Log`] is the log as a loop uses it, with a thread that syncs; [`Writer`] is what that thread
-//! runs, for callers with a thread of their own; [`open`] is start-up; [`repair`] is for people
+//! runs, for callers with a thread of their own; [`open()`] is start-up; [`repair`] is for people
 //! whose disk has lied. [`checkpoint`] has the files of checkpoints, and [`CheckpointStream`]
-//! writes one beside a running loop. [`format`] is how a file of the log looks and is read back.
-//! [`Disk`] is what all of it stands on: a [`Directory`], or the faulty [`MemoryDisk`] of the
+//! writes one beside a running loop. [`mod@format`] is how a file of the log looks and is read
+//! back. [`Disk`] is what all of it stands on: a [`Directory`], or the faulty [`MemoryDisk`] of the
 //! tests.
 
 pub mod background;

@@ -209,7 +209,7 @@ impl Error {
     }
 }
 
-/// The kinds of [`Error`], by what there is to do.
+/// The kinds of [`enum@Error`], by what there is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

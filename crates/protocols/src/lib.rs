@@ -60,7 +60,7 @@ macro_rules! protocols {
         /// There is none of this name here; the choice comes back.
         pub fn choose<C: Choice>(name: &str, choice: C) -> Result<C::Output, C> {
             match canonical_name(name) {
-                $($name => Ok(choose_type::<$protocol, C>(choice, $switches)),)+
+                $($name => Ok(choice.chosen::<$protocol>($switches)),)+
                 _ => Err(choice),
             }
         }
@@ -97,12 +97,6 @@ protocols! {
     "hierarchy-locking" => hierarchy_locking::HierarchyByLocks, two_phase::Switches::default();
     "non-genuine-multiversioning" was "ngm" =>
         non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Switches::default();
-}
-
-/// Goes on with a type. Some types have several names: what is done with one is compiled once.
-#[inline(never)]
-fn choose_type<P: Protocol, C: Choice>(choice: C, switches: P::Switches) -> C::Output {
-    choice.chosen::<P>(switches)
 }
 
 /// The name that `--protocol` lists for a protocol that is called `name`, or was earlier. What is

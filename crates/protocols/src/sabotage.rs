@@ -2,7 +2,7 @@
 //!
 //! Each family of rules is an enum; which of them are broken is a [set](Broken) that nothing but
 //! [`Sabotage`] changes. Under a protocol as users run it the set is empty, except for what a paper
-//! [prints](crate::gmu::Rules::printed) and a correction of this implementation mends.
+//! [prints](crate::gmu::Switches::printed) and a correction of this implementation mends.
 //!
 //! The rules of two-phase commit itself no protocol of the product breaks. They can be broken with
 //! the feature `sabotage` alone, which tests turn on; without it [`Unbroken`] has no bits, and to

@@ -13,6 +13,9 @@ pub fn run() -> Done {
         // As programs are built: without the features that tests turn on.
         &["check", "--package", "muesli-cli", "--locked"],
     ])?;
+    let mut doc = program("cargo");
+    doc.args(["doc", "--workspace", "--lib", "--no-deps", "--document-private-items", "--locked"]);
+    super::run(doc.env("RUSTDOCFLAGS", "-D rustdoc::broken_intra_doc_links"))?;
     // The fuzzer's own library is C++.
     if program("c++").arg("--version").output().is_ok() {
         run_all(&[&["check", "--manifest-path", "fuzz/Cargo.toml", "--locked"]])?;

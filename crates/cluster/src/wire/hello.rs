@@ -1,9 +1,10 @@
 //! Who speaks: the first frames of a connection.
 //!
 //! Whoever dialled says [`Hello`]; whoever was dialled answers [`Welcome`] with the map of the
-//! cluster, or [`Refusal`] and closes. Where the cluster has a secret, servers and administrators
-//! are asked to [prove](crate::wire::proof) that they know it before they are welcomed. Until then
-//! neither takes anything else, and no frame may be longer than [`HELLO_BYTES_MAX`].
+//! cluster, or [`ConnectionRefusal`](super::refusal::ConnectionRefusal) and closes. Where the
+//! cluster has a secret, servers and administrators are asked to [prove](crate::wire::proof) that
+//! they know it before they are welcomed. Until then neither takes anything else, and no frame may
+//! be longer than [`HELLO_BYTES_MAX`].
 //!
 //! A process has a *life*: a number drawn when its data began. Where data live in memory only,
 //! each start of a process is a new life, and whoever knew the old one knows that its data are

@@ -110,8 +110,8 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// `None`: clients say nothing of the kind. Simulators and fuzz targets have strangers say it.
     fn as_client(message: &Self::Message, node: NodeId) -> Option<Self::Message>;
     /// Whether the order keeps real time for transactions that ask for it
-    /// ([`TxnOptions::strict`]). Where it does not, they are what [`ISOLATION`](Self::ISOLATION)
-    /// says.
+    /// ([`strict`](crate::TxnOptions::strict)). Where it does not, they are what
+    /// [`ISOLATION`](Self::ISOLATION) says.
     fn offers_strict(switches: &Self::Switches) -> bool;
     /// Whether it has masters, which the [catalog](Catalog::masters) may put on nodes of their own.
     fn has_masters(switches: &Self::Switches) -> bool;

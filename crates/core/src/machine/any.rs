@@ -118,7 +118,7 @@ pub trait AnyMachine {
     fn catalog(&self) -> &Arc<Catalog>;
     /// [`Node::issued`](crate::node::Node::issued).
     fn issued(&self) -> Timestamp;
-    /// [`Node::session_token`](crate::node::Node::past).
+    /// [`Node::session_token`](crate::node::Node::session_token).
     fn session_token(&self) -> Option<(NodeId, SmallBytes)>;
     /// [`Node::outcome`](crate::node::Node::outcome).
     fn outcome(&self, txn: TxnId) -> Outcome;

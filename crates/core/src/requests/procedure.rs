@@ -128,7 +128,7 @@ pub trait Store {
     /// # Errors
     /// As for [`get`](Self::get), or the space has no order.
     fn scan(&mut self, scan: &Scan) -> Result<Vec<Row>, Stop>;
-    /// What a key that some procedure of the call [tells](Procedure::tells) had before the
+    /// What a key that some procedure of the call [shares](Procedure::shares) had before the
     /// transaction, wherever it lives; `None`: nobody tells, since whoever holds it has a vote of
     /// its own.
     ///
@@ -154,7 +154,7 @@ pub enum Refuses {
     /// Never.
     Never,
     /// By its arguments, or by data that every participant of the transaction holds alike or is
-    /// [told](Store::told): all that are given the same refuse together.
+    /// [told](Store::shared): all that are given the same refuse together.
     Alike,
     /// By data that is only here.
     #[default]

@@ -47,7 +47,7 @@
 //!
 //! # Too many without memory
 //! Every majority that ever decided must have a member that remembers. So those without memory must
-//! be fewer than a majority, the one that asks included; or else it is [lost](Step::Lost), and
+//! be fewer than a majority, the one that asks included; or else it is [lost](JoinStep::Lost), and
 //! waits. A group that is new has no memory at all, and must be told from one that forgot: it
 //! forms in steps, each of which its members keep on disk before they speak of it.
 //!

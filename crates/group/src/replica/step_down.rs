@@ -7,9 +7,10 @@
 //! everything is decided, as if it had been restored from a checkpoint of that moment, and replays
 //! what is decided since.
 //!
-//! A state that it sends to another member goes on from that mark ([`Sending`](super::sending)):
-//! otherwise a receiver of gigabytes would begin anew whenever leadership changes, and on a busy
-//! machine it changes more often than gigabytes are sent.
+//! A state that it sends to another member goes on from that mark
+//! ([`Sending`](crate::replica::transfer)): otherwise a receiver of gigabytes would begin anew
+//! whenever leadership changes, and on a busy machine it changes more often than gigabytes are
+//! sent.
 //!
 //! The entries after that mark are kept, whoever else has them. A mark is forgotten once a later
 //! one is decided, so no more is noted than was written since.

@@ -239,7 +239,9 @@ impl Db {
 
     /// The same session, whose transactions may be open for so long, with all attempts and the
     /// pauses between them, until their commit is asked for: then they are aborted with
-    /// [`Error::TransactionTimeout`]. [`Options::transaction_timeout`] is what holds otherwise.
+    /// [`Error::TransactionTimeout`].
+    /// [`Options::transaction_timeout`](crate::Options::transaction_timeout) is what holds
+    /// otherwise.
     pub fn timeout(&self, after: Duration) -> Db {
         Db { timeout: after, ..self.clone() }
     }

@@ -45,10 +45,10 @@ impl Db {
     }
 
     /// Closes the database. No transaction begins any more; open ones may end, for as long as
-    /// [`Options::close_within`] says, and then they are aborted; commits that are under way are
-    /// decided and applied everywhere. Then the loops end, and later calls answer
-    /// [`Error::Closed`]. Returns what the loops leave behind. Not from a task on a loop, where
-    /// nobody waits for the end and nothing is returned.
+    /// [`Options::close_within`](crate::Options::close_within) says, and then they are aborted;
+    /// commits that are under way are decided and applied everywhere. Then the loops end, and later
+    /// calls answer [`Error::Closed`]. Returns what the loops leave behind. Not from a task on a
+    /// loop, where nobody waits for the end and nothing is returned.
     pub fn close(&self) -> Vec<Report> {
         self.inner.driver.as_ref().map_or_else(Vec::new, |driver| driver.close())
     }

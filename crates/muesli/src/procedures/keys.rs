@@ -62,7 +62,7 @@ impl<'a> Keys<'a> {
     }
 
     /// What a key had before the transaction that some procedure of the call
-    /// [tells](super::StoredProcedure::TELLS), wherever it lives. `None`: nobody tells, as the
+    /// [shares](super::StoredProcedure::SHARES), wherever it lives. `None`: nobody tells, as the
     /// repositories of this call vote; whoever holds the key looks for itself and may refuse.
     ///
     /// # Errors

@@ -57,7 +57,7 @@
 //! [`TOUCHES`](StoredProcedure::TOUCHES) decide which [`Class`](crate::Class) is safe. Where
 //! nothing can be refused by data that only one repository has, the transaction is *independent*:
 //! its repositories need no agreement but on when. Repositories can be told what another one has
-//! ([`SHARES`](StoredProcedure::TELLS)), and decide by that. What is declared is held to: a
+//! ([`SHARES`](StoredProcedure::SHARES)), and decide by that. What is declared is held to: a
 //! procedure that writes though it was declared not to, or touches what it did not tell, is
 //! stopped.
 

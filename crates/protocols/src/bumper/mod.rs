@@ -28,7 +28,7 @@
 //!   missed, so a voter goes by the snapshot and never by the version read. Counted as missed, such
 //!   a deletion would put the update below its own snapshot, before updates that it saw.
 //! * A *reader* of a version at `s` lies before whoever replaces it, and may not find the key
-//!   locked by somebody who could end at or below `s`: then it waits ([`Variant::blocks`]). Else it
+//!   locked by somebody who could end at or below `s`: then it waits ([`Scalar::blocks`]). Else it
 //!   has left its read timestamp `s` when the replacing update prepares, which then ends above.
 //! * An *update* that missed a version lies at or before it. Where the places are one and the
 //!   same, it goes before: among updates at one place each misses only such as were decided

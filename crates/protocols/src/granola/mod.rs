@@ -18,7 +18,7 @@
 //!
 //! # Folders
 //! [`message`] is what the roles say to each other and what they log, with its bytes, its sizes and
-//! the evidence that clients show. [`naming`] says which repository holds which partition, `judge`
+//! the evidence that clients show. `locator` says which repository holds which partition, `judge`
 //! what is refused as it comes in, and [`Switches`] are the switches. [`coordinator`] is the
 //! client's proxy: one-round transactions and interactive ones on top, the requests under way, and,
 //! for Sinfonia, the master that decides. [`participant`] keeps a repository:

@@ -35,11 +35,12 @@
 //!   step, below whatever is queued there if there is room ([`ScalarClock::free_below`]), past it
 //!   if not: readers wait by proposals, so nothing rests on the order of application.
 //! * The coordinator keeps nothing stable. Votes are stable, the outcome is a function of them,
-//!   and any participant can gather them ([`finish`](crate::two_phase::participant::termination)).
+//!   and any participant can gather them ([`termination`]).
 //!
+//! [`termination`]: crate::two_phase::participant
 //! [`ScalarClock::free_below`]: muesli_core::parts::clock::ScalarClock::free_below
 //!
-//! # Rooms
+//! # Folders
 //! Most of SCORe is what it shares with its family, in [`two_phase`](crate::two_phase); here stands
 //! what is its own: a vote is a timestamp, the largest is final.
 

@@ -7,7 +7,7 @@
 //! keys, gathers their votes, and tells all of them the decision until each has acknowledged it. A
 //! participant keeps the versions and locks of a repository, the queue of what it has voted yes
 //! on, and what it voted for as long as anybody may ask. Where a coordinator dies, the others find
-//! the outcome by themselves ([`finish`]): it is a function of the votes, which are stable.
+//! the outcome by themselves ([`participant`]): it is a function of the votes, which are stable.
 //!
 //! # What differs
 //! A [`Variant`] says what a read leaves behind, when it waits, what a vote tells, what the votes

@@ -3,9 +3,9 @@
 //!
 //! Warehouses have districts, districts have customers, and customers order items that warehouses
 //! have in stock. [`tables`] is the layout, [`first`] what is there at first, and each profile has
-//! a file: [`new_order`], [`payment`], [`order_status`], [`delivery`], [`stock_level`]. Whatever
-//! clients ask for is read side by side where nothing is known between; inputs are drawn once,
-//! before the first attempt.
+//! a file: [`new_order`], [`payment`], [`order_status`](profiles::order_status), [`delivery`],
+//! [`stock_level`]. Whatever clients ask for is read side by side where nothing is known between;
+//! inputs are drawn once, before the first attempt.
 //!
 //! Afterwards [`survey`] reads the whole database in one snapshot, and [`conditions`] and
 //! [`accounts`] say what does not hold: the standard's twelve consistency conditions, and what the

@@ -3,10 +3,10 @@
 //! The problem: whoever stands first in a queue may have to wait, and most of those behind it have
 //! nothing to do with it. The idea: all of them tell what they may touch, and whoever touches
 //! nothing that somebody before it writes, and writes nothing that somebody before it touches, may
-//! go first, as the order of the two cannot be seen. [`FootprintLocks`](super::claims::Claims) ask
-//! whether *anybody* is in the way; here the places count, so claims are kept by key in the order
-//! of the queue, and the answer is somebody to wait for: nothing need be asked again before it has
-//! gone.
+//! go first, as the order of the two cannot be seen.
+//! [`FootprintLocks`](super::footprint_locks::FootprintLocks) ask whether *anybody* is in the way;
+//! here the places count, so claims are kept by key in the order of the queue, and the answer is
+//! somebody to wait for: nothing need be asked again before it has gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,11 +10,11 @@
 //!
 //! All answers of a repository go into one record and one message, with what procedures wrote in
 //! the same turn. So together they may have as many bytes as a transaction; what has no room is
-//! [`Gave::TooMuch`], and so is at the coordinator what is more than an operation may be answered
-//! with.
+//! [`TooMuch`](muesli_core::Gave::TooMuch), and so is at the coordinator what is more than an
+//! operation may be answered with.
 //!
 //! A client that has waited for too long is told that its transaction committed, and
-//! [`Gave::Unknown`] for what has not come by then.
+//! [`Unknown`](muesli_core::Gave::Unknown) for what has not come by then.
 
 use muesli_core::limits::writes_bytes;
 use muesli_core::recorder::Status;

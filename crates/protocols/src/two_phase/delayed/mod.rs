@@ -36,10 +36,10 @@
 //!
 //! # Beyond the paper
 //! A transaction whose keys have no other delayed actions under way when it votes may lie in the
-//! past all the same ([`DelayedTimeWarp`]), below what it proposes: its actions are then run as it
-//! is decided, on what was there when it voted. Whoever delays an action on such a key later has a
-//! later proposal: it lies above, is not applied before this one is decided, and runs on what it
-//! left. Its locks stay until its turn.
+//! past all the same ([`DelayedTimeWarp`](super::DelayedTimeWarp)), below what it proposes: its
+//! actions are then run as it is decided, on what was there when it voted. Whoever delays an action
+//! on such a key later has a later proposal: it lies above, is not applied before this one is
+//! decided, and runs on what it left. Its locks stay until its turn.
 //!
 //! Deviation: who must lie in the past and has delayed actions is aborted, as in the paper,
 //! but delays them again when it runs again: it then reads what it missed.

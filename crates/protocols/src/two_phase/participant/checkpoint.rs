@@ -26,9 +26,10 @@
 //! replayed, and the clock passes it.
 //!
 //! What a variant [keeps](Variant::ProtocolState) beside these lives in memory alone, with or
-//! without checkpoints: a start counts a bound for it ([`Variant::restarted`]). Under each of them
-//! installs of one key come in the order of their versions, those of the past too: a version never
-//! lies at or below the one that it replaces.
+//! without checkpoints: a start counts a bound for it
+//! ([`restarted`](crate::two_phase::VariantState::restarted)). Under each of them installs of one
+//! key come in the order of their versions, those of the past too: a version never lies at or below
+//! the one that it replaces.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -20,7 +20,7 @@ impl ReadPolicy {
     }
 
     /// Whether reads that fix a part of the snapshot go out side by side; then an answer is taken
-    /// only if it [fits](crate::two_phase::Variant::fits) what was learnt since it was asked for.
+    /// only if it [fits](crate::two_phase::Time::fits) what was learnt since it was asked for.
     #[inline]
     pub const fn is_side_by_side(self) -> bool {
         matches!(self, ReadPolicy::AtVector)

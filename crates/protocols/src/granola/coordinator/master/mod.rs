@@ -7,7 +7,7 @@
 //! of them what the votes come to. A lock that is not free is a vote against: nobody waits, and the
 //! client tries again after a random while that doubles. At one repository it is one phase, and
 //! locks are looked at only where others hold some. All of that is locking mode as Granola has it,
-//! held for ever ([`Switches::sinfonia`](crate::granola::Rules::sinfonia)); what differs stands
+//! held for ever ([`Switches::sinfonia`](crate::granola::Switches::sinfonia)); what differs stands
 //! here.
 //!
 //! What the votes come to follows from the votes, and these are stable before they are sent. So if
