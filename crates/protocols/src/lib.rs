@@ -18,6 +18,8 @@
 
 use muesli_core::Protocol;
 
+use crate::two_phase::policy::Decider;
+
 mod acknowledgements;
 pub mod bumper;
 mod client_quota;
@@ -94,7 +96,25 @@ protocols! {
     "granola-locking" => granola::Granola, granola::Switches::locking();
     "sinfonia" => granola::Granola, granola::Switches::sinfonia();
     "hierarchy" => hierarchy::HierarchyByIntervals, hierarchy::Switches::default();
-    "hierarchy-locking" => hierarchy_locking::HierarchyByLocks, two_phase::Switches::default();
+    "hierarchy-flat" =>
+        hierarchy::HierarchyByIntervals, hierarchy::Switches::decided_by(Decider::Coordinator);
+    "hierarchy-flat-participant" =>
+        hierarchy::HierarchyByIntervals, hierarchy::Switches::decided_by(Decider::Participant);
+    "hierarchy-flat-relay" =>
+        hierarchy::HierarchyByIntervals, hierarchy::Switches::decided_by(Decider::Relay);
+    "hierarchy-printed" =>
+        hierarchy::HierarchyByIntervals, hierarchy::Switches::printed_for_timestamps();
+    "hierarchy-unchecked" => hierarchy::HierarchyByIntervals, hierarchy::Switches::unchecked();
+    "hierarchy-locking" =>
+        hierarchy_locking::HierarchyByLocks, hierarchy_locking::Switches::default();
+    "hierarchy-locking-flat" => hierarchy_locking::HierarchyByLocks,
+        hierarchy_locking::Switches::decided_by(Decider::Coordinator);
+    "hierarchy-locking-flat-participant" => hierarchy_locking::HierarchyByLocks,
+        hierarchy_locking::Switches::decided_by(Decider::Participant);
+    "hierarchy-locking-flat-relay" => hierarchy_locking::HierarchyByLocks,
+        hierarchy_locking::Switches::decided_by(Decider::Relay);
+    "hierarchy-locking-printed" =>
+        hierarchy_locking::HierarchyByLocks, hierarchy_locking::Switches::printed_for_locks();
     "non-genuine-multiversioning" was "ngm" =>
         non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Switches::default();
 }

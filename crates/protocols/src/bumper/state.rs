@@ -9,7 +9,7 @@ use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
 
 use super::place::BARRED;
 use super::{BumperPlace, BumperSwitch, Switches, TimeWarp, TimeWarpVote};
-use crate::two_phase::{Key, Reader, UpdateReads, ValidationResult, VariantState};
+use crate::two_phase::{Key, PreparedKeys, Reader, ValidationResult, VariantState};
 
 /// The reader of a read timestamp that belongs to nobody who could still ask.
 const NOBODY: Reader = (u64::MAX, u64::MAX);
@@ -121,6 +121,11 @@ impl VariantState<TimeWarp> for ProtocolState {
         }
     }
 
+    #[inline]
+    fn newest(&self, _: Key<'_>, installed: Timestamp) -> Timestamp {
+        installed
+    }
+
     fn suffers_stale_reads(&self) -> bool {
         self.switches.time_warps()
     }
@@ -178,9 +183,9 @@ impl VariantState<TimeWarp> for ProtocolState {
         assert!(is_above, "an update may lie below the version {head} that it replaces");
     }
 
-    fn note_prepared(&mut self, _: UpdateReads<'_>, _: &TimeWarpVote) {}
+    fn note_prepared(&mut self, _: PreparedKeys<'_>, _: &TimeWarpVote) {}
 
-    fn note_finished(&mut self, _: UpdateReads<'_>) {}
+    fn note_finished(&mut self, _: PreparedKeys<'_>) {}
 
     fn note_written(&mut self, (space, key): Key<'_>, place: &BumperPlace) {
         if !self.switches.by_flags() {

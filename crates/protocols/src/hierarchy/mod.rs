@@ -30,20 +30,23 @@
 
 use muesli_core::{Isolation, Timestamp};
 
-use crate::two_phase::policy::{ApplyOrder, DecidePolicy, LockPolicy, Policies, WaitPolicy};
+use crate::two_phase::policy::{
+    ApplyOrder, DecidePolicy, LockPolicy, Policies, TreeChoice, UserChoice, WaitPolicy,
+};
 use crate::two_phase::validator::Validator;
 use crate::two_phase::{Scalar, ScalarTime, TwoPhase, ValidationResult, Variant};
 
 mod place;
 mod state;
-mod switches;
 
 pub use place::IntervalVote;
-pub use state::HeldReads;
-pub use switches::{HierarchySwitch, Switches};
+pub use state::LeafState;
 
 /// The protocol.
 pub type HierarchyByIntervals = TwoPhase<Intervals>;
+
+/// What a user chooses: who decides, and whether as printed.
+pub type Switches = UserChoice<TreeChoice>;
 
 /// Its way: votes are intervals, and validators decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +58,13 @@ impl Variant for Intervals {
         locking: LockPolicy::ByIntervals,
         waiting: WaitPolicy::ForWritesOrNone,
         order: ApplyOrder::AsDecided,
-        deciding: DecidePolicy::ByValidators,
+        deciding: DecidePolicy::AsChosen,
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::Serializable;
     type Service = Validator<Intervals>;
     type Switches = Switches;
-    type ProtocolState = HeldReads;
+    type ProtocolState = LeafState;
     type Reader = ();
     type Snapshot = Timestamp;
     type Yes = IntervalVote;
@@ -70,6 +73,11 @@ impl Variant for Intervals {
 
     fn waits_for_locks(_: &Switches) -> bool {
         false
+    }
+
+    #[inline]
+    fn tree(switches: &Switches) -> TreeChoice {
+        switches.choice
     }
 }
 

@@ -1,29 +1,41 @@
-//! What undecided updates have read at a repository, and up to where it stays the newest.
+//! What a leaf keeps beside versions and locks: what undecided updates have read there, and up to
+//! where it stays the newest; and, as printed, `LATEST`.
 
 use std::collections::BTreeMap;
 
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::{HierarchySwitch, IntervalVote, Intervals, Switches};
+use super::Switches;
 use crate::two_phase::message::Few;
-use crate::two_phase::{Key, UpdateReads, ValidationResult, VariantState};
+use crate::two_phase::policy::{TreeChoice, TreeSwitch};
+use crate::two_phase::{Key, PreparedKeys, Scalar, ValidationResult, VariantState};
 
 /// A read of an undecided update, and its upper bound.
 type HeldRead = (TxnId, Timestamp);
 
-/// The reads that writers are kept above.
+/// What a leaf keeps.
 ///
-/// Invariants: a key that is kept has been read by somebody, and no bound is that of a vote which
-/// binds nobody.
+/// Invariants: a key that is held has been read by somebody, no bound is that of a vote which binds
+/// nobody, and nothing is kept as printed where all rules hold.
 #[derive(Clone, Debug)]
-pub struct HeldReads {
-    switches: Switches,
+pub struct LeafState {
+    choice: TreeChoice,
+    /// The reads that writers are kept above.
     keys: BTreeMap<(SpaceId, SmallBytes), Few<HeldRead>>,
     ranges: Vec<(KeyRange, HeldRead)>,
+    latest: Latest,
 }
 
-impl HeldReads {
+/// `LATEST_OBJECT_VERSIONS`, as the thesis prints it and in other ways that are wrong.
+#[derive(Clone, Debug, Default)]
+struct Latest {
+    versions: BTreeMap<(SpaceId, SmallBytes), Timestamp>,
+    /// How many undecided updates write a key.
+    undecided: BTreeMap<(SpaceId, SmallBytes), u32>,
+}
+
+impl LeafState {
     /// Above all who have read a key, and are undecided.
     fn bound_of(&self, (space, key): Key<'_>) -> Timestamp {
         let read = self.keys.get(&(space, key.clone())).into_iter().flatten();
@@ -31,11 +43,26 @@ impl HeldReads {
         let all = read.chain(scanned.map(|(_, held)| held)).map(|(_, until)| *until);
         all.max().unwrap_or(Timestamp::ZERO)
     }
+
+    /// Whether `LATEST` is kept, because of what is wrong with it.
+    fn keeps_latest(&self) -> bool {
+        let wrong = [
+            TreeSwitch::NewestAsInstalled,
+            TreeSwitch::NewestRises,
+            TreeSwitch::ReadsLeaveNoVersion,
+        ];
+        wrong.into_iter().any(|switch| !self.choice.keeps(switch))
+    }
+
+    fn set_latest(&mut self, (space, key): Key<'_>, at: Timestamp) {
+        self.latest.versions.insert((space, key.clone()), at);
+    }
 }
 
-impl VariantState<Intervals> for HeldReads {
-    fn new(switches: &Switches, _: u64) -> HeldReads {
-        HeldReads { switches: *switches, keys: BTreeMap::new(), ranges: Vec::new() }
+impl<V: Scalar<ProtocolState = LeafState, Switches = Switches>> VariantState<V> for LeafState {
+    fn new(switches: &Switches, _: u64) -> LeafState {
+        let (keys, ranges) = (BTreeMap::new(), Vec::new());
+        LeafState { choice: switches.choice, keys, ranges, latest: Latest::default() }
     }
 
     fn assert_invariants(&self) {
@@ -44,61 +71,109 @@ impl VariantState<Intervals> for HeldReads {
         let all = read.chain(self.ranges.iter().map(|(_, held)| held));
         let binds = |(_, until): &HeldRead| *until < Timestamp::MAX;
         assert!(all.into_iter().all(binds), "a read that binds every writer for ever");
+        let is_right = self.latest.versions.is_empty() && self.latest.undecided.is_empty();
+        assert!(is_right || self.keeps_latest(), "`LATEST` is kept, and nothing is wrong with it");
     }
 
-    fn note_read(&mut self, _: Key<'_>, _: &Timestamp, _: &Timestamp, (): ()) {}
+    fn note_read(&mut self, _: Key<'_>, _: &Timestamp, _: &Timestamp, _: V::Reader) {}
 
-    fn note_scan(&mut self, _: &KeyRange, _: &Timestamp, _: &Timestamp, (): ()) {}
+    fn note_scan(&mut self, _: &KeyRange, _: &Timestamp, _: &Timestamp, _: V::Reader) {}
 
     fn suffers_stale_reads(&self) -> bool {
         false
+    }
+
+    #[inline]
+    fn newest(&self, (space, key): Key<'_>, installed: Timestamp) -> Timestamp {
+        if self.latest.versions.is_empty() {
+            return installed;
+        }
+        let known = self.latest.versions.get(&(space, key.clone()));
+        known.copied().unwrap_or(installed)
     }
 
     fn note_missed(&self, _: Key<'_>, _: Timestamp, _: &mut ValidationResult) -> Result<(), Abort> {
         unreachable!("stale reads are refused before")
     }
 
-    fn note_write(&self, key: Key<'_>, _: Timestamp, (): (), validation: &mut ValidationResult) {
-        if self.switches.keeps(HierarchySwitch::WritersAboveIntervals) {
-            validation.lower_bound = validation.lower_bound.max(self.bound_of(key));
+    fn note_write(&self, key: Key<'_>, _: Timestamp, _: V::Reader, result: &mut ValidationResult) {
+        if self.choice.keeps(TreeSwitch::WritersAboveIntervals) {
+            result.lower_bound = result.lower_bound.max(self.bound_of(key));
         }
     }
 
-    fn note_prepared(&mut self, read: UpdateReads<'_>, yes: &IntervalVote) {
-        assert!(yes.proposal < yes.upper_bound, "{} votes for no interval", read.txn);
-        if yes.upper_bound == Timestamp::MAX {
+    fn note_prepared(&mut self, keys: PreparedKeys<'_>, yes: &V::Yes) {
+        let proposal: Timestamp = (*yes).into();
+        let until = V::reads_hold_until(*yes);
+        assert!(proposal < until, "{} votes for no interval", keys.txn);
+        if self.keeps_latest() {
+            for (space, key, _) in keys.writes {
+                *self.latest.undecided.entry((*space, key.clone())).or_default() += 1;
+                if !self.choice.keeps(TreeSwitch::NewestAsInstalled) {
+                    self.set_latest((*space, key), proposal);
+                }
+            }
+        }
+        if until == Timestamp::MAX {
             return;
         }
-        let held = (read.txn, yes.upper_bound);
-        for (space, key, _) in read.keys {
+        let held = (keys.txn, until);
+        for (space, key, _) in keys.reads {
             self.keys.entry((*space, key.clone())).or_default().push(held);
         }
-        self.ranges.extend(read.scans.iter().map(|range| (range.clone(), held)));
+        self.ranges.extend(keys.scans.iter().map(|range| (range.clone(), held)));
     }
 
-    fn note_finished(&mut self, read: UpdateReads<'_>) {
-        for (space, key, _) in read.keys {
+    fn note_finished(&mut self, keys: PreparedKeys<'_>) {
+        if !self.latest.undecided.is_empty() {
+            for (space, key, _) in keys.writes {
+                let key = (*space, key.clone());
+                let left = self.latest.undecided.get(&key).copied().unwrap_or_default();
+                match left {
+                    0 | 1 => drop(self.latest.undecided.remove(&key)),
+                    _ => drop(self.latest.undecided.insert(key, left - 1)),
+                }
+            }
+        }
+        for (space, key, _) in keys.reads {
             let key = (*space, key.clone());
             let Some(held) = self.keys.get_mut(&key) else { continue };
-            held.retain(|(txn, _)| *txn != read.txn);
+            held.retain(|(txn, _)| *txn != keys.txn);
             if held.is_empty() {
                 self.keys.remove(&key);
             }
         }
-        if !read.scans.is_empty() {
-            self.ranges.retain(|(_, (txn, _))| *txn != read.txn);
+        if !keys.scans.is_empty() {
+            self.ranges.retain(|(_, (txn, _))| *txn != keys.txn);
         }
-        let is_gone = self.ranges.iter().all(|(_, (txn, _))| *txn != read.txn);
-        assert!(is_gone, "{} has ended, and keeps writers out", read.txn);
+        let is_gone = self.ranges.iter().all(|(_, (txn, _))| *txn != keys.txn);
+        assert!(is_gone, "{} has ended, and keeps writers out", keys.txn);
     }
 
-    fn note_written(&mut self, _: Key<'_>, _: &Timestamp) {}
+    #[inline]
+    fn note_written(&mut self, key: Key<'_>, place: &V::Place) {
+        if !self.keeps_latest() {
+            return;
+        }
+        // As printed nobody raises what was set when the leaf voted.
+        let has_voted = self.latest.undecided.contains_key(&(key.0, key.1.clone()));
+        if self.choice.keeps(TreeSwitch::NewestAsInstalled) || !has_voted {
+            self.set_latest(key, (*place).into());
+        }
+    }
 
-    fn note_read_by(&mut self, _: Key<'_>, _: &Timestamp) {}
+    #[inline]
+    fn note_read_by(&mut self, key: Key<'_>, place: &V::Place) {
+        if !self.choice.keeps(TreeSwitch::ReadsLeaveNoVersion) {
+            self.set_latest(key, (*place).into());
+        }
+    }
 
-    fn note_scanned_by(&mut self, _: &KeyRange, _: &Timestamp) {}
+    fn note_scanned_by(&mut self, _: &KeyRange, _: &V::Place) {}
 
     fn restarted(&mut self, _: &Timestamp) {}
 
-    fn collect(&mut self, _: &Timestamp) {}
+    fn collect(&mut self, low: &Timestamp) {
+        self.latest.versions.retain(|_, at| *at > *low);
+    }
 }

@@ -35,12 +35,18 @@
 
 use muesli_core::Isolation;
 
-use crate::two_phase::policy::{ApplyOrder, DecidePolicy, Policies, WaitPolicy};
+use crate::hierarchy::LeafState;
+use crate::two_phase::policy::{
+    ApplyOrder, DecidePolicy, Policies, TreeChoice, UserChoice, WaitPolicy,
+};
 use crate::two_phase::validator::Validator;
-use crate::two_phase::{self, Scalar, Switches, TwoPhase, Variant};
+use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 /// The protocol.
 pub type HierarchyByLocks = TwoPhase<LockingLeaves>;
+
+/// What a user chooses: who decides, and whether as printed.
+pub type Switches = UserChoice<TreeChoice>;
 
 /// Its way: leaves lock what they vote on, and validators decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,19 +57,24 @@ impl Variant for LockingLeaves {
     const POLICIES: Policies = Policies {
         waiting: WaitPolicy::ForWritesOrNone,
         order: ApplyOrder::AsDecided,
-        deciding: DecidePolicy::ByValidators,
+        deciding: DecidePolicy::AsChosen,
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::Serializable;
     type Service = Validator<LockingLeaves>;
     type Switches = Switches;
-    type ProtocolState = ();
+    type ProtocolState = LeafState;
     type Reader = ();
 
     two_phase::goes_by_timestamps!();
 
     fn waits_for_locks(_: &Switches) -> bool {
         false
+    }
+
+    #[inline]
+    fn tree(switches: &Switches) -> TreeChoice {
+        switches.choice
     }
 }
 

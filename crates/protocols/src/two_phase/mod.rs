@@ -37,7 +37,7 @@ use muesli_core::contract::{Isolation, Protocol};
 use muesli_core::{Catalog, Nanos, NodeId, Rejection, ServiceId, View};
 
 use self::policy::DecidePolicy;
-use self::validator::tree::Tree;
+use self::validator::gathering::Gathering;
 
 pub mod coordinator;
 pub mod delayed;
@@ -54,10 +54,10 @@ mod variant;
 pub use coordinator::Coordinator;
 pub use message::{Message, Record};
 pub use participant::Participant;
-pub use policy::{Breakable, FamilySwitch, LockWaits, Sabotage, Switches};
+pub use policy::{Breakable, FamilySwitch, LockWaits, Sabotage, Switches, TreeSwitch};
 pub(crate) use scalar::goes_by_timestamps;
 pub use scalar::{Scalar, ScalarTime};
-pub use variant::state::{UpdateReads, VariantState};
+pub use variant::state::{PreparedKeys, VariantState};
 pub use variant::time::{self, CommitPlace, NotServed, Reading, Snapshot, Time};
 pub use variant::{DelayedTimeWarp, Key, Reader, ReaderBounds, ValidationResult, Variant};
 
@@ -88,10 +88,12 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     const KEEPS_COPIES: bool = false;
     const KEEPS_OLD_VERSIONS: bool = true;
 
-    fn services(_: &V::Switches, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
+    fn services(switches: &V::Switches, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
         match V::POLICIES.deciding {
             DecidePolicy::ByCoordinator => Vec::new(),
-            DecidePolicy::ByValidators => Tree::of(catalog).living_on(node),
+            DecidePolicy::AsChosen => {
+                Gathering::new(V::tree(switches).decider, catalog).living_on(node)
+            }
         }
     }
 

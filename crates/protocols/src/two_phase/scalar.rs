@@ -12,7 +12,7 @@ use muesli_core::{
 };
 
 use super::message::Record;
-use super::policy::FamilySwitch;
+use super::policy::{FamilySwitch, TreeChoice, TreeSwitch};
 use super::time::{NotServed, Reading, Time};
 use super::{Context, Key, Switches, ValidationResult, Variant};
 
@@ -99,6 +99,7 @@ pub struct ScalarTime {
     /// No snapshot below this is served.
     low: Timestamp,
     queue: CommitQueue<Owner>,
+    choice: TreeChoice,
 }
 
 impl ScalarTime {
@@ -110,14 +111,19 @@ impl ScalarTime {
         cx: &mut Context<'_, V>,
     ) -> Result<Timestamp, NotServed> {
         // A first read is free to begin at the watermark, so it is never too old.
-        let at = if first { snapshot.max(self.clock.committed()).max(self.low) } else { snapshot };
+        let at = if first { self.first_at::<V>(snapshot).max(self.low) } else { snapshot };
         if !V::POLICIES.reading.has_snapshots() {
             return Ok(at);
         }
         if at < self.low && self.switches.keeps(FamilySwitch::RefusesOldReads) {
             return Err(NotServed::TooOld);
         }
-        if self.switches.keeps(FamilySwitch::ReadsRaise) {
+        let raises = self.keeps::<V>(TreeSwitch::ReadsRaiseClocks);
+        if raises && self.switches.keeps(FamilySwitch::ReadsRaise) {
+            if !self.keeps::<V>(TreeSwitch::ProposalsPassSnapshots) {
+                self.clock.serve(Timestamp::new(at.counter().saturating_sub(1), self.id));
+                return Ok(at);
+            }
             self.clock.serve(at);
             if at > self.clock.committed() {
                 self.clock.observe(at);
@@ -130,6 +136,24 @@ impl ScalarTime {
             }
         }
         Ok(at)
+    }
+
+    /// Whether a rule of validation by a tree holds.
+    #[inline(always)]
+    fn keeps<V: Scalar>(&self, switch: TreeSwitch) -> bool {
+        !V::POLICIES.deciding.may_have_validators() || self.choice.keeps(switch)
+    }
+
+    /// What a first read that wants at least `snapshot` is served at.
+    #[inline(always)]
+    fn first_at<V: Scalar>(&self, snapshot: Timestamp) -> Timestamp {
+        if !self.keeps::<V>(TreeSwitch::SnapshotsByClocks) {
+            return snapshot.max(self.clock.reserved()); // To see the newest version.
+        }
+        if !self.keeps::<V>(TreeSwitch::ProposalsPassSnapshots) {
+            return snapshot.max(self.clock.reserved().after(1, self.id)); // The next value.
+        }
+        snapshot.max(self.clock.committed())
     }
 
     fn raise_upper_bound<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
@@ -172,6 +196,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
             upper_bound: Timestamp::ZERO,
             low: Timestamp::ZERO,
             queue: CommitQueue::default(),
+            choice: V::tree(switches),
         }
     }
 
@@ -226,7 +251,9 @@ impl<V: Scalar> Time<V> for ScalarTime {
         (held, yes): (&Timestamp, &V::Yes),
         snapshot: &Timestamp,
     ) -> bool {
-        let inside = if self.switches.keeps(FamilySwitch::WaitsByProposal) {
+        let inside = if !self.keeps::<V>(TreeSwitch::StampedByLeaf) {
+            held.after(1, self.id) <= *snapshot
+        } else if self.switches.keeps(FamilySwitch::WaitsByProposal) {
             <V as Scalar>::blocks(protocol_state, *held, *yes, *snapshot)
         } else {
             self.clock.committed() < *snapshot
@@ -306,7 +333,11 @@ impl<V: Scalar> Time<V> for ScalarTime {
             self.clock.reserve(validation.lower_bound);
         }
         self.assert_missed_above_snapshot::<V>(&validation);
-        let (before, proposal) = (self.clock.reserved(), self.clock.propose());
+        let before = self.clock.reserved();
+        let proposal = match self.keeps::<V>(TreeSwitch::ProposalsPassSnapshots) {
+            true => self.clock.propose(),
+            false => self.clock.step_above(),
+        };
         assert!(proposal > before, "{proposal} is proposed, at or below {before}");
         assert!(!self.queue.is_taken(proposal), "{proposal} is proposed twice");
         <V as Scalar>::yes(proposal, &validation)
@@ -332,7 +363,9 @@ impl<V: Scalar> Time<V> for ScalarTime {
         let (proposed, at): (Timestamp, Timestamp) = ((*yes).into(), (*place).into());
         assert!(at >= proposed, "{txn} is decided at {at}, below its proposal {proposed}");
         assert!(V::version(*place) <= at, "{txn} writes versions above its turn {at}");
-        self.clock.reserve(at);
+        if self.keeps::<V>(TreeSwitch::ClocksPassEnds) {
+            self.clock.reserve(at);
+        }
         self.queue.decide(proposed, owner, at);
     }
 
@@ -352,7 +385,9 @@ impl<V: Scalar> Time<V> for ScalarTime {
         place: &V::Place,
         _keys: impl Iterator<Item = (SpaceId, &'k SmallBytes)>,
     ) {
-        self.clock.apply((*place).into());
+        if self.keeps::<V>(TreeSwitch::ClocksPassEnds) {
+            self.clock.apply((*place).into());
+        }
     }
 
     #[inline]
@@ -506,7 +541,8 @@ impl<V: Scalar> Time<V> for ScalarTime {
         self.clock.assert_invariants();
         self.queue.assert_invariants();
         let last = self.queue.queued().last().map_or(Timestamp::ZERO, |(at, ..)| at);
-        assert!(last <= self.clock.reserved(), "{last} is queued, and may be proposed again");
+        let passes = self.keeps::<V>(TreeSwitch::ClocksPassEnds);
+        assert!(!passes || last <= self.clock.reserved(), "{last} may be proposed again");
     }
 
     fn can_enter(&self, _txn: TxnId, yes: &V::Yes, decided: Option<&V::Place>) -> bool {

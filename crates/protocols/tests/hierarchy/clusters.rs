@@ -3,9 +3,9 @@
 use std::error::Error;
 
 use goldenscript::Command;
-use muesli_protocols::hierarchy::{self, HierarchySwitch, Intervals};
+use muesli_protocols::hierarchy::{Intervals, Switches};
 use muesli_protocols::hierarchy_locking::LockingLeaves;
-use muesli_protocols::two_phase::{Breakable, Sabotage, Switches, TwoPhase};
+use muesli_protocols::two_phase::{Breakable, Sabotage, TreeSwitch, TwoPhase};
 
 use crate::harness::scripted::Play;
 use crate::harness::scripted::clusters::harness;
@@ -15,18 +15,16 @@ use crate::two_phase::switches::switch;
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match args.take_key("protocol").unwrap_or("hierarchy") {
-        "hierarchy" => {
-            harness::<TwoPhase<Intervals>>(args, hierarchy::Switches::default(), interval_switch)
-        }
+        "hierarchy" => harness::<TwoPhase<Intervals>>(args, Switches::default(), tree_switch),
         "hierarchy-locking" => {
-            harness::<TwoPhase<LockingLeaves>>(args, Switches::default(), switch)
+            harness::<TwoPhase<LockingLeaves>>(args, Switches::default(), tree_switch)
         }
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }
 
-fn interval_switch(switches: &mut hierarchy::Switches, name: &str, on: bool) -> Result<(), String> {
-    match HierarchySwitch::named(name) {
+fn tree_switch(switches: &mut Switches, name: &str, on: bool) -> Result<(), String> {
+    match TreeSwitch::named(name) {
         Some(own) => {
             switches.set(own, on);
             Ok(())

@@ -1,11 +1,11 @@
-//! Validation by a tree in small scopes: every interleaving, with its rules and without them.
+//! Validation by a tree in small scopes: every interleaving.
 
 use muesli_check::Level;
-use muesli_protocols::hierarchy::{HierarchySwitch, Intervals};
+use muesli_protocols::hierarchy::Intervals;
 use muesli_protocols::hierarchy_locking::LockingLeaves;
-use muesli_protocols::two_phase::{FamilySwitch, Sabotage, TwoPhase, Variant};
+use muesli_protocols::two_phase::{TwoPhase, Variant};
 
-use crate::harness::exploration::{Do, Program, Scope, explore, hold_as_written};
+use crate::harness::exploration::{Do, Program, Scope, hold_as_written};
 use crate::two_phase::exploring::{
     CHANGE_AB_AT_0, CHANGE_BC_AT_1, DELETE_A_AT_0, INSERT_A_AT_1, LIMIT, READ_AB_AT_2, SKEW_A_AT_0,
     SKEW_B_AT_1, WRITE_A_AT_0, WRITE_A_AT_1, among_faults, among_two_faults, collecting, hold,
@@ -15,9 +15,6 @@ const WRITE_AB_AT_0: Program = (0, &[Do::Put("a"), Do::Put("b")]);
 const WRITE_AB_AT_1: Program = (1, &[Do::Put("a"), Do::Put("b")]);
 const WRITE_AC_AT_2: Program = (2, &[Do::Put("a"), Do::Put("c")]);
 const SCAN_AB_WRITE_C_AT_2: Program = (2, &[Do::Scan("a", "c"), Do::Put("c")]);
-const READ_ABC_AT_0: Program = (0, &[Do::ReadOnly, Do::Get("a"), Do::Get("b"), Do::Get("c")]);
-const WRITE_BC_AT_2: Program = (2, &[Do::Put("b"), Do::Put("c")]);
-const COPY_A_TO_B_AT_1: Program = (1, &[Do::Get("a"), Do::Put("b")]);
 const COPY_A_TO_C_AT_2: Program = (2, &[Do::Get("a"), Do::Put("c")]);
 
 /// The same with a root alone, and with two levels of validators.
@@ -84,55 +81,4 @@ fn garbage_is_collected() {
     hold::<Intervals>("hierarchy_garbage", Level::Serializable, &[scope]);
     let scope = collecting(&[DELETE_A_AT_0, INSERT_A_AT_1]);
     hold::<LockingLeaves>("hierarchy_locking_garbage", Level::Serializable, &[scope]);
-}
-
-/// Whether something is noticed in one of these scopes without a rule.
-fn is_noticed<V: Variant<Service: Clone>>(
-    scopes: &[Scope<TwoPhase<V>>],
-    change: impl Fn(&mut V::Switches),
-) -> bool {
-    scopes.iter().any(|scope| {
-        let mut scope = scope.clone();
-        change(&mut scope.switches);
-        explore(&scope, LIMIT).violation.is_some()
-    })
-}
-
-#[test]
-fn each_rule_is_needed_with_intervals() {
-    let updates = [
-        Scope::of(&[COPY_A_TO_C_AT_2, WRITE_A_AT_0, READ_AB_AT_2]),
-        Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]),
-        Scope::of(&[WRITE_AB_AT_0, READ_AB_AT_2]),
-        Scope { before: vec![WRITE_A_AT_1; 2], ..Scope::of(&[READ_ABC_AT_0, WRITE_BC_AT_2]) },
-    ];
-    let broken = |switch| is_noticed::<Intervals>(&updates, |switches| switches.set(switch, false));
-    assert!(broken(FamilySwitch::LockReads), "no pending-writer test");
-    assert!(broken(FamilySwitch::Validate), "no test whether reads are current");
-    assert!(broken(FamilySwitch::ReadsRaise), "no raise before answering");
-    assert!(broken(FamilySwitch::ReadsWait), "tentative versions are not waited for");
-    // The clock where b is written is far ahead of that where a is read.
-    let before = vec![WRITE_BC_AT_2; 3];
-    let apart = Scope { before, ..Scope::of(&[COPY_A_TO_B_AT_1, WRITE_A_AT_0, READ_AB_AT_2]) };
-    hold::<Intervals>("hierarchy_clocks_apart", Level::Serializable, std::slice::from_ref(&apart));
-    let intervals = is_noticed::<Intervals>(&[apart], |switches| {
-        switches.set(HierarchySwitch::WritersAboveIntervals, false);
-    });
-    assert!(intervals, "no interval");
-}
-
-#[test]
-fn each_rule_is_needed_with_locks() {
-    let updates = [
-        Scope::of(&[COPY_A_TO_C_AT_2, WRITE_A_AT_0, READ_AB_AT_2]),
-        Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]),
-        Scope::of(&[WRITE_AB_AT_0, READ_AB_AT_2]),
-        Scope { before: vec![WRITE_A_AT_1; 2], ..Scope::of(&[READ_ABC_AT_0, WRITE_BC_AT_2]) },
-    ];
-    let broken =
-        |switch| is_noticed::<LockingLeaves>(&updates, |switches| switches.set(switch, false));
-    assert!(broken(FamilySwitch::LockReads), "no locks of what was read");
-    assert!(broken(FamilySwitch::Validate), "no test whether reads are current");
-    assert!(broken(FamilySwitch::ReadsRaise), "no raise before answering");
-    assert!(broken(FamilySwitch::ReadsWait), "tentative versions are not waited for");
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use muesli_core::catalog::{Hierarchy, InnerNode};
 use muesli_core::{
-    Abort, Address, Catalog, Decision, Effects, Envelope, Node, NodeId, Rejection, RepositoryId,
-    Sender, ServiceId, ServiceKind, Settings, Timestamp, TxnId,
+    Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, Rejection,
+    RepositoryId, Sender, ServiceId, ServiceKind, Settings, Timestamp, TxnId,
 };
 use muesli_protocols::hierarchy_locking::LockingLeaves as Locking;
 use muesli_protocols::score::Snapshots as Plain;
@@ -63,12 +63,35 @@ fn leaf(repository: u16) -> Address {
 #[test]
 fn a_leaf_votes_for_itself_to_the_validator_above_it() {
     assert_eq!(ballot(leaf(1), 1, vote()), Ok(()));
-    assert_eq!(ballot(leaf(1), 0, vote()), Err(Rejection::Sender), "it is above another one");
     assert_eq!(ballot(leaf(2), 1, vote()), Err(Rejection::Sender), "the vote of another one");
     let for_two = MergedVote { voters: repositories(&[0, 1]), ..vote() };
     assert_eq!(ballot(leaf(1), 1, for_two), Err(Rejection::Sender));
     let coordinator = Address::coordinator(NodeId(1));
     assert_eq!(ballot(coordinator, 1, vote()), Err(Rejection::Sender));
+}
+
+/// Which validator a leaf votes to depends on who decides, so it is the validator that looks.
+#[test]
+fn a_validator_counts_no_votes_of_leaves_that_are_not_below_it() {
+    let sent = |voter: u16| {
+        let alone = MergedVote { participants: repositories(&[0, voter]), ..vote() };
+        let of_both = [0, voter].map(|it| {
+            let vote = MergedVote { voters: repositories(&[it]), ..alone.clone() };
+            let to = Address::service(NodeId(0), validator(1));
+            Envelope { from: leaf(it), to, message: Message::MergedVote(Box::new(vote)) }
+        });
+        let (mut node, mut effects) = (node::<Locking>(), Effects::default());
+        for vote in of_both {
+            match vote.from.node == node.id() {
+                true => node.deliver(vote, &mut effects),
+                false => node.receive(Sender::Member, vote, &mut effects).expect("a vote"),
+            }
+        }
+        let is_sent = |it: &&Effect<_, _>| matches!(it, Effect::Send { .. });
+        effects.list.iter().filter(is_sent).count()
+    };
+    assert_eq!(sent(1), 1, "both are there: the participant elsewhere is told the end");
+    assert_eq!(sent(2), 0, "one vote counts, and the root waits for the other");
 }
 
 #[test]

@@ -12,4 +12,5 @@ mod explore;
 mod formats;
 mod judged;
 mod repository;
+mod rules;
 mod transcripts;

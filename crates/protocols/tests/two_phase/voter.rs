@@ -73,7 +73,7 @@ impl<V: Variant> Voter<V> {
             extra: None,
         });
         self.receive(Message::Prepare(prepare.clone()));
-        if V::POLICIES.deciding.has_validators() {
+        if V::POLICIES.deciding.may_have_validators() {
             // Whoever asks again is answered, and no validator.
             self.receive(Message::Prepare(prepare));
         }

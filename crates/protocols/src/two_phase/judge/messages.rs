@@ -235,7 +235,7 @@ fn judge_end<V: Variant>(decision: &Decision<V::Place>, view: View<'_>) -> Resul
 
 /// A validator says it, of a member.
 fn judge_validator<V: Variant>(view: View<'_>) -> Result<(), Rejection> {
-    ensure(V::POLICIES.deciding.has_validators(), Rejection::Role)?;
+    ensure(V::POLICIES.deciding.may_have_validators(), Rejection::Role)?;
     view.member()?;
     ensure(sending_validator(view).is_some(), Rejection::Sender)
 }
@@ -250,7 +250,7 @@ fn sending_validator(view: View<'_>) -> Option<u16> {
 
 /// Votes from below: of the repository that says it, or of some below the validator that does.
 fn judge_merged_vote<V: Variant>(ballot: &MergedVote, view: View<'_>) -> Result<(), Rejection> {
-    ensure(V::POLICIES.deciding.has_validators(), Rejection::Role)?;
+    ensure(V::POLICIES.deciding.may_have_validators(), Rejection::Role)?;
     let Role::Service(me) = view.me.role else { return Err(Rejection::Role) };
     view.member()?;
     sequence(ballot.txn)?;
@@ -264,7 +264,8 @@ fn judge_merged_vote<V: Variant>(ballot: &MergedVote, view: View<'_>) -> Result<
     let is_vote = ballot.refused.is_some() || ballot.proposal > Timestamp::ZERO;
     ensure(is_vote, Rejection::Range)?;
     let may_send = match (view.from.role, sending_validator(view)) {
-        (Role::Repository(voter), _) => ballot.voters[..] == [voter] && tree.above(voter) == me,
+        // Which validator it votes to depends on who decides: the validator looks at that.
+        (Role::Repository(voter), _) => ballot.voters[..] == [voter],
         (_, Some(child)) => {
             let is_below = |voter: &RepositoryId| tree.covers(child, *voter);
             tree.parent(child) == Some(me) && ballot.voters.iter().all(is_below)

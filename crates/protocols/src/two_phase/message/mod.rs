@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 
 use self::merged_vote::MergedVote;
 use crate::doubts::ClientsUntil;
-use crate::two_phase::{UpdateReads, Variant};
+use crate::two_phase::{PreparedKeys, Variant};
 
 /// Most transactions touch a key or two of a repository; so many need no memory of their own.
 pub type Few<T> = SmallVec<[T; 2]>;
@@ -346,9 +346,10 @@ pub struct Extra {
 }
 
 impl<V: Variant> Prepare<V> {
-    /// What it has read.
-    pub fn update_reads(&self) -> UpdateReads<'_> {
-        UpdateReads { txn: self.txn, keys: &self.reads, scans: &self.scans }
+    /// What it has read and writes.
+    pub fn prepared_keys(&self) -> PreparedKeys<'_> {
+        let Prepare { txn, reads, scans, writes, .. } = self;
+        PreparedKeys { txn: *txn, reads, scans, writes }
     }
 
     /// The delayed procedures.

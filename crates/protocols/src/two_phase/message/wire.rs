@@ -272,10 +272,10 @@ impl<V: Variant> Wire for Message<V> {
                 decision: Wire::decode(input)?,
                 ballots: Wire::decode(input)?,
             },
-            kind::MERGED_VOTE if V::POLICIES.deciding.has_validators() => {
+            kind::MERGED_VOTE if V::POLICIES.deciding.may_have_validators() => {
                 Message::MergedVote(Wire::decode(input)?)
             }
-            kind::ENDED if V::POLICIES.deciding.has_validators() => Message::Ended {
+            kind::ENDED if V::POLICIES.deciding.may_have_validators() => Message::Ended {
                 txn: Wire::decode(input)?,
                 decision: Wire::decode(input)?,
                 newest: Wire::decode(input)?,

@@ -7,6 +7,7 @@ use muesli_core::{Decision, SmallBytes, SpaceId, Timestamp, TxnId};
 use super::Participant;
 use crate::two_phase::VariantState;
 use crate::two_phase::message::{Answers, Prepare, Writes};
+use crate::two_phase::policy::TreeSwitch;
 use crate::two_phase::table::Prepared;
 use crate::two_phase::{Context, Time, Variant};
 
@@ -72,6 +73,7 @@ impl<V: Variant> Participant<V> {
         let mut prepared = self.table.finish(owner, Decision::Commit(place.clone()));
         let at = V::Time::version_of(&place);
         self.note_moved(prepared.bytes);
+        let passes = self.keeps(TreeSwitch::ClocksPassEnds);
         for write in &mut prepared.writes {
             let value = write.value.take();
             let versions = self.space(write.space, cx);
@@ -79,7 +81,7 @@ impl<V: Variant> Participant<V> {
             // only where transactions are applied out of order, on purpose.
             if versions.newest(write.handle).at < at {
                 versions.install(write.handle, value, at);
-            } else if V::POLICIES.locking.has_intervals() {
+            } else if V::POLICIES.locking.has_intervals() || !passes {
                 self.install_below((write.space, write.handle), value, at, cx);
             }
         }
@@ -94,7 +96,7 @@ impl<V: Variant> Participant<V> {
         self.time.applied(&place, keys);
         let reached = self.time.reached(&V::Time::known_by(&place));
         let committed = self.time.reached(&self.time.committed());
-        assert!(committed >= reached, "{reached} is applied, and {committed} was committed");
+        assert!(!passes || committed >= reached, "{reached} is applied, committed {committed}");
         if let Some(recorder) = &mut cx.effects.recorder {
             recorder.applied(prepared.prepare.txn, at);
         }
@@ -151,7 +153,7 @@ impl<V: Variant> Participant<V> {
 
     /// Puts a version where it lies, below newer ones that were decided earlier. After a checkpoint
     /// it may be there already, or have been there and be collected.
-    fn install_below(
+    pub(super) fn install_below(
         &mut self,
         (space, handle): (SpaceId, Handle),
         value: Option<SmallBytes>,
@@ -169,18 +171,21 @@ impl<V: Variant> Participant<V> {
     }
 
     fn release(&mut self, owner: Owner, prepared: &Prepared<V>, cx: &Context<'_, V>) {
-        if V::POLICIES.locking.has_intervals() {
-            self.protocol_state.note_finished(prepared.prepare.update_reads());
+        if V::POLICIES.deciding.may_have_validators() {
+            self.protocol_state.note_finished(prepared.prepare.prepared_keys());
         }
+        let have_owners = self.keeps(TreeSwitch::LocksHaveOwners);
         for write in &prepared.writes {
             let versions = self.space(write.space, cx);
             if V::POLICIES.locking.has_intervals() {
                 versions.lock_mut(write.handle).release_delayed();
                 versions.remove_if_unused(write.handle);
                 self.forget_delayer(owner, (write.space, write.handle));
-            } else {
+            } else if have_owners {
                 versions.lock_mut(write.handle).release_exclusive(owner);
                 versions.remove_if_unused(write.handle);
+            } else if !self.was_unlocked(owner, write.space, write.handle) {
+                self.space(write.space, cx).lock_mut(write.handle).release_exclusive(owner);
             }
         }
         self.release_shared(&prepared.shared, cx);

@@ -1,11 +1,11 @@
-//! Where a vote goes: to who asked, or up a tree of validators.
+//! Where a vote goes: to who asked, or to a validator.
 
 use muesli_core::{Abort, Address, Decision, Role, Timestamp, TxnId};
 
 use super::Participant;
 use crate::two_phase::message::merged_vote::MergedVote;
 use crate::two_phase::message::{Message, Repositories, Vote};
-use crate::two_phase::validator::tree::Tree;
+use crate::two_phase::validator::gathering::Gathering;
 use crate::two_phase::{Context, Time, Variant};
 
 impl<V: Variant> Participant<V> {
@@ -19,7 +19,7 @@ impl<V: Variant> Participant<V> {
         vote: Result<V::Yes, Abort>,
         cx: &mut Context<'_, V>,
     ) {
-        if V::POLICIES.deciding.has_validators() {
+        if V::POLICIES.deciding.may_have_validators() {
             match &vote {
                 Ok(yes) if participants.len() == 1 => {
                     return self.decide_alone(asked_by, txn, yes.clone(), cx);
@@ -29,8 +29,14 @@ impl<V: Variant> Participant<V> {
                 // A client may have told the copies of a key different things: it shows the votes.
                 _ if cx.catalog.replicas > 1 && cx.catalog.is_client(txn.node) => {}
                 _ => {
-                    if let Some(ballot) = self.ballot((txn, participants), &vote) {
-                        return self.send_up(ballot, cx);
+                    let decider = V::tree(&self.protocol_switches).decider;
+                    let gathering = Gathering::new(decider, cx.catalog);
+                    let first = gathering.first(self.id, txn, &participants);
+                    if let Some(to) = first
+                        && let Some(ballot) = self.ballot((txn, participants), &vote)
+                    {
+                        let ballot = Message::MergedVote(Box::new(ballot));
+                        return cx.send_when_logged(to, ballot);
                     }
                 }
             }
@@ -69,12 +75,5 @@ impl<V: Variant> Participant<V> {
             }
             Err(reason) => Some(MergedVote { refused: Some(*reason), ..ballot }),
         }
-    }
-
-    /// Votes to the validator above, once the vote is stable.
-    fn send_up(&self, ballot: MergedVote, cx: &mut Context<'_, V>) {
-        let tree = Tree::of(cx.catalog);
-        let to = tree.address(tree.above(self.id));
-        cx.send_when_logged(to, Message::MergedVote(Box::new(ballot)));
     }
 }

@@ -9,6 +9,7 @@ use muesli_core::parts::versions::Handle;
 use super::Participant;
 use crate::two_phase::Variant;
 use crate::two_phase::VariantState;
+use crate::two_phase::policy::TreeSwitch;
 use crate::two_phase::table::Prepared;
 use crate::two_phase::time::{Snapshot, Time};
 
@@ -69,7 +70,10 @@ impl<V: Variant> Participant<V> {
         self.waiting_reads.assert_invariants();
         self.waiting_prepares.assert_invariants();
         self.protocol_state.assert_invariants();
-        self.assert_locks();
+        self.assert_as_printed();
+        if self.keeps(TreeSwitch::LocksHaveOwners) {
+            self.assert_locks();
+        }
         self.assert_queue();
         self.assert_waits();
         self.assert_finishing();

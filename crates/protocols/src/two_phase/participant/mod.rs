@@ -24,10 +24,11 @@ use crate::acknowledgements::Acknowledgements;
 use crate::doubts::Asking;
 use crate::two_phase::VariantState;
 use crate::two_phase::message::{Message, Record, Vote};
-use crate::two_phase::policy::FamilySwitch;
+use crate::two_phase::policy::{FamilySwitch, TreeSwitch};
 use crate::two_phase::table::Table;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Switches, TwoPhase, Variant};
+use as_printed::AsPrinted;
 use encounter_locks::EncounterLocks;
 use memory::Reported;
 use termination::Finishing;
@@ -35,6 +36,7 @@ use waits::prepares::WaitingPrepares;
 use waits::reads::WaitingReads;
 
 mod apply;
+mod as_printed;
 mod casting;
 pub(in crate::two_phase) mod checkpoint;
 pub(in crate::two_phase) mod encounter_locks;
@@ -94,6 +96,7 @@ pub struct Participant<V: Variant> {
     pub(in crate::two_phase) replaying: bool,
     /// Whose turn has come in a replay, which has not come to what its procedures did.
     stalled: Option<Owner>,
+    as_printed: AsPrinted,
     acknowledgements: Acknowledgements,
     sweep_timer_set: bool,
     steps_since_collect: u32,
@@ -116,6 +119,12 @@ impl<V: Variant> Participant<V> {
         cx: &Context<'_, V>,
     ) -> &mut Versions {
         self.spaces.get_or_make(space, cx.catalog)
+    }
+
+    /// Whether a rule of validation by a tree holds.
+    #[inline]
+    pub(in crate::two_phase) fn keeps(&self, switch: TreeSwitch) -> bool {
+        V::keeps(&self.protocol_switches, switch)
     }
 
     /// Up to where transactions were applied here.
@@ -423,6 +432,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             finishing: BTreeMap::new(),
             replaying: false,
             stalled: None,
+            as_printed: AsPrinted::default(),
             acknowledgements: Acknowledgements::default(),
             sweep_timer_set: false,
             steps_since_collect: 0,

@@ -11,6 +11,7 @@ use super::prepare::NO_HANDLE;
 use super::waits::Conflict;
 use crate::two_phase::VariantState;
 use crate::two_phase::message::Record;
+use crate::two_phase::policy::TreeSwitch;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, ValidationResult, Variant};
 
@@ -46,7 +47,8 @@ impl<V: Variant> Participant<V> {
         if !reads_nothing && self.time.is_too_old(&validation.snapshot) {
             return Some(Err(Abort::SnapshotTooOld));
         }
-        let unchanged = alone.since == Some(self.changes);
+        let validates = self.keeps(TreeSwitch::Validates);
+        let unchanged = alone.since == Some(self.changes) || !validates;
         for read in sets.reads.iter().take(if unchanged { 0 } else { usize::MAX }) {
             let (space, key) = (read.space, &read.key);
             let entry = (space, read.handle, key, read.version);
@@ -56,7 +58,7 @@ impl<V: Variant> Participant<V> {
                 Err(Conflict::Blocked(_)) => return None,
             }
         }
-        for range in &sets.scans {
+        for range in sets.scans.iter().filter(|_| validates) {
             let is_written = |space, key: &SmallBytes| sets.own(space, key).is_some();
             let seen = |space, key: &SmallBytes| sets.version_read(space, key);
             match self.check_scan(range, &mut validation, is_written, seen, cx) {
@@ -120,7 +122,14 @@ impl<V: Variant> Participant<V> {
                 NO_HANDLE => versions.find_or_create(NO_HANDLE, &write.key),
                 handle => handle,
             };
+            // Only where the clock does not pass what ends here.
+            let is_below =
+                !self.keeps(TreeSwitch::ClocksPassEnds) && self.is_newer((write.space, handle), at);
+            let versions = self.space(write.space, cx);
             match write.value.take() {
+                value if is_below => {
+                    self.install_below((write.space, handle), value, at, cx);
+                }
                 Some(value) if alone => versions.overwrite(handle, value, at),
                 value => versions.install(handle, value, at),
             }

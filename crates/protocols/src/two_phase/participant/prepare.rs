@@ -14,7 +14,7 @@ use super::Participant;
 use super::waits::{Conflict, WaitCheck, WaitState};
 use crate::two_phase::VariantState;
 use crate::two_phase::message::{Few, Message, Prepare, Record, RepositoryVote, Vote};
-use crate::two_phase::policy::{FamilySwitch, LockWaits};
+use crate::two_phase::policy::{FamilySwitch, LockWaits, TreeSwitch};
 use crate::two_phase::table::{LockedWrite, Prepared};
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Snapshot, ValidationResult, Variant, shown_votes};
@@ -133,6 +133,9 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         let (txn, participants) = (prepare.txn, prepare.participants.clone());
+        if !self.keeps(TreeSwitch::LocksHaveOwners) {
+            self.release_by_key(prepare, cx);
+        }
         self.refuse(txn, reason, cx);
         self.cast(from, (txn, participants), Err(reason), cx);
     }
@@ -145,6 +148,12 @@ impl<V: Variant> Participant<V> {
     ) -> WaitCheck<V::Snapshot> {
         if let Some(reason) = self.lacks_capacity(prepare, cx) {
             return WaitCheck::Refused(reason);
+        }
+        if !self.keeps(TreeSwitch::Validates) {
+            return WaitCheck::Free(ValidationResult::new(
+                prepare.snapshot.clone(),
+                prepare.strict,
+            ));
         }
         cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
         assert!(self.table.owner(prepare.txn).is_none(), "{} is prepared", prepare.txn);
@@ -177,6 +186,9 @@ impl<V: Variant> Participant<V> {
                 Err(Conflict::Blocked(at)) => self.meet(prepare, at, &mut way),
                 Err(Conflict::Refused(reason)) => return WaitCheck::Refused(reason),
             }
+        }
+        if !self.keeps(TreeSwitch::BlindWritersPass) && self.writes_behind(prepare, cx) {
+            return WaitCheck::Refused(Abort::StaleRead);
         }
         self.check_writes(prepare, &mut validation, &mut way, cx);
         match self.check_delayed(prepare, &mut validation, &mut way, cx) {
@@ -243,7 +255,8 @@ impl<V: Variant> Participant<V> {
         let tolerant = self.tolerates(validation);
         let versions = self.space(space, cx);
         let found = versions.look(handle, key);
-        let newest = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
+        let installed = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
+        let newest = self.protocol_state.newest((space, key), installed);
         let is_current = self.time.is_current((space, key), newest, version, &validation.snapshot);
         let Some((handle, _, lock)) = found else {
             let stale = switches.keeps(FamilySwitch::Validate) && !is_current;
@@ -373,9 +386,11 @@ impl<V: Variant> Participant<V> {
             }
             None => self.lock_what_it_read(&prepare, cx),
         };
-        if V::POLICIES.locking.has_intervals() {
-            self.protocol_state.note_prepared(prepare.update_reads(), &yes);
-        } else if self.switches.keeps(FamilySwitch::ValidateScans) {
+        if V::POLICIES.deciding.may_have_validators() {
+            self.protocol_state.note_prepared(prepare.prepared_keys(), &yes);
+        }
+        let locks_scans = self.switches.keeps(FamilySwitch::ValidateScans);
+        if locks_scans && !V::POLICIES.locking.has_intervals() {
             for range in &prepare.scans {
                 self.ranges.lock(owner, range.clone());
             }

@@ -10,7 +10,7 @@ use crate::two_phase::VariantState;
 use crate::two_phase::message::{
     Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest,
 };
-use crate::two_phase::policy::FamilySwitch;
+use crate::two_phase::policy::{FamilySwitch, TreeSwitch};
 use crate::two_phase::time::{NotServed, Reading, Snapshot, Time};
 use crate::two_phase::{Context, Variant};
 
@@ -91,6 +91,7 @@ impl<V: Variant> Participant<V> {
             return Err(NotServed::Blocked);
         }
         let collected = self.collected(versions, key, version, &snapshot);
+        let snapshot = self.fixed_by(reading.first, snapshot, version.at);
         Ok(ReadHere { snapshot, handle, version, locked, collected })
     }
 
@@ -114,6 +115,7 @@ impl<V: Variant> Participant<V> {
         for key in keys {
             self.protocol_state.note_read((space, key), &snapshot, &committed, reader);
         }
+        let (first, mut fixed) = (reading.first, snapshot.clone());
         let versions = self.versions(space).expect("made above");
         for (place, key) in keys.iter().enumerate() {
             if key.len() > cx.settings.limits.key_bytes {
@@ -130,10 +132,13 @@ impl<V: Variant> Participant<V> {
                 }
             };
             let collected = self.collected(versions, key, version, &snapshot);
+            if place == 0 {
+                fixed = self.fixed_by(first, fixed, version.at);
+            }
             let snapshot = snapshot.clone();
             take(place, ReadHere { snapshot, handle, version, locked, collected });
         }
-        Ok(snapshot)
+        Ok(fixed)
     }
 
     /// For histories: the collected deletion that a read at `snapshot` saw where it found
@@ -170,7 +175,12 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         match self.serve_keys(&request, cx) {
-            Ok(reply) => cx.send(from, Message::ReadReply(reply)),
+            Ok(mut reply) => {
+                if !self.keeps(TreeSwitch::LooksUpAgain) {
+                    self.keep_promise(from, &request, &mut reply);
+                }
+                cx.send(from, Message::ReadReply(reply));
+            }
             Err(NotServed::TooOld | NotServed::TooLarge) => {
                 let request = request.request;
                 let (committed, found) = (self.time.committed(), Mostly::new());
@@ -178,6 +188,9 @@ impl<V: Variant> Participant<V> {
                 cx.send(from, Message::ReadReply(reply));
             }
             Err(NotServed::Blocked) => {
+                if !self.keeps(TreeSwitch::LooksUpAgain) {
+                    self.promise_tentative(from, &request);
+                }
                 let key = (from, request.request);
                 self.keep_waiting(key, asked, WaitingRead::Keys(request), cx);
             }
@@ -208,6 +221,8 @@ impl<V: Variant> Participant<V> {
             }
         }
         assert!(!found.is_empty() || most == 0, "request {} is of no key", request.request);
+        let version = found.first().map_or(Timestamp::ZERO, |it: &Found| it.version);
+        let snapshot = self.fixed_by(request.first, snapshot, version);
         let (request, committed) = (request.request, self.time.committed());
         Ok(ReadReply { request, snapshot: Some(snapshot), committed, found })
     }

@@ -6,7 +6,8 @@
 //! transactions are applied, where their versions are [installed](installing), and who
 //! [decides](deciding). It names those in which it departs from SCORe. They are known when the code
 //! is compiled, so what a protocol does not do is not in its code. What a user may choose is in the
-//! [`Switches`]. What can be broken, and by tests alone, is a [`FamilySwitch`].
+//! [`Switches`]. What can be broken, and by tests alone, is a [`FamilySwitch`]; validation by a
+//! tree has [rules of its own](tree_rules), which are broken where it is run as printed.
 
 pub mod deciding;
 pub mod installing;
@@ -15,17 +16,19 @@ pub mod order;
 pub mod participation;
 pub mod reading;
 mod switches;
+pub mod tree_rules;
 pub mod validation;
 pub mod waiting;
 
 pub use crate::sabotage::{Breakable, Sabotage};
-pub use deciding::DecidePolicy;
+pub use deciding::{DecidePolicy, Decider};
 pub use installing::InstallPolicy;
 pub use locking::LockPolicy;
 pub use order::ApplyOrder;
 pub use participation::ParticipationPolicy;
 pub use reading::ReadPolicy;
 pub use switches::{FamilySwitch, LockWaits, Switches, UserChoice};
+pub use tree_rules::{TreeChoice, TreeSwitch};
 pub use validation::Validation;
 pub use waiting::WaitPolicy;
 

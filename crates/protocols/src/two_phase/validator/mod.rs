@@ -13,6 +13,8 @@
 //! of the family ([`termination`](super::participant::termination)). A validator that is slow, or
 //! was, decides the same. What nobody votes to any more is dropped after a while.
 
+pub(in crate::two_phase) mod gathering;
+mod stable_queue;
 pub(in crate::two_phase) mod tree;
 
 use std::collections::BTreeMap;
@@ -20,12 +22,15 @@ use std::marker::PhantomData;
 
 use muesli_core::{
     Address, Decision, LoggedRole, Nanos, NodeId, RepositoryId, Service, ServiceId, Settings,
-    StateMachine, TxnId, timers,
+    StateMachine, Timestamp, TxnId, timers,
 };
 
+use self::gathering::Gathering;
+use self::stable_queue::StableQueue;
 use self::tree::Tree;
 use super::message::merged_vote::MergedVote;
 use super::message::{Message, Mostly};
+use super::policy::{TreeChoice, TreeSwitch};
 use super::{Context, Scalar, TwoPhase};
 
 /// A validator.
@@ -34,9 +39,12 @@ use super::{Context, Scalar, TwoPhase};
 /// has the votes of all below for, or one that refuses.
 #[derive(Clone, Debug)]
 pub struct Validator<V> {
-    /// Which inner node it is.
-    inner: u16,
+    /// Which one it is: an inner node's, or one beside a repository.
+    number: u16,
+    choice: TreeChoice,
     votes: BTreeMap<TxnId, Gathered>,
+    /// As printed: votes of all, kept until they are stable.
+    stable: StableQueue,
     sweep_timer_set: bool,
     variant: PhantomData<V>,
 }
@@ -46,7 +54,8 @@ pub struct Validator<V> {
 struct Gathered {
     ballot: MergedVote,
     since: Nanos,
-    /// It was said up, or decided: what comes now comes late.
+    /// It was said up, or decided: what comes now comes late. As printed: a refusal was told to the
+    /// coordinator.
     passed: bool,
 }
 
@@ -60,9 +69,16 @@ timers! {
 
 impl<V: Scalar> Validator<V> {
     /// Votes from below.
-    fn on_ballot(&mut self, ballot: MergedVote, cx: &mut Context<'_, V>) {
-        let (txn, inner, now) = (ballot.txn, self.inner, cx.now());
-        let tree = Tree::of(cx.catalog);
+    fn on_ballot(&mut self, from: Address, ballot: MergedVote, cx: &mut Context<'_, V>) {
+        let (txn, number, now) = (ballot.txn, self.number, cx.now());
+        let gathering = Gathering::new(self.choice.decider, cx.catalog);
+        let gathers = |it: &&RepositoryId| gathering.gathers(number, **it);
+        if !ballot.voters.iter().all(|it| gathers(&it)) {
+            return; // Of another tree: its coordinator asks again.
+        }
+        if !self.choice.keeps(TreeSwitch::DecidesAtOnce) && ballot.proposal > Timestamp::ZERO {
+            self.stable.heard(from, ballot.proposal);
+        }
         let gathered = match self.votes.get_mut(&txn) {
             // It was told otherwise who takes part: its coordinator sees to that itself.
             Some(known) if known.ballot.participants != ballot.participants => return,
@@ -73,48 +89,90 @@ impl<V: Scalar> Validator<V> {
             None => self.votes.entry(txn).or_insert(Gathered { ballot, since: now, passed: false }),
         };
         gathered.ballot.assert_invariants();
-        let below = |it: &&RepositoryId| tree.covers(inner, **it);
         let all = gathered.ballot.participants.len();
-        let expected = gathered.ballot.participants.iter().filter(below).count();
+        let expected = gathered.ballot.participants.iter().filter(gathers).count();
         let voted = gathered.ballot.voters.len();
-        assert!(voted <= expected, "{txn} has votes of others than those below {inner}");
-        let are_all_there = voted == expected;
-        if gathered.passed || !are_all_there && gathered.ballot.refused.is_none() {
-            if are_all_there {
-                self.votes.remove(&txn);
-            }
-            return self.set_sweep_timer(cx);
-        }
-        gathered.passed = true;
-        let ballot = gathered.ballot.clone();
+        assert!(voted <= expected, "{txn} has votes of others than those below {number}");
+        let are_all_there = voted == expected && self.has_all_children(voted, gathering, cx);
+        let is_told_at_once = self.choice.keeps(TreeSwitch::RefusalsPassAtOnce);
+        let gathered = self.votes.get_mut(&txn).expect("votes that were just kept");
+        let is_refused = gathered.ballot.refused.is_some() && !gathered.passed;
         if are_all_there {
-            self.votes.remove(&txn);
+            let Gathered { ballot, passed, .. } =
+                self.votes.remove(&txn).expect("votes that were just kept");
+            if !passed || !is_told_at_once {
+                self.pass(ballot, expected == all, gathering, cx);
+            }
+        } else if is_refused {
+            gathered.passed = true;
+            let ballot = gathered.ballot.clone();
+            match is_told_at_once {
+                true => self.pass(ballot, expected == all, gathering, cx),
+                false => Self::tell_coordinator(&ballot, cx),
+            }
         }
-        match tree.parent(inner).filter(|_| expected < all) {
-            Some(parent) => cx.send(tree.address(parent), Message::MergedVote(Box::new(ballot))),
-            None if expected == all => self.decide(&ballot, cx),
-            None => {} // Of another tree: its coordinator asks again.
+        while let Some(stable) = self.stable.next_stable() {
+            Self::decide(&stable, cx);
         }
         self.set_sweep_timer(cx);
     }
 
+    /// As printed every child is waited for, whoever takes part.
+    fn has_all_children(
+        &self,
+        voted: usize,
+        gathering: Gathering<'_>,
+        cx: &Context<'_, V>,
+    ) -> bool {
+        let repositories = || (0..cx.catalog.repositories() as u16).map(RepositoryId);
+        let below = || repositories().filter(|it| gathering.gathers(self.number, *it)).count();
+        self.choice.keeps(TreeSwitch::WaitsForParticipants) || voted == below()
+    }
+
+    /// All votes below are known, or one that refuses: on to the validator above, or to the end.
+    fn pass(
+        &mut self,
+        ballot: MergedVote,
+        covers_all: bool,
+        gathering: Gathering<'_>,
+        cx: &mut Context<'_, V>,
+    ) {
+        match gathering.parent(self.number).filter(|_| !covers_all) {
+            Some(parent) => {
+                let to = Tree::of(cx.catalog).address(parent);
+                cx.send(to, Message::MergedVote(Box::new(ballot)));
+            }
+            None if !covers_all => {} // Of another tree: its coordinator asks again.
+            None if self.choice.keeps(TreeSwitch::DecidesAtOnce) => Self::decide(&ballot, cx),
+            None => self.stable.keep(ballot, cx.now()),
+        }
+    }
+
     /// All votes are known, or one that refuses.
-    fn decide(&self, ballot: &MergedVote, cx: &mut Context<'_, V>) {
-        let (txn, decided, newest) = (ballot.txn, ballot.decide(), ballot.proposal);
-        let decision: Decision<V::Place> = match decided {
-            Decision::Commit(at) => Decision::Commit(at.into()),
-            Decision::Abort(reason) => Decision::Abort(reason),
-        };
-        let ended = Message::Ended { txn, decision, newest };
-        cx.send(Address::coordinator(txn.node), ended);
+    fn decide(ballot: &MergedVote, cx: &mut Context<'_, V>) {
+        let (txn, decision) = (ballot.txn, Self::decision(ballot));
+        Self::tell_coordinator(ballot, cx);
         for &repository in &ballot.participants {
             let ballots = Mostly::new();
             cx.send_to_repository(repository, Message::Decide { txn, decision, ballots });
         }
     }
 
+    fn tell_coordinator(ballot: &MergedVote, cx: &mut Context<'_, V>) {
+        let (txn, decision, newest) = (ballot.txn, Self::decision(ballot), ballot.proposal);
+        cx.send(Address::coordinator(txn.node), Message::Ended { txn, decision, newest });
+    }
+
+    fn decision(ballot: &MergedVote) -> Decision<V::Place> {
+        match ballot.decide() {
+            Decision::Commit(at) => Decision::Commit(at.into()),
+            Decision::Abort(reason) => Decision::Abort(reason),
+        }
+    }
+
     fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
-        if !self.sweep_timer_set && !self.votes.is_empty() {
+        let keeps_votes = !self.votes.is_empty() || !self.stable.is_empty();
+        if !self.sweep_timer_set && keeps_votes {
             self.sweep_timer_set = true;
             cx.set_timer(ValidatorTimer::Sweep, cx.settings.in_doubt_after);
         }
@@ -137,10 +195,11 @@ impl<V: Scalar> StateMachine<TwoPhase<V>> for Validator<V> {
             gathered.ballot.assert_invariants();
             assert_eq!(*txn, gathered.ballot.txn, "where votes are kept");
         }
+        self.stable.assert_invariants();
         let are_open = self.votes.values().all(|it| !it.passed || it.ballot.refused.is_some());
-        assert!(are_open, "votes that were said are kept by validator {}", self.inner);
-        let waits = self.sweep_timer_set || self.votes.is_empty();
-        assert!(waits, "votes are kept by validator {}, and never dropped", self.inner);
+        assert!(are_open, "votes that were said are kept by validator {}", self.number);
+        let waits = self.sweep_timer_set || self.votes.is_empty() && self.stable.is_empty();
+        assert!(waits, "votes are kept by validator {}, and never dropped", self.number);
     }
 }
 
@@ -150,9 +209,9 @@ impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
 
     fn start(&mut self, _: &mut Context<'_, V>) {}
 
-    fn receive(&mut self, _: Address, message: Message<V>, cx: &mut Context<'_, V>) {
+    fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
         if let Message::MergedVote(ballot) = message {
-            self.on_ballot(*ballot, cx);
+            self.on_ballot(from, *ballot, cx);
         }
     }
 
@@ -162,6 +221,7 @@ impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
                 self.sweep_timer_set = false;
                 let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
                 self.votes.retain(|_, it| it.since + patience > now);
+                self.stable.drop_kept_until(Nanos(now.0.saturating_sub(patience.0)));
                 self.set_sweep_timer(cx);
             }
         }
@@ -169,10 +229,12 @@ impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
 }
 
 impl<V: Scalar> Service<TwoPhase<V>> for Validator<V> {
-    fn new(id: ServiceId, _: NodeId, _: u32, _: &Settings, _: &V::Switches) -> Validator<V> {
+    fn new(id: ServiceId, _: NodeId, _: u32, _: &Settings, switches: &V::Switches) -> Validator<V> {
         Validator {
-            inner: id.number(),
+            number: id.number(),
+            choice: V::tree(switches),
             votes: BTreeMap::new(),
+            stable: StableQueue::default(),
             sweep_timer_set: false,
             variant: PhantomData,
         }

@@ -11,7 +11,7 @@ use muesli_core::{Isolation, NodeId, Service, SmallBytes, SpaceId, Timestamp, Tx
 use self::state::VariantState;
 use self::time::{CommitPlace, Snapshot, StatedBounds, Time};
 use super::TwoPhase;
-use super::policy::{Policies, Switches};
+use super::policy::{Policies, Switches, TreeChoice, TreeSwitch};
 
 /// Who reads, as far as a protocol tells readers apart.
 pub trait ReaderBounds: Wire + Copy + Debug + Default + Ord + Send + Sync + 'static {
@@ -116,6 +116,18 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     #[inline]
     fn delayed_time_warp(_switches: &Self::Switches) -> DelayedTimeWarp {
         DelayedTimeWarp::Never
+    }
+
+    /// Who decides, and the rules of leaves and validators, where the user chooses that.
+    #[inline]
+    fn tree(_switches: &Self::Switches) -> TreeChoice {
+        TreeChoice::default()
+    }
+
+    /// Whether a rule of validation by a tree holds: it does where there can be no tree.
+    #[inline]
+    fn keeps(switches: &Self::Switches, switch: TreeSwitch) -> bool {
+        !Self::POLICIES.deciding.may_have_validators() || Self::tree(switches).keeps(switch)
     }
 
     /// Whether a vote waits for older transactions only, where its policy leaves that to the user.

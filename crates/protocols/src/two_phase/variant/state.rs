@@ -7,15 +7,17 @@ use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::{Key, ValidationResult, Variant};
 
-/// What an update has read at a repository.
+/// What an update has read and writes at a repository.
 #[derive(Clone, Copy, Debug)]
-pub struct UpdateReads<'a> {
+pub struct PreparedKeys<'a> {
     /// The update.
     pub txn: TxnId,
-    /// Keys, with the versions read.
-    pub keys: &'a [(SpaceId, SmallBytes, Timestamp)],
-    /// Ranges that it scanned.
+    /// Keys that it has read, with the versions.
+    pub reads: &'a [(SpaceId, SmallBytes, Timestamp)],
+    /// Ranges that it has scanned.
     pub scans: &'a [KeyRange],
+    /// Keys that it writes, and what with.
+    pub writes: &'a [(SpaceId, SmallBytes, Option<SmallBytes>)],
 }
 
 /// What a repository keeps beside versions, locks and queue, and what it is told for that.
@@ -52,6 +54,10 @@ pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
     /// instead of having it refused.
     fn suffers_stale_reads(&self) -> bool;
 
+    /// The newest version of a key, as what was read of it is judged by: the one that was
+    /// `installed` last, for all that are right.
+    fn newest(&self, key: Key<'_>, installed: Timestamp) -> Timestamp;
+
     /// An update that asks to commit did not see the version at `at` of a key that it read.
     ///
     /// # Errors
@@ -73,10 +79,10 @@ pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
     );
 
     /// A transaction has prepared, and voted so; or comes back so from the log or a checkpoint.
-    fn note_prepared(&mut self, read: UpdateReads<'_>, yes: &V::Yes);
+    fn note_prepared(&mut self, keys: PreparedKeys<'_>, yes: &V::Yes);
 
     /// The end of a transaction that had prepared is known, and its versions are there.
-    fn note_finished(&mut self, read: UpdateReads<'_>);
+    fn note_finished(&mut self, keys: PreparedKeys<'_>);
 
     /// A transaction that wrote a key was applied.
     fn note_written(&mut self, key: Key<'_>, place: &V::Place);
@@ -107,6 +113,11 @@ impl<V: Variant<ProtocolState = ()>> VariantState<V> for () {
     }
 
     #[inline]
+    fn newest(&self, _key: Key<'_>, installed: Timestamp) -> Timestamp {
+        installed
+    }
+
+    #[inline]
     fn note_missed(
         &self,
         _key: Key<'_>,
@@ -118,10 +129,10 @@ impl<V: Variant<ProtocolState = ()>> VariantState<V> for () {
     }
 
     #[inline]
-    fn note_prepared(&mut self, _read: UpdateReads<'_>, _yes: &V::Yes) {}
+    fn note_prepared(&mut self, _keys: PreparedKeys<'_>, _yes: &V::Yes) {}
 
     #[inline]
-    fn note_finished(&mut self, _read: UpdateReads<'_>) {}
+    fn note_finished(&mut self, _keys: PreparedKeys<'_>) {}
 
     #[inline]
     fn note_written(&mut self, _key: Key<'_>, _place: &V::Place) {}

@@ -247,7 +247,7 @@ impl<V: Variant> Coordinator<V> {
             },
         };
         let decided_by_validators =
-            V::POLICIES.deciding.has_validators() && commit.prepares.len() == 1;
+            V::POLICIES.deciding.may_have_validators() && commit.prepares.len() == 1;
         self.decide(txn.sequence, decision, decided_by_validators, cx);
     }
 

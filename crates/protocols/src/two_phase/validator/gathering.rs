@@ -1,0 +1,136 @@
+//! Which validators gather a vote, by who decides.
+
+use muesli_core::{Address, Catalog, NodeId, RepositoryId, ServiceId, TxnId};
+
+use super::tree::{Tree, validator};
+use crate::two_phase::policy::Decider;
+
+/// Who gathers votes.
+///
+/// With a tree, and for relays, validators are those of the inner nodes. Where participants decide
+/// there is one beside each repository, which has its number.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::two_phase) struct Gathering<'a> {
+    decider: Decider,
+    catalog: &'a Catalog,
+}
+
+impl<'a> Gathering<'a> {
+    /// Where this decides.
+    pub fn new(decider: Decider, catalog: &'a Catalog) -> Gathering<'a> {
+        Gathering { decider, catalog }
+    }
+
+    /// The validators that live on `node`.
+    pub fn living_on(self, node: NodeId) -> Vec<ServiceId> {
+        match self.decider {
+            Decider::Tree | Decider::Relay => Tree::of(self.catalog).living_on(node),
+            Decider::Coordinator => Vec::new(),
+            Decider::Participant => {
+                let all = (0..self.catalog.repositories() as u16).map(RepositoryId);
+                let here = all.filter(|it| self.catalog.home(*it) == node);
+                here.map(|it| validator(it.0)).collect()
+            }
+        }
+    }
+
+    /// The validator that a participant votes to; `None`: it votes to the coordinator.
+    pub fn first(
+        self,
+        voter: RepositoryId,
+        txn: TxnId,
+        participants: &[RepositoryId],
+    ) -> Option<Address> {
+        assert!(participants.contains(&voter), "{txn} has a vote of {voter:?}");
+        let tree = Tree::of(self.catalog);
+        match self.decider {
+            Decider::Coordinator => None,
+            Decider::Tree => Some(tree.address(tree.above(voter))),
+            Decider::Participant => {
+                let turn = (txn.sequence % participants.len() as u64) as usize;
+                let chosen = self.at_coordinator(txn, participants).unwrap_or(participants[turn]);
+                Some(Address::service(self.catalog.home(chosen), validator(chosen.0)))
+            }
+            Decider::Relay => {
+                let chosen = self.at_coordinator(txn, participants).unwrap_or(participants[0]);
+                Some(tree.address(tree.above(chosen)))
+            }
+        }
+    }
+
+    /// The first participant on the coordinator's node.
+    fn at_coordinator(self, txn: TxnId, participants: &[RepositoryId]) -> Option<RepositoryId> {
+        participants.iter().copied().find(|it| self.catalog.home(*it) == txn.node)
+    }
+
+    /// Whether the validator with this number gathers the votes of a repository.
+    pub fn gathers(self, number: u16, repository: RepositoryId) -> bool {
+        self.decider != Decider::Tree || Tree::of(self.catalog).covers(number, repository)
+    }
+
+    /// The validator to whom the one with this number says what it has merged.
+    pub fn parent(self, number: u16) -> Option<u16> {
+        match self.decider {
+            Decider::Tree => Tree::of(self.catalog).parent(number),
+            Decider::Coordinator | Decider::Participant | Decider::Relay => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::Role;
+
+    use super::*;
+
+    /// Four nodes with a repository each, under two inner nodes and a root.
+    fn catalog() -> Catalog {
+        let nodes: Vec<NodeId> = (0..4).map(NodeId).collect();
+        let catalog = Catalog::new(&nodes, 1, &nodes).unwrap();
+        catalog.with_tree(&"2x2".parse().unwrap(), &[]).unwrap()
+    }
+
+    fn number(address: Address) -> u16 {
+        match address.role {
+            Role::Service(id) => id.number(),
+            Role::Coordinator | Role::Repository(_) => panic!("{address:?} is no validator"),
+        }
+    }
+
+    fn first(decider: Decider, coordinator: u32, sequence: u64) -> Option<(NodeId, u16)> {
+        let txn = TxnId { node: NodeId(coordinator), incarnation: 1, sequence };
+        let participants = [0, 2, 3].map(RepositoryId);
+        let first = Gathering::new(decider, &catalog()).first(RepositoryId(2), txn, &participants);
+        first.map(|to| (to.node, number(to)))
+    }
+
+    #[test]
+    fn votes_go_to_whoever_decides() {
+        assert_eq!(first(Decider::Coordinator, 1, 1), None);
+        assert_eq!(first(Decider::Tree, 1, 1), Some((NodeId(2), 2)));
+        assert_eq!(first(Decider::Participant, 3, 1), Some((NodeId(3), 3)), "where it began");
+        assert_eq!(first(Decider::Participant, 1, 1), Some((NodeId(2), 2)), "by its turn");
+        assert_eq!(first(Decider::Participant, 1, 3), Some((NodeId(0), 0)), "by its turn");
+        assert_eq!(first(Decider::Relay, 3, 1), Some((NodeId(2), 2)), "in the coordinator's rack");
+        assert_eq!(first(Decider::Relay, 9, 1), Some((NodeId(0), 1)), "in the first one's");
+    }
+
+    #[test]
+    fn each_validator_lives_where_it_is_voted_to() {
+        let catalog = catalog();
+        for decider in [Decider::Tree, Decider::Coordinator, Decider::Participant, Decider::Relay] {
+            let gathering = Gathering::new(decider, &catalog);
+            for (voter, sequence) in (0..4).flat_map(|voter| [(voter, 1), (voter, 2)]) {
+                let txn = TxnId { node: NodeId(7), incarnation: 1, sequence };
+                let participants = [0, 1, 2, 3].map(RepositoryId);
+                let Some(to) = gathering.first(RepositoryId(voter), txn, &participants) else {
+                    assert!(!decider.has_validators());
+                    continue;
+                };
+                let there = gathering.living_on(to.node);
+                assert!(there.contains(&validator(number(to))), "{decider:?}: {there:?}");
+                assert!(gathering.gathers(number(to), RepositoryId(voter)));
+            }
+        }
+    }
+}
