@@ -31,22 +31,21 @@
 use muesli_core::{Isolation, Timestamp};
 
 use crate::two_phase::policy::{
-    ApplyOrder, DecidePolicy, LockPolicy, Policies, TreeChoice, UserChoice, WaitPolicy,
+    ApplyOrder, DecidePolicy, LockPolicy, Policies, TreeChoice, WaitPolicy,
 };
 use crate::two_phase::validator::Validator;
 use crate::two_phase::{Scalar, ScalarTime, TwoPhase, ValidationResult, Variant};
 
 mod place;
 mod state;
+mod switches;
 
 pub use place::IntervalVote;
 pub use state::LeafState;
+pub use switches::Switches;
 
 /// The protocol.
 pub type HierarchyByIntervals = TwoPhase<Intervals>;
-
-/// What a user chooses: who decides, and whether as printed.
-pub type Switches = UserChoice<TreeChoice>;
 
 /// Its way: votes are intervals, and validators decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,17 +36,16 @@
 use muesli_core::Isolation;
 
 use crate::hierarchy::LeafState;
-use crate::two_phase::policy::{
-    ApplyOrder, DecidePolicy, Policies, TreeChoice, UserChoice, WaitPolicy,
-};
+use crate::two_phase::policy::{ApplyOrder, DecidePolicy, Policies, TreeChoice, WaitPolicy};
 use crate::two_phase::validator::Validator;
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
+mod switches;
+
+pub use switches::Switches;
+
 /// The protocol.
 pub type HierarchyByLocks = TwoPhase<LockingLeaves>;
-
-/// What a user chooses: who decides, and whether as printed.
-pub type Switches = UserChoice<TreeChoice>;
 
 /// Its way: leaves lock what they vote on, and validators decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

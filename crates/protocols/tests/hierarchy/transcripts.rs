@@ -8,7 +8,11 @@ use crate::clusters::cluster;
 use crate::harness::transcripts::broken;
 
 test_each_path! {
-    for ["txt"] in "crates/protocols/tests/transcripts/hierarchy" => transcript
+    for ["txt"] in "crates/protocols/tests/transcripts/hierarchy" as by_intervals => transcript
+}
+
+test_each_path! {
+    for ["txt"] in "crates/protocols/tests/transcripts/hierarchy_locking" as by_locks => transcript
 }
 
 fn transcript([path]: [&Path; 1]) {
@@ -17,6 +21,6 @@ fn transcript([path]: [&Path; 1]) {
 
 #[test]
 fn without_its_rule_a_script_shows_the_anomaly_and_with_it_does_not() {
-    let broken = broken("hierarchy", "not serializable: ", &[]);
-    assert_eq!(broken, 0);
+    assert_eq!(broken("hierarchy", "\nnot ", &[]), 7);
+    assert_eq!(broken("hierarchy_locking", "\nnot ", &[]), 6);
 }

@@ -37,8 +37,8 @@ breakable! {
         /// Reads leave no version. As printed for locks they raise `LATEST` of what was read:
         /// others are refused for nothing.
         ReadsLeaveNoVersion = "reads_leave_no_version",
-        /// Who has not read a key may write it whatever its newest version is. As printed writes are
-        /// compared with `LATEST` like reads: others are refused for nothing.
+        /// Who has not read a key may write it whatever its newest version is. As printed writes
+        /// are compared with `LATEST` like reads: others are refused for nothing.
         BlindWritersPass = "blind_writers_pass",
         /// Who writes what an undecided update has read is put above the interval of that read. As
         /// printed nobody minds who has read.

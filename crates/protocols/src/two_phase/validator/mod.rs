@@ -2,9 +2,10 @@
 //!
 //! # The idea
 //! Participants are leaves. Each votes to the validator above it, which waits for all participants
-//! below it, [merges](MergedVote::merge) their votes, and says them as one to the validator above. The
-//! lowest one that has all participants below it [decides](MergedVote::decide), and tells them and the
-//! coordinator. So a vote leaves its subtree only where somebody else takes part, and once for all.
+//! below it, [merges](MergedVote::merge) their votes, and says them as one to the validator above.
+//! The lowest one that has all participants below it [decides](MergedVote::decide), and tells them
+//! and the coordinator. So a vote leaves its subtree only where somebody else takes part, and once
+//! for all.
 //!
 //! # Why nothing rests on it
 //! A validator has nothing but votes in flight, and nothing of it is stable. The votes are, at the

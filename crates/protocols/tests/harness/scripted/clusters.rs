@@ -29,12 +29,13 @@ pub fn harness<P: Subject>(
         limits: Limits { procedure_steps: 1_000, ..Limits::default() },
         ..Settings::default()
     };
-    let (mut nodes, mut masters, mut manual) = (3, 0, false);
+    let (mut nodes, mut masters, mut tree, mut manual) = (3, 0, None, false);
     let (mut replicas, mut partitions_per_repository) = (1, 1);
     while let Some((key, value)) = args.next_key() {
         match key {
             "nodes" => nodes = value.parse()?,
             "masters" => masters = value.parse()?,
+            "tree" => tree = Some(value.parse()?),
             "replicas" => replicas = value.parse()?,
             "spread" => partitions_per_repository = value.parse()?,
             "log" => (settings.logging, manual) = (true, value == "manual"),
@@ -50,7 +51,7 @@ pub fn harness<P: Subject>(
     }
     args.reject_next()?;
     Ok(Box::new(Harness::<P>::new(
-        (nodes, masters),
+        (nodes, masters, tree),
         (replicas, partitions_per_repository),
         settings,
         switches,

@@ -9,6 +9,7 @@ mod surroundings;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use muesli_core::catalog::TreeShape;
 use muesli_core::recorder::{RecordedOperation, Status};
 use muesli_core::{
     Catalog, Effects, Envelope, Environment, LogPosition, Machine, Nanos, Node, NodeId, OpId,
@@ -55,7 +56,7 @@ pub struct Harness<P: Subject> {
 
 impl<P: Subject> Harness<P> {
     fn new(
-        (nodes, masters): (u32, u32),
+        (nodes, masters, tree): (u32, u32, Option<TreeShape>),
         (replicas, partitions_per_repository): (usize, usize),
         settings: Settings,
         switches: P::Switches,
@@ -74,6 +75,10 @@ impl<P: Subject> Harness<P> {
             .with_partitions_per_repository(partitions_per_repository)
             .expect("possible numbers");
         let catalog = catalog.with_masters(&masters);
+        let catalog = match tree {
+            Some(shape) => catalog.with_tree(&shape, &[]).expect("a leaf for each node"),
+            None => catalog,
+        };
         let catalog = catalog.with_space(procedures::SPACE, options).expect("ascending splits");
         let mut harness = Harness {
             catalog: Arc::new(catalog),

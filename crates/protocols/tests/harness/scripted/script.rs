@@ -3,6 +3,7 @@
 //! | command | meaning |
 //! | --- | --- |
 //! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=switch] […]` | nodes |
+//! | `cluster […] tree=2x2` | validators above them are in this shape, and not a root alone |
 //! | `cluster […] masters=1` | further nodes, without repositories, decide for the others |
 //! | `begin t1 n0 [read_only] [strict] [lower_bound=t0] [session=1]` | a transaction at a node |
 //! | `begin t1 n0 […] lower_bound=t0 ahead=9` | in a session that may have seen nine steps more |
