@@ -61,12 +61,13 @@ breakable! {
 }
 
 /// What the thesis prints for locks (appendix A).
-const PRINTED_FOR_LOCKS: [TreeSwitch; 8] = [
+const PRINTED_FOR_LOCKS: [TreeSwitch; 9] = [
     TreeSwitch::SnapshotsByClocks,
     TreeSwitch::ReadsRaiseClocks,
     TreeSwitch::ClocksPassEnds,
     TreeSwitch::LooksUpAgain,
     TreeSwitch::StampedByLeaf,
+    TreeSwitch::NewestRises,
     TreeSwitch::ReadsLeaveNoVersion,
     TreeSwitch::BlindWritersPass,
     TreeSwitch::LocksHaveOwners,
