@@ -10,13 +10,14 @@
 
 use std::sync::Arc;
 
+use muesli_core::catalog::{Hierarchy, NotATree, TreePlan};
 use muesli_core::{Catalog, NodeId, SpaceOptions};
 use muesli_group::layout;
 use muesli_group::placement::SPACE;
 
 use crate::spaces::error::MapError;
 use crate::spaces::limits;
-use crate::spaces::parts::{MapParts, SpaceParts};
+use crate::spaces::parts::{MapParts, SpaceParts, TreeParts};
 
 /// A map that makes sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,17 @@ pub struct Deal {
     pub loops: usize,
 }
 
+/// What servers there are beside those that hold repositories, and what is above these.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'a> {
+    /// Servers that decide for the coordinators of others.
+    pub masters: &'a [NodeId],
+    /// The tree above the repositories.
+    pub tree: Option<&'a TreePlan>,
+    /// Servers on which its validators live; none: these live where repositories do.
+    pub validators: &'a [NodeId],
+}
+
 impl Default for Deal {
     fn default() -> Deal {
         Deal { repositories: 1, replicas: 1, partitions_per_repository: 1, group: 1, loops: 1 }
@@ -59,21 +71,27 @@ impl Map {
     /// # Errors
     /// Numbers out of range.
     pub fn deal(servers: Vec<(NodeId, String)>, deal: Deal) -> Result<Map, MapError> {
-        Map::deal_beside(servers, deal, &[])
+        Map::deal_beside(servers, deal, Beside::default())
     }
 
-    /// A map of `servers` with repositories dealt in turn to those of them that are no `masters`.
+    /// A map of `servers` with repositories dealt in turn to those of them that are neither masters
+    /// nor there for validators.
     ///
     /// # Errors
-    /// Numbers out of range, or masters that are no servers, or all of them.
+    /// Numbers out of range, others that are no servers, or all of them; or a tree that does not
+    /// fit.
     pub fn deal_beside(
         servers: Vec<(NodeId, String)>,
         deal: Deal,
-        masters: &[NodeId],
+        beside: Beside<'_>,
     ) -> Result<Map, MapError> {
+        let Beside { masters, tree, validators } = beside;
         let names: Vec<_> = servers.iter().map(|(node, _)| *node).collect();
+        if let Some(stranger) = validators.iter().find(|node| !names.contains(node)) {
+            return Err(MapError::Validator(stranger.0));
+        }
         let Deal { repositories, replicas, partitions_per_repository, group, .. } = deal;
-        let is_left = |node: &NodeId| !masters.contains(node);
+        let is_left = |node: &NodeId| !masters.contains(node) && !validators.contains(node);
         let keep: Vec<_> = names.iter().copied().filter(is_left).collect();
         if keep.is_empty() && !names.is_empty() {
             return Err(MapError::OnlyMasters(names.len()));
@@ -85,6 +103,11 @@ impl Map {
         let catalog = match group > 1 {
             true => catalog.with_space(SPACE, SpaceOptions::default())?,
             false => catalog,
+        };
+        let catalog = match tree {
+            None => catalog,
+            Some(tree) if group > 1 => layout::with_tree(&catalog, tree, validators)?,
+            Some(tree) => catalog.with_tree(tree, validators)?,
         };
         let (servers, loops) =
             (servers.into(), u16::try_from(deal.loops.max(1)).unwrap_or(u16::MAX));
@@ -99,6 +122,7 @@ impl Map {
         let there = |home: &NodeId| if *home == NodeId::NOWHERE { *home } else { first };
         catalog.homes = catalog.homes.iter().map(there).collect();
         (catalog.epoch, catalog.placement) = (0, 0);
+        (catalog.tree_epoch, catalog.hierarchy) = (0, None);
         self.with_catalog(Arc::new(catalog))
     }
 
@@ -123,6 +147,41 @@ impl Map {
             limits::judge_map(&MapParts::from(&map))?;
         }
         Ok(map)
+    }
+
+    /// This map with a tree of the next epoch, `None` for none, over the nodes with data. The
+    /// validators live on `apart`, or where data do if that is empty.
+    ///
+    /// # Errors
+    /// The tree does not fit the servers, or they are none of the cluster's.
+    pub fn with_next_tree(
+        &self,
+        tree: Option<&TreePlan>,
+        apart: &[NodeId],
+    ) -> Result<Map, MapError> {
+        let catalog = Catalog::clone(&self.catalog);
+        let there: Vec<_> = self.there().map(|(node, _)| *node).collect();
+        let tree = match tree {
+            None => None,
+            Some(plan) if self.group > 1 => {
+                Some(plan.over(&layout::inner(&catalog).homes, apart, &there)?)
+            }
+            Some(plan) => Some(plan.over(&catalog.homes, apart, &there)?),
+        };
+        self.with_catalog(Arc::new(catalog.with_next_tree(tree))).checked()
+    }
+
+    /// The tree in words.
+    pub fn tree_in_words(&self) -> String {
+        let tree = self.catalog.hierarchy.as_deref().map(Hierarchy::to_string);
+        tree.map_or_else(|| "none".to_owned(), |tree| format!("`{tree}`"))
+    }
+
+    /// Whether this map and another one have trees as their servers were started with, and not the
+    /// same.
+    pub fn differs_in_tree(&self, other: &Map) -> bool {
+        let (one, two) = (&self.catalog, &other.catalog);
+        one.hierarchy != two.hierarchy && one.tree_epoch.max(two.tree_epoch) <= 1
     }
 
     /// The newest of this map and another one of the same cluster. `None`: the other one has
@@ -170,6 +229,7 @@ impl Map {
             true => before.starts_with(&after),
             false => before == after && self.catalog.homes == now.catalog.homes,
         };
+        let same = same && !self.differs_in_tree(now);
         let joined = &self.servers[after.len().min(before.len())..];
         let servers = now.servers.iter().chain(joined).cloned().collect();
         (same && self.shape() == now.shape()).then_some(Map { servers, ..self.clone() })
@@ -207,6 +267,12 @@ impl Map {
                 all.push(format!("the nodes of `{name}` were {before:?} and are {after:?}"));
             }
         }
+        if self.differs_in_tree(now) {
+            let (before, after) = (self.tree_in_words(), now.tree_in_words());
+            all.push(format!(
+                "`tree` was {before} and is {after}; `muesli admin tree set` changes it"
+            ));
+        }
         if all.is_empty() {
             all.push("its repositories live on other servers".to_owned());
         }
@@ -242,6 +308,7 @@ impl Map {
         if let Some(stranger) = self.catalog.masters.iter().find(|&&node| !is_server(node)) {
             return Err(MapError::Master(stranger.0));
         }
+        self.check_tree()?;
         if self.group > 1 {
             if !layout::is_sound(&self.catalog) {
                 return Err(MapError::Group { places: self.catalog.repositories() });
@@ -256,6 +323,27 @@ impl Map {
             return Err(MapError::Home { repository, home });
         }
         Ok(self)
+    }
+}
+
+impl Map {
+    /// Looks whether the tree is above the repositories, or above the groups, and its validators
+    /// live on servers.
+    fn check_tree(&self) -> Result<(), MapError> {
+        let Some(tree) = &self.catalog.hierarchy else { return Ok(()) };
+        let repositories = match self.group > 1 {
+            true => usize::from(layout::groups(&self.catalog)),
+            false => self.catalog.repositories(),
+        };
+        if tree.leaves() != repositories {
+            return Err(NotATree::Leaves { leaves: tree.leaves(), repositories }.into());
+        }
+        // A validator, as a member, may live on a server that joined, of which is heard next.
+        let is_server = |node: &NodeId| self.servers.iter().any(|(server, _)| server == node);
+        match tree.nodes().into_iter().find(|node| self.group <= 1 && !is_server(node)) {
+            Some(stranger) => Err(MapError::Validator(stranger.0)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -297,6 +385,10 @@ impl From<&Map> for MapParts {
             partitions_per_repository: catalog.partitions_per_repository,
             masters: catalog.masters.to_vec(),
             spaces: spaces.map(|space| SpaceParts::of(&space.name, &space.options)).collect(),
+            tree: (catalog.tree_epoch > 0).then(|| TreeParts {
+                epoch: catalog.tree_epoch,
+                tree: catalog.hierarchy.as_deref().cloned(),
+            }),
         }
     }
 }
@@ -315,6 +407,9 @@ impl TryFrom<MapParts> for Map {
             catalog = catalog.with_space(&space.name, space.options())?;
         }
         (catalog.epoch, catalog.placement) = (parts.epoch, parts.placement);
+        if let Some(TreeParts { epoch, tree }) = parts.tree {
+            (catalog.tree_epoch, catalog.hierarchy) = (epoch, tree.map(Arc::new));
+        }
         (catalog.since, catalog.leaving) = (since.into(), parts.leaving.into());
         let catalog = Arc::new(catalog.without(&parts.left).with_begun(&parts.begun));
         let MapParts { group, loops, .. } = parts;
@@ -324,6 +419,7 @@ impl TryFrom<MapParts> for Map {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::catalog::TreeShape;
     use muesli_core::{Index, Partitioning, SmallBytes};
     use muesli_core::{RepositoryId, Wire};
     use proptest::prelude::*;
@@ -357,6 +453,13 @@ mod tests {
             let moved = map.catalog.moved(RepositoryId(0), NodeId(0)).with_begun(&[0]);
             let moved = if group > 1 { moved.without(&[NodeId(count - 1)]) } else { moved };
             let map = map.with_catalog(Arc::new(moved));
+            let leaves = map.catalog.homes.iter().filter(|it| **it != NodeId::NOWHERE).count();
+            let plan = TreePlan::from("1".parse::<TreeShape>().unwrap());
+            let map = match (leaves, count) {
+                (1, _) => map.with_next_tree(Some(&plan), &[]).unwrap(),
+                (_, 2) => map.with_next_tree(None, &[]).unwrap(),
+                _ => map,
+            };
             let mut bytes = Vec::new();
             MapParts::from(&map).encode(&mut bytes);
             let back = Map::try_from(MapParts::decode_all(&bytes).unwrap());
@@ -394,21 +497,65 @@ mod tests {
     #[test]
     fn masters_are_servers_without_repositories() {
         let deal = Deal { repositories: 4, ..Deal::default() };
-        let map = Map::deal_beside(servers(3), deal, &[NodeId(1)]).unwrap();
+        let beside = |masters| Beside { masters, ..Beside::default() };
+        let map = Map::deal_beside(servers(3), deal, beside(&[NodeId(1)])).unwrap();
         assert_eq!(*map.catalog.homes, [0, 2, 0, 2].map(NodeId));
         assert_eq!(map.catalog.master_of(NodeId(1 << 31)), Some(NodeId(1)));
         let mut parts = MapParts::from(&map);
         assert_eq!(Map::try_from(parts.clone()), Ok(map.clone()));
         parts.masters = vec![NodeId(7)];
         assert_eq!(Map::try_from(parts), Err(MapError::Master(7)));
-        assert_eq!(Map::deal_beside(servers(3), deal, &[NodeId(3)]), Err(MapError::Master(3)));
+        assert_eq!(Map::deal_beside(servers(3), deal, beside(&[NodeId(3)])), Err(MapError::Master(3)));
         let all = [0, 1, 2].map(NodeId);
-        assert_eq!(Map::deal_beside(servers(3), deal, &all), Err(MapError::OnlyMasters(3)));
+        assert_eq!(Map::deal_beside(servers(3), deal, beside(&all)), Err(MapError::OnlyMasters(3)));
         let plain = Map::deal(servers(3), deal).unwrap();
         assert_eq!((plain.newest(&map), plain.moved_to(&map)), (None, None));
         let pairs = Deal { repositories: 2, group: 2, loops: 2, ..Deal::default() };
-        let map = Map::deal_beside(servers(6), pairs, &[NodeId(0), NodeId(1)]).unwrap();
+        let map = Map::deal_beside(servers(6), pairs, beside(&[NodeId(0), NodeId(1)])).unwrap();
         assert!(map.catalog.homes.iter().all(|home| home.0 > 1));
+    }
+
+    fn with_tree(shape: &str, count: u32, group: u16, apart: &[NodeId]) -> Result<Map, MapError> {
+        let plan = TreePlan::from(shape.parse::<TreeShape>().unwrap());
+        let deal = Deal { repositories: 4, group, ..Deal::default() };
+        let beside = Beside { tree: Some(&plan), validators: apart, ..Beside::default() };
+        Map::deal_beside(servers(count), deal, beside)
+    }
+
+    #[test]
+    fn a_map_has_a_tree_over_its_servers_or_groups() {
+        let map = with_tree("2x2", 4, 1, &[]).unwrap();
+        assert_eq!(map.tree_in_words(), "`0(0(r0 r1) 2(r2 r3))`");
+        assert_eq!(with_tree("2x2", 4, 3, &[]).unwrap().tree_in_words(), map.tree_in_words());
+        let apart = with_tree("2x2", 6, 1, &[NodeId(4), NodeId(5)]).unwrap();
+        assert_eq!(apart.tree_in_words(), "`4(5(r0 r1) 4(r2 r3))`");
+        assert_eq!(with_tree("2x2", 4, 1, &[NodeId(4)]), Err(MapError::Validator(4)));
+        let error = with_tree("2x2", 3, 1, &[]).unwrap_err().to_string();
+        assert!(error.contains("has 4 leaves, and there are 3 nodes"), "{error}");
+        let mut parts = MapParts::from(&map);
+        parts.homes.pop();
+        let leaves = NotATree::Leaves { leaves: 4, repositories: 3 };
+        assert_eq!(Map::try_from(parts), Err(MapError::Leaves(leaves)));
+    }
+
+    #[test]
+    fn trees_that_servers_were_started_with_are_the_same_and_newer_ones_are_kept() {
+        let (plain, map) = (dealt(4, 4, 1, 1).unwrap(), with_tree("2x2", 4, 1, &[]).unwrap());
+        let plain = Map { catalog: plain.catalog.clone(), ..map.clone() };
+        let wide = with_tree("4", 4, 1, &[]).unwrap();
+        assert_eq!(map.moved_to(&map), Some(map.clone()));
+        assert_eq!((map.moved_to(&wide), map.moved_to(&plain)), (None, None));
+        let words = map.differences(&wide).join("; ");
+        let expected = "`tree` was `0(0(r0 r1) 2(r2 r3))` and is `0(r0 r1 r2 r3)`";
+        assert!(words.contains(expected), "{words}");
+        let plan = TreePlan::from("4".parse::<TreeShape>().unwrap());
+        let changed = map.with_next_tree(Some(&plan), &[]).unwrap();
+        assert_eq!(changed.catalog.tree_epoch, 2);
+        assert_eq!(changed.moved_to(&map), Some(changed.clone()));
+        assert_eq!(map.newest(&changed), Some(changed.clone()));
+        assert_eq!(changed.newest(&map), None);
+        let apart = map.with_next_tree(Some(&plan), &[NodeId(9)]);
+        assert_eq!(apart, Err(MapError::Validator(9)));
     }
 
     #[test]

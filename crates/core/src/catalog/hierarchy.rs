@@ -8,6 +8,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::tree_shape::INNER_NODES_MAX;
 use crate::ids::{NodeId, RepositoryId};
 use crate::roles::SERVICES_MAX;
 use crate::wire::{Reader, Wire, WireError};
@@ -64,6 +65,9 @@ pub enum NotATree {
         /// How many repositories there are.
         repositories: usize,
     },
+    /// More inner nodes than a tree may have.
+    #[error("the tree has {0} inner nodes: there can be {INNER_NODES_MAX}")]
+    InnerNodes(usize),
     /// An inner node without anybody who validates.
     #[error("inner node {0} has no validator")]
     NoValidator(u16),
@@ -81,6 +85,9 @@ impl Hierarchy {
     /// # Errors
     /// It is none.
     pub fn new(inner: Vec<InnerNode>, above: Vec<u16>) -> Result<Hierarchy, NotATree> {
+        if inner.len() > INNER_NODES_MAX {
+            return Err(NotATree::InnerNodes(inner.len()));
+        }
         let roots = inner.iter().filter(|it| it.parent.is_none()).count();
         if roots != 1 {
             return Err(NotATree::Roots(roots));
@@ -314,6 +321,8 @@ mod tests {
         assert_eq!(validators(0), Some(NotATree::NoValidator(0)));
         assert_eq!(validators(4_096), None);
         assert_eq!(validators(4_097), Some(NotATree::Validators(4_097)));
+        let wide = |count: usize| new(&[&[None], &vec![Some(0); count][..]].concat(), &[0]);
+        assert_eq!((wide(1_023), wide(1_024)), (None, Some(NotATree::InnerNodes(1_025))));
         assert_eq!(Hierarchy::balanced(4, 1, &HOMES).err(), Some(NotATree::Width(1)));
         assert_eq!(Hierarchy::balanced(0, 2, &HOMES).err(), Some(NotATree::Roots(0)));
     }

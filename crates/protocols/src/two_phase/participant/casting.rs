@@ -74,7 +74,7 @@ impl<V: Variant> Participant<V> {
     /// Votes to the validator above, once the vote is stable.
     fn send_up(&self, ballot: MergedVote, cx: &mut Context<'_, V>) {
         let tree = Tree::of(cx.catalog);
-        let to = tree.address(tree.above(self.id));
+        let to = tree.address(tree.above(self.id), ballot.txn);
         cx.send_when_logged(to, Message::MergedVote(Box::new(ballot)));
     }
 }

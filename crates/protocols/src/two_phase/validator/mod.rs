@@ -12,6 +12,11 @@
 //! again, and is then voted to itself; participants that have waited ask each other, as under all
 //! of the family ([`termination`](super::participant::termination)). A validator that is slow, or
 //! was, decides the same. What nobody votes to any more is dropped after a while.
+//!
+//! The tree may change at any moment, at each node at another one. A validator that hears of it
+//! drops what it has, and takes no votes that are not for it by the new tree; they are given up for
+//! lost, like any. Whatever tree a merged vote has climbed, it says whose votes it has, and nobody
+//! decides to commit without the votes of all participants.
 
 pub(in crate::two_phase) mod tree;
 
@@ -34,11 +39,25 @@ use super::{Context, Scalar, TwoPhase};
 /// has the votes of all below for, or one that refuses.
 #[derive(Clone, Debug)]
 pub struct Validator<V> {
-    /// Which inner node it is.
-    inner: u16,
+    /// Which of all validators it is; the tree says of which inner node.
+    number: u16,
     votes: BTreeMap<TxnId, Gathered>,
+    counted: Counted,
     sweep_timer_set: bool,
     variant: PhantomData<V>,
+}
+
+/// What a validator has done since its node started.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    /// Messages from below that it has merged.
+    merged: u64,
+    /// Merged votes that it has said to the one above.
+    passed_up: u64,
+    /// Transactions that it has decided.
+    decided: u64,
+    /// Votes that came or were kept in vain: of another tree, or nobody else voted in time.
+    dropped: u64,
 }
 
 /// The votes on a transaction that have come so far.
@@ -61,17 +80,27 @@ timers! {
 impl<V: Scalar> Validator<V> {
     /// Votes from below.
     fn on_ballot(&mut self, ballot: MergedVote, cx: &mut Context<'_, V>) {
-        let (txn, inner, now) = (ballot.txn, self.inner, cx.now());
-        let tree = Tree::of(cx.catalog);
+        let (txn, now, tree) = (ballot.txn, cx.now(), Tree::of(cx.catalog));
+        // A vote that has waited for this node's log is not judged again, and the tree has changed.
+        let inner = tree.inner_for(self.number, txn);
+        let is_below = |inner: &u16| ballot.voters.iter().all(|it| tree.covers(*inner, *it));
+        let Some(inner) = inner.filter(is_below) else {
+            self.counted.dropped += 1;
+            return;
+        };
         let gathered = match self.votes.get_mut(&txn) {
             // It was told otherwise who takes part: its coordinator sees to that itself.
-            Some(known) if known.ballot.participants != ballot.participants => return,
+            Some(known) if known.ballot.participants != ballot.participants => {
+                self.counted.dropped += 1;
+                return;
+            }
             Some(known) => {
                 known.ballot.merge(&ballot);
                 known
             }
             None => self.votes.entry(txn).or_insert(Gathered { ballot, since: now, passed: false }),
         };
+        self.counted.merged += 1;
         gathered.ballot.assert_invariants();
         let below = |it: &&RepositoryId| tree.covers(inner, **it);
         let all = gathered.ballot.participants.len();
@@ -91,15 +120,20 @@ impl<V: Scalar> Validator<V> {
             self.votes.remove(&txn);
         }
         match tree.parent(inner).filter(|_| expected < all) {
-            Some(parent) => cx.send(tree.address(parent), Message::MergedVote(Box::new(ballot))),
+            Some(parent) => {
+                self.counted.passed_up += 1;
+                let to = tree.address(parent, txn);
+                cx.send(to, Message::MergedVote(Box::new(ballot)));
+            }
             None if expected == all => self.decide(&ballot, cx),
-            None => {} // Of another tree: its coordinator asks again.
+            None => self.counted.dropped += 1, // Of another tree: its coordinator asks again.
         }
         self.set_sweep_timer(cx);
     }
 
     /// All votes are known, or one that refuses.
-    fn decide(&self, ballot: &MergedVote, cx: &mut Context<'_, V>) {
+    fn decide(&mut self, ballot: &MergedVote, cx: &mut Context<'_, V>) {
+        self.counted.decided += 1;
         let (txn, decided, newest) = (ballot.txn, ballot.decide(), ballot.proposal);
         let decision: Decision<V::Place> = match decided {
             Decision::Commit(at) => Decision::Commit(at.into()),
@@ -111,6 +145,11 @@ impl<V: Scalar> Validator<V> {
             let ballots = Mostly::new();
             cx.send_to_repository(repository, Message::Decide { txn, decision, ballots });
         }
+    }
+
+    /// On how many transactions votes wait for others.
+    fn waiting(&self) -> u64 {
+        self.votes.values().filter(|it| !it.passed).count() as u64
     }
 
     fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
@@ -138,15 +177,20 @@ impl<V: Scalar> StateMachine<TwoPhase<V>> for Validator<V> {
             assert_eq!(*txn, gathered.ballot.txn, "where votes are kept");
         }
         let are_open = self.votes.values().all(|it| !it.passed || it.ballot.refused.is_some());
-        assert!(are_open, "votes that were said are kept by validator {}", self.inner);
+        assert!(are_open, "votes that were said are kept by validator {}", self.number);
         let waits = self.sweep_timer_set || self.votes.is_empty();
-        assert!(waits, "votes are kept by validator {}, and never dropped", self.inner);
+        assert!(waits, "votes are kept by validator {}, and never dropped", self.number);
     }
 }
 
 impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
     muesli_core::role_without_records!(TwoPhase<V>);
-    muesli_core::role_that_stays!(TwoPhase<V>);
+
+    /// There is another tree, or repositories live elsewhere.
+    fn placed(&mut self, _: &mut Context<'_, V>) {
+        self.counted.dropped += self.waiting();
+        self.votes.clear();
+    }
 
     fn start(&mut self, _: &mut Context<'_, V>) {}
 
@@ -161,7 +205,9 @@ impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
             ValidatorTimer::Sweep => {
                 self.sweep_timer_set = false;
                 let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
+                let before = self.waiting();
                 self.votes.retain(|_, it| it.since + patience > now);
+                self.counted.dropped += before - self.waiting();
                 self.set_sweep_timer(cx);
             }
         }
@@ -171,10 +217,22 @@ impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
 impl<V: Scalar> Service<TwoPhase<V>> for Validator<V> {
     fn new(id: ServiceId, _: NodeId, _: u32, _: &Settings, _: &V::Switches) -> Validator<V> {
         Validator {
-            inner: id.number(),
+            number: id.number(),
             votes: BTreeMap::new(),
+            counted: Counted::default(),
             sweep_timer_set: false,
             variant: PhantomData,
         }
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        let Counted { merged, passed_up, decided, dropped } = self.counted;
+        vec![
+            ("merged", merged),
+            ("passed-up", passed_up),
+            ("decided", decided),
+            ("dropped", dropped),
+            ("waiting", self.waiting()),
+        ]
     }
 }
