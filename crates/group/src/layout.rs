@@ -129,11 +129,7 @@ pub fn with_hierarchy(outer: &Catalog, hierarchy: Hierarchy) -> Result<Catalog, 
 ///
 /// # Errors
 /// The tree does not fit the nodes.
-pub fn with_tree(
-    outer: &Catalog,
-    plan: &TreePlan,
-    apart: &[NodeId],
-) -> Result<Catalog, TreeError> {
+pub fn with_tree(outer: &Catalog, plan: &TreePlan, apart: &[NodeId]) -> Result<Catalog, TreeError> {
     let tree = plan.over(&names(outer), apart, &outer.coordinators)?;
     Ok(with_hierarchy(outer, tree)?)
 }

@@ -290,6 +290,10 @@ mod tests {
                 |it| it.settings.unsettled_total_max = 99_999,
                 &["`unsettled_max` = 100000 ", "`unsettled_total_max` = 99999"],
             ),
+            (
+                |it| it.validator_servers = vec![NodeId(2)],
+                &["`validator_servers` names node 2", "no"],
+            ),
             (|it| it.dial = vec![(NodeId(3), "a:1".to_owned())], &["`dial` names node 3"]),
         ]);
     }

@@ -505,7 +505,10 @@ mod tests {
         assert_eq!(Map::try_from(parts.clone()), Ok(map.clone()));
         parts.masters = vec![NodeId(7)];
         assert_eq!(Map::try_from(parts), Err(MapError::Master(7)));
-        assert_eq!(Map::deal_beside(servers(3), deal, beside(&[NodeId(3)])), Err(MapError::Master(3)));
+        assert_eq!(
+            Map::deal_beside(servers(3), deal, beside(&[NodeId(3)])),
+            Err(MapError::Master(3))
+        );
         let all = [0, 1, 2].map(NodeId);
         assert_eq!(Map::deal_beside(servers(3), deal, beside(&all)), Err(MapError::OnlyMasters(3)));
         let plain = Map::deal(servers(3), deal).unwrap();

@@ -95,11 +95,12 @@ fn open(options: Options) -> Result<Db, Error> {
     if !(1..=1024).contains(&options.loops) {
         return Err(Error::Options(format!("{} loops: there must be 1 to 1024", options.loops)));
     }
-    for (count, what) in [(options.masters, "masters"), (options.validator_loops, "validator loops")]
-    {
-        if count > 1024 {
-            return Err(Error::Options(format!("{count} {what}: there can be 1024")));
-        }
+    if options.masters > 1024 {
+        return Err(Error::Options(format!("{} masters: there can be 1024", options.masters)));
+    }
+    if options.validator_loops > 1024 {
+        let loops = options.validator_loops;
+        return Err(Error::Options(format!("{loops} loops for validators: there can be 1024")));
     }
     if options.validator_loops > 0 && options.tree.is_none() {
         return Err(Error::Options("loops for validators are for a tree: give one".to_owned()));
