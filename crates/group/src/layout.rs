@@ -121,7 +121,7 @@ pub fn with_hierarchy(outer: &Catalog, hierarchy: Hierarchy) -> Result<Catalog, 
     if leaves != repositories {
         return Err(NotATree::Leaves { leaves, repositories });
     }
-    Ok(outer.clone().with_next_tree(Some(hierarchy)))
+    Ok(outer.clone().with_first_tree(hierarchy))
 }
 
 /// A catalog of groups with this tree over them: each group is below the inner node of the node

@@ -35,13 +35,13 @@ struct TreeMap {
 }
 
 /// What the validators did within a time.
-struct Load {
+struct ValidatorLoad {
     before: Vec<(NodeId, Option<Visited>)>,
     after: Vec<(NodeId, Option<Visited>)>,
 }
 
 /// A row of the drawing.
-struct Row {
+struct TreeRow {
     /// The lines of the drawing before its name.
     branch: String,
     name: String,
@@ -63,7 +63,7 @@ pub fn show(addresses: &[String], seconds: f64, as_json: bool) -> anyhow::Result
     let tree = TreeMap::of(&map)?;
     let before = tree.ask();
     std::thread::sleep(Duration::from_secs_f64(seconds));
-    let load = Load { before, after: tree.ask() };
+    let load = ValidatorLoad { before, after: tree.ask() };
     if tree.epoch.is_none() && load.of(tree.tree.homes(0)[0], 0).is_none() {
         bail!(
             "the cluster has no tree, and no validators: `hierarchy` and `hierarchy-locking` go \
@@ -90,7 +90,7 @@ pub fn set(
     survey.prove()?;
     let map = Map::try_from(survey.map.clone())?;
     let next = map.with_next_tree(tree, apart)?;
-    let (epoch, words) = (next.catalog.tree_epoch, next.tree_in_words());
+    let (epoch, text) = (next.catalog.tree_epoch, next.tree_text());
     survey.tell_map(&(&next).into())?;
     let deadline = Instant::now() + PATIENCE;
     for server in survey.servers.iter().filter(|server| server.answer.is_some()) {
@@ -108,9 +108,9 @@ pub fn set(
     }
     let now = Map::try_from(reach::first(addresses)?.welcome.map)?;
     if now.catalog.tree_epoch != epoch || now.catalog.hierarchy != next.catalog.hierarchy {
-        bail!("somebody else has set a tree meanwhile: {}", now.tree_in_words());
+        bail!("somebody else has set a tree meanwhile: {}", now.tree_text());
     }
-    Ok(format!("the tree of epoch {epoch} is {words}"))
+    Ok(format!("the tree of epoch {epoch} is {text}"))
 }
 
 impl TreeMap {
@@ -146,14 +146,14 @@ impl TreeMap {
     }
 
     /// A table with a row for each validator and each leaf.
-    fn draw(&self, load: &Load) -> String {
+    fn draw(&self, load: &ValidatorLoad) -> String {
         let header = ["tree", "node", "merged/s", "passed up/s", "decided/s", "dropped", "waiting"];
         let mut table = table::new(header.map(str::to_owned).to_vec());
         let mut rows = Vec::new();
         for root in self.children(None) {
             self.rows(root, "", "", &mut rows);
         }
-        for Row { branch, name, node, validator } in rows {
+        for TreeRow { branch, name, node, validator } in rows {
             let numbers = match validator.map(|number| load.of(node, number)) {
                 Some(Some((rates, numbers))) => {
                     let rates = rates.map(|rate| table::grouped(rate.round() as u64)).to_vec();
@@ -177,7 +177,7 @@ impl TreeMap {
 
     /// The rows of an inner node and of all below it; `first` is drawn before its first row, and
     /// `further` before the others.
-    fn rows(&self, inner: u16, first: &str, further: &str, rows: &mut Vec<Row>) {
+    fn rows(&self, inner: u16, first: &str, further: &str, rows: &mut Vec<TreeRow>) {
         let (homes, children) = (self.tree.homes(inner), self.children(Some(inner)));
         for (share, node) in (0..).zip(homes) {
             let (branch, name) = match share {
@@ -185,7 +185,7 @@ impl TreeMap {
                 _ => (format!("{further}│ "), format!("share {} of {}", share + 1, homes.len())),
             };
             let validator = Some(self.tree.validator(inner, share));
-            rows.push(Row { branch, name, node: *node, validator });
+            rows.push(TreeRow { branch, name, node: *node, validator });
         }
         let leaves: Vec<_> = self.leaves(inner).collect();
         let below = children.len() + leaves.len();
@@ -200,22 +200,22 @@ impl TreeMap {
         for (at, leaf) in leaves.iter().enumerate() {
             let (branch, _) = lines(children.len() + at);
             let (name, node) = (format!("{} {leaf}", self.leaf), self.homes[usize::from(*leaf)]);
-            rows.push(Row { branch, name, node, validator: None });
+            rows.push(TreeRow { branch, name, node, validator: None });
         }
     }
 
-    fn json(&self, load: &Load) -> Json {
+    fn json(&self, load: &ValidatorLoad) -> Json {
         let validator = |inner: u16, share: u16, node: NodeId| {
             let number = self.tree.validator(inner, share);
-            let mut told = json!({ "validator": number, "node": node.0 });
+            let mut printed = json!({ "validator": number, "node": node.0 });
             if let Some((rates, numbers)) = load.of(node, number) {
                 let rates = COUNTED.iter().zip(rates);
                 let rates = rates.map(|(name, rate)| (format!("{name}-per-second"), json!(rate)));
                 let numbers = COUNTED.iter().zip(numbers);
                 let numbers = numbers.map(|(name, count)| ((*name).to_owned(), json!(count)));
-                told.as_object_mut().expect("it is one").extend(rates.chain(numbers));
+                printed.as_object_mut().expect("it is one").extend(rates.chain(numbers));
             }
-            told
+            printed
         };
         let leaf = |it: u16| json!({ self.leaf: it, "node": self.homes[usize::from(it)].0 });
         let inner = |inner: u16| {
@@ -233,7 +233,7 @@ impl TreeMap {
     }
 }
 
-impl Load {
+impl ValidatorLoad {
     /// What a validator did each second, and what it has counted in all; none if its node does not
     /// answer, or has no such validator.
     fn of(&self, node: NodeId, validator: u16) -> Option<([f64; RATES], [u64; COUNTED.len()])> {
@@ -298,7 +298,7 @@ mod tests {
             leaf: "repository",
             servers: Vec::new(),
         };
-        let load = Load { before: map.ask(), after: map.ask() };
+        let load = ValidatorLoad { before: map.ask(), after: map.ask() };
         let drawn = map.draw(&load);
         let names: Vec<_> = drawn
             .lines()

@@ -75,8 +75,8 @@ fn groups_have_a_tree_too() {
     bank_holds(&cluster, 500);
     let decided = counted(&cluster, "decided");
     assert!(decided.len() == 3 && decided.iter().all(|(_, count)| *count > 10), "{decided:?}");
-    let told = admin(&cluster, &["tree", "set", "4", "--on", "3"]).unwrap();
-    assert_eq!(told, "the tree of epoch 2 is `3(r0 r1 r2 r3)`\n");
+    let printed = admin(&cluster, &["tree", "set", "4", "--on", "3"]).unwrap();
+    assert_eq!(printed, "the tree of epoch 2 is `3(r0 r1 r2 r3)`\n");
     bank_holds(&cluster, 200);
     assert!(counted(&cluster, "decided")[0].1 > 50);
 }
@@ -97,8 +97,8 @@ fn a_tree_is_changed_while_transactions_run() {
     std::thread::scope(|scope| {
         let runs = scope.spawn(|| bank_holds(&cluster, 6_000));
         for (epoch, tree) in (2..).zip(trees) {
-            let told = admin(&cluster, &[&["tree", "set"], tree].concat()).unwrap();
-            assert!(told.starts_with(&format!("the tree of epoch {epoch} is ")), "{told}");
+            let printed = admin(&cluster, &[&["tree", "set"], tree].concat()).unwrap();
+            assert!(printed.starts_with(&format!("the tree of epoch {epoch} is ")), "{printed}");
         }
         runs.join().unwrap();
     });
@@ -145,12 +145,12 @@ fn a_tree_that_was_set_is_there_after_a_restart() {
     let cluster = Cluster::up(&["--protocol", "hierarchy", "--nodes", "4"]);
     let drawn = admin(&cluster, &["tree", "--seconds", "0.1"]).unwrap();
     assert!(drawn.starts_with("no tree was set: a root above all"), "{drawn}");
-    let told = admin(&cluster, &["tree", "set", "2x2", "--validators", "2"]).unwrap();
-    assert_eq!(told, "the tree of epoch 1 is `0+1(0+1(r0 r1) 2+3(r2 r3))`\n");
+    let printed = admin(&cluster, &["tree", "set", "2x2", "--validators", "2"]).unwrap();
+    assert_eq!(printed, "the tree of epoch 2 is `0+1(0+1(r0 r1) 2+3(r2 r3))`\n");
     cluster.checked_output(&["down"]);
     cluster.checked_output(&["restart"]);
     let drawn = admin(&cluster, &["tree", "--seconds", "0.1"]).unwrap();
-    assert!(drawn.starts_with("tree of epoch 1; inner nodes: 3, validators: 6"), "{drawn}");
+    assert!(drawn.starts_with("tree of epoch 2; inner nodes: 3, validators: 6"), "{drawn}");
     bank_holds(&cluster, 300);
 }
 

@@ -10,14 +10,16 @@
 
 use std::sync::Arc;
 
-use muesli_core::catalog::{Hierarchy, NotATree, TreePlan};
 use muesli_core::{Catalog, NodeId, SpaceOptions};
 use muesli_group::layout;
 use muesli_group::placement::SPACE;
 
+use crate::spaces::deal::{homes, round_robin};
 use crate::spaces::error::MapError;
 use crate::spaces::limits;
 use crate::spaces::parts::{MapParts, SpaceParts, TreeParts};
+
+pub use crate::spaces::deal::{Beside, Deal};
 
 /// A map that makes sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,38 +33,6 @@ pub struct Map {
     pub loops: u16,
     /// Spaces and placement, and who has left.
     pub catalog: Arc<Catalog>,
-}
-
-/// How repositories are dealt to servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deal {
-    /// How many repositories there are.
-    pub repositories: usize,
-    /// How many of them hold each key.
-    pub replicas: usize,
-    /// How many partitions there are for each of them.
-    pub partitions_per_repository: usize,
-    /// How many servers keep each repository; 1 is no group.
-    pub group: u16,
-    /// How many servers, one after the other, are loops of one process, and end together.
-    pub loops: usize,
-}
-
-/// What servers there are beside those that hold repositories, and what is above these.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Beside<'a> {
-    /// Servers that decide for the coordinators of others.
-    pub masters: &'a [NodeId],
-    /// The tree above the repositories.
-    pub tree: Option<&'a TreePlan>,
-    /// Servers on which its validators live; none: these live where repositories do.
-    pub validators: &'a [NodeId],
-}
-
-impl Default for Deal {
-    fn default() -> Deal {
-        Deal { repositories: 1, replicas: 1, partitions_per_repository: 1, group: 1, loops: 1 }
-    }
 }
 
 impl Map {
@@ -149,41 +119,6 @@ impl Map {
         Ok(map)
     }
 
-    /// This map with a tree of the next epoch, `None` for none, over the nodes with data. The
-    /// validators live on `apart`, or where data do if that is empty.
-    ///
-    /// # Errors
-    /// The tree does not fit the servers, or they are none of the cluster's.
-    pub fn with_next_tree(
-        &self,
-        tree: Option<&TreePlan>,
-        apart: &[NodeId],
-    ) -> Result<Map, MapError> {
-        let catalog = Catalog::clone(&self.catalog);
-        let there: Vec<_> = self.there().map(|(node, _)| *node).collect();
-        let tree = match tree {
-            None => None,
-            Some(plan) if self.group > 1 => {
-                Some(plan.over(&layout::inner(&catalog).homes, apart, &there)?)
-            }
-            Some(plan) => Some(plan.over(&catalog.homes, apart, &there)?),
-        };
-        self.with_catalog(Arc::new(catalog.with_next_tree(tree))).checked()
-    }
-
-    /// The tree in words.
-    pub fn tree_in_words(&self) -> String {
-        let tree = self.catalog.hierarchy.as_deref().map(Hierarchy::to_string);
-        tree.map_or_else(|| "none".to_owned(), |tree| format!("`{tree}`"))
-    }
-
-    /// Whether this map and another one have trees as their servers were started with, and not the
-    /// same.
-    pub fn differs_in_tree(&self, other: &Map) -> bool {
-        let (one, two) = (&self.catalog, &other.catalog);
-        one.hierarchy != two.hierarchy && one.tree_epoch.max(two.tree_epoch) <= 1
-    }
-
     /// The newest of this map and another one of the same cluster. `None`: the other one has
     /// nothing new, or is of another cluster.
     pub fn newest(&self, other: &Map) -> Option<Map> {
@@ -268,7 +203,7 @@ impl Map {
             }
         }
         if self.differs_in_tree(now) {
-            let (before, after) = (self.tree_in_words(), now.tree_in_words());
+            let (before, after) = (self.tree_text(), now.tree_text());
             all.push(format!(
                 "`tree` was {before} and is {after}; `muesli admin tree set` changes it"
             ));
@@ -290,7 +225,7 @@ impl Map {
         (self.group <= 1).then(|| self.catalog.homes[0])
     }
 
-    fn checked(self) -> Result<Map, MapError> {
+    pub(super) fn checked(self) -> Result<Map, MapError> {
         if !self.servers.windows(2).all(|pair| pair[0].0 < pair[1].0) {
             return Err(MapError::Order);
         }
@@ -324,47 +259,6 @@ impl Map {
         }
         Ok(self)
     }
-}
-
-impl Map {
-    /// Looks whether the tree is above the repositories, or above the groups, and its validators
-    /// live on servers.
-    fn check_tree(&self) -> Result<(), MapError> {
-        let Some(tree) = &self.catalog.hierarchy else { return Ok(()) };
-        let repositories = match self.group > 1 {
-            true => usize::from(layout::groups(&self.catalog)),
-            false => self.catalog.repositories(),
-        };
-        if tree.leaves() != repositories {
-            return Err(NotATree::Leaves { leaves: tree.leaves(), repositories }.into());
-        }
-        // A validator, as a member, may live on a server that joined, of which is heard next.
-        let is_server = |node: &NodeId| self.servers.iter().any(|(server, _)| server == node);
-        match tree.nodes().into_iter().find(|node| self.group <= 1 && !is_server(node)) {
-            Some(stranger) => Err(MapError::Validator(stranger.0)),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Homes of repositories dealt to servers in turn.
-fn round_robin(names: &[NodeId], repositories: usize) -> Vec<NodeId> {
-    let count = names.len().max(1);
-    (0..repositories).filter_map(|at| names.get(at % count).copied()).collect()
-}
-
-/// Homes of the members of groups: no process holds two of a group.
-fn homes(names: &[NodeId], deal: Deal) -> Result<Vec<NodeId>, MapError> {
-    let Deal { repositories, group, loops, .. } = deal;
-    let loops = loops.max(1);
-    let groups = u16::try_from(repositories).unwrap_or(u16::MAX);
-    let processes = layout::homes(groups, group, (names.len() / loops) as u32)?;
-    let node = |(at, process): (usize, &NodeId)| {
-        let number = at / usize::from(layout::PLACES) % loops;
-        let there = names.get(process.0 as usize * loops + number);
-        there.copied().unwrap_or(NodeId::NOWHERE)
-    };
-    Ok(processes.iter().enumerate().map(node).collect())
 }
 
 impl From<&Map> for MapParts {
@@ -419,7 +313,7 @@ impl TryFrom<MapParts> for Map {
 
 #[cfg(test)]
 mod tests {
-    use muesli_core::catalog::TreeShape;
+    use muesli_core::catalog::{TreePlan, TreeShape};
     use muesli_core::{Index, Partitioning, SmallBytes};
     use muesli_core::{RepositoryId, Wire};
     use proptest::prelude::*;
@@ -516,49 +410,6 @@ mod tests {
         let pairs = Deal { repositories: 2, group: 2, loops: 2, ..Deal::default() };
         let map = Map::deal_beside(servers(6), pairs, beside(&[NodeId(0), NodeId(1)])).unwrap();
         assert!(map.catalog.homes.iter().all(|home| home.0 > 1));
-    }
-
-    fn with_tree(shape: &str, count: u32, group: u16, apart: &[NodeId]) -> Result<Map, MapError> {
-        let plan = TreePlan::from(shape.parse::<TreeShape>().unwrap());
-        let deal = Deal { repositories: 4, group, ..Deal::default() };
-        let beside = Beside { tree: Some(&plan), validators: apart, ..Beside::default() };
-        Map::deal_beside(servers(count), deal, beside)
-    }
-
-    #[test]
-    fn a_map_has_a_tree_over_its_servers_or_groups() {
-        let map = with_tree("2x2", 4, 1, &[]).unwrap();
-        assert_eq!(map.tree_in_words(), "`0(0(r0 r1) 2(r2 r3))`");
-        assert_eq!(with_tree("2x2", 4, 3, &[]).unwrap().tree_in_words(), map.tree_in_words());
-        let apart = with_tree("2x2", 6, 1, &[NodeId(4), NodeId(5)]).unwrap();
-        assert_eq!(apart.tree_in_words(), "`4(5(r0 r1) 4(r2 r3))`");
-        assert_eq!(with_tree("2x2", 4, 1, &[NodeId(4)]), Err(MapError::Validator(4)));
-        let error = with_tree("2x2", 3, 1, &[]).unwrap_err().to_string();
-        assert!(error.contains("has 4 leaves, and there are 3 nodes"), "{error}");
-        let mut parts = MapParts::from(&map);
-        parts.homes.pop();
-        let leaves = NotATree::Leaves { leaves: 4, repositories: 3 };
-        assert_eq!(Map::try_from(parts), Err(MapError::Leaves(leaves)));
-    }
-
-    #[test]
-    fn trees_that_servers_were_started_with_are_the_same_and_newer_ones_are_kept() {
-        let (plain, map) = (dealt(4, 4, 1, 1).unwrap(), with_tree("2x2", 4, 1, &[]).unwrap());
-        let plain = Map { catalog: plain.catalog.clone(), ..map.clone() };
-        let wide = with_tree("4", 4, 1, &[]).unwrap();
-        assert_eq!(map.moved_to(&map), Some(map.clone()));
-        assert_eq!((map.moved_to(&wide), map.moved_to(&plain)), (None, None));
-        let words = map.differences(&wide).join("; ");
-        let expected = "`tree` was `0(0(r0 r1) 2(r2 r3))` and is `0(r0 r1 r2 r3)`";
-        assert!(words.contains(expected), "{words}");
-        let plan = TreePlan::from("4".parse::<TreeShape>().unwrap());
-        let changed = map.with_next_tree(Some(&plan), &[]).unwrap();
-        assert_eq!(changed.catalog.tree_epoch, 2);
-        assert_eq!(changed.moved_to(&map), Some(changed.clone()));
-        assert_eq!(map.newest(&changed), Some(changed.clone()));
-        assert_eq!(changed.newest(&map), None);
-        let apart = map.with_next_tree(Some(&plan), &[NodeId(9)]);
-        assert_eq!(apart, Err(MapError::Validator(9)));
     }
 
     #[test]

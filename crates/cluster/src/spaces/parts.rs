@@ -73,7 +73,7 @@ impl Wire for MapParts {
     fn encode(&self, out: &mut Vec<u8>) {
         self.servers.encode(out);
         let follows = if self.tree.is_some() { TREE_FOLLOWS } else { 0 };
-        (self.group & !TREE_FOLLOWS | follows).encode(out);
+        ((self.group & !TREE_FOLLOWS) | follows).encode(out);
         self.loops.encode(out);
         self.left.encode(out);
         self.epoch.encode(out);

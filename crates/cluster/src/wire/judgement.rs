@@ -179,7 +179,7 @@ pub(crate) fn judge_map(known: &Map, received: &Map) -> Result<(), NoSuccessor> 
 fn judge_tree(known: &Map, received: &Map) -> Result<(), NoSuccessor> {
     let joins = known.catalog.placement == 0 || received.catalog.placement == 0;
     if !joins && known.differs_in_tree(received) {
-        let (known, found) = (known.tree_in_words(), received.tree_in_words());
+        let (known, found) = (known.tree_text(), received.tree_text());
         return Err(NoSuccessor::Tree { known, found });
     }
     let (known, found) = (known.catalog.tree_epoch, received.catalog.tree_epoch);
@@ -222,7 +222,7 @@ fn judge_placement(known: &Map, received: &Map) -> Result<(), NoSuccessor> {
 #[cfg(test)]
 mod tests {
     use muesli_core::catalog::{TreePlan, TreeShape};
-    use muesli_core::{RepositoryId, SpaceOptions};
+    use muesli_core::{Catalog, RepositoryId, SpaceOptions};
 
     use super::*;
     use crate::spaces::map::Deal;
@@ -308,15 +308,20 @@ mod tests {
         for group in [1, 3] {
             let map = map(group);
             let next = |map: &Map, plan| map.with_next_tree(Some(plan), &[]).unwrap();
-            let (first, other) = (next(&map, &two), next(&map, &one));
+            let started = |plan| {
+                let tree = next(&map, plan).catalog.hierarchy.as_deref().unwrap().clone();
+                let catalog = Catalog::clone(&map.catalog).with_first_tree(tree);
+                map.with_catalog(catalog.into())
+            };
+            let (first, other) = (started(&two), started(&one));
             assert_eq!(judge_map(&first, &first), Ok(()));
             for (known, received) in [(&first, &other), (&other, &first), (&map, &first)] {
-                let told = judge_map(known, received).unwrap_err().to_string();
-                let both = [known.tree_in_words(), received.tree_in_words()];
-                assert!(both.iter().all(|tree| told.contains(tree)), "{told}: {both:?}");
+                let error = judge_map(known, received).unwrap_err().to_string();
+                let both = [known.tree_text(), received.tree_text()];
+                assert!(both.iter().all(|tree| error.contains(tree)), "{error}: {both:?}");
             }
             let (newer, joins) = (next(&first, &one), first.unplaced());
-            for (known, received) in [(&first, &newer), (&newer, &first), (&other, &newer)] {
+            for (known, received) in [(&first, &newer), (&newer, &map), (&other, &newer)] {
                 assert_eq!(judge_map(known, received), Ok(()));
             }
             let joined = (judge_map(&first, &joins), judge_map(&joins, &first));

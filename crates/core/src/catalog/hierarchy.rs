@@ -97,6 +97,7 @@ impl Hierarchy {
         if let Some(unknown) = named.find(|it| usize::from(*it) >= inner.len()) {
             return Err(NotATree::Unknown(unknown));
         }
+        assert_eq!(inner.len(), first.len(), "each inner node has a first validator");
         let tree = Hierarchy { inner, above, first };
         for start in 0..tree.inner.len() as u16 {
             if tree.path(start).take(tree.inner.len() + 1).count() > tree.inner.len() {
@@ -175,7 +176,9 @@ impl Hierarchy {
             return None;
         }
         let inner = self.first.partition_point(|first| *first <= validator) - 1;
-        Some((inner as u16, validator - self.first[inner]))
+        let share = validator - self.first[inner];
+        assert!(usize::from(share) < self.inner[inner].homes.len(), "validator {validator}");
+        Some((inner as u16, share))
     }
 
     /// The validators that live on `node`, by their numbers.

@@ -82,6 +82,9 @@ pub enum CatalogError {
 /// How many partitions there can be.
 pub const PARTITIONS_MAX: usize = u16::MAX as usize;
 
+/// The epoch of the tree that a database began with.
+pub const FIRST_TREE_EPOCH: u64 = 1;
+
 /// The spaces and the placement of a database; immutable, and newer where an epoch is larger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
@@ -190,7 +193,13 @@ impl Catalog {
         if leaves != repositories {
             return Err(NotATree::Leaves { leaves, repositories });
         }
-        Ok(self.with_next_tree(Some(hierarchy)))
+        Ok(self.with_first_tree(hierarchy))
+    }
+
+    /// This catalog of a database that begins with this tree. Its leaves are those that the
+    /// protocol knows.
+    pub fn with_first_tree(self, hierarchy: Hierarchy) -> Catalog {
+        Catalog { hierarchy: Some(Arc::new(hierarchy)), tree_epoch: FIRST_TREE_EPOCH, ..self }
     }
 
     /// This catalog with this tree over its nodes with data, whose validators live on `apart`, or
@@ -203,10 +212,10 @@ impl Catalog {
         Ok(self.with_hierarchy(hierarchy)?)
     }
 
-    /// This catalog with another tree from the next epoch of trees on. Its leaves are those that
-    /// the protocol knows.
+    /// This catalog with another tree, or none, from the next epoch of trees on. A database that
+    /// began without one had that in the epoch in which others have their first.
     pub fn with_next_tree(self, hierarchy: Option<Hierarchy>) -> Catalog {
-        let tree_epoch = self.tree_epoch + 1;
+        let tree_epoch = self.tree_epoch.max(FIRST_TREE_EPOCH) + 1;
         Catalog { hierarchy: hierarchy.map(Arc::new), tree_epoch, ..self }
     }
 

@@ -118,7 +118,7 @@ pub enum TreeFault {
 }
 
 /// What the words of a line say.
-struct Line<'a> {
+struct TreeLine<'a> {
     number: usize,
     name: &'a str,
     parent: Option<&'a str>,
@@ -222,13 +222,13 @@ fn path(nodes: &[NamedNode], start: u16) -> impl Iterator<Item = u16> + '_ {
 }
 
 /// What a line says; `None`: nothing.
-fn line(number: usize, text: &str) -> Result<Option<Line<'_>>, TreeFault> {
+fn line(number: usize, text: &str) -> Result<Option<TreeLine<'_>>, TreeFault> {
     let mut words = text.split_whitespace().peekable();
     let Some(name) = words.next() else { return Ok(None) };
     if KEYWORDS.contains(&name) {
         return Err(TreeFault::Word(name.to_owned()));
     }
-    let mut line = Line { number, name, parent: None, homes: Vec::new(), leaves: Vec::new() };
+    let mut line = TreeLine { number, name, parent: None, homes: Vec::new(), leaves: Vec::new() };
     while let Some(word) = words.next() {
         match word {
             "under" if line.parent.is_none() => {
@@ -258,7 +258,7 @@ fn line(number: usize, text: &str) -> Result<Option<Line<'_>>, TreeFault> {
 const KEYWORDS: [&str; 3] = ["under", "on", "above"];
 
 /// The tree of these lines; else which line is wrong, and how.
-fn tree(lines: &[Line<'_>]) -> Result<Vec<NamedNode>, (usize, TreeFault)> {
+fn tree(lines: &[TreeLine<'_>]) -> Result<Vec<NamedNode>, (usize, TreeFault)> {
     if lines.len() > INNER_NODES_MAX {
         return Err((lines[INNER_NODES_MAX].number, TreeFault::InnerNodes));
     }
@@ -281,11 +281,13 @@ fn tree(lines: &[Line<'_>]) -> Result<Vec<NamedNode>, (usize, TreeFault)> {
     }
     check_paths(lines, &nodes)?;
     check_leaves(lines, &nodes)?;
+    assert_eq!(nodes.iter().filter(|it| it.parent.is_none()).count(), 1, "a tree has one root");
+    assert_eq!(nodes.len(), lines.len(), "each line is of an inner node");
     Ok(nodes)
 }
 
 /// Looks whether there is one root, from which all are reached, in few steps.
-fn check_paths(lines: &[Line<'_>], nodes: &[NamedNode]) -> Result<(), (usize, TreeFault)> {
+fn check_paths(lines: &[TreeLine<'_>], nodes: &[NamedNode]) -> Result<(), (usize, TreeFault)> {
     for (at, (line, node)) in (0..).zip(lines.iter().zip(nodes)) {
         let name = || node.name.clone();
         if path(nodes, at).skip(1).take(nodes.len()).any(|it| it == at) {
@@ -307,7 +309,7 @@ fn check_paths(lines: &[Line<'_>], nodes: &[NamedNode]) -> Result<(), (usize, Tr
 }
 
 /// Looks whether all have something below them, and whether nodes are said once.
-fn check_leaves(lines: &[Line<'_>], nodes: &[NamedNode]) -> Result<(), (usize, TreeFault)> {
+fn check_leaves(lines: &[TreeLine<'_>], nodes: &[NamedNode]) -> Result<(), (usize, TreeFault)> {
     let mut known: BTreeMap<NodeId, &str> = BTreeMap::new();
     for (at, (line, node)) in (0..).zip(lines.iter().zip(nodes)) {
         if node.leaves.is_empty() && nodes.iter().all(|it| it.parent != Some(at)) {

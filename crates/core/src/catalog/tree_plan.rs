@@ -166,6 +166,7 @@ impl TreeNodes<'_> {
         if !(1..=nodes.len()).contains(&count) {
             return Err(TreeError::Validators { validators, nodes: nodes.len() });
         }
+        assert!(below < self.with_data.len(), "an inner node is above a node with data");
         self.dealt += count;
         Ok((from..from + count).map(|at| nodes[at % nodes.len()]).collect())
     }

@@ -90,6 +90,7 @@ impl TreeShape {
                 inner.push(InnerNode { homes, parent });
             }
         }
+        assert_eq!(inner.len(), self.levels().iter().sum::<usize>(), "the levels of {self}");
         let lowest = *self.0.last().expect("a shape has a level");
         let above = nodes.homes.iter().map(|home| (first + nodes.place(*home) / lowest) as u16);
         Ok(Hierarchy::new(inner, above.collect())?)

@@ -42,14 +42,14 @@ pub struct Validator<V> {
     /// Which of all validators it is; the tree says of which inner node.
     number: u16,
     votes: BTreeMap<TxnId, Gathered>,
-    counted: Counted,
+    counted: VotesCounted,
     sweep_timer_set: bool,
     variant: PhantomData<V>,
 }
 
 /// What a validator has done since its node started.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counted {
+struct VotesCounted {
     /// Messages from below that it has merged.
     merged: u64,
     /// Merged votes that it has said to the one above.
@@ -219,14 +219,14 @@ impl<V: Scalar> Service<TwoPhase<V>> for Validator<V> {
         Validator {
             number: id.number(),
             votes: BTreeMap::new(),
-            counted: Counted::default(),
+            counted: VotesCounted::default(),
             sweep_timer_set: false,
             variant: PhantomData,
         }
     }
 
     fn figures(&self) -> Vec<(&'static str, u64)> {
-        let Counted { merged, passed_up, decided, dropped } = self.counted;
+        let VotesCounted { merged, passed_up, decided, dropped } = self.counted;
         vec![
             ("merged", merged),
             ("passed-up", passed_up),

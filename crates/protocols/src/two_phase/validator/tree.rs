@@ -75,9 +75,9 @@ impl<'a> Tree<'a> {
 /// by any pattern deal their transactions evenly.
 fn share(txn: TxnId, validators: usize) -> u16 {
     assert!((1..=usize::from(u16::MAX)).contains(&validators), "{txn} has {validators} validators");
-    let id = txn.sequence.wrapping_add(u64::from(txn.node.0) << 32 | u64::from(txn.incarnation));
+    let id = txn.sequence.wrapping_add((u64::from(txn.node.0) << 32) | u64::from(txn.incarnation));
     let mixed = id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    (mixed * validators as u64 >> 32) as u16
+    ((mixed * validators as u64) >> 32) as u16
 }
 
 #[cfg(test)]
