@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use muesli_registry::check_tree;
 
 use crate::admin::{self, Admin};
 use crate::local::{ClusterPlan, LocalCluster, further_keys};
 use crate::names;
 use crate::table;
+use crate::tree::{self, TreeOptions};
 
 const DIR: &str = "./muesli-cluster";
 /// How long the groups of a new cluster may take to find their leaders.
@@ -39,6 +41,8 @@ struct UpOptions {
     #[arg(long, value_name = "NAME", default_value = "score",
         value_parser = names::protocols(), hide_possible_values = true)]
     protocol: String,
+    #[command(flatten)]
+    tree: TreeOptions,
     /// Keep data in memory only: they end with the processes
     #[arg(long)]
     memory: bool,
@@ -112,14 +116,20 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
-    let extra = further_keys(&options.extra)?;
-    let nodes = usize::from(options.servers);
+    let mut extra = further_keys(&options.extra)?;
+    check_tree(&options.protocol, options.tree.tree.is_some())?;
+    let (with_data, apart) =
+        (usize::from(options.servers), usize::from(options.tree.validator_nodes));
+    let nodes = with_data + apart;
+    if let Some(tree) = options.tree.plan() {
+        extra.extend(tree::keys(&tree, with_data, apart)?);
+    }
     let plan = ClusterPlan {
         nodes,
         loops: usize::from(options.loops),
         repositories: options
             .repositories
-            .unwrap_or((nodes * usize::from(options.loops)).max(options.replicas)),
+            .unwrap_or((with_data * usize::from(options.loops)).max(options.replicas)),
         replicas: options.replicas,
         group: options.group,
         protocol: options.protocol.clone(),

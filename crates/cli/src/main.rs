@@ -24,6 +24,7 @@ mod simulate;
 mod start;
 mod table;
 mod torture;
+mod tree;
 
 use std::process::ExitCode;
 

@@ -7,12 +7,13 @@
 
 use std::path::Path;
 
+use muesli_core::catalog::{Hierarchy, InnerNode};
 use muesli_core::issuance::{self, Issuer};
 use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
 
 use crate::formats;
 use crate::mailbox::outgoing::{Proves, SendBuffer};
-use crate::spaces::parts::{MapParts, SpaceParts};
+use crate::spaces::parts::{MapParts, SpaceParts, TreeParts};
 use crate::spaces::register::Register;
 use crate::storage::folder::{FolderOwner, StoredIdentity};
 use crate::wire::challenge::Challenge;
@@ -39,7 +40,16 @@ fn map() -> MapParts {
         partitions_per_repository: 10,
         masters: vec![NodeId(11)],
         spaces: vec![space()],
+        tree: None,
     }
+}
+
+/// The same with a tree.
+fn map_with_tree() -> MapParts {
+    let homes = vec![NodeId(12), NodeId(13)];
+    let inner = vec![InnerNode { homes, parent: None }, InnerNode::new(NodeId(14), Some(0))];
+    let tree = Hierarchy::new(inner, vec![1, 0]).unwrap();
+    MapParts { tree: Some(TreeParts { epoch: 15, tree: Some(tree) }), ..map() }
 }
 
 fn space() -> SpaceParts {
@@ -160,6 +170,14 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     let mut row = Vec::new();
     Register { epoch: 1, spaces: vec![space()] }.encode(&mut row);
     all.push(("row of spaces".to_owned(), row));
+    let with_tree = Control::Map(map_with_tree());
+    all.push(("control Map with a tree".to_owned(), framed(FrameKind::Control, &with_tree)));
+    let without = TreeParts { epoch: 16, tree: None };
+    let without = MapParts { tree: Some(without), ..map() };
+    all.push((
+        "file map whose tree is gone".to_owned(),
+        crate::storage::folder::file(formats::FOLDER, &without),
+    ));
     all
 }
 

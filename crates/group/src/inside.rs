@@ -48,7 +48,9 @@ impl<P: Protocol> Inside<P> {
     pub(crate) fn catalog(&mut self, outer: &Catalog) -> Arc<Catalog> {
         let epochs = epochs_of(outer);
         match &self.catalog {
-            Some((known, inner)) if *known == epochs => Arc::clone(inner),
+            Some((known, inner)) if *known == epochs && inner.hierarchy == outer.hierarchy => {
+                Arc::clone(inner)
+            }
             _ => {
                 let inner = layout::inner(outer);
                 self.catalog = Some((epochs, Arc::clone(&inner)));
@@ -59,8 +61,11 @@ impl<P: Protocol> Inside<P> {
 
     /// The same, for a look.
     pub(crate) fn known_catalog(&self, outer: &Catalog) -> Arc<Catalog> {
+        let epochs = epochs_of(outer);
         match &self.catalog {
-            Some((known, inner)) if *known == epochs_of(outer) => Arc::clone(inner),
+            Some((known, inner)) if *known == epochs && inner.hierarchy == outer.hierarchy => {
+                Arc::clone(inner)
+            }
             _ => layout::inner(outer),
         }
     }
@@ -238,7 +243,7 @@ impl<P: Protocol> Inside<P> {
     }
 }
 
-/// What changes whenever the inner catalog does.
+/// What changes, or the tree, whenever the inner catalog does.
 fn epochs_of(outer: &Catalog) -> [u64; 4] {
     let coordinators = [outer.coordinators.len() as u64, outer.coordinators_ever() as u64];
     [outer.epoch, outer.placement, coordinators[0], coordinators[1]]

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::catalog::{CatalogError, Hierarchy, NotATree};
+use muesli_core::catalog::{CatalogError, Hierarchy, NotATree, TreeError, TreePlan};
 use muesli_core::ids::REPOSITORIES_MAX;
 use muesli_core::{Address, Catalog, NodeId, RepositoryId, Role};
 use thiserror::Error;
@@ -121,9 +121,26 @@ pub fn with_hierarchy(outer: &Catalog, hierarchy: Hierarchy) -> Result<Catalog, 
     if leaves != repositories {
         return Err(NotATree::Leaves { leaves, repositories });
     }
-    let mut with = outer.clone();
-    with.hierarchy = Some(Arc::new(hierarchy));
-    Ok(with)
+    Ok(outer.clone().with_first_tree(hierarchy))
+}
+
+/// A catalog of groups with this tree over them: each group is below the inner node of the node
+/// that it is [named](inner) by. Validators live on `apart`, or on those nodes.
+///
+/// # Errors
+/// The tree does not fit the nodes.
+pub fn with_tree(outer: &Catalog, plan: &TreePlan, apart: &[NodeId]) -> Result<Catalog, TreeError> {
+    let tree = plan.over(&names(outer), apart, &outer.coordinators)?;
+    Ok(with_hierarchy(outer, tree)?)
+}
+
+/// The node of each group's first member, by whose name the protocol inside knows the group.
+fn names(outer: &Catalog) -> Vec<NodeId> {
+    let name = |group| {
+        let first = taken(outer, group).next().unwrap_or(0);
+        outer.home(member(group, first))
+    };
+    (0..groups(outer)).map(name).collect()
 }
 
 /// The catalog as the protocol inside sees it.
@@ -139,17 +156,12 @@ pub fn inner(outer: &Catalog) -> Arc<Catalog> {
 /// # Errors
 /// It has replicas or splits for more repositories than it has groups, or not even one group.
 pub fn try_inner(outer: &Catalog) -> Result<Catalog, CatalogError> {
-    let name = |group| {
-        let first = taken(outer, group).next().unwrap_or(0);
-        outer.home(member(group, first))
-    };
-    let homes: Vec<_> = (0..groups(outer)).map(name).collect();
-    let mut inner = Catalog::new(&homes, usize::from(outer.replicas), &outer.coordinators)?;
+    let mut inner = Catalog::new(&names(outer), usize::from(outer.replicas), &outer.coordinators)?;
     inner = inner.with_partitions_per_repository(usize::from(outer.partitions_per_repository))?;
     inner.visiting_coordinators = outer.visiting_coordinators;
     inner = inner.with_masters(&outer.masters).without(&outer.left);
     inner = inner.with_sites(outer.sites.clone());
-    inner.hierarchy = outer.hierarchy.clone();
+    (inner.hierarchy, inner.tree_epoch) = (outer.hierarchy.clone(), outer.tree_epoch);
     for space in outer.spaces() {
         inner = inner.with_space(&space.name, space.options.clone())?;
     }
@@ -158,6 +170,8 @@ pub fn try_inner(outer: &Catalog) -> Result<Catalog, CatalogError> {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::catalog::TreeShape;
+
     use super::*;
 
     #[test]
@@ -180,6 +194,9 @@ mod tests {
         let above = with_hierarchy(&catalog, tree(4)).unwrap();
         assert_eq!(inner(&above).hierarchy.as_deref(), Some(&tree(4)));
         assert!(with_hierarchy(&catalog, tree(5)).is_err());
+        let plan = TreePlan::from("2x2".parse::<TreeShape>().unwrap());
+        let above = with_tree(&catalog, &plan, &[]).unwrap().hierarchy.unwrap();
+        assert_eq!(above.to_string(), "0(0(r0 r1) 2(r2 r3))");
         assert_eq!(super::homes(4, 3, 2), Err(Unfit::Nodes { size: 3, nodes: 2 }));
         assert_eq!(super::homes(4, 10, 20), Err(Unfit::Places(10)));
         let most = super::homes(GROUPS_MAX, 3, 4).unwrap();

@@ -135,4 +135,8 @@ impl<P: Protocol> Service<Grouped<P>> for NodeService<P> {
         let inner = P::Service::new(id, node, incarnation, settings, &group_settings.inner);
         NodeService { inner, role: Role::Service(id), inside: Inside::new() }
     }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        self.inner.figures()
+    }
 }

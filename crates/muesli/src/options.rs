@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muesli_core::catalog::TreeShape;
+use muesli_core::catalog::TreePlan;
 use muesli_core::recorder::Sampling;
 use muesli_core::{Actions, Limits, Procedures, SpaceOptions};
 
@@ -30,10 +30,13 @@ pub struct Options {
     /// How many loops there are besides, which hold no keys and decide for the others, under
     /// protocols that have masters: `sinfonia`, whose masters are the clients' own loops without.
     pub masters: usize,
-    /// The tree that votes climb, above the loops, under protocols that go by one: how many
-    /// children the inner nodes of each level have, from the root down, as in `"2x2".parse()`.
-    /// `None`: a root above all.
-    pub tree: Option<TreeShape>,
+    /// The tree that votes climb, above the loops, under protocols that go by one: a
+    /// [shape](muesli_core::catalog::TreeShape) or what a [text](muesli_core::catalog::NamedTree)
+    /// says, and how many validators each inner node has. `None`: a root above all.
+    pub tree: Option<TreePlan>,
+    /// How many loops there are besides, which hold no keys, and on which the tree's validators
+    /// live in turn. 0: these live beside the keys.
+    pub validator_loops: usize,
     /// The protocol, by name; `muesli::protocol_names` lists them.
     pub protocol: String,
     /// Spaces to be there from the start.
@@ -85,6 +88,7 @@ impl Default for Options {
             loops: 1,
             masters: 0,
             tree: None,
+            validator_loops: 0,
             protocol: "score".to_owned(),
             spaces: Vec::new(),
             limits: Limits::default(),

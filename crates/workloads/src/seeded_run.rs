@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use muesli_check::{History, Level, Verdict};
 use muesli_core::Nanos;
-use muesli_core::catalog::TreeShape;
+use muesli_core::catalog::{TreePlan, TreeShape};
 use muesli_core::checkpoint::HEAD_PIECE_BYTES;
 use muesli_registry::offers_strict;
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
@@ -73,7 +73,9 @@ pub struct SeededRun {
     /// How many partitions there are for each repository.
     pub partitions_per_repository: usize,
     /// The tree above the nodes, under protocols that validate by one; drawn where it is not given.
-    pub tree: Option<TreeShape>,
+    pub tree: Option<TreePlan>,
+    /// How many nodes there are besides, without data, on which the tree's validators live.
+    pub validator_nodes: usize,
     /// How many clients there are.
     pub clients: u32,
     /// At least so many transactions are run.
@@ -189,6 +191,7 @@ impl SeededRun {
             replicas: None,
             partitions_per_repository: 1,
             tree: None,
+            validator_nodes: 0,
             clients: 8,
             transactions_least: 300,
             group: 1,
@@ -344,14 +347,18 @@ impl SeededRun {
     }
 
     /// A tree above the nodes with data: a root above all, or two levels where their number is no
-    /// prime. It takes nothing from what else the seed draws.
-    fn draw_tree(&self, seed: u64, repositories: usize) -> Option<TreeShape> {
+    /// prime, with a validator for each inner node or two. It takes nothing from what else the seed
+    /// draws.
+    fn draw_tree(&self, seed: u64, repositories: usize) -> Option<TreePlan> {
         let nodes = self.nodes.min(repositories);
         let widths = (2..nodes).filter(|width| nodes.is_multiple_of(*width)).collect::<Vec<_>>();
         let drawn = (seed % 3) as usize;
         let width = widths.get(drawn % widths.len().max(1)).filter(|_| drawn > 0)?;
         let shape = format!("{}x{width}", nodes / width);
-        (self.group <= 1).then(|| shape.parse().expect("a shape of a tree"))
+        let shape: TreeShape = shape.parse().expect("a shape of a tree");
+        let validators = 1 + (seed / 3 % 2) as u16;
+        let fits = self.group <= 1 && !matches!(self.validator_nodes, 1);
+        fits.then(|| TreePlan { validators, ..TreePlan::from(shape) })
     }
 
     /// Whether the protocol promises less than what workloads count on: then updates can be lost,
@@ -373,7 +380,7 @@ impl SeededRun {
             _ => 0,
         };
         let client_nodes = self.client_nodes.unwrap_or(client_nodes);
-        let nodes = self.nodes + client_nodes + self.masters;
+        let nodes = self.nodes + client_nodes + self.masters + self.validator_nodes;
         let plan = self.plan.clone().unwrap_or_else(|| self.draw_plan(seed, nodes, horizon, scale));
         let run = plan.horizon().as_nanos();
         let part = chance.between(CHECKPOINTS.0, CHECKPOINTS.1);
@@ -396,6 +403,7 @@ impl SeededRun {
             replicas: self.replicas.unwrap_or(drawn.min(repositories)),
             partitions_per_repository: self.partitions_per_repository,
             tree: self.tree.clone().or_else(|| self.draw_tree(seed, repositories)),
+            validator_nodes: self.validator_nodes,
             plan,
             transactions_least: self.transactions_least,
             pause_most: Span::from_nanos((run as f64 / (share * MARGIN)) as u64),

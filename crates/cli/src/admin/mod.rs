@@ -6,14 +6,16 @@ mod options;
 mod partitions;
 mod status;
 mod survey;
+mod tree;
 
 use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
 
 use clap::ArgMatches;
-use muesli_core::{NodeId, RepositoryId};
+use muesli_core::{NodeId, RepositoryId, Secret};
 use muesli_group::layout;
 use muesli_group::placement::PlacementRow;
+use muesli_registry::check_tree;
 
 use crate::reach;
 use crate::table;
@@ -49,6 +51,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             return Ok(complain(&broken));
         }
         "status" => status::status(&addresses)?,
+        "tree" => look_at_tree(&addresses, &text("protocol"), secret, matches)?,
         _ => {
             let admin = Admin::connect(addresses, &text("protocol"), secret)?;
             match name {
@@ -65,6 +68,25 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     print_line(&printed);
     Ok(0)
+}
+
+/// Draws the tree, or sets another one.
+fn look_at_tree(
+    addresses: &[String],
+    protocol: &str,
+    secret: Option<Secret>,
+    matches: &ArgMatches,
+) -> anyhow::Result<String> {
+    let Some(("set", matches)) = matches.subcommand() else {
+        let seconds = *matches.get_one::<f64>("seconds").expect("it has a default");
+        return tree::show(addresses, seconds, matches.get_flag("json"));
+    };
+    let text = matches.get_one::<String>("tree").expect("it is required");
+    let validators = *matches.get_one::<u16>("validators").expect("it has a default");
+    let apart: Vec<_> = matches.get_many::<NodeId>("on").unwrap_or_default().copied().collect();
+    let plan = tree::plan(text, validators)?;
+    check_tree(protocol, plan.is_some())?;
+    tree::set(addresses, secret.as_ref(), plan.as_ref(), &apart)
 }
 
 /// Says what does not hold; the status to end with.

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, Command, value_parser};
+use clap::{Arg, ArgAction, Command, value_parser};
 
 use super::partitions;
-use crate::names;
+use crate::{names, tree};
 
 const AFTER: &str = "\
 A repository is kept by a group of members, each on a node of its own. A group has 9 places for \
@@ -22,8 +22,8 @@ group keeps at least 2 members. `group = 1` is no group, and cannot grow.
 `partitions` and `move-partition` need a protocol that moves partitions (`granola` and its kin); \
 repositories are groups there, by their numbers, where there are groups.
 
-Where the cluster has a secret, all commands but `members`, `status` and `partitions` need it \
-(`--secret-file`): servers take changes from nobody who does not prove that he knows it.
+Where the cluster has a secret, all commands but `members`, `status`, `tree` and `partitions` need \
+it (`--secret-file`): servers take changes from nobody who does not prove that he knows it.
 
 Where servers run several loops, each loop is a node of its own for `members`, `placement`, \
 `move`, `grow` and `shrink`: loop L of server S is node S times loops plus L. `drain`, `join` and \
@@ -56,6 +56,7 @@ pub fn command() -> Command {
         .arg(secret())
         .subcommands(questions())
         .subcommands(changes())
+        .subcommand(tree_command())
         .subcommands(partitions::commands())
 }
 
@@ -76,6 +77,28 @@ fn questions() -> [Command; 3] {
         Command::new("status").about("Say all numbers that the servers count"),
         Command::new("placement").about("Say where each member is to live"),
     ]
+}
+
+/// The tree of validators: shown, and changed.
+fn tree_command() -> Command {
+    let seconds = Arg::new("seconds").long("seconds").value_name("S").default_value("1");
+    let seconds = seconds.value_parser(value_parser!(f64));
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
+    let text = Arg::new("tree").required(true).value_name("SHAPE|FILE|none");
+    let validators = Arg::new("validators").long("validators").value_name("N").default_value("1");
+    let validators = validators.value_parser(value_parser!(u16).range(1..=64));
+    let on = Arg::new("on").long("on").value_name("NODE,…").value_delimiter(',');
+    let on = on.value_parser(tree::node);
+    let set = Command::new("set")
+        .about("Give the cluster another tree, while it works")
+        .arg(text.help("How many children the inner nodes of each level have, or a file"))
+        .arg(validators.help("How many validators each inner node has"))
+        .arg(on.help("Where they live, in turn [default: beside the data]"));
+    Command::new("tree")
+        .about("Draw the tree of validators, with what each of them does")
+        .arg(seconds.help("For how long they are looked at"))
+        .arg(json.help("As JSON"))
+        .subcommand(set)
 }
 
 /// What moves members, and lets servers come and go.

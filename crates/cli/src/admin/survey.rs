@@ -130,6 +130,23 @@ impl Survey {
         role.filter(|_| *placement == row.epoch)
     }
 
+    /// Tells all servers a map with another tree.
+    ///
+    /// # Errors
+    /// None of them takes it.
+    pub fn tell_map(&self, map: &MapParts) -> anyhow::Result<()> {
+        let request = Control::Place(map.clone());
+        let (mut heard, mut trouble) = (false, "no server answers".to_owned());
+        for server in self.servers.iter().filter(|server| server.answer.is_some()) {
+            let visit = Visit::begin_as_admin(&server.address, WITHIN, self.secret.as_ref());
+            match visit.and_then(|mut visit| visit.ask(&request)) {
+                Ok(_) => heard = true,
+                Err(error) => trouble = format!("node {}: {error}", server.node.0),
+            }
+        }
+        if heard { Ok(()) } else { bail!("{trouble}") }
+    }
+
     /// Tells all servers what the row says.
     pub fn tell(&self, row: &PlacementRow) {
         let mut map = self.map.clone();

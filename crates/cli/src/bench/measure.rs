@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use muesli::{Connect, Db, Options};
 use muesli_check::History;
-use muesli_core::catalog::TreeShape;
+use muesli_core::catalog::TreePlan;
 use muesli_workloads::available::{self, Description};
 use muesli_workloads::check::Check;
 use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
@@ -22,7 +22,7 @@ use serde_json::{Map, Value as Json};
 
 use super::report::{BenchResult, Checked, CommitLatency};
 use crate::local::{self, Temporary};
-use crate::reach;
+use crate::{reach, tree};
 
 /// Where a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,7 +56,9 @@ pub struct Benchmark {
     /// How many nodes there are besides, which decide for the others.
     pub masters: usize,
     /// The tree above the nodes.
-    pub tree: Option<TreeShape>,
+    pub tree: Option<TreePlan>,
+    /// How many nodes there are besides, on which its validators live.
+    pub validator_nodes: usize,
     pub repositories: usize,
     pub replicas: usize,
     /// How many threads of each node run procedures.
@@ -107,7 +109,9 @@ impl Benchmark {
         workload: &Arc<dyn AnyWorkload>,
         tallies: &Arc<Tallies>,
     ) -> anyhow::Result<(BenchResult, Option<History>)> {
-        let servers = self.nodes + self.masters;
+        let (masters, tree) = (self.nodes + self.masters, self.tree.as_ref());
+        let servers = masters + self.validator_nodes;
+        let keys_of_tree = tree.map(|tree| tree::keys(tree, masters, self.validator_nodes));
         let plan = local::ClusterPlan {
             nodes: servers,
             loops: 1,
@@ -120,8 +124,11 @@ impl Benchmark {
                 format!("record_collected = {}", self.history),
                 format!("procedure_threads = {}", self.procedure_threads),
                 format!("spread = {}", self.partitions_per_repository),
-                format!("masters = {:?}", (self.nodes..servers).collect::<Vec<_>>()),
-            ],
+                format!("masters = {:?}", (self.nodes..masters).collect::<Vec<_>>()),
+            ]
+            .into_iter()
+            .chain(keys_of_tree.transpose()?.unwrap_or_default())
+            .collect(),
             reached: None,
             troubled: false,
         };
@@ -169,6 +176,7 @@ impl Benchmark {
             loops: self.nodes,
             masters: self.masters,
             tree: self.tree.clone(),
+            validator_loops: self.validator_nodes,
             protocol: self.protocol.clone(),
             procedure_threads: self.procedure_threads,
             history: self.history && workload.history().is_none(),
@@ -205,6 +213,7 @@ impl Benchmark {
         let plan = Simulated {
             masters: self.masters,
             tree: self.tree.clone(),
+            validator_nodes: self.validator_nodes,
             repositories: self.repositories,
             replicas: self.replicas,
             partitions_per_repository: self.partitions_per_repository,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_core::catalog::TreeShape;
+use muesli_core::catalog::TreePlan;
 use muesli_registry::{check_caches, check_masters, check_strict, check_tree};
 use muesli_workloads::available::Description;
 use muesli_workloads::embedded::Length;
@@ -20,6 +20,7 @@ use muesli_workloads::tally::Tallies;
 
 use crate::names::{self, check_parameters};
 use crate::options::{chosen, workload_commands};
+use crate::tree::TreeOptions;
 use measure::{BenchDriver, Benchmark, write_history};
 use report::{BenchResult, broken, side_by_side};
 
@@ -36,11 +37,8 @@ struct BenchOptions {
     /// simulator and on a cluster]
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
-    /// The tree that votes climb, above the nodes: how many children the inner nodes of each level
-    /// have, from the root down, as in 8 or 4x4 (hierarchy, hierarchy-locking); there are as many
-    /// nodes as it has leaves [default: a root above all nodes]
-    #[arg(long, value_name = "SHAPE")]
-    tree: Option<TreeShape>,
+    #[command(flatten)]
+    tree: TreeOptions,
     /// So many nodes more, which decide for all others and do nothing else: the masters of
     /// sinfonia, which are the clients' own nodes without this
     #[arg(long, value_name = "N", default_value_t = 0,
@@ -169,9 +167,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     options.protocol.iter().try_for_each(|name| check_masters(name, masters))?;
     options.protocol.iter().try_for_each(|name| check_strict(name, options.strict))?;
     options.protocol.iter().try_for_each(|name| check_caches(name, options.caches))?;
-    options.protocol.iter().try_for_each(|name| check_tree(name, options.tree.is_some()))?;
-    if options.tree.is_some() && options.driver == BenchDriver::Cluster {
-        bail!("--tree is for the drivers embedded and sim");
+    options.protocol.iter().try_for_each(|name| check_tree(name, options.tree.tree.is_some()))?;
+    if options.tree.tree.is_some() && options.connect.is_some() {
+        bail!("--tree is for nodes that are started: not --connect; see `muesli admin tree set`");
     }
     if options.procedure_threads > 1
         && (options.driver == BenchDriver::Sim || options.connect.is_some())
@@ -231,7 +229,8 @@ fn benchmark(
     protocol: &str,
     warm_up: Duration,
 ) -> Benchmark {
-    let leaves = options.tree.as_ref().map(TreeShape::leaves);
+    let tree = options.tree.plan();
+    let leaves = tree.as_ref().map(TreePlan::leaves);
     let nodes = options.nodes.or(leaves).unwrap_or(match options.driver {
         BenchDriver::Embedded => 1,
         BenchDriver::Sim | BenchDriver::Cluster => 3,
@@ -247,7 +246,8 @@ fn benchmark(
         protocol: protocol.to_owned(),
         nodes,
         masters: usize::from(options.masters),
-        tree: options.tree.clone(),
+        tree,
+        validator_nodes: usize::from(options.tree.validator_nodes),
         repositories: options.repositories.unwrap_or(nodes.max(options.replicas)),
         replicas: options.replicas,
         procedure_threads: usize::from(options.procedure_threads),

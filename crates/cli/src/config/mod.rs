@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use muesli_cluster::{Durability, ServerOptions};
+use muesli_core::catalog::{TreeForm, TreePlan};
 
 pub use keys::ConfigKey;
 
@@ -32,6 +33,9 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// How many loops the process runs.
     pub loops: usize,
+    /// The tree above the servers, and how many validators each inner node has.
+    pub tree: Option<TreeForm>,
+    pub validators: u16,
 }
 
 impl Config {
@@ -62,6 +66,11 @@ impl Config {
             }
         }
         config.server.loops = config.loops;
+        let validators = config.validators;
+        if config.tree.is_none() && validators > 1 {
+            bail!("`validators` = {validators} is of a `tree`, and there is none");
+        }
+        config.server.tree = config.tree.clone().map(|form| TreePlan { form, validators });
         if config.durable {
             config.server.durability = Durability::Log(config.data_dir.clone());
         }
@@ -173,6 +182,10 @@ mod tests {
         );
         assert_eq!((defaults.protocol, defaults.servers), (meant.protocol, meant.servers));
         assert_eq!(defaults.masters, meant.masters);
+        assert_eq!(
+            (defaults.tree, defaults.validator_servers),
+            (meant.tree, meant.validator_servers)
+        );
     }
 
     /// The page for operators has a row for each key, as the command's help says it.
@@ -202,6 +215,11 @@ mod tests {
         let kept = (kept.settings.unsettled_max, kept.settings.unsettled_total_max);
         assert_eq!(kept, (7, 70));
         assert_eq!(read("masters = [3, 1, 3]", &[], &[]).unwrap().server.masters.len(), 2);
+        let file = "validators = 2\ntree = '2x2'\nvalidator_servers = [5, 4]";
+        let tree = read(file, &[], &[]).unwrap().server;
+        assert_eq!(tree.validator_servers, [4, 5].map(NodeId));
+        let tree = tree.tree.unwrap();
+        assert_eq!((tree.to_string(), tree.validators), ("2x2".to_owned(), 2));
         let servers = [(NodeId(0), "a:1".to_owned()), (NodeId(1), "b:2".to_owned())];
         assert_eq!(config.servers, servers);
     }
@@ -217,6 +235,8 @@ mod tests {
         assert!(error("masters = '1,x'").contains("0 to 4095"));
         assert!(error("record_collected = 3").contains("true or false"));
         assert!(error("[listen]\nx = 1").contains("not a table"));
+        assert!(error("tree = '2y2'").contains("`2y2` is no shape of a tree"));
+        assert!(error("validators = 2").contains("is of a `tree`, and there is none"));
         assert!(error("listen = ").contains("is no TOML"));
         let names = |name: &str| ["HOME", "MUESLI_LISTEN", name].map(str::to_owned).into_iter();
         let unknown = Config::check_variables(names("MUESLI_DATADIR")).unwrap_err().to_string();

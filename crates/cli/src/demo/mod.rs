@@ -74,6 +74,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             nodes,
             masters: 0,
             tree: None,
+            validator_nodes: 0,
             repositories: REPOSITORIES,
             replicas: REPLICAS,
             procedure_threads: 1,

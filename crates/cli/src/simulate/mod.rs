@@ -52,7 +52,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     check_parameters(workload, &options.parameters)?;
     check_strict(&options.protocol, options.strict == Some(true))?;
     check_caches(&options.protocol, options.caches)?;
-    check_tree(&options.protocol, options.tree.is_some())?;
+    check_tree(&options.protocol, options.tree.tree.is_some())?;
     if let Some(folder) = &options.history {
         let message = || format!("cannot make the folder {}", folder.display());
         std::fs::create_dir_all(folder).with_context(message)?;
@@ -111,7 +111,8 @@ fn seeded_run(workload: &'static Description, options: &SimOptions) -> SeededRun
         masters: usize::from(options.masters),
         replicas: options.replicas,
         partitions_per_repository: usize::from(options.partitions_per_repository),
-        tree: options.tree.clone(),
+        tree: options.tree.plan(),
+        validator_nodes: usize::from(options.tree.validator_nodes),
         group: options.group,
         caches: options.caches,
         parallel: usize::from(options.parallel),

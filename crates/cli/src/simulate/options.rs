@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::{Args, Command};
-use muesli_core::catalog::TreeShape;
 use muesli_sim::plan::Plan;
 use muesli_sim::plan::fault::FaultKinds;
 
 use crate::names;
 use crate::options::workload_commands;
 use crate::table::grouped;
+use crate::tree::TreeOptions;
 
 /// What is asked for.
 #[derive(Args, Clone, Debug)]
@@ -56,11 +56,8 @@ pub struct SimOptions {
     /// How many repositories hold each key [default: drawn from the seed, 1 to 3]
     #[arg(long, value_name = "R")]
     pub replicas: Option<usize>,
-    /// The tree that votes climb, above the nodes with data: how many children the inner nodes of
-    /// each level have, from the root down, as in 4 or 2x2 (hierarchy, hierarchy-locking) [default:
-    /// drawn from the seed]
-    #[arg(long, value_name = "SHAPE")]
-    pub tree: Option<TreeShape>,
+    #[command(flatten)]
+    pub tree: TreeOptions,
     /// How many partitions there are for each repository; more than one where partitions move (as
     /// with --param moving=5 of append-procedures)
     #[arg(long = "spread", value_name = "P", default_value_t = 1,
@@ -213,9 +210,7 @@ pub fn command_again(
     if options.as_members {
         command += " --as-members";
     }
-    if let Some(tree) = &options.tree {
-        command += &format!(" --tree {tree}");
-    }
+    command += &options.tree.again();
     if options.partitions_per_repository > 1 {
         command += &format!(" --spread {}", options.partitions_per_repository);
     }
@@ -253,7 +248,7 @@ mod tests {
             "muesli sim bank --seeds 5",
             "muesli sim bank --seeds 5 --repositories 6 --strict true",
             "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --masters 2 --replicas 2 \
-             --group 3 --repositories 8 --caches --together 4 --spread 3 --tree 2x3 --clients 3 \
+             --group 3 --repositories 8 --caches --together 4 --spread 3 --tree 2x3 --validators 2 --validator-nodes 3 --clients 3 \
              --transactions 50 --client-nodes 2 --visiting true --strict false --production \
              --seconds 2.5 --strangers 3 --as-members \
              --param workload=t --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",

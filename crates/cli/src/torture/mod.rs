@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use muesli_registry::check_tree;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use ballast::Ballast;
@@ -33,6 +34,7 @@ use round::TortureRound;
 use tally::Tallied;
 
 use crate::names;
+use crate::tree::TreeOptions;
 
 /// A round must have time for at least a fault or two.
 const ROUND_LEAST: Duration = Duration::from_secs(3);
@@ -92,6 +94,8 @@ struct TortureOptions {
     #[arg(long, value_name = "NAME", default_value = "score",
         value_parser = names::protocols(), hide_possible_values = true)]
     protocol: String,
+    #[command(flatten)]
+    tree: TreeOptions,
     /// Keep data in memory only; for pauses and partitions
     #[arg(long)]
     memory: bool,
@@ -179,6 +183,7 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
     if options.data_mb > 1 << 20 {
         bail!("--data-mb {}: allowed are 0 to 1048576, a terabyte", options.data_mb);
     }
+    check_tree(&options.protocol, options.tree.tree.is_some())?;
     let known = workloads_of(&options.protocol);
     if let Some(name) = options.workloads.iter().find(|name| !known.contains(name)) {
         let (protocol, known) = (&options.protocol, known.join(", "));
@@ -230,7 +235,9 @@ impl TortureOptions {
         let name = &self.workloads[(seed % self.workloads.len() as u64) as usize];
         let found = WORKLOADS.iter().find(|(known, _)| known == name);
         let &(workload, parameters) = found.expect("the names were looked at");
-        let nodes = usize::from(self.servers);
+        let (with_data, apart) =
+            (usize::from(self.servers), usize::from(self.tree.validator_nodes));
+        let nodes = with_data + apart;
         let mut kinds = self.faults.clone();
         kinds.sort_unstable();
         kinds.dedup();
@@ -239,9 +246,10 @@ impl TortureOptions {
             length,
             kinds,
             nodes,
-            replicas: (1 + seed as usize / 2 % 2).min(nodes),
+            replicas: (1 + seed as usize / 2 % 2).min(with_data),
             group: self.group,
             means,
+            tree: self.tree.clone(),
             protocol: self.protocol.clone(),
             durable: !self.memory,
             workload,
@@ -263,7 +271,7 @@ impl TortureOptions {
             |kind: &TortureKind| kind.to_possible_value().map(|value| value.get_name().to_owned());
         let faults: Vec<_> = self.faults.iter().filter_map(name).collect();
         let memory = if self.memory { " --memory" } else { "" };
-        let faults = faults.join(",");
+        let (faults, tree) = (faults.join(","), self.tree.again());
         let TortureOptions { servers, protocol, group, data_mb, value_kb, .. } = self;
         let (seconds, workloads) = (self.round_seconds, self.workloads.join(","));
         let failover = self.failover_seconds;
@@ -272,7 +280,7 @@ impl TortureOptions {
             "muesli torture --minutes {minutes} --round-seconds {seconds} --workloads {workloads} \
              --data-mb {data_mb} --value-kb {value_kb} --seed {seed} --faults {faults} \
              --servers {servers} --group {group} --failover-seconds {failover} --network {means} \
-             --protocol {protocol}{memory}"
+             --protocol {protocol}{tree}{memory}"
         )
     }
 }
@@ -291,7 +299,8 @@ mod tests {
         let options = parsed(
             "muesli torture --minutes 0.1 --faults kill,pause --servers 5 --group 3 --seed 7 \
              --failover-seconds 2.5 --round-seconds 6 --workloads bank,append --data-mb 3 \
-             --value-kb 9 --network proxy --protocol gmu --memory",
+             --value-kb 9 --network proxy --protocol hierarchy --tree 5 --validators 2 \
+             --validator-nodes 2 --memory",
         );
         let again = parsed(&options.again(7, Means::Proxy));
         assert_eq!(format!("{again:?}"), format!("{options:?}"));

@@ -28,6 +28,7 @@ use super::plan::{TortureKind, draw};
 use super::probe::Probe;
 use super::roster::Roster;
 use crate::local::{ClusterPlan, LocalCluster};
+use crate::tree::{self, TreeOptions};
 
 /// Native clients, each with connections of its own.
 const NATIVE_CLIENTS: usize = 2;
@@ -58,9 +59,12 @@ pub struct TortureRound {
     pub seed: u64,
     pub length: Duration,
     pub kinds: Vec<TortureKind>,
+    /// All of them, those that only have validators included.
     pub nodes: usize,
     pub replicas: usize,
     pub group: u16,
+    /// The tree above those with data.
+    pub tree: TreeOptions,
     /// How partitions are made.
     pub means: Means,
     pub protocol: String,
@@ -127,7 +131,7 @@ impl TortureRound {
     pub fn run(&self, dir: &std::path::Path, over: &AtomicBool) -> anyhow::Result<Ran> {
         let (cluster, network) = self.means.lay_out(dir, self.nodes + self.joins())?;
         let (network, roster) = (&*network, Roster::of(self.nodes));
-        let plan = self.plan(network);
+        let plan = self.plan(network)?;
         let _down = Down(&cluster);
         cluster.start_all(&plan)?;
         let reached = network.reached().map(|reached| reached.servers);
@@ -205,19 +209,29 @@ impl TortureRound {
         keys
     }
 
-    fn plan(&self, network: &dyn CuttableNetwork) -> ClusterPlan {
-        ClusterPlan {
+    fn plan(&self, network: &dyn CuttableNetwork) -> anyhow::Result<ClusterPlan> {
+        let mut extra: Vec<_> = self.keys().into_iter().map(str::to_owned).collect();
+        if let Some(tree) = self.tree.plan() {
+            let apart = usize::from(self.tree.validator_nodes);
+            extra.extend(tree::keys(&tree, self.with_data(), apart)?);
+        }
+        Ok(ClusterPlan {
             nodes: self.nodes,
             loops: 1,
-            repositories: self.nodes.max(self.replicas),
+            repositories: self.with_data().max(self.replicas),
             replicas: self.replicas,
             group: self.group,
             protocol: self.protocol.clone(),
             durable: self.durable,
-            extra: self.keys().into_iter().map(str::to_owned).collect(),
+            extra,
             reached: network.reached(),
             troubled: true,
-        }
+        })
+    }
+
+    /// How many servers hold data.
+    fn with_data(&self) -> usize {
+        self.nodes - usize::from(self.tree.validator_nodes)
     }
 
     fn connect(&self, addresses: &[String], workload: &dyn AnyWorkload) -> anyhow::Result<Db> {

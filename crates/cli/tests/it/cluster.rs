@@ -141,7 +141,7 @@ fn what_an_open_snapshot_holds_back_is_shown_in_the_status() {
 }
 
 /// Runs transfers over a client of this process and judges their history.
-fn bank_holds(cluster: &Cluster, transactions: u64) {
+pub(crate) fn bank_holds(cluster: &Cluster, transactions: u64) {
     let workload = find("bank").unwrap().build(&["keys=200".to_owned()], 8).unwrap();
     let tallies = Arc::new(Tallies::new(8));
     let plan = Embedded {
@@ -155,7 +155,7 @@ fn bank_holds(cluster: &Cluster, transactions: u64) {
     let outcome = embedded::run_connected(&db, &workload, &plan, &tallies).unwrap();
     assert!(outcome.checks.iter().all(|check| check.ok), "{:?}", outcome.checks);
     let history = by_versions(&outcome.reports, &outcome.catalog, Default::default()).unwrap();
-    let (level, options) = guarantee("score").unwrap();
+    let (level, options) = guarantee(&cluster.protocol).unwrap();
     let verdict = muesli_check::check(&history, level, &options);
     assert!(verdict.holds(), "{verdict}");
     assert!(outcome.tally.committed > 0);

@@ -16,3 +16,4 @@ mod stopping;
 mod strangers;
 mod suggestions;
 mod torture;
+mod trees;

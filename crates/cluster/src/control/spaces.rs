@@ -364,6 +364,7 @@ impl Loop {
             ("ready", u64::from(self.peers.awaited().is_empty())),
             ("epoch", self.peers.map.as_ref().map_or(0, |map| map.catalog.epoch)),
             ("placement", inner.machine.catalog().placement),
+            ("tree", inner.machine.catalog().tree_epoch),
             ("servers", ups(ProcessKind::Server)),
             ("clients", ups(ProcessKind::Client)),
             ("connections", self.peers.count() as u64),
@@ -394,6 +395,7 @@ impl Loop {
             ("time-ms", now.as_millis()),
         ];
         let lines = lines.map(|(name, value)| (name.to_owned(), value));
-        lines.into_iter().chain(self.peers.judged.lines()).collect()
+        let lines = lines.into_iter().chain(self.peers.judged.lines());
+        lines.chain(inner.machine.figures()).collect()
     }
 }

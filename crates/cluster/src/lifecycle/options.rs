@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use muesli_core::catalog::TreePlan;
 use muesli_core::{NodeId, Secret, Settings};
 use muesli_group::Limits;
 
@@ -51,6 +52,12 @@ pub struct ServerOptions {
     /// Which of the servers decide for the clients instead of each for itself, under protocols that
     /// have masters: `sinfonia`. They hold no repositories.
     pub masters: Vec<NodeId>,
+    /// The tree that votes climb, above the servers that hold repositories, under protocols that go
+    /// by one: `hierarchy`, `hierarchy-locking`.
+    pub tree: Option<TreePlan>,
+    /// Which of the servers have validators of the tree and hold no repositories. None: validators
+    /// live where repositories do.
+    pub validator_servers: Vec<NodeId>,
     /// The protocol, by name; `muesli_registry::names` lists them.
     pub protocol: String,
     /// Size limits and times of the protocol; its seed, whether it logs and who runs its
@@ -111,6 +118,8 @@ impl Default for ServerOptions {
             joins: false,
             accepts_loss: false,
             masters: Vec::new(),
+            tree: None,
+            validator_servers: Vec::new(),
             protocol: "score".to_owned(),
             settings: Settings::default(),
             durability: Durability::Memory,

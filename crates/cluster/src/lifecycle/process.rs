@@ -164,6 +164,7 @@ fn of_loop(
         servers: each_loop(servers, loops)?,
         dial: each_loop(&options.dial, loops)?,
         masters: options.masters.iter().flat_map(all_of).collect(),
+        validator_servers: options.validator_servers.iter().flat_map(all_of).collect(),
         durability,
         ..options.clone()
     })
@@ -217,11 +218,13 @@ mod tests {
             servers: servers.to_vec(),
             durability: Durability::Log("data".into()),
             masters: vec![NodeId(1)],
+            validator_servers: vec![NodeId(0)],
             ..ServerOptions::default()
         };
         let last = of_loop(&options, 1, 2).unwrap();
         assert_eq!((last.node, &*last.listen), (NodeId(3), "0.0.0.0:21"));
         assert_eq!(last.masters, [NodeId(2), NodeId(3)]);
+        assert_eq!(last.validator_servers, [NodeId(0), NodeId(1)]);
         let ports_error = ["a:10", "a:11", "[::1]:20", "[::1]:21"].map(str::to_owned);
         assert_eq!(last.servers, (0..).map(NodeId).zip(ports_error).collect::<Vec<_>>());
         assert_eq!(last.durability, Durability::Log("data/loop-1".into()));

@@ -7,7 +7,7 @@ use mio::Interest;
 use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, Settings};
 use muesli_group::Limits;
 use muesli_log::{Cut, Opened, Sequence};
-use muesli_registry::{Grouping, NoMasters};
+use muesli_registry::{Grouping, NoMasters, NoTree};
 use muesli_threads::ThreadsError;
 
 use crate::connections::heights::Heights;
@@ -26,7 +26,7 @@ use crate::node::engine::LoopEngine;
 use crate::node::loop_state::LoopState;
 use crate::spaces::error::MapError;
 use crate::spaces::limits;
-use crate::spaces::map::{Deal, Map};
+use crate::spaces::map::{Beside, Deal, Map};
 use crate::spaces::parts::MapParts;
 use crate::storage::folder::{Folder, FolderOwner};
 use crate::storage::log::MemoryLog;
@@ -100,6 +100,9 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
     if !options.masters.is_empty() && !protocol.has_masters() {
         return Err(NoMasters { name: options.protocol }.into());
     }
+    if options.tree.is_some() && !protocol.has_validators() {
+        return Err(NoTree { name: options.protocol }.into());
+    }
     let listener = listen(&options.listen)?;
     let address = listener.local_addr().map_err(StartError::Poll)?;
     if options.secret.is_none() && !options.trusts_network && !address.ip().is_loopback() {
@@ -155,7 +158,10 @@ fn map_of(options: &ServerOptions, address: SocketAddr) -> Result<Map, StartErro
     let ServerOptions { repositories, replicas, partitions_per_repository, loops, .. } = *options;
     let group = options.group.max(1);
     let deal = Deal { repositories, replicas, partitions_per_repository, group, loops };
-    let map = Map::deal_beside(servers, deal, &options.masters)?;
+    // Whoever joins hears of the tree.
+    let tree = options.tree.as_ref().filter(|_| !options.joins);
+    let (masters, validators) = (&options.masters[..], &options.validator_servers[..]);
+    let map = Map::deal_beside(servers, deal, Beside { masters, tree, validators })?;
     let map = match options.joins {
         true if group <= 1 => return Err(StartError::Joins),
         true => map.unplaced(),

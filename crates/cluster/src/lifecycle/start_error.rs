@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muesli_registry::{NoMasters, NoProtocol};
+use muesli_registry::{NoMasters, NoProtocol, NoTree};
 use muesli_threads::ThreadsError;
 use thiserror::Error;
 
@@ -52,6 +52,9 @@ pub enum StartError {
     /// Masters that the protocol does not have.
     #[error(transparent)]
     Masters(#[from] NoMasters),
+    /// A tree that the protocol does not go by.
+    #[error(transparent)]
+    Tree(#[from] NoTree),
     /// The server's files.
     #[error(transparent)]
     Folder(#[from] FolderError),

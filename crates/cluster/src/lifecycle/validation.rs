@@ -41,6 +41,13 @@ pub fn broken(options: &ServerOptions) -> Vec<String> {
     let too_long = options.settings.limits.check_fits("the longest record of a log", PAYLOAD_MAX);
     broken.extend(too_long.err());
     servers(options, &mut broken);
+    if options.tree.is_none() && !options.validator_servers.is_empty() {
+        let first = options.validator_servers[0].0;
+        broken.push(format!(
+            "`validator_servers` names node {first} for the validators of a `tree`, and there is \
+             none"
+        ));
+    }
     group_validation::judge(options, &mut broken);
     broken
 }
@@ -282,6 +289,10 @@ mod tests {
             (
                 |it| it.settings.unsettled_total_max = 99_999,
                 &["`unsettled_max` = 100000 ", "`unsettled_total_max` = 99999"],
+            ),
+            (
+                |it| it.validator_servers = vec![NodeId(2)],
+                &["`validator_servers` names node 2", "no"],
             ),
             (|it| it.dial = vec![(NodeId(3), "a:1".to_owned())], &["`dial` names node 3"]),
         ]);

@@ -1,6 +1,6 @@
 //! Why a map makes no sense.
 
-use muesli_core::catalog::CatalogError;
+use muesli_core::catalog::{CatalogError, NotATree, TreeError};
 use muesli_group::layout::{self, Unfit};
 use thiserror::Error;
 
@@ -45,8 +45,20 @@ pub enum MapError {
     #[error("node {0} is to be a master, which is no server of the cluster")]
     Master(u32),
     /// Nobody to hold keys.
-    #[error("all {0} servers are to be masters: somebody must hold the keys")]
+    #[error(
+        "all {0} servers are to be masters or to have nothing but validators: somebody must hold \
+         the keys"
+    )]
     OnlyMasters(usize),
+    /// The tree does not fit the servers.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The tree does not fit the repositories.
+    #[error(transparent)]
+    Leaves(#[from] NotATree),
+    /// Validators on a server that there is not.
+    #[error("validators of the tree live on node {0}, which is no server of the cluster")]
+    Validator(u32),
     /// A register that did not grow out of the spaces that are known.
     #[error(
         "the register of spaces, of epoch {found}, does not go on from those known here, of epoch \

@@ -14,9 +14,12 @@ use muesli_core::{Catalog, NodeId, SpaceOptions};
 use muesli_group::layout;
 use muesli_group::placement::SPACE;
 
+use crate::spaces::deal::{homes, round_robin};
 use crate::spaces::error::MapError;
 use crate::spaces::limits;
-use crate::spaces::parts::{MapParts, SpaceParts};
+use crate::spaces::parts::{MapParts, SpaceParts, TreeParts};
+
+pub use crate::spaces::deal::{Beside, Deal};
 
 /// A map that makes sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,48 +35,33 @@ pub struct Map {
     pub catalog: Arc<Catalog>,
 }
 
-/// How repositories are dealt to servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deal {
-    /// How many repositories there are.
-    pub repositories: usize,
-    /// How many of them hold each key.
-    pub replicas: usize,
-    /// How many partitions there are for each of them.
-    pub partitions_per_repository: usize,
-    /// How many servers keep each repository; 1 is no group.
-    pub group: u16,
-    /// How many servers, one after the other, are loops of one process, and end together.
-    pub loops: usize,
-}
-
-impl Default for Deal {
-    fn default() -> Deal {
-        Deal { repositories: 1, replicas: 1, partitions_per_repository: 1, group: 1, loops: 1 }
-    }
-}
-
 impl Map {
     /// A map of `servers` with repositories dealt to them in turn.
     ///
     /// # Errors
     /// Numbers out of range.
     pub fn deal(servers: Vec<(NodeId, String)>, deal: Deal) -> Result<Map, MapError> {
-        Map::deal_beside(servers, deal, &[])
+        Map::deal_beside(servers, deal, Beside::default())
     }
 
-    /// A map of `servers` with repositories dealt in turn to those of them that are no `masters`.
+    /// A map of `servers` with repositories dealt in turn to those of them that are neither masters
+    /// nor there for validators.
     ///
     /// # Errors
-    /// Numbers out of range, or masters that are no servers, or all of them.
+    /// Numbers out of range, others that are no servers, or all of them; or a tree that does not
+    /// fit.
     pub fn deal_beside(
         servers: Vec<(NodeId, String)>,
         deal: Deal,
-        masters: &[NodeId],
+        beside: Beside<'_>,
     ) -> Result<Map, MapError> {
+        let Beside { masters, tree, validators } = beside;
         let names: Vec<_> = servers.iter().map(|(node, _)| *node).collect();
+        if let Some(stranger) = validators.iter().find(|node| !names.contains(node)) {
+            return Err(MapError::Validator(stranger.0));
+        }
         let Deal { repositories, replicas, partitions_per_repository, group, .. } = deal;
-        let is_left = |node: &NodeId| !masters.contains(node);
+        let is_left = |node: &NodeId| !masters.contains(node) && !validators.contains(node);
         let keep: Vec<_> = names.iter().copied().filter(is_left).collect();
         if keep.is_empty() && !names.is_empty() {
             return Err(MapError::OnlyMasters(names.len()));
@@ -85,6 +73,11 @@ impl Map {
         let catalog = match group > 1 {
             true => catalog.with_space(SPACE, SpaceOptions::default())?,
             false => catalog,
+        };
+        let catalog = match tree {
+            None => catalog,
+            Some(tree) if group > 1 => layout::with_tree(&catalog, tree, validators)?,
+            Some(tree) => catalog.with_tree(tree, validators)?,
         };
         let (servers, loops) =
             (servers.into(), u16::try_from(deal.loops.max(1)).unwrap_or(u16::MAX));
@@ -99,6 +92,7 @@ impl Map {
         let there = |home: &NodeId| if *home == NodeId::NOWHERE { *home } else { first };
         catalog.homes = catalog.homes.iter().map(there).collect();
         (catalog.epoch, catalog.placement) = (0, 0);
+        (catalog.tree_epoch, catalog.hierarchy) = (0, None);
         self.with_catalog(Arc::new(catalog))
     }
 
@@ -170,6 +164,7 @@ impl Map {
             true => before.starts_with(&after),
             false => before == after && self.catalog.homes == now.catalog.homes,
         };
+        let same = same && !self.differs_in_tree(now);
         let joined = &self.servers[after.len().min(before.len())..];
         let servers = now.servers.iter().chain(joined).cloned().collect();
         (same && self.shape() == now.shape()).then_some(Map { servers, ..self.clone() })
@@ -207,6 +202,12 @@ impl Map {
                 all.push(format!("the nodes of `{name}` were {before:?} and are {after:?}"));
             }
         }
+        if self.differs_in_tree(now) {
+            let (before, after) = (self.tree_text(), now.tree_text());
+            all.push(format!(
+                "`tree` was {before} and is {after}; `muesli admin tree set` changes it"
+            ));
+        }
         if all.is_empty() {
             all.push("its repositories live on other servers".to_owned());
         }
@@ -224,7 +225,7 @@ impl Map {
         (self.group <= 1).then(|| self.catalog.homes[0])
     }
 
-    fn checked(self) -> Result<Map, MapError> {
+    pub(super) fn checked(self) -> Result<Map, MapError> {
         if !self.servers.windows(2).all(|pair| pair[0].0 < pair[1].0) {
             return Err(MapError::Order);
         }
@@ -242,6 +243,7 @@ impl Map {
         if let Some(stranger) = self.catalog.masters.iter().find(|&&node| !is_server(node)) {
             return Err(MapError::Master(stranger.0));
         }
+        self.check_tree()?;
         if self.group > 1 {
             if !layout::is_sound(&self.catalog) {
                 return Err(MapError::Group { places: self.catalog.repositories() });
@@ -257,26 +259,6 @@ impl Map {
         }
         Ok(self)
     }
-}
-
-/// Homes of repositories dealt to servers in turn.
-fn round_robin(names: &[NodeId], repositories: usize) -> Vec<NodeId> {
-    let count = names.len().max(1);
-    (0..repositories).filter_map(|at| names.get(at % count).copied()).collect()
-}
-
-/// Homes of the members of groups: no process holds two of a group.
-fn homes(names: &[NodeId], deal: Deal) -> Result<Vec<NodeId>, MapError> {
-    let Deal { repositories, group, loops, .. } = deal;
-    let loops = loops.max(1);
-    let groups = u16::try_from(repositories).unwrap_or(u16::MAX);
-    let processes = layout::homes(groups, group, (names.len() / loops) as u32)?;
-    let node = |(at, process): (usize, &NodeId)| {
-        let number = at / usize::from(layout::PLACES) % loops;
-        let there = names.get(process.0 as usize * loops + number);
-        there.copied().unwrap_or(NodeId::NOWHERE)
-    };
-    Ok(processes.iter().enumerate().map(node).collect())
 }
 
 impl From<&Map> for MapParts {
@@ -297,6 +279,10 @@ impl From<&Map> for MapParts {
             partitions_per_repository: catalog.partitions_per_repository,
             masters: catalog.masters.to_vec(),
             spaces: spaces.map(|space| SpaceParts::of(&space.name, &space.options)).collect(),
+            tree: (catalog.tree_epoch > 0).then(|| TreeParts {
+                epoch: catalog.tree_epoch,
+                tree: catalog.hierarchy.as_deref().cloned(),
+            }),
         }
     }
 }
@@ -315,6 +301,9 @@ impl TryFrom<MapParts> for Map {
             catalog = catalog.with_space(&space.name, space.options())?;
         }
         (catalog.epoch, catalog.placement) = (parts.epoch, parts.placement);
+        if let Some(TreeParts { epoch, tree }) = parts.tree {
+            (catalog.tree_epoch, catalog.hierarchy) = (epoch, tree.map(Arc::new));
+        }
         (catalog.since, catalog.leaving) = (since.into(), parts.leaving.into());
         let catalog = Arc::new(catalog.without(&parts.left).with_begun(&parts.begun));
         let MapParts { group, loops, .. } = parts;
@@ -324,6 +313,7 @@ impl TryFrom<MapParts> for Map {
 
 #[cfg(test)]
 mod tests {
+    use muesli_core::catalog::{TreePlan, TreeShape};
     use muesli_core::{Index, Partitioning, SmallBytes};
     use muesli_core::{RepositoryId, Wire};
     use proptest::prelude::*;
@@ -357,6 +347,13 @@ mod tests {
             let moved = map.catalog.moved(RepositoryId(0), NodeId(0)).with_begun(&[0]);
             let moved = if group > 1 { moved.without(&[NodeId(count - 1)]) } else { moved };
             let map = map.with_catalog(Arc::new(moved));
+            let leaves = map.catalog.homes.iter().filter(|it| **it != NodeId::NOWHERE).count();
+            let plan = TreePlan::from("1".parse::<TreeShape>().unwrap());
+            let map = match (leaves, count) {
+                (1, _) => map.with_next_tree(Some(&plan), &[]).unwrap(),
+                (_, 2) => map.with_next_tree(None, &[]).unwrap(),
+                _ => map,
+            };
             let mut bytes = Vec::new();
             MapParts::from(&map).encode(&mut bytes);
             let back = Map::try_from(MapParts::decode_all(&bytes).unwrap());
@@ -394,20 +391,24 @@ mod tests {
     #[test]
     fn masters_are_servers_without_repositories() {
         let deal = Deal { repositories: 4, ..Deal::default() };
-        let map = Map::deal_beside(servers(3), deal, &[NodeId(1)]).unwrap();
+        let beside = |masters| Beside { masters, ..Beside::default() };
+        let map = Map::deal_beside(servers(3), deal, beside(&[NodeId(1)])).unwrap();
         assert_eq!(*map.catalog.homes, [0, 2, 0, 2].map(NodeId));
         assert_eq!(map.catalog.master_of(NodeId(1 << 31)), Some(NodeId(1)));
         let mut parts = MapParts::from(&map);
         assert_eq!(Map::try_from(parts.clone()), Ok(map.clone()));
         parts.masters = vec![NodeId(7)];
         assert_eq!(Map::try_from(parts), Err(MapError::Master(7)));
-        assert_eq!(Map::deal_beside(servers(3), deal, &[NodeId(3)]), Err(MapError::Master(3)));
+        assert_eq!(
+            Map::deal_beside(servers(3), deal, beside(&[NodeId(3)])),
+            Err(MapError::Master(3))
+        );
         let all = [0, 1, 2].map(NodeId);
-        assert_eq!(Map::deal_beside(servers(3), deal, &all), Err(MapError::OnlyMasters(3)));
+        assert_eq!(Map::deal_beside(servers(3), deal, beside(&all)), Err(MapError::OnlyMasters(3)));
         let plain = Map::deal(servers(3), deal).unwrap();
         assert_eq!((plain.newest(&map), plain.moved_to(&map)), (None, None));
         let pairs = Deal { repositories: 2, group: 2, loops: 2, ..Deal::default() };
-        let map = Map::deal_beside(servers(6), pairs, &[NodeId(0), NodeId(1)]).unwrap();
+        let map = Map::deal_beside(servers(6), pairs, beside(&[NodeId(0), NodeId(1)])).unwrap();
         assert!(map.catalog.homes.iter().all(|home| home.0 > 1));
     }
 

@@ -1,8 +1,14 @@
 //! Maps and spaces as they go over the wire and to the disk: plain values that may make no sense.
 
+use muesli_core::catalog::Hierarchy;
+use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
     Index, NodeId, Partitioning, RepositoryId, SmallBytes, SpaceOptions, wire_struct,
 };
+
+/// This bit of `group` says that a tree follows the spaces. Maps without one are what they were
+/// before there were trees, and a program that knows none takes no map with one.
+const TREE_FOLLOWS: u16 = 1 << 15;
 
 /// A map as it goes over the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +40,17 @@ pub struct MapParts {
     pub masters: Vec<NodeId>,
     /// The spaces, in the order of their numbers.
     pub spaces: Vec<SpaceParts>,
+    /// The tree above the repositories, if one was ever said.
+    pub tree: Option<TreeParts>,
+}
+
+/// A tree as it goes over the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeParts {
+    /// The epoch of the tree.
+    pub epoch: u64,
+    /// The tree; `None`: there is none any more.
+    pub tree: Option<Hierarchy>,
 }
 
 /// A space as it goes over the wire.
@@ -48,21 +65,55 @@ pub struct SpaceParts {
 }
 
 wire_struct!(SpaceParts { name: String, ordered: bool, splits: Option<Vec<SmallBytes>> });
-wire_struct!(MapParts {
-    servers: Vec<(NodeId, String)>,
-    group: u16,
-    loops: u16,
-    left: Vec<NodeId>,
-    epoch: u64,
-    placement: u64,
-    homes: Vec<(NodeId, u64)>,
-    leaving: Vec<RepositoryId>,
-    begun: Vec<u16>,
-    replicas: u16,
-    partitions_per_repository: u16,
-    masters: Vec<NodeId>,
-    spaces: Vec<SpaceParts>,
-});
+wire_struct!(TreeParts { epoch: u64, tree: Option<Hierarchy> });
+
+impl Wire for MapParts {
+    const LEAST_BYTES: usize = 4 * u16::LEAST_BYTES + 6 * u32::LEAST_BYTES + 2 * u64::LEAST_BYTES;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.servers.encode(out);
+        let follows = if self.tree.is_some() { TREE_FOLLOWS } else { 0 };
+        ((self.group & !TREE_FOLLOWS) | follows).encode(out);
+        self.loops.encode(out);
+        self.left.encode(out);
+        self.epoch.encode(out);
+        self.placement.encode(out);
+        self.homes.encode(out);
+        self.leaving.encode(out);
+        self.begun.encode(out);
+        self.replicas.encode(out);
+        self.partitions_per_repository.encode(out);
+        self.masters.encode(out);
+        self.spaces.encode(out);
+        if let Some(tree) = &self.tree {
+            tree.encode(out);
+        }
+    }
+
+    fn decode(input: &mut Reader<'_>) -> Result<MapParts, WireError> {
+        let (servers, group) = (Wire::decode(input)?, u16::decode(input)?);
+        let mut map = MapParts {
+            servers,
+            group: group & !TREE_FOLLOWS,
+            loops: Wire::decode(input)?,
+            left: Wire::decode(input)?,
+            epoch: Wire::decode(input)?,
+            placement: Wire::decode(input)?,
+            homes: Wire::decode(input)?,
+            leaving: Wire::decode(input)?,
+            begun: Wire::decode(input)?,
+            replicas: Wire::decode(input)?,
+            partitions_per_repository: Wire::decode(input)?,
+            masters: Wire::decode(input)?,
+            spaces: Wire::decode(input)?,
+            tree: None,
+        };
+        if group & TREE_FOLLOWS != 0 {
+            map.tree = Some(Wire::decode(input)?);
+        }
+        Ok(map)
+    }
+}
 
 impl SpaceParts {
     /// As a space's name and options.

@@ -110,6 +110,16 @@ pub(crate) enum NoSuccessor {
     Home { member: usize, since: u64, known: u32, found: u32 },
     #[error("member {member} lives on node {home}, which is to leave; move it first")]
     Left { member: usize, home: u32 },
+    #[error(
+        "its tree is {found}, and that known here {known}: all servers of a cluster are started \
+         with the same `tree`, and `muesli admin tree set` changes it for all"
+    )]
+    Tree { known: String, found: String },
+    #[error(
+        "its tree is of epoch {found}, and that known here of epoch {known}: so far ahead there is \
+         none"
+    )]
+    TreeEpoch { known: u64, found: u64 },
     #[error("group {0} has begun, which there is not")]
     Begun(u16),
     #[error("its spaces, of epoch {found}, do not begin with those known here, of epoch {known}")]
@@ -123,10 +133,13 @@ impl NoSuccessor {
             NoSuccessor::Shape(_) | NoSuccessor::Server(_) | NoSuccessor::Begun(_) => {
                 Rejection::Catalog
             }
-            NoSuccessor::Placement { .. } | NoSuccessor::Since { .. } => Rejection::Range,
+            NoSuccessor::Placement { .. }
+            | NoSuccessor::Since { .. }
+            | NoSuccessor::TreeEpoch { .. } => Rejection::Range,
             NoSuccessor::Stays
             | NoSuccessor::Home { .. }
             | NoSuccessor::Left { .. }
+            | NoSuccessor::Tree { .. }
             | NoSuccessor::Spaces { .. } => Rejection::State,
         }
     }
@@ -148,6 +161,7 @@ pub(crate) fn judge_map(known: &Map, received: &Map) -> Result<(), NoSuccessor> 
         }
     }
     judge_placement(known, received)?;
+    judge_tree(known, received)?;
     let groups = if received.group > 1 { layout::groups(&received.catalog) } else { 0 };
     if let Some(group) = received.catalog.begun.iter().find(|group| **group >= groups) {
         return Err(NoSuccessor::Begun(*group));
@@ -157,6 +171,20 @@ pub(crate) fn judge_map(known: &Map, received: &Map) -> Result<(), NoSuccessor> 
     let grows = before.epoch > 0 && after.epoch > before.epoch;
     if grows && !after.spaces().starts_with(before.spaces()) {
         return Err(NoSuccessor::Spaces { known: before.epoch, found: after.epoch });
+    }
+    Ok(())
+}
+
+/// A server that joins has heard of no tree yet.
+fn judge_tree(known: &Map, received: &Map) -> Result<(), NoSuccessor> {
+    let joins = known.catalog.placement == 0 || received.catalog.placement == 0;
+    if !joins && known.differs_in_tree(received) {
+        let (known, found) = (known.tree_text(), received.tree_text());
+        return Err(NoSuccessor::Tree { known, found });
+    }
+    let (known, found) = (known.catalog.tree_epoch, received.catalog.tree_epoch);
+    if found.saturating_sub(known) > EPOCHS_AHEAD_MAX {
+        return Err(NoSuccessor::TreeEpoch { known, found });
     }
     Ok(())
 }
@@ -193,7 +221,8 @@ fn judge_placement(known: &Map, received: &Map) -> Result<(), NoSuccessor> {
 
 #[cfg(test)]
 mod tests {
-    use muesli_core::{RepositoryId, SpaceOptions};
+    use muesli_core::catalog::{TreePlan, TreeShape};
+    use muesli_core::{Catalog, RepositoryId, SpaceOptions};
 
     use super::*;
     use crate::spaces::map::Deal;
@@ -270,6 +299,36 @@ mod tests {
         let alone = map(1);
         let moved = after(&alone, |it| (it.placement, it.homes[0].0) = (2, NodeId(3)));
         assert_eq!(moved, Err(NoSuccessor::Stays));
+    }
+
+    #[test]
+    fn trees_are_those_of_all_or_newer_ones() {
+        let plan = |shape: &str| TreePlan::from(shape.parse::<TreeShape>().unwrap());
+        let (two, one) = (plan("2"), plan("2x1"));
+        for group in [1, 3] {
+            let map = map(group);
+            let next = |map: &Map, plan| map.with_next_tree(Some(plan), &[]).unwrap();
+            let started = |plan| {
+                let tree = next(&map, plan).catalog.hierarchy.as_deref().unwrap().clone();
+                let catalog = Catalog::clone(&map.catalog).with_first_tree(tree);
+                map.with_catalog(catalog.into())
+            };
+            let (first, other) = (started(&two), started(&one));
+            assert_eq!(judge_map(&first, &first), Ok(()));
+            for (known, received) in [(&first, &other), (&other, &first), (&map, &first)] {
+                let error = judge_map(known, received).unwrap_err().to_string();
+                let both = [known.tree_text(), received.tree_text()];
+                assert!(both.iter().all(|tree| error.contains(tree)), "{error}: {both:?}");
+            }
+            let (newer, joins) = (next(&first, &one), first.unplaced());
+            for (known, received) in [(&first, &newer), (&newer, &map), (&other, &newer)] {
+                assert_eq!(judge_map(known, received), Ok(()));
+            }
+            let joined = (judge_map(&first, &joins), judge_map(&joins, &first));
+            assert!(group == 1 || joined == (Ok(()), Ok(())), "{joined:?}");
+            let far = after(&first, |it| it.tree.as_mut().unwrap().epoch = u64::MAX);
+            assert_eq!(far, Err(NoSuccessor::TreeEpoch { known: 1, found: u64::MAX }));
+        }
     }
 
     #[test]

@@ -5,18 +5,22 @@
 //! [locator](crate::parts::locator) says, for a protocol may move partitions, or single objects.
 //! Repositories have a home node each. Nodes may be at [sites](Sites), and repositories the leaves
 //! of a [tree](Hierarchy), for protocols that go by these. All of it is one immutable value, shared
-//! by the nodes that agree on it. Spaces and homes are decided in different places: each has an
-//! epoch of its own, and of two catalogs the newer of either is [taken](Catalog::newest).
+//! by the nodes that agree on it. Spaces, homes and the tree are decided in different places: each
+//! has an epoch of its own, and of two catalogs the newer of each is [taken](Catalog::newest).
 
 mod hierarchy;
 mod sites;
 mod spaces;
+mod tree_file;
+mod tree_plan;
 mod tree_shape;
 
 pub use hierarchy::{Hierarchy, InnerNode, NotATree};
 pub use sites::{Sites, TwoSites};
 pub use spaces::{Index, Partitioning, Space, SpaceOptions};
-pub use tree_shape::{LEVELS_MAX, NoTreeShape, TreeError, TreeShape};
+pub use tree_file::{NamedTree, TREE_BYTES_MAX, TreeFault, TreeFileError};
+pub use tree_plan::{TreeError, TreeForm, TreePlan};
+pub use tree_shape::{LEVELS_MAX, NoTreeShape, TreeShape};
 
 use std::sync::Arc;
 
@@ -78,6 +82,9 @@ pub enum CatalogError {
 /// How many partitions there can be.
 pub const PARTITIONS_MAX: usize = u16::MAX as usize;
 
+/// The epoch of the tree that a database began with.
+pub const FIRST_TREE_EPOCH: u64 = 1;
+
 /// The spaces and the placement of a database; immutable, and newer where an epoch is larger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
@@ -111,9 +118,10 @@ pub struct Catalog {
     pub masters: Arc<[NodeId]>,
     /// Where nodes are; known with the placement.
     pub sites: Sites,
-    /// The tree whose leaves are the repositories, under protocols that validate by one; known with
-    /// the placement.
+    /// The tree whose leaves are the repositories, under protocols that validate by one.
     pub hierarchy: Option<Arc<Hierarchy>>,
+    /// Grows with each change of the tree; 0 where nothing was said of one.
+    pub tree_epoch: u64,
     spaces: Vec<Space>,
 }
 
@@ -149,6 +157,7 @@ impl Catalog {
             masters: [].into(),
             sites: Sites::default(),
             hierarchy: None,
+            tree_epoch: 0,
             spaces: Vec::new(),
         })
     }
@@ -184,17 +193,30 @@ impl Catalog {
         if leaves != repositories {
             return Err(NotATree::Leaves { leaves, repositories });
         }
-        Ok(Catalog { hierarchy: Some(Arc::new(hierarchy)), ..self })
+        Ok(self.with_first_tree(hierarchy))
     }
 
-    /// This catalog with a tree of this shape over its nodes with data, whose validators live on
-    /// `apart`, or beside data where that is empty.
+    /// This catalog of a database that begins with this tree. Its leaves are those that the
+    /// protocol knows.
+    pub fn with_first_tree(self, hierarchy: Hierarchy) -> Catalog {
+        Catalog { hierarchy: Some(Arc::new(hierarchy)), tree_epoch: FIRST_TREE_EPOCH, ..self }
+    }
+
+    /// This catalog with this tree over its nodes with data, whose validators live on `apart`, or
+    /// beside data where that is empty.
     ///
     /// # Errors
-    /// There are more or fewer nodes with data than the tree has leaves.
-    pub fn with_tree(self, shape: &TreeShape, apart: &[NodeId]) -> Result<Catalog, TreeError> {
-        let hierarchy = shape.over(&self.homes, apart)?;
+    /// The tree does not fit the nodes.
+    pub fn with_tree(self, plan: &TreePlan, apart: &[NodeId]) -> Result<Catalog, TreeError> {
+        let hierarchy = plan.over(&self.homes, apart, &self.coordinators)?;
         Ok(self.with_hierarchy(hierarchy)?)
+    }
+
+    /// This catalog with another tree, or none, from the next epoch of trees on. A database that
+    /// began without one had that in the epoch in which others have their first.
+    pub fn with_next_tree(self, hierarchy: Option<Hierarchy>) -> Catalog {
+        let tree_epoch = self.tree_epoch.max(FIRST_TREE_EPOCH) + 1;
+        Catalog { hierarchy: hierarchy.map(Arc::new), tree_epoch, ..self }
     }
 
     /// Who decides for `coordinator`: one of the masters that have not left, the same for ever as
@@ -252,7 +274,11 @@ impl Catalog {
             (newest.replicas, newest.partitions_per_repository) =
                 (other.replicas, other.partitions_per_repository);
             newest.masters = Arc::clone(&other.masters);
-            (newest.sites, newest.hierarchy) = (other.sites.clone(), other.hierarchy.clone());
+            newest.sites = other.sites.clone();
+        }
+        // Of two trees of one epoch all take the same one.
+        if (other.tree_epoch, &other.hierarchy) > (self.tree_epoch, &self.hierarchy) {
+            (newest.tree_epoch, newest.hierarchy) = (other.tree_epoch, other.hierarchy.clone());
         }
         if other.coordinators_ever() > self.coordinators_ever() {
             newest.coordinators = Arc::clone(&other.coordinators);

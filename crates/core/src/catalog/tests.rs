@@ -42,7 +42,7 @@ fn each_coordinator_has_one_master_while_that_stays() {
 }
 
 #[test]
-fn sites_and_the_tree_come_with_the_placement() {
+fn sites_come_with_the_placement_and_trees_by_their_own_epoch() {
     let homes: Vec<_> = (0..3).map(NodeId).collect();
     let sites = Sites::new(&[("here", &homes[..2])]).unwrap();
     let tree = Hierarchy::balanced(3, 2, &homes).unwrap();
@@ -50,6 +50,16 @@ fn sites_and_the_tree_come_with_the_placement() {
     let behind = Catalog { placement: 0, ..catalog(3, 1) };
     let newest = behind.newest(&with).unwrap();
     assert_eq!((newest.sites, newest.hierarchy.as_deref()), (sites, Some(&tree)));
+    let moved = with.moved(RepositoryId(0), NodeId(2));
+    let none = with.clone().with_next_tree(None);
+    assert_eq!((none.tree_epoch, moved.newest(&none).unwrap().hierarchy), (2, None));
+    assert_eq!(none.newest(&with), None);
+    // Two trees of one epoch: both sides take the same.
+    let other = Hierarchy::balanced(3, 3, &homes).unwrap();
+    let (one, other) = (with.clone(), catalog(3, 1).with_hierarchy(other).unwrap());
+    let taken = |it: &Catalog, than: &Catalog| it.newest(than).unwrap_or(it.clone()).hierarchy;
+    assert_eq!(taken(&one, &other), taken(&other, &one));
+    assert_ne!(one.hierarchy, other.hierarchy);
     let refused = catalog(4, 1).with_hierarchy(tree).err();
     assert_eq!(refused, Some(NotATree::Leaves { leaves: 3, repositories: 4 }));
 }

@@ -1,18 +1,17 @@
 //! Shapes of trees, as options name them: `8`, `4x4`, `2x4x8`.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::{Hierarchy, InnerNode, NotATree};
-use crate::ids::NodeId;
+use super::tree_plan::{TreeError, TreeNodes};
+use super::{Hierarchy, InnerNode};
 
 /// The most levels of inner nodes.
 pub const LEVELS_MAX: usize = 8;
 /// The most inner nodes.
-const INNER_NODES_MAX: usize = 1024;
+pub const INNER_NODES_MAX: usize = 1024;
 
 /// How many children the inner nodes of each level have, from the root down. The leaves are nodes
 /// with data.
@@ -26,24 +25,6 @@ pub struct TreeShape(Vec<usize>);
      the root down, as in `8` or `4x4`; {LEVELS_MAX} levels at most, each of 1 to 1024"
 )]
 pub struct NoTreeShape(pub String);
-
-/// A tree that does not fit the nodes that are there.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum TreeError {
-    /// There are more or fewer leaves than nodes.
-    #[error("a tree of shape {shape} has {leaves} leaves, and there are {nodes} nodes with data")]
-    Leaves {
-        /// The shape.
-        shape: TreeShape,
-        /// Its leaves.
-        leaves: usize,
-        /// The nodes.
-        nodes: usize,
-    },
-    /// What it makes is no tree.
-    #[error(transparent)]
-    Tree(#[from] NotATree),
-}
 
 impl FromStr for TreeShape {
     type Err = NoTreeShape;
@@ -88,18 +69,15 @@ impl TreeShape {
         levels
     }
 
-    /// The tree of this shape whose leaves are the repositories at `homes`: those of one node are
-    /// below one inner node, and nodes come in the order of their numbers. The validators of inner
-    /// nodes live on `apart`, in turn; where that is empty, on the first node below each.
+    /// The tree of this shape: repositories of one node are below one inner node, and nodes come in
+    /// the order of their numbers.
     ///
     /// # Errors
-    /// There are more or fewer nodes than leaves.
-    pub fn over(&self, homes: &[NodeId], apart: &[NodeId]) -> Result<Hierarchy, TreeError> {
-        let nodes: Vec<NodeId> =
-            homes.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+    /// There are more or fewer nodes than leaves, or too few for the validators.
+    pub(super) fn over(&self, nodes: &mut TreeNodes<'_>) -> Result<Hierarchy, TreeError> {
         let leaves = self.leaves();
-        if leaves != nodes.len() {
-            let (shape, nodes) = (self.clone(), nodes.len());
+        if leaves != nodes.with_data.len() {
+            let (shape, nodes) = (self.clone(), nodes.with_data.len());
             return Err(TreeError::Leaves { shape, leaves, nodes });
         }
         let (mut inner, mut first) = (Vec::new(), 0);
@@ -108,16 +86,13 @@ impl TreeShape {
             first = inner.len();
             for at in 0..count {
                 let parent = (level > 0).then(|| (above + at / self.0[level - 1]) as u16);
-                let home = match apart {
-                    [] => nodes[at * (leaves / count)],
-                    _ => apart[inner.len() % apart.len()],
-                };
-                inner.push(InnerNode { home, parent });
+                let homes = nodes.of_validators(at * (leaves / count))?;
+                inner.push(InnerNode { homes, parent });
             }
         }
+        assert_eq!(inner.len(), self.levels().iter().sum::<usize>(), "the levels of {self}");
         let lowest = *self.0.last().expect("a shape has a level");
-        let place = |home: &NodeId| nodes.binary_search(home).expect("each home is a node");
-        let above = homes.iter().map(|home| (first + place(home) / lowest) as u16);
+        let above = nodes.homes.iter().map(|home| (first + nodes.place(*home) / lowest) as u16);
         Ok(Hierarchy::new(inner, above.collect())?)
     }
 }
@@ -125,10 +100,15 @@ impl TreeShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::RepositoryId;
+    use crate::catalog::TreePlan;
+    use crate::ids::{NodeId, RepositoryId};
 
     fn shape(text: &str) -> TreeShape {
         text.parse().expect("a shape")
+    }
+
+    fn over(text: &str, homes: &[NodeId], apart: &[NodeId]) -> Result<Hierarchy, TreeError> {
+        TreePlan::from(shape(text)).over(homes, apart, homes)
     }
 
     fn nodes(count: u32) -> Vec<NodeId> {
@@ -149,32 +129,28 @@ mod tests {
 
     #[test]
     fn one_level_is_a_root_over_all() {
-        let tree = shape("3").over(&nodes(3), &[]).unwrap();
-        assert_eq!((tree.inner_nodes(), tree.home(0), tree.parent(0)), (1, NodeId(0), None));
+        let tree = over("3", &nodes(3), &[]).unwrap();
+        assert_eq!((tree.inner_nodes(), tree.homes(0), tree.parent(0)), (1, &nodes(1)[..], None));
         assert!((0..3).all(|it| tree.above(RepositoryId(it)) == 0));
     }
 
     #[test]
     fn repositories_of_a_node_are_below_one_inner_node() {
         let homes: Vec<_> = (0..8).map(|it| NodeId(it % 4)).collect();
-        let tree = shape("2x2").over(&homes, &[]).unwrap();
-        assert_eq!(tree.inner_nodes(), 3);
-        let above = |it: u16| tree.above(RepositoryId(it));
-        assert_eq!([above(0), above(1), above(4), above(5)], [1; 4]);
-        assert_eq!([above(2), above(3), above(6), above(7)], [2; 4]);
-        assert_eq!([tree.home(0), tree.home(1), tree.home(2)], [NodeId(0), NodeId(0), NodeId(2)]);
+        let tree = over("2x2", &homes, &[]).unwrap();
+        assert_eq!(tree.to_string(), "0(0(r0 r1 r4 r5) 2(r2 r3 r6 r7))");
         assert_eq!([tree.parent(1), tree.parent(2)], [Some(0); 2]);
     }
 
     #[test]
     fn validators_can_live_apart() {
-        let tree = shape("2x2").over(&nodes(4), &[NodeId(7), NodeId(8)]).unwrap();
-        assert_eq!([tree.home(0), tree.home(1), tree.home(2)], [NodeId(7), NodeId(8), NodeId(7)]);
+        let tree = over("2x2", &nodes(4), &[NodeId(7), NodeId(8)]).unwrap();
+        assert_eq!(tree.to_string(), "7(8(r0 r1) 7(r2 r3))");
     }
 
     #[test]
     fn a_tree_of_other_leaves_is_refused() {
-        let error = shape("4x4").over(&nodes(8), &[]).unwrap_err();
+        let error = over("4x4", &nodes(8), &[]).unwrap_err();
         let expected = "a tree of shape 4x4 has 16 leaves, and there are 8 nodes with data";
         assert_eq!(error.to_string(), expected);
     }

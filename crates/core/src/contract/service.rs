@@ -23,6 +23,11 @@ pub trait Service<P: Protocol>: LoggedRole<P> {
         settings: &Settings,
         switches: &P::Switches,
     ) -> Self;
+
+    /// What it has counted since its node started, for operators: names, and how many of each.
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }
 
 /// The service of a protocol that has none.

@@ -130,6 +130,8 @@ pub trait AnyMachine {
     fn replica_roles(&self) -> Vec<(RepositoryId, ReplicaRole)>;
     /// [`Node::lags`](crate::node::Node::lags).
     fn lags(&self) -> Vec<(RepositoryId, Lag)>;
+    /// [`Node::figures`](crate::node::Node::figures).
+    fn figures(&self) -> Vec<(String, u64)>;
     /// [`Node::memory`](crate::node::Node::memory).
     fn memory(&self) -> Held;
     /// [`Node::oldest_snapshot`](crate::node::Node::oldest_snapshot).
@@ -322,6 +324,10 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
 
     fn lags(&self) -> Vec<(RepositoryId, Lag)> {
         self.node.lags()
+    }
+
+    fn figures(&self) -> Vec<(String, u64)> {
+        self.node.figures()
     }
 
     fn memory(&self) -> Held {

@@ -2,12 +2,13 @@
 
 use super::Node;
 use crate::bytes::SmallBytes;
-use crate::contract::{Coordinator, Participant, Protocol, StateMachine};
+use crate::contract::{Coordinator, Participant, Protocol, Service, StateMachine};
 use crate::ids::{RepositoryId, SpaceId, Timestamp, TxnId};
 use crate::lag::Lag;
 use crate::outcome::{Doubt, Outcome};
 use crate::recorder::Recorder;
 use crate::replica_role::ReplicaRole;
+use crate::roles::ServiceId;
 
 impl<P: Protocol> Node<P> {
     /// Writes the transactions that have not ended into the history.
@@ -46,6 +47,17 @@ impl<P: Protocol> Node<P> {
         self.participants.iter().filter_map(lag).collect()
     }
 
+    /// What the services here have counted, each by its name and what it counts, as in
+    /// `validator-3-merged`.
+    pub fn figures(&self) -> Vec<(String, u64)> {
+        let of = |(id, service): &(_, P::Service)| {
+            let name = id_name(*id);
+            let named = move |(what, count)| (format!("{name}-{what}"), count);
+            service.figures().into_iter().map(named).collect::<Vec<_>>()
+        };
+        self.services.iter().flat_map(of).collect()
+    }
+
     /// The version chains of each repository here, for histories.
     #[expect(clippy::type_complexity, reason = "one row a chain, read once by the history writer")]
     pub fn chains(&self) -> Vec<(RepositoryId, Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>)> {
@@ -57,4 +69,8 @@ impl<P: Protocol> Node<P> {
     pub fn participants(&self) -> &[(RepositoryId, P::Participant)] {
         &self.participants
     }
+}
+
+fn id_name(id: ServiceId) -> String {
+    id.to_string().replace(' ', "-")
 }

@@ -142,18 +142,25 @@ impl<P: Protocol> Node<P> {
         }
     }
 
-    /// A catalog that is newer, in its spaces or in its placement. In the second case repositories
-    /// may live elsewhere. Those that come here begin empty;
+    /// A catalog that is newer, in its spaces, its placement or its tree. In the second case
+    /// repositories may live elsewhere, in the last two services. Those that come here begin empty;
     /// those that go stay for as long as the node lives, so that they can say where they went. A
     /// driver keeps the newest catalog that its node [goes by](Self::catalog), before anything that
     /// the node says under it leaves, and begins the node's next life with it.
     pub fn place(&mut self, catalog: Arc<Catalog>, effects: &mut Effects<P>) {
         let Some(newest) = self.catalog.newest(&catalog) else { return };
-        let stays = newest.placement == self.catalog.placement;
+        let have_moved = newest.placement != self.catalog.placement;
+        let is_other_tree = newest.hierarchy != self.catalog.hierarchy;
         self.catalog = Arc::new(newest);
-        if stays {
-            return;
+        if have_moved {
+            self.place_participants(effects);
         }
+        if have_moved || is_other_tree {
+            self.place_services(effects);
+        }
+    }
+
+    fn place_participants(&mut self, effects: &mut Effects<P>) {
         for (repository, participant) in &mut self.participants {
             participant.placed(&mut context!(self, Role::Repository(*repository), effects));
         }
@@ -166,6 +173,9 @@ impl<P: Protocol> Node<P> {
             }
         }
         self.participants.sort_by_key(|(id, _)| *id);
+    }
+
+    fn place_services(&mut self, effects: &mut Effects<P>) {
         for (id, service) in &mut self.services {
             service.placed(&mut context!(self, Role::Service(*id), effects));
         }

@@ -98,16 +98,24 @@ fn open(options: Options) -> Result<Db, Error> {
     if options.masters > 1024 {
         return Err(Error::Options(format!("{} masters: there can be 1024", options.masters)));
     }
+    if options.validator_loops > 1024 {
+        let loops = options.validator_loops;
+        return Err(Error::Options(format!("{loops} loops for validators: there can be 1024")));
+    }
+    if options.validator_loops > 0 && options.tree.is_none() {
+        return Err(Error::Options("loops for validators are for a tree: give one".to_owned()));
+    }
     options.limits.check().map_err(Error::Options)?;
     let loops = options.loops.min(options.repositories.max(1));
-    let all = loops + options.masters;
+    let all = loops + options.masters + options.validator_loops;
     let homes: Vec<_> = (0..options.repositories).map(|r| NodeId((r % loops) as u32)).collect();
     let nodes: Vec<_> = (0..all as u32).map(NodeId).collect();
-    let catalog = Catalog::new(&homes, options.replicas, &nodes)?.with_masters(&nodes[loops..]);
+    let (masters, apart) = nodes[loops..].split_at(options.masters);
+    let catalog = Catalog::new(&homes, options.replicas, &nodes)?.with_masters(masters);
     let catalog = catalog.with_partitions_per_repository(options.partitions_per_repository)?;
     let mut catalog = match &options.tree {
-        Some(shape) => {
-            let catalog = catalog.with_tree(shape, &[]);
+        Some(plan) => {
+            let catalog = catalog.with_tree(plan, apart);
             catalog.map_err(|error| Error::Options(error.to_string()))?
         }
         None => catalog,
@@ -203,7 +211,7 @@ fn start<P: Protocol>(
         let thread = std::thread::Builder::new().name(name).spawn(run);
         threads.push(thread.expect("the system has a thread for each loop"));
     }
-    let serving = loops - options.masters;
+    let serving = loops - options.masters - options.validator_loops;
     let driver = Loops { serving, inboxes, closing, threads: Mutex::new(threads) };
     let db = Db::of_process(
         database,

@@ -31,10 +31,14 @@ fn repositories(all: &[u16]) -> Repositories {
 /// Three nodes with a repository each: a root and a validator above the first two at node 0, one
 /// above the last at node 2. All that is judged is judged at node 0.
 fn node<V: Variant>() -> Node<TwoPhase<V>> {
-    let homes: Vec<_> = (0..3).map(NodeId).collect();
-    let inner = |home, parent| InnerNode { home: NodeId(home), parent };
+    let inner = |home, parent| InnerNode::new(NodeId(home), parent);
     let all = vec![inner(0, None), inner(0, Some(0)), inner(2, Some(0))];
-    let tree = Hierarchy::new(all, vec![1, 1, 2]).expect("a tree");
+    node_in(Hierarchy::new(all, vec![1, 1, 2]).expect("a tree"))
+}
+
+/// Node 0 of three, in this tree.
+fn node_in<V: Variant>(tree: Hierarchy) -> Node<TwoPhase<V>> {
+    let homes: Vec<_> = (0..3).map(NodeId).collect();
     let catalog = Catalog::new(&homes, 1, &homes).expect("a catalog");
     let catalog = catalog.with_hierarchy(tree).expect("a leaf for each repository");
     Node::new(NodeId(0), 1, Arc::new(catalog), Arc::new(Settings::default()), &Default::default())
@@ -101,6 +105,41 @@ fn a_validator_votes_for_those_below_it_to_the_one_above() {
     assert_eq!(ballot(from, 0, below.clone()), Ok(()));
     assert_eq!(ballot(from, 1, below), Err(Rejection::Sender), "it is not below that one");
     assert_eq!(ballot(from, 0, vote()), Err(Rejection::Sender), "repository 1 is elsewhere");
+}
+
+#[test]
+fn a_validator_takes_its_share_of_the_transactions() {
+    let inner = |homes: &[u32], parent| InnerNode {
+        homes: homes.iter().copied().map(NodeId).collect(),
+        parent,
+    };
+    let all = vec![inner(&[0], None), inner(&[0, 0], Some(0)), inner(&[1, 2], Some(0))];
+    let tree = Hierarchy::new(all, vec![1, 1, 2]).expect("a tree");
+    // Validators 1 and 2 are above the first two, 3 and 4 above the last.
+    let taken = |from, to, vote: &MergedVote| {
+        let to = Address::service(NodeId(0), validator(to));
+        let message = Message::MergedVote(Box::new(vote.clone()));
+        let envelope = Envelope { from, to, message };
+        let mut node = node_in::<Locking>(tree.clone());
+        node.receive(Sender::Member, envelope, &mut Effects::default())
+    };
+    let mut shares = [0; 2];
+    for sequence in 1..50 {
+        let txn = TxnId { sequence, ..TXN };
+        let vote = MergedVote { txn, ..vote() };
+        let (first, second) = (taken(leaf(1), 1, &vote), taken(leaf(1), 2, &vote));
+        let mine = usize::from(second.is_ok());
+        assert_eq!([&first, &second][1 - mine], &Err(Rejection::Sender));
+        shares[mine] += 1;
+        assert_eq!([first, second][mine], Ok(()));
+        let below = MergedVote { voters: repositories(&[2]), ..vote };
+        let of = |at: u32| Address::service(NodeId(at), validator(2 + at as u16));
+        let from = [taken(of(1), 0, &below), taken(of(2), 0, &below)];
+        assert_eq!(from.iter().filter(|it| it.is_ok()).count(), 1, "one has this transaction");
+    }
+    assert!(shares.iter().all(|share| *share > 10), "{shares:?}");
+    let none = taken(leaf(1), 5, &vote());
+    assert_eq!(none, Err(Rejection::Sender), "there is no such validator");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::Error;
-use muesli_core::catalog::{CatalogError, TreeError, TreeShape};
+use muesli_core::catalog::{CatalogError, TreeError, TreePlan};
 use muesli_core::{Nanos, Protocol, Typed};
 use muesli_group::layout::Unfit;
 use muesli_registry::{Grouping, NoMasters, NoProtocol};
@@ -47,7 +47,10 @@ pub struct Simulated {
     pub partitions_per_repository: usize,
     /// The tree above the nodes with data, under protocols that validate by one; `None`: a root
     /// above all.
-    pub tree: Option<TreeShape>,
+    pub tree: Option<TreePlan>,
+    /// How many nodes there are besides, without data, on which the tree's validators live in turn;
+    /// 0: they live beside the data. They are counted behind all others.
+    pub validator_nodes: usize,
     /// Where all chance comes from.
     pub seed: u64,
     /// What goes wrong. Clients run at least to its horizon.
@@ -96,6 +99,7 @@ impl Simulated {
             replicas: 1,
             partitions_per_repository: 1,
             tree: None,
+            validator_nodes: 0,
             seed,
             plan: Plan::calm(VirtualTime::ZERO),
             length,

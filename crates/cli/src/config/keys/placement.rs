@@ -5,6 +5,7 @@ use muesli_core::NodeId;
 use super::super::Config;
 use super::super::values::{millis, number, protocol, put, truth};
 use super::ConfigKey;
+use crate::tree;
 
 pub(super) const PLACEMENT: &[ConfigKey] = &[
     ConfigKey {
@@ -136,13 +137,49 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
                itself",
         set: set_masters,
     },
+    ConfigKey {
+        name: "tree",
+        value: "SHAPE|FILE",
+        default: "",
+        help: "The tree that votes climb under hierarchy and hierarchy-locking, above the servers \
+               with repositories: how many children the inner nodes of each level have, from the \
+               root down, as in 4x4, or a file with a line for each; the same on all servers. \
+               None: a root above all",
+        set: set_tree,
+    },
+    ConfigKey {
+        name: "validators",
+        value: "N",
+        default: "1",
+        help: "How many validators each inner node of the tree has, on different servers, each for \
+               a share of the transactions",
+        set: |config, text| put(&mut config.validators, number(text, 1, 64)? as u16),
+    },
+    ConfigKey {
+        name: "validator_servers",
+        value: "N,…",
+        default: "",
+        help: "Which of the servers have validators of the tree and hold no repositories; the same \
+               on all servers. None: validators live where repositories do",
+        set: |config, text| put(&mut config.server.validator_servers, nodes(text)?),
+    },
 ];
 
+fn set_tree(config: &mut Config, text: &str) -> Result<(), String> {
+    let form = if text.is_empty() { None } else { Some(tree::form(text)?) };
+    put(&mut config.tree, form)
+}
+
 fn set_masters(config: &mut Config, text: &str) -> Result<(), String> {
+    put(&mut config.server.masters, nodes(text)?)
+}
+
+/// Servers by their numbers, each once, in order.
+fn nodes(text: &str) -> Result<Vec<NodeId>, String> {
     let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
-    let masters = texts.map(|text| Ok(NodeId(number(text, 0, 4095)? as u32)));
-    let mut masters: Vec<_> = masters.collect::<Result<_, String>>()?;
-    masters.sort_unstable();
-    masters.dedup();
-    put(&mut config.server.masters, masters)
+    let nodes = texts.map(|text| Ok(NodeId(number(text, 0, 4095)? as u32)));
+    let mut nodes: Vec<_> = nodes.collect::<Result<_, String>>()?;
+    nodes.sort_unstable();
+    nodes.dedup();
+    Ok(nodes)
 }

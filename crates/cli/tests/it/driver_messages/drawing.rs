@@ -1,7 +1,7 @@
 //! Messages between drivers, and first frames, made of numbers, names and places that can be and
 //! that cannot.
 
-use muesli_cluster::spaces::parts::{MapParts, SpaceParts};
+use muesli_cluster::spaces::parts::{MapParts, SpaceParts, TreeParts};
 use muesli_cluster::wire::challenge::Challenge;
 use muesli_cluster::wire::control::Control;
 use muesli_cluster::wire::frame::FrameKind;
@@ -10,6 +10,7 @@ use muesli_cluster::wire::progress::{Alive, Reached};
 use muesli_cluster::wire::proof::SecretProof;
 use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
 use muesli_cluster::{ClusterId, DataId};
+use muesli_core::catalog::{Hierarchy, InnerNode};
 use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, SmallBytes, Tag, Wire};
 
 /// Kinds of messages between drivers, in the order in which they are said.
@@ -156,6 +157,7 @@ impl Drawing {
             7 => map.servers.truncate(self.0.usize(..4)),
             8 => map.servers.reverse(),
             9 => self.bend_numbers(&mut map),
+            10 => map.tree = Some(self.tree(known)),
             _ => self.bend_placement(&mut map),
         }
         map
@@ -171,6 +173,24 @@ impl Drawing {
             _ => return map.masters.push(NodeId(number.into())),
         };
         *field = if *field == number { number.wrapping_add(1) } else { number };
+        // The highest bit of this one says that there is a tree.
+        map.group = map.group.min((1 << 15) - 1);
+    }
+
+    /// A tree that nobody can have set: over other repositories, of validators on nodes that there
+    /// are not, or of an epoch that is not the next one.
+    fn tree(&mut self, known: &MapParts) -> TreeParts {
+        let repositories = known.homes.len();
+        let epoch = known.tree.as_ref().map_or(0, |tree| tree.epoch) + 1;
+        let tree = |home: u32, leaves: usize| {
+            let root = InnerNode::new(NodeId(home), None);
+            Some(Hierarchy::new(vec![root], vec![0; leaves]).expect("a tree"))
+        };
+        match self.0.u8(..3) {
+            0 => TreeParts { epoch, tree: tree(0, repositories + self.0.usize(1..9)) },
+            1 => TreeParts { epoch, tree: tree(9, 0) },
+            _ => TreeParts { epoch: u64::MAX - self.0.u64(..1 << 20), tree: None },
+        }
     }
 
     /// A placement that nobody can have made: homes change without an epoch of their own.

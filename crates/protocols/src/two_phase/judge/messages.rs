@@ -240,7 +240,7 @@ fn judge_validator<V: Variant>(view: View<'_>) -> Result<(), Rejection> {
     ensure(sending_validator(view).is_some(), Rejection::Sender)
 }
 
-/// The inner node whose validator says it, if one does.
+/// The number of the validator that says it, if one does.
 fn sending_validator(view: View<'_>) -> Option<u16> {
     match view.from.role {
         Role::Service(it) if it.kind() == ServiceKind::Validator => Some(it.number()),
@@ -254,7 +254,7 @@ fn judge_merged_vote<V: Variant>(ballot: &MergedVote, view: View<'_>) -> Result<
     let Role::Service(me) = view.me.role else { return Err(Rejection::Role) };
     view.member()?;
     sequence(ballot.txn)?;
-    let (tree, me) = (Tree::of(view.catalog), me.number());
+    let tree = Tree::of(view.catalog);
     let ascend = |all: &[RepositoryId]| all.windows(2).all(|pair| pair[0] < pair[1]);
     ensure(ascend(&ballot.participants) && ascend(&ballot.voters), Rejection::Range)?;
     ensure(!ballot.voters.is_empty(), Rejection::Range)?;
@@ -266,10 +266,11 @@ fn judge_merged_vote<V: Variant>(ballot: &MergedVote, view: View<'_>) -> Result<
     let may_send = match (view.from.role, sending_validator(view)) {
         // Which validator it votes to depends on who decides: the validator looks at that.
         (Role::Repository(voter), _) => ballot.voters[..] == [voter],
-        (_, Some(child)) => {
+        (_, Some(number)) => tree.inner_for(number, ballot.txn).is_some_and(|child| {
             let is_below = |voter: &RepositoryId| tree.covers(child, *voter);
-            tree.parent(child) == Some(me) && ballot.voters.iter().all(is_below)
-        }
+            let parent = tree.parent(child).filter(|_| ballot.voters.iter().all(is_below));
+            parent.is_some() && parent == tree.inner_for(me.number(), ballot.txn)
+        }),
         _ => false,
     };
     ensure(may_send, Rejection::Sender)

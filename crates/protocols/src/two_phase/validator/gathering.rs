@@ -45,7 +45,7 @@ impl<'a> Gathering<'a> {
         let tree = Tree::of(self.catalog);
         match self.decider {
             Decider::Coordinator => None,
-            Decider::Tree => Some(tree.address(tree.above(voter))),
+            Decider::Tree => Some(tree.address(tree.above(voter), txn)),
             Decider::Participant => {
                 let turn = (txn.sequence % participants.len() as u64) as usize;
                 let chosen = self.at_coordinator(txn, participants).unwrap_or(participants[turn]);
@@ -53,7 +53,7 @@ impl<'a> Gathering<'a> {
             }
             Decider::Relay => {
                 let chosen = self.at_coordinator(txn, participants).unwrap_or(participants[0]);
-                Some(tree.address(tree.above(chosen)))
+                Some(tree.address(tree.above(chosen), txn))
             }
         }
     }
@@ -63,15 +63,28 @@ impl<'a> Gathering<'a> {
         participants.iter().copied().find(|it| self.catalog.home(*it) == txn.node)
     }
 
-    /// Whether the validator with this number gathers the votes of a repository.
-    pub fn gathers(self, number: u16, repository: RepositoryId) -> bool {
-        self.decider != Decider::Tree || Tree::of(self.catalog).covers(number, repository)
+    /// What the validator with this number is for, if it works for this transaction: the number of
+    /// an inner node, or of the repository that it is beside.
+    pub fn working_for(self, number: u16, txn: TxnId) -> Option<u16> {
+        match self.decider {
+            Decider::Tree | Decider::Relay => Tree::of(self.catalog).inner_for(number, txn),
+            Decider::Coordinator => None,
+            Decider::Participant => {
+                Some(number).filter(|it| usize::from(*it) < self.catalog.repositories())
+            }
+        }
     }
 
-    /// The validator to whom the one with this number says what it has merged.
-    pub fn parent(self, number: u16) -> Option<u16> {
+    /// Whether validators that are for this gather the votes of a repository.
+    pub fn gathers(self, inner: u16, repository: RepositoryId) -> bool {
+        self.decider != Decider::Tree || Tree::of(self.catalog).covers(inner, repository)
+    }
+
+    /// To which validator those that are for this say what they have merged of a transaction.
+    pub fn above(self, inner: u16, txn: TxnId) -> Option<Address> {
+        let tree = Tree::of(self.catalog);
         match self.decider {
-            Decider::Tree => Tree::of(self.catalog).parent(number),
+            Decider::Tree => tree.parent(inner).map(|parent| tree.address(parent, txn)),
             Decider::Coordinator | Decider::Participant | Decider::Relay => None,
         }
     }
@@ -80,6 +93,7 @@ impl<'a> Gathering<'a> {
 #[cfg(test)]
 mod tests {
     use muesli_core::Role;
+    use muesli_core::catalog::{TreePlan, TreeShape};
 
     use super::*;
 
@@ -87,7 +101,8 @@ mod tests {
     fn catalog() -> Catalog {
         let nodes: Vec<NodeId> = (0..4).map(NodeId).collect();
         let catalog = Catalog::new(&nodes, 1, &nodes).unwrap();
-        catalog.with_tree(&"2x2".parse().unwrap(), &[]).unwrap()
+        let plan = TreePlan::from("2x2".parse::<TreeShape>().unwrap());
+        catalog.with_tree(&plan, &[]).unwrap()
     }
 
     fn number(address: Address) -> u16 {
@@ -129,7 +144,8 @@ mod tests {
                 };
                 let there = gathering.living_on(to.node);
                 assert!(there.contains(&validator(number(to))), "{decider:?}: {there:?}");
-                assert!(gathering.gathers(number(to), RepositoryId(voter)));
+                let working = gathering.working_for(number(to), txn).expect("it works for it");
+                assert!(gathering.gathers(working, RepositoryId(voter)));
             }
         }
     }

@@ -13,6 +13,11 @@
 //! again, and is then voted to itself; participants that have waited ask each other, as under all
 //! of the family ([`termination`](super::participant::termination)). A validator that is slow, or
 //! was, decides the same. What nobody votes to any more is dropped after a while.
+//!
+//! The tree may change at any moment, at each node at another one. A validator that hears of it
+//! drops what it has, and takes no votes that are not for it by the new tree; they are given up for
+//! lost, like any. Whatever tree a merged vote has climbed, it says whose votes it has, and nobody
+//! decides to commit without the votes of all participants.
 
 pub(in crate::two_phase) mod gathering;
 mod stable_queue;
@@ -28,7 +33,6 @@ use muesli_core::{
 
 use self::gathering::Gathering;
 use self::stable_queue::StableQueue;
-use self::tree::Tree;
 use super::message::merged_vote::MergedVote;
 use super::message::{Message, Mostly};
 use super::policy::{TreeChoice, TreeSwitch};
@@ -40,14 +44,28 @@ use super::{Context, Scalar, TwoPhase};
 /// has the votes of all below for, or one that refuses.
 #[derive(Clone, Debug)]
 pub struct Validator<V> {
-    /// Which one it is: an inner node's, or one beside a repository.
+    /// Which of all validators it is; the tree, or who decides, says what for.
     number: u16,
     choice: TreeChoice,
     votes: BTreeMap<TxnId, Gathered>,
+    counted: VotesCounted,
     /// As printed: votes of all, kept until they are stable.
     stable: StableQueue,
     sweep_timer_set: bool,
     variant: PhantomData<V>,
+}
+
+/// What a validator has done since its node started.
+#[derive(Clone, Copy, Debug, Default)]
+struct VotesCounted {
+    /// Messages from below that it has merged.
+    merged: u64,
+    /// Merged votes that it has said to the one above.
+    passed_up: u64,
+    /// Transactions that it has decided.
+    decided: u64,
+    /// Votes that came or were kept in vain: of another tree, or nobody else voted in time.
+    dropped: u64,
 }
 
 /// The votes on a transaction that have come so far.
@@ -58,6 +76,15 @@ struct Gathered {
     /// It was said up, or decided: what comes now comes late. As printed: a refusal was told to the
     /// coordinator.
     passed: bool,
+}
+
+/// Where votes go from a validator.
+#[derive(Clone, Copy)]
+enum Next {
+    /// To the validator above; `None`: there is none, as these are of another tree.
+    Above(Option<Address>),
+    /// It has those of all who take part, and decides.
+    End,
 }
 
 timers! {
@@ -71,86 +98,91 @@ timers! {
 impl<V: Scalar> Validator<V> {
     /// Votes from below.
     fn on_ballot(&mut self, from: Address, ballot: MergedVote, cx: &mut Context<'_, V>) {
-        let (txn, number, now) = (ballot.txn, self.number, cx.now());
+        let (txn, now) = (ballot.txn, cx.now());
         let gathering = Gathering::new(self.choice.decider, cx.catalog);
-        let gathers = |it: &&RepositoryId| gathering.gathers(number, **it);
-        if !ballot.voters.iter().all(|it| gathers(&it)) {
-            return; // Of another tree: its coordinator asks again.
-        }
+        // A vote that has waited for this node's log is not judged again, and the tree has changed.
+        let inner = gathering.working_for(self.number, txn);
+        let gathers_all =
+            |inner: &u16| ballot.voters.iter().all(|it| gathering.gathers(*inner, *it));
+        let Some(inner) = inner.filter(gathers_all) else {
+            self.counted.dropped += 1;
+            return;
+        };
         if !self.choice.keeps(TreeSwitch::DecidesAtOnce) && ballot.proposal > Timestamp::ZERO {
             self.stable.heard(from, ballot.proposal);
         }
         let gathered = match self.votes.get_mut(&txn) {
             // It was told otherwise who takes part: its coordinator sees to that itself.
-            Some(known) if known.ballot.participants != ballot.participants => return,
+            Some(known) if known.ballot.participants != ballot.participants => {
+                self.counted.dropped += 1;
+                return;
+            }
             Some(known) => {
                 known.ballot.merge(&ballot);
                 known
             }
             None => self.votes.entry(txn).or_insert(Gathered { ballot, since: now, passed: false }),
         };
+        self.counted.merged += 1;
         gathered.ballot.assert_invariants();
+        let below = |it: &&RepositoryId| gathering.gathers(inner, **it);
         let all = gathered.ballot.participants.len();
-        let expected = gathered.ballot.participants.iter().filter(gathers).count();
+        let expected = gathered.ballot.participants.iter().filter(below).count();
         let voted = gathered.ballot.voters.len();
-        assert!(voted <= expected, "{txn} has votes of others than those below {number}");
-        let are_all_there = voted == expected && self.has_all_children(voted, gathering, cx);
-        let is_told_at_once = self.choice.keeps(TreeSwitch::RefusalsPassAtOnce);
-        let gathered = self.votes.get_mut(&txn).expect("votes that were just kept");
-        let is_refused = gathered.ballot.refused.is_some() && !gathered.passed;
-        if are_all_there {
-            let Gathered { ballot, passed, .. } =
-                self.votes.remove(&txn).expect("votes that were just kept");
-            if !passed || !is_told_at_once {
-                self.pass(ballot, expected == all, gathering, cx);
-            }
-        } else if is_refused {
-            gathered.passed = true;
-            let ballot = gathered.ballot.clone();
-            match is_told_at_once {
-                true => self.pass(ballot, expected == all, gathering, cx),
-                false => Self::tell_coordinator(&ballot, cx),
-            }
-        }
+        assert!(voted <= expected, "{txn} has votes of others than those below {inner}");
+        let to = if expected < all { Next::Above(gathering.above(inner, txn)) } else { Next::End };
+        let are_all_there = voted == expected && self.has_all_children(inner, voted, cx);
+        self.go_on(txn, are_all_there, to, cx);
         while let Some(stable) = self.stable.next_stable() {
-            Self::decide(&stable, cx);
+            self.decide(&stable, cx);
         }
         self.set_sweep_timer(cx);
     }
 
     /// As printed every child is waited for, whoever takes part.
-    fn has_all_children(
-        &self,
-        voted: usize,
-        gathering: Gathering<'_>,
-        cx: &Context<'_, V>,
-    ) -> bool {
+    fn has_all_children(&self, inner: u16, voted: usize, cx: &Context<'_, V>) -> bool {
+        let gathering = Gathering::new(self.choice.decider, cx.catalog);
         let repositories = || (0..cx.catalog.repositories() as u16).map(RepositoryId);
-        let below = || repositories().filter(|it| gathering.gathers(self.number, *it)).count();
+        let below = || repositories().filter(|it| gathering.gathers(inner, *it)).count();
         self.choice.keeps(TreeSwitch::WaitsForParticipants) || voted == below()
     }
 
-    /// All votes below are known, or one that refuses: on to the validator above, or to the end.
-    fn pass(
-        &mut self,
-        ballot: MergedVote,
-        covers_all: bool,
-        gathering: Gathering<'_>,
-        cx: &mut Context<'_, V>,
-    ) {
-        match gathering.parent(self.number).filter(|_| !covers_all) {
-            Some(parent) => {
-                let to = Tree::of(cx.catalog).address(parent);
+    /// Passes on the votes on a transaction once all are there, or one that refuses.
+    fn go_on(&mut self, txn: TxnId, are_all_there: bool, to: Next, cx: &mut Context<'_, V>) {
+        let is_told_at_once = self.choice.keeps(TreeSwitch::RefusalsPassAtOnce);
+        let gathered = self.votes.get_mut(&txn).expect("votes that were just kept");
+        let (was_passed, is_refused) = (gathered.passed, gathered.ballot.refused.is_some());
+        if !are_all_there && (was_passed || !is_refused) {
+            return;
+        }
+        gathered.passed = true;
+        let ballot = gathered.ballot.clone();
+        if are_all_there {
+            self.votes.remove(&txn);
+        }
+        match (are_all_there, is_told_at_once) {
+            (true, true) if was_passed => {}
+            (true, _) | (false, true) => self.pass(ballot, to, cx),
+            (false, false) => Self::tell_coordinator(&ballot, cx),
+        }
+    }
+
+    /// On to the validator above, or to the end.
+    fn pass(&mut self, ballot: MergedVote, to: Next, cx: &mut Context<'_, V>) {
+        match to {
+            Next::Above(Some(to)) => {
+                self.counted.passed_up += 1;
                 cx.send(to, Message::MergedVote(Box::new(ballot)));
             }
-            None if !covers_all => {} // Of another tree: its coordinator asks again.
-            None if self.choice.keeps(TreeSwitch::DecidesAtOnce) => Self::decide(&ballot, cx),
-            None => self.stable.keep(ballot, cx.now()),
+            Next::Above(None) => self.counted.dropped += 1, // Its coordinator asks again.
+            Next::End if self.choice.keeps(TreeSwitch::DecidesAtOnce) => self.decide(&ballot, cx),
+            Next::End => self.stable.keep(ballot, cx.now()),
         }
     }
 
     /// All votes are known, or one that refuses.
-    fn decide(ballot: &MergedVote, cx: &mut Context<'_, V>) {
+    fn decide(&mut self, ballot: &MergedVote, cx: &mut Context<'_, V>) {
+        self.counted.decided += 1;
         let (txn, decision) = (ballot.txn, Self::decision(ballot));
         Self::tell_coordinator(ballot, cx);
         for &repository in &ballot.participants {
@@ -169,6 +201,11 @@ impl<V: Scalar> Validator<V> {
             Decision::Commit(at) => Decision::Commit(at.into()),
             Decision::Abort(reason) => Decision::Abort(reason),
         }
+    }
+
+    /// On how many transactions votes wait for others.
+    fn waiting(&self) -> u64 {
+        self.votes.values().filter(|it| !it.passed).count() as u64
     }
 
     fn set_sweep_timer(&mut self, cx: &mut Context<'_, V>) {
@@ -206,7 +243,13 @@ impl<V: Scalar> StateMachine<TwoPhase<V>> for Validator<V> {
 
 impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
     muesli_core::role_without_records!(TwoPhase<V>);
-    muesli_core::role_that_stays!(TwoPhase<V>);
+
+    /// There is another tree, or repositories live elsewhere.
+    fn placed(&mut self, _: &mut Context<'_, V>) {
+        self.counted.dropped += self.waiting();
+        self.votes.clear();
+        self.stable = StableQueue::default();
+    }
 
     fn start(&mut self, _: &mut Context<'_, V>) {}
 
@@ -221,7 +264,9 @@ impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
             ValidatorTimer::Sweep => {
                 self.sweep_timer_set = false;
                 let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
+                let before = self.waiting();
                 self.votes.retain(|_, it| it.since + patience > now);
+                self.counted.dropped += before - self.waiting();
                 self.stable.drop_kept_until(Nanos(now.0.saturating_sub(patience.0)));
                 self.set_sweep_timer(cx);
             }
@@ -235,9 +280,21 @@ impl<V: Scalar> Service<TwoPhase<V>> for Validator<V> {
             number: id.number(),
             choice: V::tree(switches),
             votes: BTreeMap::new(),
+            counted: VotesCounted::default(),
             stable: StableQueue::default(),
             sweep_timer_set: false,
             variant: PhantomData,
         }
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        let VotesCounted { merged, passed_up, decided, dropped } = self.counted;
+        vec![
+            ("merged", merged),
+            ("passed-up", passed_up),
+            ("decided", decided),
+            ("dropped", dropped),
+            ("waiting", self.waiting()),
+        ]
     }
 }

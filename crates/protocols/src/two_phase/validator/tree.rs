@@ -1,10 +1,15 @@
 //! The tree that votes climb.
+//!
+//! An inner node may have several validators, each for a share of the transactions. Which one it is
+//! follows from the transaction's id, so all participants and the validators below vote to the same
+//! one, without a word about it. Validators are counted through the inner nodes
+//! ([`Hierarchy`](muesli_core::catalog::Hierarchy)); a service's number is that number.
 
-use muesli_core::{Address, Catalog, NodeId, RepositoryId, ServiceId, ServiceKind};
+use muesli_core::{Address, Catalog, NodeId, RepositoryId, ServiceId, ServiceKind, TxnId};
 
-/// The validator of an inner node of the tree.
-pub(in crate::two_phase) fn validator(inner: u16) -> ServiceId {
-    ServiceId::new(ServiceKind::Validator, inner)
+/// The validator of this number.
+pub(in crate::two_phase) fn validator(number: u16) -> ServiceId {
+    ServiceId::new(ServiceKind::Validator, number)
 }
 
 /// The tree of a catalog. Where it has none, there is a root above all repositories, which lives
@@ -18,27 +23,24 @@ impl<'a> Tree<'a> {
         Tree(catalog)
     }
 
-    /// The inner nodes whose validators live on `node`.
+    /// The validators that live on `node`.
     pub fn living_on(self, node: NodeId) -> Vec<ServiceId> {
         match &self.0.hierarchy {
             Some(tree) => tree.living_on(node).map(validator).collect(),
-            None => [validator(0)].into_iter().filter(|_| self.home(0) == node).collect(),
+            None => [validator(0)].into_iter().filter(|_| self.root() == node).collect(),
         }
     }
 
-    fn home(self, inner: u16) -> NodeId {
-        match &self.0.hierarchy {
-            Some(tree) => tree.home(inner),
-            None => self.0.home(RepositoryId(0)),
-        }
+    fn root(self) -> NodeId {
+        self.0.home(RepositoryId(0))
     }
 
-    /// The validator above a repository.
+    /// The inner node above a repository.
     pub fn above(self, repository: RepositoryId) -> u16 {
         self.0.hierarchy.as_ref().map_or(0, |tree| tree.above(repository))
     }
 
-    /// The validator above an inner node; `None`: that is the root.
+    /// The inner node above another one; `None`: that is the root.
     pub fn parent(self, inner: u16) -> Option<u16> {
         self.0.hierarchy.as_ref().and_then(|tree| tree.parent(inner))
     }
@@ -48,8 +50,85 @@ impl<'a> Tree<'a> {
         self.0.hierarchy.as_ref().is_none_or(|tree| tree.covers(inner, repository))
     }
 
-    /// Where the validator of an inner node is reached.
-    pub fn address(self, inner: u16) -> Address {
-        Address::service(self.home(inner), validator(inner))
+    /// Where the validator of an inner node is reached that works for this transaction.
+    pub fn address(self, inner: u16, txn: TxnId) -> Address {
+        match &self.0.hierarchy {
+            Some(tree) => {
+                let homes = tree.homes(inner);
+                let share = share(txn, homes.len());
+                let number = tree.validator(inner, share);
+                Address::service(homes[usize::from(share)], validator(number))
+            }
+            None => Address::service(self.root(), validator(0)),
+        }
+    }
+
+    /// The inner node of the validator of this number, if that works for this transaction.
+    pub fn inner_for(self, number: u16, txn: TxnId) -> Option<u16> {
+        let Some(tree) = &self.0.hierarchy else { return (number == 0).then_some(0) };
+        let (inner, mine) = tree.inner_of(number)?;
+        (share(txn, tree.homes(inner).len()) == mine).then_some(inner)
+    }
+}
+
+/// Which of so many validators of an inner node works for a transaction. Coordinators that commit
+/// by any pattern deal their transactions evenly.
+fn share(txn: TxnId, validators: usize) -> u16 {
+    assert!((1..=usize::from(u16::MAX)).contains(&validators), "{txn} has {validators} validators");
+    let id = txn.sequence.wrapping_add((u64::from(txn.node.0) << 32) | u64::from(txn.incarnation));
+    let mixed = id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    ((mixed * validators as u64) >> 32) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::catalog::{Hierarchy, InnerNode};
+
+    use super::*;
+
+    fn catalog() -> Catalog {
+        let homes = [0, 1].map(NodeId);
+        let inner = |homes: &[u32], parent| InnerNode {
+            homes: homes.iter().copied().map(NodeId).collect(),
+            parent,
+        };
+        let tree = vec![inner(&[2, 3, 4], None), inner(&[0], Some(0)), inner(&[1, 3], Some(0))];
+        let tree = Hierarchy::new(tree, vec![1, 2]).expect("a tree");
+        let catalog = Catalog::new(&homes, 1, &homes).expect("a catalog");
+        catalog.with_hierarchy(tree).expect("a leaf for each repository")
+    }
+
+    #[test]
+    fn everybody_finds_the_same_validator_of_a_transaction() {
+        let catalog = catalog();
+        let tree = Tree::of(&catalog);
+        let nodes: Vec<_> = (0..5).map(NodeId).collect();
+        for sequence in 1..100 {
+            let txn = TxnId { node: NodeId(7), incarnation: 3, sequence };
+            for inner in 0..3 {
+                let address = tree.address(inner, txn);
+                let working = |node: &NodeId| {
+                    let here = tree.living_on(*node).into_iter();
+                    let mine = here.filter(|it| tree.inner_for(it.number(), txn) == Some(inner));
+                    mine.map(|it| Address::service(*node, it)).collect::<Vec<_>>()
+                };
+                assert_eq!(nodes.iter().flat_map(working).collect::<Vec<_>>(), [address]);
+            }
+        }
+        assert_eq!(tree.inner_for(6, TxnId::default()), None, "there is no such validator");
+    }
+
+    #[test]
+    fn validators_have_even_shares_whatever_the_pattern() {
+        for (validators, step) in [(2, 1), (2, 2), (3, 1), (4, 4), (8, 10)] {
+            let mut shares = vec![0_u32; validators];
+            for at in 0..8_000 {
+                let txn = TxnId { node: NodeId(1 << 31), incarnation: 5, sequence: 1 + at * step };
+                shares[usize::from(share(txn, validators))] += 1;
+            }
+            let even = 8_000 / validators as u32;
+            let fits = |it: &u32| (even * 9 / 10..=even * 11 / 10).contains(it);
+            assert!(shares.iter().all(fits), "{validators} by {step}: {shares:?}");
+        }
     }
 }

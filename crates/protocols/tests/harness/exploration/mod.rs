@@ -148,7 +148,7 @@ pub fn explore<P: Subject>(scope: &Scope<P>, limit: usize) -> Found {
 /// A root at node 0, above a validator at node 1 for the first two repositories and one at node 2
 /// for the last.
 fn two_levels() -> Hierarchy {
-    let inner = |home, parent| InnerNode { home: NodeId(home), parent };
+    let inner = |home, parent| InnerNode::new(NodeId(home), parent);
     let all = vec![inner(0, None), inner(1, Some(0)), inner(2, Some(0))];
     Hierarchy::new(all, vec![1, 1, 2]).expect("a tree")
 }

@@ -9,7 +9,7 @@ mod surroundings;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use muesli_core::catalog::TreeShape;
+use muesli_core::catalog::{TreePlan, TreeShape};
 use muesli_core::recorder::{RecordedOperation, Status};
 use muesli_core::{
     Catalog, Effects, Envelope, Environment, LogPosition, Machine, Nanos, Node, NodeId, OpId,
@@ -76,7 +76,9 @@ impl<P: Subject> Harness<P> {
             .expect("possible numbers");
         let catalog = catalog.with_masters(&masters);
         let catalog = match tree {
-            Some(shape) => catalog.with_tree(&shape, &[]).expect("a leaf for each node"),
+            Some(shape) => {
+                catalog.with_tree(&TreePlan::from(shape), &[]).expect("a leaf for each node")
+            }
             None => catalog,
         };
         let catalog = catalog.with_space(procedures::SPACE, options).expect("ascending splits");

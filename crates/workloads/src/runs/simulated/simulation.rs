@@ -75,9 +75,11 @@ impl<'a> Simulation<'a> {
         }
         let client_nodes = machine.client_nodes + plan.client_nodes;
         let first_master = plan.nodes + client_nodes;
-        let nodes = first_master + plan.masters;
-        let masters: Vec<_> = (first_master..nodes).map(|node| NodeId(node as u32)).collect();
-        let catalog = catalog(workload, plan, nodes)?.with_masters(&masters);
+        let first_validator = first_master + plan.masters;
+        let nodes = first_validator + plan.validator_nodes;
+        let all: Vec<_> = (0..nodes).map(|node| NodeId(node as u32)).collect();
+        let (masters, apart) = all[first_master..].split_at(plan.masters);
+        let catalog = catalog(workload, plan, nodes, apart)?.with_masters(masters);
         let guest = plan.guest.then_some(NodeId(nodes as u32));
         let come_and_go = plan.visiting || plan.guest || plan.upkeep.strangers.is_some();
         let catalog = match come_and_go {
@@ -290,6 +292,7 @@ fn catalog(
     workload: &Arc<dyn AnyWorkload>,
     plan: &Simulated,
     coordinators: usize,
+    apart: &[NodeId],
 ) -> Result<Catalog, SimulationError> {
     let (nodes, repositories, grouped) = (plan.nodes, plan.repositories, plan.upkeep.group > 1);
     if nodes == 0 || !grouped && nodes > repositories.max(1) {
@@ -305,7 +308,8 @@ fn catalog(
     let catalog = Catalog::new(&homes, plan.replicas, &all)?;
     let catalog = catalog.with_partitions_per_repository(plan.partitions_per_repository)?;
     let mut catalog = match &plan.tree {
-        Some(shape) => catalog.with_tree(shape, &[])?,
+        Some(tree) if grouped => layout::with_tree(&catalog, tree, apart)?,
+        Some(tree) => catalog.with_tree(tree, apart)?,
         None => catalog,
     };
     for (name, options) in workload.spaces(repositories) {
