@@ -86,9 +86,10 @@ impl ObjectMix {
             if own < needed && !shared_suffice {
                 let total = keys.total();
                 return Err(format!(
-                    "{total} objects leave a client {own} of its own on {id:?}, and a transaction \
+                    "{total} objects leave a client {own} of its own on node {}, and a transaction \
                      may use {needed} there: give more objects, or less of hot, updates, reads or \
-                     clients"
+                     clients",
+                    id.0
                 ));
             }
         }

@@ -1,11 +1,11 @@
 //! The objects of the thesis: who meets whom, and on how many nodes, is what was asked for.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use muesli_core::catalog::TreeShape;
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
+use muesli_workloads::seeded_run::SeededRun;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::workload::AnyWorkload;
@@ -20,15 +20,15 @@ fn workload(given: &str) -> Arc<dyn AnyWorkload> {
     available::find("objects").unwrap().build(&given, CLIENTS).unwrap()
 }
 
-/// Two virtual tenths of a second on eight nodes where nothing goes wrong.
+/// Some transactions on eight nodes where nothing goes wrong.
 fn run(protocol: &str, tree: Option<&str>, given: &str) -> SimulatedOutcome {
-    let length = Length::Time(Duration::from_millis(200));
+    let length = Length::Transactions(1_200);
     let tree = tree.map(|shape| shape.parse::<TreeShape>().unwrap());
     let plan = Simulated { tree, ..Simulated::calm(protocol, NODES, 7, length) };
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let outcome = simulated::run(&workload(given), &plan, &tallies).unwrap();
     assert_checks(&outcome.checks, &format!("{protocol}, {given}"));
-    assert!(outcome.tally.committed > 500, "{protocol}, {given}: {:?}", outcome.tally);
+    assert!(outcome.tally.committed > 1_000, "{protocol}, {given}: {:?}", outcome.tally);
     outcome
 }
 
@@ -64,5 +64,23 @@ fn objects_that_are_too_few_are_refused_before_anything_is_loaded() {
     let plan = Simulated::calm("score", NODES, 7, length);
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let error = simulated::run(&workload("objects=100"), &plan, &tallies).unwrap_err().to_string();
-    assert!(error.contains("100 objects leave a client 0 of its own on n0"), "{error}");
+    assert!(error.contains("100 objects leave a client 0 of its own on node 0"), "{error}");
+}
+
+#[test]
+fn nothing_is_wrong_under_any_protocol_alone_or_in_groups() {
+    for (protocol, seed) in muesli_registry::names().into_iter().zip(1..) {
+        for group in [1, 3] {
+            let seeded_run = SeededRun {
+                protocol: protocol.to_owned(),
+                group,
+                transactions_least: 60,
+                ..SeededRun::of(available::find("objects").unwrap())
+            };
+            let trialled = seeded_run.run(seed, false).unwrap();
+            let context = format!("{protocol}, groups of {group}, seed {seed}, {}", trialled.plan);
+            assert_eq!(trialled.problems, Vec::<String>::new(), "{context}");
+            assert!(trialled.transactions >= 60, "{context}");
+        }
+    }
 }
