@@ -318,11 +318,16 @@ fn show_progress(
                 (Length::Transactions(_), _) => ended,
             };
             bar.set_position(done.min(whole));
+        } else if loading.is_none() {
+            bar.set_position(0);
         }
-        bar.set_message(match loading {
-            Some((done, all)) => format!("{} of {} loaded", grouped(done), grouped(all)),
-            None => format!("{ended} transactions"),
-        });
+        match loading {
+            Some((done, all)) => {
+                bar.set_position((whole as f64 * (done as f64 / all as f64)) as u64);
+                bar.set_message(format!("{} of {} loaded", grouped(done), grouped(all)));
+            }
+            None => bar.set_message(format!("{ended} transactions")),
+        }
         std::thread::sleep(Duration::from_millis(100));
     }
     bar.finish_and_clear();

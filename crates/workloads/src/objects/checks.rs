@@ -3,7 +3,7 @@
 use muesli::{Db, Error, Tx};
 
 use super::ledger::ClosedBooks;
-use super::value::Object;
+use super::value::StoredObject;
 use super::{Objects, SPACE};
 use crate::check::{Check, Complaints};
 use crate::loading::BATCH_BYTES;
@@ -37,7 +37,7 @@ pub(super) async fn check(objects: &Objects, db: &Db) -> Result<Vec<Check>, Erro
         let wanted = || numbers.iter().map(|number| keys.key(*number));
         let read = async |tx: &Tx| tx.get_many(space, wanted()).await;
         for (number, value) in numbers.iter().zip(strict.transact_here(read).await?) {
-            match Object::decode(value.as_ref(), objects.bytes) {
+            match StoredObject::decode(value.as_ref(), objects.bytes) {
                 Ok(object) if object.number == *number => found.judge(&object, &books),
                 other => found.wrong.add(|| format!("object {number} is {other:?}")),
             }
@@ -47,8 +47,8 @@ pub(super) async fn check(objects: &Objects, db: &Db) -> Result<Vec<Check>, Erro
 }
 
 impl FoundObjects {
-    fn judge(&mut self, object: &Object, books: &ClosedBooks<'_>) {
-        let Object { number, updates, blind } = *object;
+    fn judge(&mut self, object: &StoredObject, books: &ClosedBooks<'_>) {
+        let StoredObject { number, updates, blind } = *object;
         let bounds = books.bounds(number);
         self.count += 1;
         if books.is_blind(number) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::mix::{DrawnObjects, ObjectUse};
-use super::value::{BlindWrite, Object};
+use super::value::{BlindWrite, StoredObject};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
 
@@ -136,7 +136,7 @@ impl ClosedBooks<'_> {
     }
 
     /// Whether an object shows the last write that did not read it of whoever wrote what it shows.
-    pub fn may_show(&self, object: &Object) -> bool {
+    pub fn may_show(&self, object: &StoredObject) -> bool {
         let writes = self.blind.get(&object.number).map_or(&[][..], Vec::as_slice);
         match object.blind {
             None => writes.iter().all(|(_, sure)| !sure),
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn an_object_may_show_the_last_blind_write_of_its_writer_alone() {
         let books = ObjectBooks::new(5, 2);
-        let shows = |blind| books.closed().may_show(&Object { number: 3, updates: 0, blind });
+        let shows = |blind| books.closed().may_show(&StoredObject { number: 3, updates: 0, blind });
         let write = |client, ended| wrote(&books, client, ObjectUse::Blind, ended);
         let unknown = write(1, &Ended::Unknown);
         assert!(shows(None) && shows(Some(unknown)));

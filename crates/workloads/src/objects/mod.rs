@@ -31,13 +31,13 @@ use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 use ledger::ObjectBooks;
 use mix::{DrawnObjects, ObjectMix, ObjectUse};
-use value::{BlindWrite, HEADER_BYTES, Object};
+use value::{BlindWrite, HEADER_BYTES, StoredObject};
 
 /// The space with the objects.
 const SPACE: &str = "objects";
 
 /// So many repositories are loaded side by side.
-const LOADED_TOGETHER: u64 = 8;
+const LOADERS: u64 = 8;
 
 /// What searches for faults use: few objects of few bytes, and some of everything.
 pub const SMALL: &[&str] = &[
@@ -192,7 +192,7 @@ impl Objects {
         for range in (first..keys.ranges()).step_by(step as usize) {
             let rows = keys.numbers_in(range).map(|number| {
                 self.loaded.fetch_add(1, Ordering::Relaxed);
-                (keys.key(number), Object::first(number).encode(self.bytes))
+                (keys.key(number), StoredObject::first(number).encode(self.bytes))
             });
             write_missing(db, space, rows).await?;
         }
@@ -216,7 +216,7 @@ impl Objects {
         for &(number, used) in drawn {
             let key = keys.key(number);
             let object = match used {
-                ObjectUse::Blind => Object::written(number, write),
+                ObjectUse::Blind => StoredObject::written(number, write),
                 ObjectUse::Read | ObjectUse::Update => {
                     let value = match at_once.next() {
                         Some(value) => value,
@@ -233,8 +233,8 @@ impl Objects {
     }
 
     /// The object that was read under this number.
-    fn decode(&self, number: u64, value: Option<&SmallBytes>) -> Result<Object, Error> {
-        let object = Object::decode(value, self.bytes)?;
+    fn decode(&self, number: u64, value: Option<&SmallBytes>) -> Result<StoredObject, Error> {
+        let object = StoredObject::decode(value, self.bytes)?;
         if object.number == number {
             return Ok(object);
         }
@@ -251,8 +251,8 @@ impl Workload for Objects {
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
-        let together = self.keys(db)?.ranges().min(LOADED_TOGETHER);
-        let parts = (0..together).map(|first| self.load_some(db, first, together));
+        let loaders = self.keys(db)?.ranges().min(LOADERS);
+        let parts = (0..loaders).map(|first| self.load_some(db, first, loaders));
         join_all(parts).await.into_iter().collect()
     }
 

@@ -11,7 +11,7 @@ const BYTES: usize = 30;
 
 /// The checks that do not hold after object 5, that one client updated and wrote unread as
 /// `committed` says, was replaced.
-fn broken(committed: &'static [ObjectUse], shows: Option<Object>) -> Vec<&'static str> {
+fn broken(committed: &'static [ObjectUse], shows: Option<StoredObject>) -> Vec<&'static str> {
     let given = ["objects=64".to_owned(), format!("bytes={BYTES}"), "updates=1".to_owned()];
     let values = Values::read("objects", PARAMETERS, &given).unwrap();
     let objects = Arc::new(Objects::new(&values, 1).unwrap());
@@ -46,25 +46,26 @@ const LAST: &str = "last writes that did not read are seen";
 
 #[test]
 fn an_object_that_is_lost_or_another_one_is_noticed() {
-    assert_eq!(broken(&[], Some(Object::first(5))), [""; 0]);
+    assert_eq!(broken(&[], Some(StoredObject::first(5))), [""; 0]);
     assert_eq!(broken(&[], None), [WHOLE]);
-    assert_eq!(broken(&[], Some(Object::first(6))), [WHOLE]);
+    assert_eq!(broken(&[], Some(StoredObject::first(6))), [WHOLE]);
 }
 
 #[test]
 fn an_update_too_few_or_too_many_is_noticed() {
-    let (once, twice) = (Object::first(5).updated(), Object::first(5).updated().updated());
+    let (once, twice) =
+        (StoredObject::first(5).updated(), StoredObject::first(5).updated().updated());
     assert_eq!(broken(&[ObjectUse::Update], Some(once)), [""; 0]);
-    assert_eq!(broken(&[ObjectUse::Update], Some(Object::first(5))), [COUNTED]);
+    assert_eq!(broken(&[ObjectUse::Update], Some(StoredObject::first(5))), [COUNTED]);
     assert_eq!(broken(&[ObjectUse::Update], Some(twice)), [COUNTED]);
 }
 
 #[test]
 fn a_lost_write_that_did_not_read_is_noticed() {
-    let written = |transaction| Object::written(5, BlindWrite { client: 0, transaction });
+    let written = |transaction| StoredObject::written(5, BlindWrite { client: 0, transaction });
     let twice = &[ObjectUse::Blind, ObjectUse::Blind];
     assert_eq!(broken(twice, Some(written(2))), [""; 0]);
     assert_eq!(broken(twice, Some(written(1))), [LAST]);
-    assert_eq!(broken(twice, Some(Object::first(5))), [LAST]);
+    assert_eq!(broken(twice, Some(StoredObject::first(5))), [LAST]);
     assert_eq!(broken(twice, Some(written(2).updated())), [COUNTED]);
 }

@@ -4,7 +4,7 @@ use muesli::{Error, SmallBytes};
 
 /// An object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Object {
+pub(super) struct StoredObject {
     /// Which one it is.
     pub number: u64,
     /// How many updates have read and written it since it was loaded or written unread.
@@ -28,20 +28,20 @@ pub(super) const HEADER_BYTES: u64 = 28;
 /// Stands for the client of objects that were loaded.
 const NO_CLIENT: u32 = u32::MAX;
 
-impl Object {
+impl StoredObject {
     /// As it is loaded.
-    pub fn first(number: u64) -> Object {
-        Object { number, updates: 0, blind: None }
+    pub fn first(number: u64) -> StoredObject {
+        StoredObject { number, updates: 0, blind: None }
     }
 
     /// After one more update that has read it.
-    pub fn updated(self) -> Object {
-        Object { updates: self.updates + 1, ..self }
+    pub fn updated(self) -> StoredObject {
+        StoredObject { updates: self.updates + 1, ..self }
     }
 
     /// After a write that has not.
-    pub fn written(number: u64, write: BlindWrite) -> Object {
-        Object { number, updates: 0, blind: Some(write) }
+    pub fn written(number: u64, write: BlindWrite) -> StoredObject {
+        StoredObject { number, updates: 0, blind: Some(write) }
     }
 
     /// The object as a value of so many bytes.
@@ -62,7 +62,7 @@ impl Object {
     ///
     /// # Errors
     /// It is no object, or is filled as another one.
-    pub fn decode(value: Option<&SmallBytes>, bytes: usize) -> Result<Object, Error> {
+    pub fn decode(value: Option<&SmallBytes>, bytes: usize) -> Result<StoredObject, Error> {
         let wrong = |what: &str| Error::Codec(format!("an object {what}"));
         let value = value.ok_or_else(|| wrong("is missing"))?.as_slice();
         if value.len() != bytes || value.len() < HEADER_BYTES as usize {
@@ -78,7 +78,7 @@ impl Object {
             return Err(wrong("is filled as another one"));
         }
         let write = BlindWrite { client, transaction };
-        Ok(Object { number, updates, blind: (client != NO_CLIENT).then_some(write) })
+        Ok(StoredObject { number, updates, blind: (client != NO_CLIENT).then_some(write) })
     }
 }
 
@@ -100,17 +100,17 @@ mod tests {
             blind: bool, bytes in 30usize..100, at: usize,
         ) {
             let blind = blind.then_some(BlindWrite { client, transaction });
-            let object = Object { number, updates, blind };
+            let object = StoredObject { number, updates, blind };
             let value = object.encode(bytes);
             prop_assert_eq!(value.len(), bytes);
-            prop_assert_eq!(Object::decode(Some(&value), bytes), Ok(object));
+            prop_assert_eq!(StoredObject::decode(Some(&value), bytes), Ok(object));
             prop_assert_eq!(object.updated().updates, updates + 1);
             let mut damaged = value.as_slice().to_vec();
             let at = HEADER_BYTES as usize + at % (bytes - HEADER_BYTES as usize);
             damaged[at] ^= 1;
-            prop_assert!(Object::decode(Some(&damaged.into()), bytes).is_err());
-            prop_assert!(Object::decode(Some(&value), bytes + 1).is_err());
-            prop_assert!(Object::decode(None, bytes).is_err());
+            prop_assert!(StoredObject::decode(Some(&damaged.into()), bytes).is_err());
+            prop_assert!(StoredObject::decode(Some(&value), bytes + 1).is_err());
+            prop_assert!(StoredObject::decode(None, bytes).is_err());
         }
     }
 }
