@@ -22,8 +22,8 @@ pub fn secret(given: Option<&Path>) -> anyhow::Result<Option<Secret>> {
 }
 
 /// One subcommand per workload, each with the options of `A` and the workload's parameters in
-/// its help.
-pub fn workload_commands<A: Args>(command: Command) -> Command {
+/// its help, and with what `more` says of the workload.
+pub fn workload_commands<A: Args>(command: Command, more: fn(&Description) -> String) -> Command {
     let command = command
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -31,10 +31,11 @@ pub fn workload_commands<A: Args>(command: Command) -> Command {
         .subcommand_help_heading("Workloads")
         .subcommand_value_name("WORKLOAD");
     WORKLOADS.iter().fold(command, |command, workload| {
+        let parameters = parameters(workload) + &more(workload);
         let one = Command::new(workload.name)
             .about(workload.about)
-            .after_help(parameters(workload))
-            .after_long_help(parameters(workload));
+            .after_help(parameters.clone())
+            .after_long_help(parameters);
         command.subcommand(A::augment_args(one))
     })
 }

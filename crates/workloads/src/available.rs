@@ -16,6 +16,7 @@ use crate::home::lists::{self, HomeLists};
 use crate::home::records::{self, HomeRecords};
 use crate::home::vacation::{self as home_vacation, HomeVacation};
 use crate::marks;
+use crate::objects::{self, Objects};
 use crate::parameters::{Parameter, ParameterError, Values};
 use crate::sets::{self, Sets, StructureKind};
 use crate::tpcc::procedures::TpccProcedures;
@@ -33,11 +34,16 @@ pub struct Description {
     pub about: &'static str,
     /// What it takes.
     pub parameters: &'static [Parameter],
+    /// Parameters (`name=value`) with which it is small, for searches: runs of many seeds.
+    pub small: &'static [&'static str],
     build: Build,
 }
 
 /// Makes a workload from its parameters, for so many clients.
 type Build = fn(&Values, u32) -> Result<Arc<dyn AnyWorkload>, ParameterError>;
+
+/// What makes most workloads small: few keys.
+const SMALL: &[&str] = &["keys=30"];
 
 /// All workloads. A static, not a constant: each crate that names a constant compiles all that it
 /// refers to, here every workload, once more.
@@ -46,42 +52,56 @@ pub static WORKLOADS: &[Description] = &[
         name: "bank",
         about: "Transfers between accounts; the total never changes.",
         parameters: bank::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(Bank::new(values, clients)?)),
     },
     Description {
         name: "ycsb",
         about: "YCSB A to F, and transactions of several reads, writes and scans.",
         parameters: ycsb::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(Ycsb::new(values, clients)?)),
+    },
+    Description {
+        name: "objects",
+        about: "Objects of the thesis on deferred validation: updates on many nodes at once.",
+        parameters: objects::PARAMETERS,
+        small: objects::SMALL,
+        build: |values, clients| Ok(Arc::new(Objects::new(values, clients)?)),
     },
     Description {
         name: "tpcc",
         about: "TPC-C: orders, payments and deliveries of a wholesale supplier.",
         parameters: tpcc::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(Tpcc::new(values, clients)?)),
     },
     Description {
         name: "tpcc-procedures",
         about: "TPC-C as stored procedures, each transaction in one round.",
         parameters: tpcc::procedures::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(TpccProcedures::new(values, clients)?)),
     },
     Description {
         name: "append",
         about: "Reads of and appends to lists, judged from the lists alone.",
         parameters: append::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(Append::new(values, clients))),
     },
     Description {
         name: "append-procedures",
         about: "The same in one-round transactions, of which some may be refused.",
         parameters: append::procedures::ONE_ROUND_PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(AppendProcedures::new(values, clients))),
     },
     Description {
         name: "skiplist",
         about: "Searches, adds and removes in skip lists, node by node.",
         parameters: sets::SKIP_LIST_PARAMETERS,
+        small: SMALL,
         build: |values, clients| {
             Ok(Arc::new(Sets::new(StructureKind::skip_list(values), values, clients)))
         },
@@ -90,12 +110,14 @@ pub static WORKLOADS: &[Description] = &[
         name: "list",
         about: "The same in sorted linked lists, whose searches read half of them.",
         parameters: sets::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(Sets::new(StructureKind::List, values, clients))),
     },
     Description {
         name: "hashtable",
         about: "The same in hash tables, whose keys share buckets.",
         parameters: sets::HASH_TABLE_PARAMETERS,
+        small: SMALL,
         build: |values, clients| {
             Ok(Arc::new(Sets::new(StructureKind::hash_table(values), values, clients)))
         },
@@ -104,42 +126,49 @@ pub static WORKLOADS: &[Description] = &[
         name: "tree",
         about: "The same in binary search trees.",
         parameters: sets::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(Sets::new(StructureKind::Tree, values, clients))),
     },
     Description {
         name: "counters",
         about: "Many cold counters and a few hot ones, added to at once or by delayed actions.",
         parameters: counters::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(Counters::new(values, clients))),
     },
     Description {
         name: "counter-procedures",
         about: "Counters at each repository, in one-round transactions: micro-benchmarks.",
         parameters: counter_service::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(CounterService::new(values, clients))),
     },
     Description {
         name: "vacation",
         about: "Reservations of cars, flights and rooms, as in STAMP.",
         parameters: vacation::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(Vacation::new(values, clients))),
     },
     Description {
         name: "home-lists",
         about: "Sorted lists, one a node; remote updates read another node's and write elsewhere.",
         parameters: lists::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(HomeLists::new(values, clients))),
     },
     Description {
         name: "home-ycsb",
         about: "The same with small tables of records, all of which an update reads.",
         parameters: records::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(HomeRecords::new(values, clients))),
     },
     Description {
         name: "home-vacation",
         about: "The same with travel agencies, whose resources are counted by delayed actions.",
         parameters: home_vacation::PARAMETERS,
+        small: SMALL,
         build: |values, clients| Ok(Arc::new(HomeVacation::new(values, clients))),
     },
 ];
@@ -176,6 +205,11 @@ impl Description {
         self.parameters.iter().any(|parameter| parameter.name == name)
     }
 
+    /// Its parameters in searches.
+    pub fn small_parameters(&self) -> Vec<String> {
+        self.small.iter().map(|text| (*text).to_owned()).collect()
+    }
+
     /// The workload with these parameters (`name=value`), for so many clients.
     ///
     /// # Errors
@@ -194,10 +228,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_workload_is_built_from_its_defaults_and_knows_keys() {
+    fn every_workload_is_built_from_its_defaults_and_small() {
         for workload in WORKLOADS {
             assert!(workload.build(&[], 4).is_ok(), "{}", workload.name);
-            assert!(workload.build(&["keys=100".to_owned()], 4).is_ok(), "{}", workload.name);
+            let small = workload.build(&workload.small_parameters(), 4);
+            assert!(small.is_ok(), "{}", workload.name);
         }
         let error = find("tpcx").unwrap_err().to_string();
         assert!(WORKLOADS.iter().all(|workload| error.contains(workload.name)));

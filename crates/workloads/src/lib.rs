@@ -1,11 +1,11 @@
 //! Workloads: what clients do to a database, to measure it and to find it wrong.
 //!
 //! [`workload`] says what one is; [`available`] lists those that there are: [`bank`], [`ycsb`],
-//! [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`], [`counter_service`],
-//! [`vacation`] and those on [`home`] copies. They are written once against [`muesli::Db`];
-//! [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under faults, and
-//! [`history`] turns what was recorded into what the checker judges. A [`seeded_run`] does all of
-//! that with one seed; [`calibration`] measures what the simulator's costs stand on.
+//! [`objects`], [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`],
+//! [`counter_service`], [`vacation`] and those on [`home`] copies. They are written once against
+//! [`muesli::Db`]; [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under
+//! faults, and [`history`] turns what was recorded into what the checker judges. A [`seeded_run`]
+//! does all of that with one seed; [`calibration`] measures what the simulator's costs stand on.
 
 pub mod append;
 pub mod available;
@@ -18,6 +18,7 @@ pub mod counters;
 pub mod delayed_adds;
 pub mod history;
 pub mod home;
+pub mod objects;
 mod runs;
 pub mod seeded_run;
 pub mod sets;
@@ -26,7 +27,9 @@ pub mod vacation;
 pub mod workload;
 pub mod ycsb;
 
-pub use clients::{chance, check, distribution, list_history, marks, parameters, tally};
+pub use clients::{
+    chance, check, distribution, list_history, marks, parameters, placed_keys, tally,
+};
 use clients::{loading, per_client, reading};
 
 pub use runs::{connected, embedded, machines, simulated, tempo};

@@ -181,7 +181,7 @@ impl SeededRun {
     pub fn of(workload: &'static Description) -> SeededRun {
         SeededRun {
             workload,
-            parameters: vec!["keys=30".to_owned()],
+            parameters: workload.small_parameters(),
             protocol: "score".to_owned(),
             nodes: 4,
             repositories: None,

@@ -82,6 +82,12 @@ pub trait Workload: Send + Sync + 'static {
     /// What the database says.
     async fn load(&self, db: &Db) -> Result<(), Error>;
 
+    /// How many of how many rows have been written so far by [`load`](Self::load), where that takes
+    /// long enough to be watched.
+    fn load_progress(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// What a new client remembers.
     ///
     /// # Errors
@@ -113,6 +119,8 @@ pub trait AnyWorkload: Send + Sync {
     fn is_one_round(&self) -> bool;
     /// See [`Workload::load`].
     fn load<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<(), Error>>;
+    /// See [`Workload::load_progress`].
+    fn load_progress(&self) -> Option<(u64, u64)>;
     /// One client, in a closed loop until its seat says stop.
     fn run(&self, seat: Seat) -> LocalFuture<'_, Result<(), Error>>;
     /// See [`Workload::check`].
@@ -143,6 +151,10 @@ impl<W: Workload> AnyWorkload for W {
                 false => loading::mark_loaded(db).await,
             }
         })
+    }
+
+    fn load_progress(&self) -> Option<(u64, u64)> {
+        Workload::load_progress(self)
     }
 
     fn run(&self, seat: Seat) -> LocalFuture<'_, Result<(), Error>> {

@@ -90,17 +90,20 @@ pub struct Benchmark {
 }
 
 impl Benchmark {
-    /// Runs it; what was measured, and the history if it was to be recorded. Clients count in
-    /// `tallies` while they run.
+    /// Runs it with its workload, built from its parameters; what was measured, and the history if
+    /// it was to be recorded. Clients count in `tallies` while they run.
     ///
     /// # Errors
     /// It cannot be run.
-    pub fn run(&self, tallies: &Arc<Tallies>) -> anyhow::Result<(BenchResult, Option<History>)> {
-        let workload = self.workload.build(&self.parameters, self.clients)?;
+    pub fn run(
+        &self,
+        workload: &Arc<dyn AnyWorkload>,
+        tallies: &Arc<Tallies>,
+    ) -> anyhow::Result<(BenchResult, Option<History>)> {
         match self.driver {
-            BenchDriver::Embedded => self.run_embedded(&workload, tallies),
-            BenchDriver::Sim => self.run_simulated(&workload, tallies),
-            BenchDriver::Cluster => self.run_on_cluster(&workload, tallies),
+            BenchDriver::Embedded => self.run_embedded(workload, tallies),
+            BenchDriver::Sim => self.run_simulated(workload, tallies),
+            BenchDriver::Cluster => self.run_on_cluster(workload, tallies),
         }
     }
 

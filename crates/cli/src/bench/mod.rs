@@ -17,9 +17,11 @@ use muesli_registry::{check_caches, check_masters, check_strict, check_tree};
 use muesli_workloads::available::Description;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::tally::Tallies;
+use muesli_workloads::workload::AnyWorkload;
 
 use crate::names::{self, check_parameters};
 use crate::options::{chosen, workload_commands};
+use crate::table::grouped;
 use crate::tree::TreeOptions;
 use measure::{BenchDriver, Benchmark, write_history};
 use report::{BenchResult, broken, side_by_side};
@@ -123,7 +125,7 @@ pub fn command() -> Command {
     let command = Command::new("bench")
         .about("Measure a workload")
         .after_help("`muesli bench WORKLOAD --help` lists the workload's parameters.");
-    workload_commands::<BenchOptions>(command)
+    workload_commands::<BenchOptions>(command, |_| String::new())
 }
 
 /// Runs the command.
@@ -276,17 +278,23 @@ pub fn watched(
     tallies: &Arc<Tallies>,
 ) -> anyhow::Result<(BenchResult, Option<muesli_check::History>)> {
     let over = AtomicBool::new(false);
+    let workload = benchmark.workload.build(&benchmark.parameters, benchmark.clients)?;
     std::thread::scope(|scope| {
         if stderr().is_terminal() {
-            scope.spawn(|| show_progress(benchmark, tallies, &over));
+            scope.spawn(|| show_progress(benchmark, &*workload, tallies, &over));
         }
-        let done = benchmark.run(tallies);
+        let done = benchmark.run(&workload, tallies);
         over.store(true, Ordering::Release);
         done
     })
 }
 
-fn show_progress(benchmark: &Benchmark, tallies: &Tallies, over: &AtomicBool) {
+fn show_progress(
+    benchmark: &Benchmark,
+    workload: &dyn AnyWorkload,
+    tallies: &Tallies,
+    over: &AtomicBool,
+) {
     let name = format!("{} {}", benchmark.workload.name, benchmark.protocol);
     let whole = match benchmark.length {
         Length::Time(length) => length.as_millis() as u64,
@@ -298,6 +306,7 @@ fn show_progress(benchmark: &Benchmark, tallies: &Tallies, over: &AtomicBool) {
     let mut begun: Option<Instant> = None;
     while !over.load(Ordering::Acquire) {
         let ended = tallies.ended();
+        let loading = workload.load_progress().filter(|(done, all)| done < all);
         if ended > 0 {
             let since = begun.get_or_insert_with(Instant::now).elapsed();
             let done = match (benchmark.length, benchmark.driver) {
@@ -309,8 +318,16 @@ fn show_progress(benchmark: &Benchmark, tallies: &Tallies, over: &AtomicBool) {
                 (Length::Transactions(_), _) => ended,
             };
             bar.set_position(done.min(whole));
+        } else if loading.is_none() {
+            bar.set_position(0);
         }
-        bar.set_message(format!("{ended} transactions"));
+        match loading {
+            Some((done, all)) => {
+                bar.set_position((whole as f64 * (done as f64 / all as f64)) as u64);
+                bar.set_message(format!("{} of {} loaded", grouped(done), grouped(all)));
+            }
+            None => bar.set_message(format!("{ended} transactions")),
+        }
         std::thread::sleep(Duration::from_millis(100));
     }
     bar.finish_and_clear();

@@ -95,7 +95,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn seeded_run(workload: &'static Description, options: &SimOptions) -> SeededRun {
-    let mut parameters = vec!["keys=30".to_owned()];
+    let mut parameters = workload.small_parameters();
     parameters.extend(options.parameters.iter().cloned());
     SeededRun {
         parameters,

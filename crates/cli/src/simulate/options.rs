@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Command};
 use muesli_sim::plan::Plan;
 use muesli_sim::plan::fault::FaultKinds;
+use muesli_workloads::available::Description;
 
 use crate::names;
 use crate::options::workload_commands;
@@ -115,7 +116,7 @@ pub struct SimOptions {
     /// Write every event of the run; takes one seed
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// A parameter of the workload, listed below; here keys=30 unless given
+    /// A parameter of the workload, listed below with what it is here unless given
     #[arg(long = "param", value_name = "NAME=VALUE")]
     pub parameters: Vec<String>,
 }
@@ -129,7 +130,12 @@ pub fn command() -> Command {
              are judged by version order and by lists. Exit status: 0 all hold, 1 some do not.\n\
              `muesli sim WORKLOAD --help` lists the workload's parameters.",
         );
-    workload_commands::<SimOptions>(command)
+    workload_commands::<SimOptions>(command, small)
+}
+
+/// What is said of a workload's size here.
+fn small(workload: &Description) -> String {
+    format!("Here these are the defaults: {}.\n", workload.small.join(", "))
 }
 
 fn seeds(text: &str) -> Result<Range<u64>, String> {

@@ -10,8 +10,11 @@ use muesli::procedures::Bytes;
 use muesli::procedures::builtin::{PutMissing, Rows};
 use muesli::{Abort, Db, Error, SmallBytes, Space, Tx};
 
-/// So many keys are written in one transaction.
+/// At most so many keys are written in one transaction.
 const BATCH: usize = 500;
+
+/// No more keys are written in a transaction that writes so many bytes of values.
+pub const BATCH_BYTES: usize = 1 << 20;
 
 /// The space with the mark.
 pub const SPACE: &str = "loaded";
@@ -101,7 +104,7 @@ pub async fn write_missing(
 ) -> Result<(), Error> {
     let mut rows = rows.peekable();
     while rows.peek().is_some() {
-        let batch: Vec<_> = rows.by_ref().take(BATCH).collect();
+        let batch = next_batch(&mut rows, |(_, value)| value.len());
         // What is already there is left alone, so that repeating is harmless.
         insist(async || write_batch(db, space, &batch).await).await?;
     }
@@ -120,10 +123,22 @@ pub async fn put_missing(
     let mut rows = rows.map(|(key, value)| (Bytes(key), Some(Bytes(value)))).peekable();
     while let Some((first, _)) = rows.peek() {
         let place = space.place(first.0.clone());
-        let batch = Rows { space, rows: rows.by_ref().take(BATCH).collect() };
+        let of_row = |(_, value): &(_, Option<Bytes>)| value.as_ref().map_or(0, |it| it.0.len());
+        let batch = Rows { space, rows: next_batch(&mut rows, of_row) };
         insist(async || db.execute::<PutMissing>(place.clone(), &batch).await).await?;
     }
     Ok(())
+}
+
+/// The rows of the next transaction, at least one where there is one.
+fn next_batch<R>(rows: &mut impl Iterator<Item = R>, bytes_of: impl Fn(&R) -> usize) -> Vec<R> {
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    while batch.len() < BATCH && bytes < BATCH_BYTES {
+        let Some(row) = rows.next() else { break };
+        bytes += bytes_of(&row);
+        batch.push(row);
+    }
+    batch
 }
 
 async fn write_batch(
@@ -139,4 +154,22 @@ async fn write_batch(
         Ok(())
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_bounded_in_rows_and_in_bytes() {
+        let batches = |rows: usize, bytes: usize| {
+            let mut rows = std::iter::repeat_n(bytes, rows);
+            let batch = std::iter::from_fn(|| Some(next_batch(&mut rows, |it| *it).len()));
+            batch.take_while(|it| *it > 0).collect::<Vec<_>>()
+        };
+        assert_eq!(batches(1_200, 1_000), [500, 500, 200]);
+        assert_eq!(batches(25, 100_000), [11, 11, 3]);
+        assert_eq!(batches(2, 2 * BATCH_BYTES), [1, 1]);
+        assert_eq!(batches(0, 1), [0; 0]);
+    }
 }

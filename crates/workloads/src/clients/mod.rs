@@ -1,4 +1,5 @@
-//! What the clients of every workload need: [`chance`] and how keys are drawn ([`distribution`]),
+//! What the clients of every workload need: [`chance`] and how keys are drawn ([`distribution`],
+//! and [`placed_keys`] where it matters on which node they are and who else uses them),
 //! [`parameters`], what clients note down by themselves ([`per_client`], [`tally`],
 //! [`list_history`], [`marks`]), how data are loaded first and read in the end, and what is said of
 //! them then ([`check`]).
@@ -11,5 +12,6 @@ pub(crate) mod loading;
 pub mod marks;
 pub mod parameters;
 pub(crate) mod per_client;
+pub mod placed_keys;
 pub(crate) mod reading;
 pub mod tally;

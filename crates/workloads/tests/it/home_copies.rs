@@ -45,6 +45,10 @@ impl AnyWorkload for Watched {
         self.workload.load(db)
     }
 
+    fn load_progress(&self) -> Option<(u64, u64)> {
+        self.workload.load_progress()
+    }
+
     fn run(&self, seat: Seat) -> LocalFuture<'_, Result<(), Error>> {
         self.workload.run(seat)
     }

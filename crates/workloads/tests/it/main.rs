@@ -11,6 +11,7 @@ mod groups;
 mod home_copies;
 mod hung_disk;
 mod lost;
+mod objects;
 mod one_group;
 mod one_round;
 mod recovery;

@@ -58,6 +58,9 @@ const CASES: &[(&str, &str)] = &[
     ("home-vacation", "homes=2 keys=3 units=3 reads=20 delayed=false"),
     ("append", "keys=5 length=20"),
     ("append", "keys=20 distribution=zipfian appends=80"),
+    ("objects", "objects=160 bytes=40 updates=4 local=20 subtree=20 siblings=2"),
+    ("objects", "objects=90 bytes=30 updates=3 reads=2 blind=30 readonly=20 sharing=60 hot=3"),
+    ("objects", "objects=90 updates=3 reads=1 blind=50 sharing=100 hot=5 one-by-one=false"),
 ];
 
 pub const CLIENTS: u32 = 6;
