@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::catalog::TreeShape;
+use muesli_core::catalog::{TreePlan, TreeShape};
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::seeded_run::SeededRun;
@@ -23,7 +23,7 @@ fn workload(given: &str) -> Arc<dyn AnyWorkload> {
 /// Some transactions on eight nodes where nothing goes wrong.
 fn run(protocol: &str, tree: Option<&str>, given: &str) -> SimulatedOutcome {
     let length = Length::Transactions(1_200);
-    let tree = tree.map(|shape| shape.parse::<TreeShape>().unwrap());
+    let tree = tree.map(|shape| TreePlan::from(shape.parse::<TreeShape>().unwrap()));
     let plan = Simulated { tree, ..Simulated::calm(protocol, NODES, 7, length) };
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let outcome = simulated::run(&workload(given), &plan, &tallies).unwrap();
