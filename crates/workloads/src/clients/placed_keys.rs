@@ -229,7 +229,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use muesli::{Index, SpaceOptions};
-    use muesli_core::catalog::TreeShape;
+    use muesli_core::catalog::{TreePlan, TreeShape};
     use proptest::prelude::*;
 
     use super::*;
@@ -244,7 +244,10 @@ mod tests {
         let catalog = Catalog::new(&homes, 1, &homes).unwrap();
         let catalog = catalog.with_space("keys", options).unwrap();
         match shape {
-            Some(shape) => catalog.with_tree(&shape.parse::<TreeShape>().unwrap(), &[]).unwrap(),
+            Some(shape) => {
+                let plan = TreePlan::from(shape.parse::<TreeShape>().unwrap());
+                catalog.with_tree(&plan, &[]).unwrap()
+            }
             None => catalog,
         }
     }
