@@ -136,15 +136,15 @@ impl Survey {
     /// None of them takes it.
     pub fn tell_map(&self, map: &MapParts) -> anyhow::Result<()> {
         let request = Control::Place(map.clone());
-        let (mut heard, mut trouble) = (false, "no server answers".to_owned());
+        let (mut is_taken, mut trouble) = (false, "no server answers".to_owned());
         for server in self.servers.iter().filter(|server| server.answer.is_some()) {
             let visit = Visit::begin_as_admin(&server.address, WITHIN, self.secret.as_ref());
             match visit.and_then(|mut visit| visit.ask(&request)) {
-                Ok(_) => heard = true,
+                Ok(_) => is_taken = true,
                 Err(error) => trouble = format!("node {}: {error}", server.node.0),
             }
         }
-        if heard { Ok(()) } else { bail!("{trouble}") }
+        if is_taken { Ok(()) } else { bail!("{trouble}") }
     }
 
     /// Tells all servers what the row says.

@@ -237,13 +237,13 @@ impl ValidatorLoad {
     /// What a validator did each second, and what it has counted in all; none if its node does not
     /// answer, or has no such validator.
     fn of(&self, node: NodeId, validator: u16) -> Option<([f64; RATES], [u64; COUNTED.len()])> {
-        let said = |all: &[(NodeId, Option<Visited>)], what: &str| {
+        let count_of = |all: &[(NodeId, Option<Visited>)], what: &str| {
             let (_, visited) = all.iter().find(|(it, _)| *it == node)?;
             visited.as_ref()?.status_of(what)
         };
         let name = |what: &str| format!("validator-{validator}-{what}");
         let passed = |what: &str| {
-            let (before, after) = (said(&self.before, what)?, said(&self.after, what)?);
+            let (before, after) = (count_of(&self.before, what)?, count_of(&self.after, what)?);
             Some(after.saturating_sub(before))
         };
         let seconds = passed("time-ms").filter(|ms| *ms > 0)? as f64 / 1e3;
@@ -253,17 +253,17 @@ impl ValidatorLoad {
         }
         let mut numbers = [0; COUNTED.len()];
         for (number, what) in numbers.iter_mut().zip(COUNTED) {
-            *number = said(&self.after, &name(what))?;
+            *number = count_of(&self.after, &name(what))?;
         }
         Some((rates, numbers))
     }
 
     /// How long the first node that answers was looked at.
     fn seconds(&self) -> Option<f64> {
-        let said = |all: &[(NodeId, Option<Visited>)]| {
+        let count_of = |all: &[(NodeId, Option<Visited>)]| {
             all.iter().find_map(|(_, it)| it.as_ref()?.status_of("time-ms"))
         };
-        Some(said(&self.after)?.checked_sub(said(&self.before)?)? as f64 / 1e3)
+        Some(count_of(&self.after)?.checked_sub(count_of(&self.before)?)? as f64 / 1e3)
     }
 }
 

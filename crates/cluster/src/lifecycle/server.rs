@@ -7,7 +7,7 @@ use mio::Interest;
 use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, Settings};
 use muesli_group::Limits;
 use muesli_log::{Cut, Opened, Sequence};
-use muesli_registry::{Grouping, NoMasters, NoTree};
+use muesli_registry::{Grouping, NoMasters, check_tree};
 use muesli_threads::ThreadsError;
 
 use crate::connections::heights::Heights;
@@ -100,9 +100,7 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
     if !options.masters.is_empty() && !protocol.has_masters() {
         return Err(NoMasters { name: options.protocol }.into());
     }
-    if options.tree.is_some() && !protocol.has_validators() {
-        return Err(NoTree { name: options.protocol }.into());
-    }
+    check_tree(&options.protocol, options.tree.is_some())?;
     let listener = listen(&options.listen)?;
     let address = listener.local_addr().map_err(StartError::Poll)?;
     if options.secret.is_none() && !options.trusts_network && !address.ip().is_loopback() {
