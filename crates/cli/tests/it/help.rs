@@ -39,9 +39,28 @@ fn the_help_of_every_command_fits_a_hundred_columns() {
         }
         seen.insert(path.join(" "));
     }
-    for command in ["", "bench tpcc", "sim bank", "cluster restart", "admin move", "completions"] {
+    let expected = [
+        "",
+        "bench tpcc",
+        "sim objects",
+        "sim bank",
+        "cluster restart",
+        "admin move",
+        "completions",
+    ];
+    for command in expected {
         assert!(seen.contains(command), "`{command}` is not among {seen:?}");
     }
+}
+
+#[test]
+fn the_help_of_searches_says_how_small_workloads_are() {
+    let bank = help(&["sim".to_owned(), "bank".to_owned()], "--help");
+    assert!(bank.contains("Here these are the defaults: keys=30."), "{bank}");
+    let objects = help(&["sim".to_owned(), "objects".to_owned()], "--help");
+    assert!(objects.contains("objects=800000") && objects.contains("objects=600, bytes=40"));
+    let bench = help(&["bench".to_owned(), "objects".to_owned()], "--help");
+    assert!(!bench.contains("Here these are the defaults"), "{bench}");
 }
 
 #[test]
@@ -61,7 +80,7 @@ fn shells_complete_commands_options_and_names() {
         let output = muesli(&["completions", shell]);
         assert_eq!(status(&output), 0);
         let script = text(&output.stdout);
-        for name in ["torture", "members", "tpcc", "procedure-threads", "bumper-time-warping"] {
+        for name in ["torture", "members", "objects", "procedure-threads", "bumper-time-warping"] {
             assert!(script.contains(name), "{shell} does not complete {name}");
         }
         assert!(!script.contains("bumper-tw"), "{shell}: earlier names are not offered");

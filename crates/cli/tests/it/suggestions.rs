@@ -19,6 +19,7 @@ const MEANT: &[(&[&str], &str)] = &[
     (&["sim", "bank", "--faults", "all,lnk"], "`lnk` is no kind of fault"),
     (&["bench", "bank", "--param", "kyes=4"], "did you mean `keys`?"),
     (&["sim", "bank", "--param", "localty=4"], "did you mean `locality`?"),
+    (&["bench", "objects", "--param", "shareing=4"], "did you mean `sharing`?"),
     (&["reproduce", "granola-6.15", "--param", "warehoses=4"], "did you mean `warehouses`?"),
     (&["reproduce", "bumper-fig33"], "'bumper-fig3'"),
     (&["bnech"], "'bench'"),
