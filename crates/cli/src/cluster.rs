@@ -9,6 +9,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use crate::admin::{self, Admin};
 use crate::local::{ClusterPlan, LocalCluster, further_keys};
 use crate::names;
+use crate::options::BatchOptions;
 use crate::table;
 
 const DIR: &str = "./muesli-cluster";
@@ -39,6 +40,8 @@ struct UpOptions {
     #[arg(long, value_name = "NAME", default_value = "score",
         value_parser = names::protocols(), hide_possible_values = true)]
     protocol: String,
+    #[command(flatten)]
+    batches: BatchOptions,
     /// Keep data in memory only: they end with the processes
     #[arg(long)]
     memory: bool,
@@ -112,7 +115,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
-    let extra = further_keys(&options.extra)?;
+    options.batches.batching()?;
+    let mut extra = further_keys(&options.extra)?;
+    extra.extend(options.batches.lines());
     let nodes = usize::from(options.servers);
     let plan = ClusterPlan {
         nodes,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muesli_core::catalog::TreeShape;
 use muesli_core::recorder::Sampling;
-use muesli_core::{Actions, Limits, Procedures, SpaceOptions};
+use muesli_core::{Actions, Batching, Limits, Procedures, SpaceOptions};
 
 use crate::database::handle::TRANSACTION_TIMEOUT;
 use crate::procedures::builtin;
@@ -34,6 +34,9 @@ pub struct Options {
     /// children the inner nodes of each level have, from the root down, as in `"2x2".parse()`.
     /// `None`: a root above all.
     pub tree: Option<TreeShape>,
+    /// How many messages from one loop to another leave together, and how long they wait for each
+    /// other: by default they leave with the turn of the loop, and wait for nothing.
+    pub batching: Batching,
     /// The protocol, by name; `muesli::protocol_names` lists them.
     pub protocol: String,
     /// Spaces to be there from the start.
@@ -85,6 +88,7 @@ impl Default for Options {
             loops: 1,
             masters: 0,
             tree: None,
+            batching: Batching::default(),
             protocol: "score".to_owned(),
             spaces: Vec::new(),
             limits: Limits::default(),

@@ -29,5 +29,5 @@ pub mod ycsb;
 pub use clients::{chance, check, distribution, list_history, marks, parameters, tally};
 use clients::{loading, per_client, reading};
 
+use runs::{batches, guarantees, guest, lingering, pauses};
 pub use runs::{connected, embedded, machines, simulated, tempo};
-use runs::{guarantees, guest, lingering, pauses};

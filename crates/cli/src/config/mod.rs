@@ -11,9 +11,11 @@ mod values;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use muesli_cluster::{Durability, ServerOptions};
+use muesli_core::{BatchLinks, Batching, LinkBatch};
 
 pub use keys::ConfigKey;
 
@@ -32,6 +34,16 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// How many loops the process runs.
     pub loops: usize,
+    /// How messages leave.
+    pub batch: ConfigBatch,
+}
+
+/// How messages leave, as its keys say it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConfigBatch {
+    pub size: usize,
+    pub timeout: Duration,
+    pub links: BatchLinks,
 }
 
 impl Config {
@@ -62,6 +74,8 @@ impl Config {
             }
         }
         config.server.loops = config.loops;
+        let ConfigBatch { size, timeout, links } = config.batch;
+        config.server.settings.batching = Batching::over(links, LinkBatch::new(size, timeout)?);
         if config.durable {
             config.server.durability = Durability::Log(config.data_dir.clone());
         }
@@ -201,6 +215,10 @@ mod tests {
         let kept = read("unsettled_max = 7\nunsettled_total_max = 70", &[], &[]).unwrap().server;
         let kept = (kept.settings.unsettled_max, kept.settings.unsettled_total_max);
         assert_eq!(kept, (7, 70));
+        let batched = read("batch = 10\nbatch_timeout_us = 300\nbatch_links = 'up'", &[], &[]);
+        let batch = LinkBatch::new(10, Duration::from_micros(300)).unwrap();
+        let expected = Batching::over(BatchLinks::Up, batch);
+        assert_eq!(batched.unwrap().server.settings.batching, expected);
         assert_eq!(read("masters = [3, 1, 3]", &[], &[]).unwrap().server.masters.len(), 2);
         let servers = [(NodeId(0), "a:1".to_owned()), (NodeId(1), "b:2".to_owned())];
         assert_eq!(config.servers, servers);
@@ -214,6 +232,9 @@ mod tests {
         assert!(error("replicas = 0").contains("1 to 4096"));
         assert!(error("unsettled_total_max = 0").contains("1 to 1099511627776"));
         assert!(error("procedure_threads = 257").contains("1 to 256"));
+        assert!(error("batch = 1025").contains("1 to 1024"));
+        assert!(error("batch_timeout_us = 0").contains("1 to 1000000"));
+        assert!(error("batch_links = 'none'").contains("all, tree (up and down), up or down"));
         assert!(error("masters = '1,x'").contains("0 to 4095"));
         assert!(error("record_collected = 3").contains("true or false"));
         assert!(error("[listen]\nx = 1").contains("not a table"));

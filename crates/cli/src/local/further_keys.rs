@@ -5,7 +5,7 @@ use anyhow::{Context, bail};
 use crate::config::Config;
 
 /// The keys that are written for each server anyway, and how they are chosen instead.
-const WRITTEN: [(&str, &str); 11] = [
+const WRITTEN: [(&str, &str); 14] = [
     ("node", ""),
     ("listen", ""),
     ("servers", "--servers"),
@@ -14,6 +14,9 @@ const WRITTEN: [(&str, &str); 11] = [
     ("replicas", "--replicas"),
     ("group", "--group"),
     ("protocol", "--protocol"),
+    ("batch", "--batch"),
+    ("batch_timeout_us", "--batch-timeout"),
+    ("batch_links", "--batch-links"),
     ("durability", "--memory"),
     ("data_dir", "--dir"),
     ("secret_file", ""),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::driver::Through;
 use super::records::DecodedRecords;
-use super::{Decoding, Driver, Machine, Note, Records};
+use super::{BatchCounts, Decoding, Driver, Machine, MachineTimer, Note, Records};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Readiness};
@@ -20,7 +20,7 @@ use crate::outcome::Outcome;
 use crate::positions::{LogPosition, Positions};
 use crate::recorder::Recorder;
 use crate::replica_role::ReplicaRole;
-use crate::roles::{Address, Role};
+use crate::roles::Address;
 use crate::time::Nanos;
 use crate::wire::{Reader, Wire, WireError};
 
@@ -71,14 +71,14 @@ pub trait AnyMachine {
         driver: &mut dyn Driver,
     ) -> Result<Result<(), Rejection>, WireError>;
     /// [`Machine::timer`].
-    fn timer(&mut self, role: Role, timer: u32, driver: &mut dyn Driver);
+    fn timer(&mut self, timer: MachineTimer, driver: &mut dyn Driver);
     /// [`Machine::meet`].
     fn meet(&mut self, due: Due, driver: &mut dyn Driver);
     /// [`Node::place`](crate::node::Node::place).
     fn place(&mut self, catalog: Arc<Catalog>, driver: &mut dyn Driver);
     /// [`Node::linked`](crate::node::Node::linked).
     fn linked(&mut self, node: NodeId, driver: &mut dyn Driver);
-    /// [`Node::unlinked`](crate::node::Node::unlinked).
+    /// [`Machine::unlinked`].
     fn unlinked(&mut self, node: NodeId, driver: &mut dyn Driver);
     /// [`Node::leave`](crate::node::Node::leave).
     fn leave(&mut self, driver: &mut dyn Driver);
@@ -91,6 +91,10 @@ pub trait AnyMachine {
     fn learn_stable(&mut self, stable: LogPosition);
     /// [`Machine::let_go`].
     fn let_go(&mut self, driver: &mut dyn Driver) -> bool;
+    /// [`Machine::send_held`].
+    fn send_held(&mut self, driver: &mut dyn Driver) -> bool;
+    /// [`Machine::batch_counts`].
+    fn batch_counts(&self) -> BatchCounts;
     /// [`Machine::waits_for`].
     fn waits_for(&self) -> Option<LogPosition>;
     /// [`Machine::stable`].
@@ -210,8 +214,8 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         Ok(Machine::receive(self, sender, envelope, &mut Through(driver)))
     }
 
-    fn timer(&mut self, role: Role, timer: u32, driver: &mut dyn Driver) {
-        Machine::timer(self, role, timer, &mut Through(driver));
+    fn timer(&mut self, timer: MachineTimer, driver: &mut dyn Driver) {
+        Machine::timer(self, timer, &mut Through(driver));
     }
 
     fn meet(&mut self, due: Due, driver: &mut dyn Driver) {
@@ -229,8 +233,7 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
     }
 
     fn unlinked(&mut self, node: NodeId, driver: &mut dyn Driver) {
-        self.node.unlinked(node, &mut self.effects);
-        Machine::perform(self, &mut Through(driver));
+        Machine::unlinked(self, node, &mut Through(driver));
     }
 
     fn leave(&mut self, driver: &mut dyn Driver) {
@@ -253,6 +256,14 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
 
     fn let_go(&mut self, driver: &mut dyn Driver) -> bool {
         Machine::let_go(self, &mut Through(driver))
+    }
+
+    fn send_held(&mut self, driver: &mut dyn Driver) -> bool {
+        Machine::send_held(self, &mut Through(driver))
+    }
+
+    fn batch_counts(&self) -> BatchCounts {
+        Machine::batch_counts(self)
     }
 
     fn waits_for(&self) -> Option<LogPosition> {

@@ -21,6 +21,15 @@ impl<T: Wire> Encode for T {
     }
 }
 
+/// What a machine asks to be [called](super::Machine::timer) for later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MachineTimer {
+    /// A role's timer.
+    Role(Role, u32),
+    /// The machine's own, of this number: messages have waited for their batches.
+    Batches(u32),
+}
+
 /// What a driver keeps with an answer while that waits for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note(pub u64);
@@ -52,7 +61,7 @@ pub trait Driver {
     fn append(&mut self, role: Role, record: &dyn Encode, bytes: usize);
     /// Has the machine's [`timer`](super::AnyMachine::timer) called `after` so long, which is not
     /// at once.
-    fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos);
+    fn arm(&mut self, now: Nanos, timer: MachineTimer, after: Nanos);
     /// An operation is answered; whether the answer waits for the log.
     fn note(&mut self, result: &Result<Answer, Failure>, waits: bool) -> Note;
     /// Tells a client the answer to its operation, which was [noted](Self::note).
@@ -91,8 +100,8 @@ impl<P: Protocol> Outside<P> for Through<'_> {
         self.0.append(role, &record, P::record_bytes(&record));
     }
 
-    fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos) {
-        self.0.arm(now, role, timer, after);
+    fn arm(&mut self, now: Nanos, timer: MachineTimer, after: Nanos) {
+        self.0.arm(now, timer, after);
     }
 
     fn note(&mut self, result: &Result<Answer, Failure>, waits: bool) -> Note {

@@ -12,6 +12,7 @@ pub(super) mod journal;
 pub(super) mod longest;
 pub(super) mod message;
 pub(super) mod mistake;
+pub(super) mod node_traffic;
 mod operations;
 pub(super) mod routes;
 pub(super) mod strangers;
@@ -22,8 +23,8 @@ use std::sync::Arc;
 
 use muesli_core::operations::SLICE;
 use muesli_core::{
-    Answer, AnyMachine, Catalog, Envelope, Environment, LogPosition, NodeId, OpId, Reader,
-    Recorder, Rejection, Sender, Work,
+    Answer, AnyMachine, BatchCounts, Catalog, Envelope, Environment, LogPosition, NodeId, OpId,
+    Reader, Recorder, Rejection, Sender, Work,
 };
 
 use crate::hardware::clock::LocalClock;
@@ -36,6 +37,7 @@ use checkpoint::HostCheckpoint;
 use input::HostInput;
 use message::{Logged, Message, SentMessage};
 use mistake::Mistake;
+use node_traffic::NodeTraffic;
 use strangers::StrangerCount;
 use surroundings::{KnownPeers, Surroundings};
 
@@ -182,6 +184,7 @@ impl Host {
             Box::new(Recorder::new())
         });
         self.background.maintenance += self.environment().maintenance;
+        self.outside.traffic.batches += self.held_back();
         self.machine = None;
         self.next = Environment { recorder, ..Environment::default() };
         self.outside.crash();
@@ -195,6 +198,18 @@ impl Host {
         let mut all = self.background;
         all.maintenance += self.environment().maintenance;
         all
+    }
+
+    /// What the node has sent to others, over all lives.
+    pub(super) fn traffic(&self) -> NodeTraffic {
+        let mut all = self.outside.traffic.clone();
+        all.batches += self.held_back();
+        all
+    }
+
+    /// What became of messages that were held back in this life.
+    fn held_back(&self) -> BatchCounts {
+        self.machine().map_or_else(BatchCounts::default, AnyMachine::batch_counts)
     }
 
     /// A checkpoint was published, for which so many records were removed.
@@ -295,9 +310,9 @@ impl Host {
                     Err(_) => counted.rejected += 1,
                 }
             }
-            HostInput::Timer(role, timer) => {
+            HostInput::Timer(timer) => {
                 outside.load.operations += 1;
-                machine.timer(role, timer, outside);
+                machine.timer(timer, outside);
             }
             HostInput::Awake(op) => outside.tell(op, Ok(Answer::Awake), None),
             HostInput::Stable => self.release(),
