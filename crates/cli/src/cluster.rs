@@ -70,7 +70,7 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(dir)
-        .subcommand(UpOptions::augment_args(Command::new("up").about("Start one")))
+        .subcommand(UpOptions::augment_args(Command::new("up")).about("Start one").long_about(None))
         .subcommand(
             Command::new("add")
                 .about("Let a further server join a cluster of groups")

@@ -90,10 +90,11 @@ pub fn workload_commands<A: Args>(command: Command) -> Command {
         .subcommand_value_name("WORKLOAD");
     WORKLOADS.iter().fold(command, |command, workload| {
         let one = Command::new(workload.name)
-            .about(workload.about)
             .after_help(parameters(workload))
             .after_long_help(parameters(workload));
-        command.subcommand(A::augment_args(one))
+        // Last: what is said of `A` and of its parts would stand instead.
+        let one = A::augment_args(one);
+        command.subcommand(one.about(workload.about).long_about(workload.about))
     })
 }
 
