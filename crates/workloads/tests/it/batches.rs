@@ -143,7 +143,7 @@ fn a_broken_link_and_an_end_let_go_of_what_is_held() {
     for node in [1, 2, 1, 2] {
         read(&mut *machine, &mut seen, node);
     }
-    assert_eq!(seen.take(), []);
+    assert!(seen.take().is_empty());
     machine.unlinked(NodeId(1), &mut seen);
     assert_eq!(seen.take().iter().filter(|to| **to == 1).count(), 2, "they go the way of the link");
     assert!(machine.send_held(&mut seen));
@@ -166,7 +166,12 @@ fn by_default_nothing_waits() {
 fn a_message_waits_for_the_log_and_then_for_its_batch() {
     let (mut client, mut said) = machine(Batching::default());
     let txn = begin(&mut *client);
-    let put = Put { space: space(&*client), key: key_of(&*client, 1), value: Some("v".into()) };
+    let put = Put {
+        space: space(&*client),
+        key: key_of(&*client, 1),
+        value: Some("v".into()),
+        may_wait: false,
+    };
     client.operate(Operation::Put(txn, put));
     client.operate(Operation::Commit(txn));
     client.perform(&mut said);
