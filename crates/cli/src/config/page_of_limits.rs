@@ -89,7 +89,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
     (
         "core/src/settings/batching.rs",
         "BATCH_MAX: usize = 1024;",
-        "| messages that wait to leave together for one node | 1,024 (`batch`) |",
+        "| messages that wait to leave together for one node | 1,024 (`batch`), and 64 KiB",
     ),
     (
         "core/src/settings/options.rs",

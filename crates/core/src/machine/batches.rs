@@ -2,8 +2,8 @@
 //!
 //! Each link has a queue of what the node has said over it and what has not left. All messages of a
 //! batched link go through its queue, whatever they are, so their order stays. A queue leaves in
-//! one go when it is as long as the link's [batch](LinkBatch), or when its first message has waited
-//! for the time-out, or when the machine is told not to wait: at the end of the node, and when the
+//! one go when it is as long as the link's [batch](LinkBatch), or has [as many bytes](BYTES_MAX) as
+//! are worth a packet of their own, or when its first message has waited for the time-out, or when the machine is told not to wait: at the end of the node, and when the
 //! link breaks. In the last case what is held goes the way of all that was said before the break:
 //! the driver loses it, and counts it.
 //!
@@ -21,6 +21,8 @@ use crate::contract::Envelope;
 use crate::ids::NodeId;
 use crate::time::Nanos;
 
+/// A queue that has grown to so many bytes leaves, as a full one does.
+const BYTES_MAX: usize = 64 << 10;
 /// With more links known than this, those over which nothing is held are forgotten.
 const LINKS_KEPT: usize = 4_096;
 
@@ -29,7 +31,7 @@ const LINKS_KEPT: usize = 4_096;
 pub struct BatchCounts {
     /// Messages that left in batches.
     pub messages: u64,
-    /// Batches that were full.
+    /// Batches that were full, or long enough.
     pub full: u64,
     /// Batches whose first message had waited for the time-out.
     pub late: u64,
@@ -91,21 +93,27 @@ struct LinkQueue<M> {
     batch: LinkBatch,
     /// The placement by which the link is of its class.
     placement: u64,
-    /// In the order said, each with when that was; shorter than the batch between calls.
+    /// In the order said, each with when that was; fewer than the batch between calls.
     held: Vec<(Nanos, Envelope<M>)>,
+    /// How long these messages are on the wire, all together.
+    bytes: usize,
 }
 
 impl<M> LinkQueue<M> {
     /// When it must leave, however short it is; `None`: it is empty.
     fn deadline(&self) -> Option<Nanos> {
-        self.held.first().map(|(said, _)| *said + self.batch.timeout())
+        self.held.first().map(|(since, _)| *since + self.batch.timeout())
+    }
+
+    fn is_full(&self) -> bool {
+        self.held.len() >= self.batch.size() || self.bytes >= BYTES_MAX
     }
 
     /// Whether its time is over at `now`. A clock that has gone back tells nothing of how long it
     /// has waited.
     fn is_late(&self, now: Nanos) -> bool {
-        let said = self.held.first().map(|(said, _)| *said);
-        said.is_some_and(|said| said > now || said + self.batch.timeout() <= now)
+        let since = self.held.first().map(|(since, _)| *since);
+        since.is_some_and(|since| since > now || since + self.batch.timeout() <= now)
     }
 }
 
@@ -135,12 +143,12 @@ impl<M> Batches<M> {
         })
     }
 
-    /// Takes a message that may be said now. `class` tells of which class the link is, under the
+    /// Takes a message of so many bytes, which may be said now. `class` tells of which class the link is, under the
     /// placement of that number.
     pub fn take(
         &mut self,
         now: Nanos,
-        envelope: Envelope<M>,
+        (envelope, bytes): (Envelope<M>, usize),
         placement: u64,
         class: impl FnOnce(NodeId) -> LinkClass,
     ) -> Next {
@@ -152,7 +160,8 @@ impl<M> Batches<M> {
         }
         let queue = self.links.get_mut(&to).expect("a link that is known by now");
         queue.held.push((now, envelope));
-        if queue.held.len() >= queue.batch.size() {
+        queue.bytes += bytes;
+        if queue.is_full() {
             return Next::Leave;
         }
         let due = queue.deadline().expect("it holds a message");
@@ -167,7 +176,7 @@ impl<M> Batches<M> {
             self.links.retain(|_, queue| !queue.held.is_empty());
         }
         let batch = self.batching.of(class);
-        self.links.insert(to, LinkQueue { batch, placement, held: Vec::new() });
+        self.links.insert(to, LinkQueue { batch, placement, held: Vec::new(), bytes: 0 });
     }
 
     fn arm(&mut self, now: Nanos, due: Nanos) -> Next {
@@ -186,6 +195,7 @@ impl<M> Batches<M> {
     fn leave(&mut self, now: Nanos, to: NodeId, why: Cause, send: &mut impl FnMut(Envelope<M>)) {
         let Some(queue) = self.links.get_mut(&to).filter(|it| !it.held.is_empty()) else { return };
         assert!(queue.held.len() <= queue.batch.size(), "a full batch has left");
+        queue.bytes = 0;
         let counts = &mut self.counts;
         // Over a link without batches nothing has waited.
         if queue.batch.holds() {
@@ -196,9 +206,9 @@ impl<M> Batches<M> {
                 Cause::Asked => &mut counts.asked,
             } += 1;
         }
-        for (said, envelope) in queue.held.drain(..) {
-            counts.held = counts.held + (now - said);
-            counts.held_longest = counts.held_longest.max(now - said);
+        for (since, envelope) in queue.held.drain(..) {
+            counts.held = counts.held + (now - since);
+            counts.held_longest = counts.held_longest.max(now - since);
             send(envelope);
         }
     }

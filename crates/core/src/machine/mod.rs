@@ -198,7 +198,8 @@ impl<P: Protocol, N> Machine<P, N> {
         let Machine { node, effects, batches: Some(batches), .. } = self else { return };
         let (now, to) = (effects.now, envelope.to.node);
         let placement = node.catalog().placement;
-        match batches.take(now, envelope, placement, |to| node.link_class(to)) {
+        let bytes = P::wire_bytes(&envelope.message);
+        match batches.take(now, (envelope, bytes), placement, |to| node.link_class(to)) {
             Next::Wait => {}
             Next::Leave => batches.release(now, to, &mut |it| outside.send(node, it)),
             Next::Arm(number, after) => outside.arm(now, MachineTimer::Batches(number), after),

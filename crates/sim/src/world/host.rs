@@ -12,7 +12,6 @@ pub(super) mod journal;
 pub(super) mod longest;
 pub(super) mod message;
 pub(super) mod mistake;
-pub(super) mod node_traffic;
 mod operations;
 pub(super) mod routes;
 pub(super) mod strangers;
@@ -27,6 +26,7 @@ use muesli_core::{
     Reader, Recorder, Rejection, Sender, Work,
 };
 
+use super::node_traffic::NodeTraffic;
 use crate::hardware::clock::LocalClock;
 use crate::hardware::costs::Costs;
 use crate::hardware::disk::Disk;
@@ -37,7 +37,6 @@ use checkpoint::HostCheckpoint;
 use input::HostInput;
 use message::{Logged, Message, SentMessage};
 use mistake::Mistake;
-use node_traffic::NodeTraffic;
 use strangers::StrangerCount;
 use surroundings::{KnownPeers, Surroundings};
 

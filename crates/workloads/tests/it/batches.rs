@@ -103,12 +103,12 @@ fn space(machine: &dyn AnyMachine) -> SpaceId {
 /// A key that lives on a node.
 fn key_of(machine: &dyn AnyMachine, node: u32) -> SmallBytes {
     let (catalog, space) = (machine.catalog(), space(machine));
-    let lives_there = |key: &SmallBytes| {
+    let is_home = |key: &SmallBytes| {
         let mut replicas = Static.replicas_of(catalog.partition(space, key), catalog);
         replicas.next() == Some(RepositoryId(node as u16))
     };
     let mut keys = (0..100u32).map(|it| SmallBytes::from(it.to_be_bytes().to_vec()));
-    keys.find(lives_there).expect("a key of each node")
+    keys.find(is_home).expect("a key of each node")
 }
 
 /// Reads a key of a node.
@@ -164,7 +164,7 @@ fn by_default_nothing_waits() {
 /// What waits for the log is in no batch before the log is stable.
 #[test]
 fn a_message_waits_for_the_log_and_then_for_its_batch() {
-    let (mut client, mut said) = machine(Batching::default());
+    let (mut client, mut on_client) = machine(Batching::default());
     let txn = begin(&mut *client);
     let put = Put {
         space: space(&*client),
@@ -174,11 +174,11 @@ fn a_message_waits_for_the_log_and_then_for_its_batch() {
     };
     client.operate(Operation::Put(txn, put));
     client.operate(Operation::Commit(txn));
-    client.perform(&mut said);
-    assert_eq!(said.sent, [1]);
+    client.perform(&mut on_client);
+    assert_eq!(on_client.sent, [1]);
 
     let (mut server, mut seen) = machine_of(1, true, over(BatchLinks::All, 2, 100));
-    let (from, to, prepare) = said.messages.pop().unwrap();
+    let (from, to, prepare) = on_client.messages.pop().unwrap();
     let mut prepare = Reader::new(&prepare);
     let taken = server.receive(Sender::Member, (from, to), &mut prepare, &mut seen);
     assert_eq!(taken, Ok(Ok(())));

@@ -31,7 +31,7 @@ fn message(to: u32, text: u32) -> Envelope<u32> {
 }
 
 fn take(batches: &mut Batches<u32>, now: u64, to: u32, text: u32) -> Next {
-    batches.take(at(now), message(to, text), 1, |_| LinkClass::Other)
+    batches.take(at(now), (message(to, text), 10), 1, |_| LinkClass::Other)
 }
 
 /// What leaves as `leave` says, as node and text.
@@ -140,14 +140,26 @@ fn links_of_classes_without_batches_hold_nothing() {
     let batching = Batching::over(BatchLinks::Up, batch);
     let mut batches = Batches::<u32>::new(batching).unwrap();
     let class = |to: NodeId| if to.0 == 7 { LinkClass::Up } else { LinkClass::Down };
-    let mut take = |placement, to| batches.take(at(0), message(to, 1), placement, class);
+    let mut take = |placement, to| batches.take(at(0), (message(to, 1), 10), placement, class);
     assert_eq!(take(1, 8), Next::Leave);
     assert!(matches!(take(1, 7), Next::Arm(..)));
     assert_eq!(released(&mut batches, 0, 8), [(8, 1)]);
     assert_eq!(batches.counts(), BatchCounts::default(), "nothing was held");
     // Elsewhere by a newer placement: what is held stays in front.
-    let next = batches.take(at(0), message(8, 2), 2, |_| LinkClass::Up);
+    let next = batches.take(at(0), (message(8, 2), 10), 2, |_| LinkClass::Up);
     assert_eq!((next, batches.links.len()), (Next::Wait, 2));
+}
+
+#[test]
+fn long_messages_leave_before_they_are_as_many_as_a_batch() {
+    let mut batches = batches(1024);
+    let half = BYTES_MAX / 2;
+    let mut take =
+        |text, bytes| batches.take(at(0), (message(7, text), bytes), 1, |_| LinkClass::Other);
+    assert!(matches!(take(1, half), Next::Arm(..)));
+    assert_eq!((take(2, half - 1), take(3, 1)), (Next::Wait, Next::Leave));
+    assert_eq!(released(&mut batches, 0, 7), [(7, 1), (7, 2), (7, 3)]);
+    assert_eq!(take(&mut batches, 0, 7, 4), Next::Wait, "it counts from nothing");
 }
 
 #[test]
@@ -155,7 +167,7 @@ fn nodes_that_nothing_is_held_for_are_not_remembered_for_ever() {
     let batch = batch_of(3);
     let mut batches = Batches::<u32>::new(Batching::over(BatchLinks::Up, batch)).unwrap();
     for to in 0..3 * LINKS_KEPT as u32 {
-        let next = batches.take(at(0), message(to, 1), 1, |_| LinkClass::Other);
+        let next = batches.take(at(0), (message(to, 1), 10), 1, |_| LinkClass::Other);
         assert_eq!(next, Next::Leave);
         assert_eq!(released(&mut batches, 0, to), [(to, 1)]);
     }
@@ -164,14 +176,14 @@ fn nodes_that_nothing_is_held_for_are_not_remembered_for_ever() {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Say(u32),
+    Take(u32),
     Pass(u64),
     Break(u32),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (1..4u32).prop_map(Step::Say),
+        6 => (1..4u32).prop_map(Step::Take),
         3 => (0..150u64).prop_map(Step::Pass),
         1 => (1..4u32).prop_map(Step::Break),
     ]
@@ -187,12 +199,12 @@ proptest! {
     ) {
         let mut batches = batches(size);
         let (mut now, mut text, mut armed) = (0u64, 0u32, None::<(u32, u64)>);
-        let (mut said, mut sent) = (BTreeMap::<u32, Vec<u32>>::new(), Vec::new());
+        let (mut taken, mut sent) = (BTreeMap::<u32, Vec<u32>>::new(), Vec::new());
         for step in steps {
             match step {
-                Step::Say(to) => {
+                Step::Take(to) => {
                     text += 1;
-                    said.entry(to).or_default().push(text);
+                    taken.entry(to).or_default().push(text);
                     match take(&mut batches, now, to, text) {
                         Next::Leave => sent.extend(released(&mut batches, now, to)),
                         Next::Arm(number, after) => armed = Some((number, now + after.0 / 10)),
@@ -225,6 +237,6 @@ proptest! {
         sent.extend(left(|mut send| batches.release_all(at(now), &mut send)));
         let mut by_link = BTreeMap::<u32, Vec<u32>>::new();
         sent.into_iter().for_each(|(to, text)| by_link.entry(to).or_default().push(text));
-        prop_assert_eq!(by_link, said);
+        prop_assert_eq!(by_link, taken);
     }
 }

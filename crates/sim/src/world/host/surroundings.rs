@@ -12,13 +12,13 @@ use super::input::HostInput;
 use super::journal::{Matching, PendingReport, WorldJournal};
 use super::longest::Longest;
 use super::message::{Logged, Message, SentMessage};
-use super::node_traffic::NodeTraffic;
 use super::operations::HostOperations;
 use super::routes::Routes;
 use super::strangers::FIRST_STRANGER;
 use crate::hardware::costs::Costs;
 use crate::hardware::processor::{Processor, ProcessorLoad};
 use crate::time::VirtualTime;
+use crate::world::node_traffic::NodeTraffic;
 
 /// What surrounds a node on its host.
 pub(in crate::world) struct Surroundings {
