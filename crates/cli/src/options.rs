@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::{ArgMatches, Args, Command};
 use muesli_core::batching::BATCH_TIMEOUT;
-use muesli_core::{BatchLinks, Batching, LinkBatch, Secret};
+use muesli_core::{BatchLinks, Batching, LinkBatch, Nanos, Secret};
 use muesli_sim::time::Span;
 use muesli_workloads::available::{Description, WORKLOADS};
 
@@ -38,14 +37,14 @@ impl BatchOptions {
     /// Batches that cannot be.
     pub fn batching(&self) -> anyhow::Result<Option<Batching>> {
         let Some(size) = self.batch else { return Ok(None) };
-        let timeout = self.batch_timeout.map_or(BATCH_TIMEOUT, duration);
+        let timeout = self.batch_timeout.map_or(BATCH_TIMEOUT, |it| Nanos(it.as_nanos()));
         let batch = LinkBatch::new(size, timeout)?;
         Ok(Some(Batching::over(self.batch_links.unwrap_or_default(), batch)))
     }
 
     /// The same as lines of a server's file.
     pub fn lines(&self) -> Vec<String> {
-        let timeout = self.batch_timeout.map(|it| duration(it).as_nanos().div_ceil(1_000));
+        let timeout = self.batch_timeout.map(|it| it.as_nanos().div_ceil(1_000));
         let lines = [
             self.batch.map(|size| format!("batch = {size}")),
             timeout.map(|micros| format!("batch_timeout_us = {micros}")),
@@ -63,10 +62,6 @@ impl BatchOptions {
         ];
         options.into_iter().flatten().collect()
     }
-}
-
-fn duration(span: Span) -> Duration {
-    Duration::from_nanos(span.as_nanos())
 }
 
 /// The secret of the file that was given, or else of the one that the environment names.

@@ -42,8 +42,8 @@ pub use lag::Lag;
 pub use limits::Limits;
 pub use links::Links;
 pub use machine::{
-    AnyMachine, AnyProtocol, BatchCounts, Driver, Encode, Machine, MachineTimer, Note,
-    OutgoingMessage, Outside, Typed,
+    AnyMachine, AnyProtocol, BatchCounts, Driver, Encode, Machine, Note, OutgoingMessage, Outside,
+    Typed,
 };
 pub use node::Node;
 pub use options::{Pace, Settings, TxnOptions};
@@ -60,6 +60,6 @@ pub use replica_role::ReplicaRole;
 pub use roles::{Address, Role, ServiceId, ServiceKind};
 pub use secret::{Secret, Tag};
 pub use time::Nanos;
-pub use timers::{NoTimer, Timer};
+pub use timers::{MachineTimer, NoTimer, Timer};
 pub use traffic::Traffic;
 pub use wire::{Reader, Wire, WireError};

@@ -55,9 +55,9 @@ pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::recorder::Sampling;
 pub use muesli_core::{
     Abort, Action, ActionCode, ActionFn, Actions, BatchLinks, Batching, Call, Class, Doubt,
-    Footprint, Fragment, Invoked, Limit, Limits, LinkBatch, Outcome, Place, Procedure, ProcedureId,
-    Procedures, Refuses, RepositoryId, Secret, SmallBytes, Stop, Timestamp, Touched, Traffic,
-    TxnId,
+    Footprint, Fragment, Invoked, Limit, Limits, LinkBatch, Nanos, Outcome, Place, Procedure,
+    ProcedureId, Procedures, Refuses, RepositoryId, Secret, SmallBytes, Stop, Timestamp, Touched,
+    Traffic, TxnId,
 };
 pub use options::Options;
 #[cfg(feature = "cluster")]

@@ -11,11 +11,10 @@ mod values;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use muesli_cluster::{Durability, ServerOptions};
-use muesli_core::{BatchLinks, Batching, LinkBatch};
+use muesli_core::{BatchLinks, Batching, LinkBatch, Nanos};
 
 pub use keys::ConfigKey;
 
@@ -42,7 +41,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConfigBatch {
     pub size: usize,
-    pub timeout: Duration,
+    pub timeout: Nanos,
     pub links: BatchLinks,
 }
 
@@ -216,7 +215,7 @@ mod tests {
         let kept = (kept.settings.unsettled_max, kept.settings.unsettled_total_max);
         assert_eq!(kept, (7, 70));
         let batched = read("batch = 10\nbatch_timeout_us = 300\nbatch_links = 'up'", &[], &[]);
-        let batch = LinkBatch::new(10, Duration::from_micros(300)).unwrap();
+        let batch = LinkBatch::new(10, Nanos::from_micros(300)).unwrap();
         let expected = Batching::over(BatchLinks::Up, batch);
         assert_eq!(batched.unwrap().server.settings.batching, expected);
         assert_eq!(read("masters = [3, 1, 3]", &[], &[]).unwrap().server.masters.len(), 2);

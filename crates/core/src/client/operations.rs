@@ -11,9 +11,9 @@ use hashbrown::HashMap;
 use crate::contract::Answer;
 use crate::deadlines::Deadlines;
 use crate::ids::OpId;
-use crate::machine::MachineTimer;
 use crate::outcome::Failure;
 use crate::time::Nanos;
+use crate::timers::MachineTimer;
 
 /// Operation numbers of sleeps; those of the node are below.
 const SLEEPS: u64 = 1 << 63;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::driver::Through;
 use super::records::DecodedRecords;
-use super::{BatchCounts, Decoding, Driver, Machine, MachineTimer, Note, Records};
+use super::{BatchCounts, Decoding, Driver, Machine, Note, Records};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Readiness};
@@ -22,6 +22,7 @@ use crate::recorder::Recorder;
 use crate::replica_role::ReplicaRole;
 use crate::roles::Address;
 use crate::time::Nanos;
+use crate::timers::MachineTimer;
 use crate::wire::{Reader, Wire, WireError};
 
 /// Which version chains a repository has: space, key, versions.

@@ -3,9 +3,10 @@
 //! Each link has a queue of what the node has said over it and what has not left. All messages of a
 //! batched link go through its queue, whatever they are, so their order stays. A queue leaves in
 //! one go when it is as long as the link's [batch](LinkBatch), or has [as many bytes](BYTES_MAX) as
-//! are worth a packet of their own, or when its first message has waited for the time-out, or when the machine is told not to wait: at the end of the node, and when the
-//! link breaks. In the last case what is held goes the way of all that was said before the break:
-//! the driver loses it, and counts it.
+//! are worth a packet of their own, or when its first message has waited for the time-out, or when
+//! the machine is told not to wait: at the end of the node, and when the link breaks. In the last
+//! case what is held goes the way of all that was said before the break: the driver loses it, and
+//! counts it.
 //!
 //! A message waits for the log first, and then here: nothing is in a queue that may not be said.
 //!
@@ -143,8 +144,8 @@ impl<M> Batches<M> {
         })
     }
 
-    /// Takes a message of so many bytes, which may be said now. `class` tells of which class the link is, under the
-    /// placement of that number.
+    /// Takes a message of so many bytes, which may be said now. `class` tells of which class the
+    /// link is, under the placement of that number.
     pub fn take(
         &mut self,
         now: Nanos,

@@ -7,6 +7,7 @@ use crate::node::Node;
 use crate::outcome::Failure;
 use crate::roles::{Address, Role};
 use crate::time::Nanos;
+use crate::timers::MachineTimer;
 use crate::wire::Wire;
 
 /// Something that can be written as bytes, whatever it is.
@@ -19,15 +20,6 @@ impl<T: Wire> Encode for T {
     fn encode_to(&self, out: &mut Vec<u8>) {
         self.encode(out);
     }
-}
-
-/// What a machine asks to be [called](super::Machine::timer) for later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MachineTimer {
-    /// A role's timer.
-    Role(Role, u32),
-    /// The machine's own, of this number: messages have waited for their batches.
-    Batches(u32),
 }
 
 /// What a driver keeps with an answer while that waits for the log.

@@ -25,7 +25,7 @@ mod records;
 
 pub use any::AnyMachine;
 pub use batches::BatchCounts;
-pub use driver::{Driver, Encode, MachineTimer, Note, OutgoingMessage};
+pub use driver::{Driver, Encode, Note, OutgoingMessage};
 pub use making::{AnyProtocol, MessageInfo, Typed, has_validators};
 pub use records::{Decoding, Records};
 
@@ -43,6 +43,7 @@ use crate::outcome::Failure;
 use crate::positions::LogPosition;
 use crate::roles::Role;
 use crate::time::Nanos;
+use crate::timers::MachineTimer;
 
 /// What a driver does for the machine of a node.
 pub trait Outside<P: Protocol> {

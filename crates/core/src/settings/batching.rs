@@ -7,7 +7,6 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 use thiserror::Error;
 
@@ -16,9 +15,9 @@ use crate::time::Nanos;
 /// The most messages of a batch.
 pub const BATCH_MAX: usize = 1024;
 /// How long the first message of a batch waits, unless told otherwise.
-pub const BATCH_TIMEOUT: Duration = Duration::from_millis(1);
+pub const BATCH_TIMEOUT: Nanos = Nanos::from_millis(1);
 /// The shortest and the longest time-out.
-const TIMEOUTS: (Duration, Duration) = (Duration::from_micros(1), Duration::from_secs(1));
+const TIMEOUTS: (Nanos, Nanos) = (Nanos::from_micros(1), Nanos::from_millis(1_000));
 
 /// Which way a link goes in the tree of validators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,21 +45,20 @@ impl Default for LinkBatch {
 
 impl LinkBatch {
     /// Nothing is held back.
-    pub const NONE: LinkBatch =
-        LinkBatch { size: 1, timeout: Nanos(BATCH_TIMEOUT.as_nanos() as u64) };
+    pub const NONE: LinkBatch = LinkBatch { size: 1, timeout: BATCH_TIMEOUT };
 
     /// Batches of so many messages, of which the first waits for `timeout` at most.
     ///
     /// # Errors
     /// No or too many messages, or a time-out that is too short or too long.
-    pub fn new(size: usize, timeout: Duration) -> Result<LinkBatch, NoBatch> {
+    pub fn new(size: usize, timeout: Nanos) -> Result<LinkBatch, NoBatch> {
         if !(1..=BATCH_MAX).contains(&size) {
             return Err(NoBatch::Size(size));
         }
         if !(TIMEOUTS.0..=TIMEOUTS.1).contains(&timeout) {
             return Err(NoBatch::Timeout(timeout));
         }
-        Ok(LinkBatch { size: size as u16, timeout: Nanos(timeout.as_nanos() as u64) })
+        Ok(LinkBatch { size: size as u16, timeout })
     }
 
     /// How many messages leave together.
@@ -86,8 +84,10 @@ pub enum NoBatch {
     #[error("a batch of {0} messages: there must be 1 to {BATCH_MAX}, and 1 holds nothing back")]
     Size(usize),
     /// How long the first waits.
-    #[error("a batch cannot wait for {0:?}: its time-out must be from 1 microsecond to 1 second")]
-    Timeout(Duration),
+    #[error(
+        "a batch cannot wait for {} ns: its time-out must be from 1 microsecond to 1 second", .0.0
+    )]
+    Timeout(Nanos),
 }
 
 /// How messages leave a node, by the [class](LinkClass) of the link. The default holds nothing
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn sizes_and_timeouts_have_bounds_that_are_named() {
-        let new = |size, micros| LinkBatch::new(size, Duration::from_micros(micros));
+        let new = |size, micros| LinkBatch::new(size, Nanos::from_micros(micros));
         let (least, most) = (new(1, 1).unwrap(), new(BATCH_MAX, 1_000_000).unwrap());
         assert_eq!((least.size(), most.size()), (1, 1024));
         assert!(!least.holds() && most.holds());

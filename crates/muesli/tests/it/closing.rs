@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use muesli::blocking::block_on;
 use muesli::{
-    BatchLinks, Batching, Db, Error, LinkBatch, Options, Report, SmallBytes, Space, SpaceOptions,
-    Timestamp, Tx,
+    BatchLinks, Batching, Db, Error, LinkBatch, Nanos, Options, Report, SmallBytes, Space,
+    SpaceOptions, Timestamp, Tx,
 };
 use muesli_core::RepositoryId;
 use muesli_core::parts::locator::Static;
@@ -139,7 +139,7 @@ fn what_clients_were_told_is_applied_when_the_database_is_closed() {
 }
 
 fn over_all(size: usize, micros: u64) -> Batching {
-    let batch = LinkBatch::new(size, Duration::from_micros(micros)).unwrap();
+    let batch = LinkBatch::new(size, Nanos::from_micros(micros)).unwrap();
     Batching::over(BatchLinks::All, batch)
 }
 

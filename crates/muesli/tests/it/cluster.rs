@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use muesli::{BatchLinks, Batching, Connect, Db, Error, LinkBatch, SpaceOptions};
+use muesli::{BatchLinks, Batching, Connect, Db, Error, LinkBatch, Nanos, SpaceOptions};
 use muesli_cluster::spaces::parts::SpaceParts;
 use muesli_cluster::spaces::register::{self, Register};
 use muesli_cluster::{LoopFailure, Server, ServerOptions, StopServer};
@@ -86,7 +86,7 @@ fn increment(db: &Db) -> Result<i64, Error> {
 /// in order leaves before.
 #[test]
 fn batches_lose_nothing_when_clients_and_servers_end() {
-    let batch = LinkBatch::new(8, Duration::from_millis(2)).unwrap();
+    let batch = LinkBatch::new(8, Nanos::from_millis(2)).unwrap();
     let batching = Batching::over(BatchLinks::All, batch);
     let servers = start_with(3, |_| ServerOptions {
         repositories: 3,

@@ -1,8 +1,6 @@
 //! Batches of messages in searches: in some seeds messages wait for each other, over some links.
 
-use std::time::Duration;
-
-use muesli_core::{BatchLinks, Batching, LinkBatch};
+use muesli_core::{BatchLinks, Batching, LinkBatch, Nanos};
 
 use crate::chance::Chance;
 
@@ -20,7 +18,7 @@ pub(crate) fn draw(seed: u64) -> Batching {
         return Batching::default();
     }
     let size = SIZES[chance.below(SIZES.len() as u64) as usize];
-    let timeout = Duration::from_micros(chance.between(TIMEOUTS_US.0, TIMEOUTS_US.1));
+    let timeout = Nanos::from_micros(chance.between(TIMEOUTS_US.0, TIMEOUTS_US.1));
     let links = match chance.below(8) {
         0..5 => BatchLinks::All,
         5 => BatchLinks::Tree,

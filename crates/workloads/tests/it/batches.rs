@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_core::catalog::TreeShape;
-use muesli_core::machine::{MachineTimer, OutgoingMessage};
+use muesli_core::machine::OutgoingMessage;
 use muesli_core::parts::locator::Static;
 use muesli_core::{
     Address, Answer, AnyMachine, BatchLinks, Batching, Catalog, Driver, Encode, Environment,
-    Failure, LinkBatch, LinkClass, Nanos, Node, NodeId, Note, OpId, Operation, Protocol, Put,
-    Reader, RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Step, Txn,
-    TxnOptions,
+    Failure, LinkBatch, LinkClass, MachineTimer, Nanos, Node, NodeId, Note, OpId, Operation,
+    Protocol, Put, Reader, RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions,
+    Step, Txn, TxnOptions,
 };
 use muesli_protocols::hierarchy::HierarchyByIntervals;
 use muesli_protocols::score::Score;
@@ -27,7 +27,7 @@ use serde_json::Map;
 use crate::workloads::{CLIENTS, assert_checks, assert_serializable, drawn, workload};
 
 fn over(links: BatchLinks, size: usize, micros: u64) -> Batching {
-    Batching::over(links, LinkBatch::new(size, Duration::from_micros(micros)).unwrap())
+    Batching::over(links, LinkBatch::new(size, Nanos::from_micros(micros)).unwrap())
 }
 
 fn catalog(nodes: u32) -> Catalog {

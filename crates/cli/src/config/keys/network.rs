@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use muesli_core::BatchLinks;
 use muesli_core::batching::BATCH_MAX;
+use muesli_core::{BatchLinks, Nanos};
 
 use super::super::values::{bytes, millis, number, put};
 use super::ConfigKey;
@@ -82,7 +82,7 @@ pub(super) const NETWORK: &[ConfigKey] = &[
         help: "The first message of a batch waits for so long at most",
         set: |config, text| {
             let micros = number(text, 1, 1_000_000)?;
-            put(&mut config.batch.timeout, Duration::from_micros(micros))
+            put(&mut config.batch.timeout, Nanos::from_micros(micros))
         },
     },
     ConfigKey {

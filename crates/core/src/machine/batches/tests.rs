@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -17,7 +16,7 @@ fn at(ticks: u64) -> Nanos {
 }
 
 fn batch_of(size: usize) -> LinkBatch {
-    LinkBatch::new(size, Duration::from_nanos(at(TIMEOUT).0)).unwrap()
+    LinkBatch::new(size, at(TIMEOUT)).unwrap()
 }
 
 fn batches(size: usize) -> Box<Batches<u32>> {
