@@ -153,10 +153,10 @@ fn links_of_classes_without_batches_hold_nothing() {
 fn long_messages_leave_before_they_are_as_many_as_a_batch() {
     let mut batches = batches(1024);
     let half = BYTES_MAX / 2;
-    let mut take =
+    let mut long =
         |text, bytes| batches.take(at(0), (message(7, text), bytes), 1, |_| LinkClass::Other);
-    assert!(matches!(take(1, half), Next::Arm(..)));
-    assert_eq!((take(2, half - 1), take(3, 1)), (Next::Wait, Next::Leave));
+    assert!(matches!(long(1, half), Next::Arm(..)));
+    assert_eq!((long(2, half - 1), long(3, 1)), (Next::Wait, Next::Leave));
     assert_eq!(released(&mut batches, 0, 7), [(7, 1), (7, 2), (7, 3)]);
     assert_eq!(take(&mut batches, 0, 7, 4), Next::Wait, "it counts from nothing");
 }
