@@ -10,6 +10,7 @@ use muesli_registry::check_tree;
 use crate::admin::{self, Admin};
 use crate::local::{ClusterPlan, LocalCluster, further_keys};
 use crate::names;
+use crate::options::BatchOptions;
 use crate::table;
 use crate::tree::{self, TreeOptions};
 
@@ -43,6 +44,8 @@ struct UpOptions {
     protocol: String,
     #[command(flatten)]
     tree: TreeOptions,
+    #[command(flatten)]
+    batches: BatchOptions,
     /// Keep data in memory only: they end with the processes
     #[arg(long)]
     memory: bool,
@@ -71,7 +74,7 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(dir)
-        .subcommand(UpOptions::augment_args(Command::new("up").about("Start one")))
+        .subcommand(UpOptions::augment_args(Command::new("up")).about("Start one").long_about(None))
         .subcommand(
             Command::new("add")
                 .about("Let a further server join a cluster of groups")
@@ -116,7 +119,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
+    options.batches.batching()?;
     let mut extra = further_keys(&options.extra)?;
+    extra.extend(options.batches.lines());
     check_tree(&options.protocol, options.tree.tree.is_some())?;
     let (with_data, apart) =
         (usize::from(options.servers), usize::from(options.tree.validator_nodes));

@@ -4,12 +4,65 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::{ArgMatches, Args, Command};
-use muesli_core::Secret;
+use muesli_core::batching::BATCH_TIMEOUT;
+use muesli_core::{BatchLinks, Batching, LinkBatch, Nanos, Secret};
+use muesli_sim::time::Span;
 use muesli_workloads::available::{Description, WORKLOADS};
 
 /// The variable that names the file of a cluster's secret, for clients and administrators as for
 /// servers.
 const SECRET_VARIABLE: &str = "MUESLI_SECRET_FILE";
+
+/// How messages leave: the options of commands that start nodes.
+#[derive(Args, Clone, Debug, Default)]
+pub struct BatchOptions {
+    /// So many messages for one node leave together, 1 to 1024, and wait for each other; with 1
+    /// all that a turn has to say leaves with it, and nothing waits [default: 1; in a search drawn
+    /// from the seed, 1 in most]
+    #[arg(long, value_name = "SIZE")]
+    pub batch: Option<usize>,
+    /// The first of them waits for so long at most, 1us to 1s, as in 500us [default: 1ms]
+    #[arg(long, value_name = "TIME", requires = "batch")]
+    pub batch_timeout: Option<Span>,
+    /// Over which links: all; or, under protocols that validate by a tree, to validators above
+    /// (up), from validators to what is below them (down), or both (tree) [default: all]
+    #[arg(long, value_name = "LINKS", requires = "batch")]
+    pub batch_links: Option<BatchLinks>,
+}
+
+impl BatchOptions {
+    /// What was asked for; `None`: nothing was.
+    ///
+    /// # Errors
+    /// Batches that cannot be.
+    pub fn batching(&self) -> anyhow::Result<Option<Batching>> {
+        let Some(size) = self.batch else { return Ok(None) };
+        let timeout = self.batch_timeout.map_or(BATCH_TIMEOUT, |it| Nanos(it.as_nanos()));
+        let batch = LinkBatch::new(size, timeout)?;
+        Ok(Some(Batching::over(self.batch_links.unwrap_or_default(), batch)))
+    }
+
+    /// The same as lines of a server's file.
+    pub fn lines(&self) -> Vec<String> {
+        let timeout = self.batch_timeout.map(|it| it.as_nanos().div_ceil(1_000));
+        let lines = [
+            self.batch.map(|size| format!("batch = {size}")),
+            timeout.map(|micros| format!("batch_timeout_us = {micros}")),
+            self.batch_links.map(|links| format!("batch_links = \"{links}\"")),
+        ];
+        lines.into_iter().flatten().collect()
+    }
+
+    /// The same as options of a command, each behind a space.
+    pub fn arguments(&self) -> String {
+        let options = [
+            self.batch.map(|size| format!(" --batch {size}")),
+            self.batch_timeout.map(|timeout| format!(" --batch-timeout {timeout}")),
+            self.batch_links.map(|links| format!(" --batch-links {links}")),
+        ];
+        options.into_iter().flatten().collect()
+    }
+}
 
 /// The secret of the file that was given, or else of the one that the environment names.
 ///
@@ -32,11 +85,11 @@ pub fn workload_commands<A: Args>(command: Command, more: fn(&Description) -> St
         .subcommand_value_name("WORKLOAD");
     WORKLOADS.iter().fold(command, |command, workload| {
         let parameters = parameters(workload) + &more(workload);
-        let one = Command::new(workload.name)
-            .about(workload.about)
-            .after_help(parameters.clone())
-            .after_long_help(parameters);
-        command.subcommand(A::augment_args(one))
+        let one =
+            Command::new(workload.name).after_help(parameters.clone()).after_long_help(parameters);
+        // Last: what is said of `A` and of its parts would stand instead.
+        let one = A::augment_args(one);
+        command.subcommand(one.about(workload.about).long_about(workload.about))
     })
 }
 

@@ -22,9 +22,10 @@ pub use client::{deadlines, operations, traffic};
 pub use data::{bytes, formats, ids, ranges, time, wire};
 pub use requests::{actions, delay, exceeded, issuance, limits, moving, outcome, procedure};
 pub use roles::{checkpoint, lag, links, positions, replica_role, timers};
-pub use settings::{memory, options, parallel, secret};
+pub use settings::{batching, memory, options, parallel, secret};
 
 pub use actions::{Action, ActionCode, ActionFn, Actions};
+pub use batching::{BatchLinks, Batching, LinkBatch, LinkClass};
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Partitioning, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};
@@ -41,7 +42,8 @@ pub use lag::Lag;
 pub use limits::Limits;
 pub use links::Links;
 pub use machine::{
-    AnyMachine, AnyProtocol, Driver, Encode, Machine, Note, OutgoingMessage, Outside, Typed,
+    AnyMachine, AnyProtocol, BatchCounts, Driver, Encode, Machine, Note, OutgoingMessage, Outside,
+    Typed,
 };
 pub use node::Node;
 pub use options::{Pace, Settings, TxnOptions};
@@ -58,6 +60,6 @@ pub use replica_role::ReplicaRole;
 pub use roles::{Address, Role, ServiceId, ServiceKind};
 pub use secret::{Secret, Tag};
 pub use time::Nanos;
-pub use timers::{NoTimer, Timer};
+pub use timers::{MachineTimer, NoTimer, Timer};
 pub use traffic::Traffic;
 pub use wire::{Reader, Wire, WireError};

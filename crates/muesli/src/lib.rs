@@ -54,9 +54,10 @@ pub use muesli_core::catalog::{Index, Partitioning, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::recorder::Sampling;
 pub use muesli_core::{
-    Abort, Action, ActionCode, ActionFn, Actions, Call, Class, Doubt, Footprint, Fragment, Invoked,
-    Limit, Limits, Outcome, Place, Procedure, ProcedureId, Procedures, Refuses, RepositoryId,
-    Secret, SmallBytes, Stop, Timestamp, Touched, Traffic, TxnId,
+    Abort, Action, ActionCode, ActionFn, Actions, BatchLinks, Batching, Call, Class, Doubt,
+    Footprint, Fragment, Invoked, Limit, Limits, LinkBatch, Nanos, Outcome, Place, Procedure,
+    ProcedureId, Procedures, Refuses, RepositoryId, Secret, SmallBytes, Stop, Timestamp, Touched,
+    Traffic, TxnId,
 };
 pub use options::Options;
 #[cfg(feature = "cluster")]

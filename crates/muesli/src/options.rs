@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muesli_core::catalog::TreePlan;
 use muesli_core::recorder::Sampling;
-use muesli_core::{Actions, Limits, Procedures, SpaceOptions};
+use muesli_core::{Actions, Batching, Limits, Procedures, SpaceOptions};
 
 use crate::database::handle::TRANSACTION_TIMEOUT;
 use crate::procedures::builtin;
@@ -37,6 +37,9 @@ pub struct Options {
     /// How many loops there are besides, which hold no keys, and on which the tree's validators
     /// live in turn. 0: these live beside the keys.
     pub validator_loops: usize,
+    /// How many messages from one loop to another leave together, and how long they wait for each
+    /// other: by default they leave with the turn of the loop, and wait for nothing.
+    pub batching: Batching,
     /// The protocol, by name; `muesli::protocol_names` lists them.
     pub protocol: String,
     /// Spaces to be there from the start.
@@ -89,6 +92,7 @@ impl Default for Options {
             masters: 0,
             tree: None,
             validator_loops: 0,
+            batching: Batching::default(),
             protocol: "score".to_owned(),
             spaces: Vec::new(),
             limits: Limits::default(),

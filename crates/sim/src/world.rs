@@ -22,6 +22,7 @@ mod clients;
 mod faults;
 mod host;
 mod links;
+mod node_traffic;
 mod run;
 mod setup;
 mod strangers;
@@ -35,7 +36,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use muesli_core::{AnyProtocol, Catalog, Envelope, NodeId, OpId, Role, Settings};
+use muesli_core::{AnyProtocol, Catalog, Envelope, MachineTimer, NodeId, OpId, Role, Settings};
 
 use crate::hardware::disk::Disk;
 use crate::network::{Arrival, Epoch, Network};
@@ -53,6 +54,7 @@ pub use host::longest::Longest;
 pub use host::mistake::Mistake;
 pub use host::routes::{Route, Routes};
 pub use host::strangers::StrangerCount;
+pub use node_traffic::NodeTraffic;
 pub use run::{HostHistory, Run, Stuck};
 pub use setup::{Setup, SetupError};
 pub use strangers::Strangers;
@@ -114,8 +116,8 @@ enum Event {
     Arrive { epoch: Epoch, sent: SentMessage },
     /// A host's turn begins.
     Tick(usize),
-    /// A role's timer is due.
-    Timer { place: usize, incarnation: u32, role: Role, timer: u32 },
+    /// A timer of a machine is due.
+    Timer { place: usize, incarnation: u32, timer: MachineTimer },
     /// A client's sleep is over.
     Awake { place: usize, incarnation: u32, op: OpId },
     /// A sync has ended.
@@ -223,10 +225,17 @@ impl World {
         match event {
             Event::Arrive { epoch, sent } => self.arrive(epoch, sent),
             Event::Tick(place) => self.tick(place),
-            Event::Timer { place, incarnation, role, timer } => {
+            Event::Timer { place, incarnation, timer } => {
                 if self.is_alive(place, incarnation) {
-                    self.trace_node(place, "timer", [role_number(role), timer.into(), 0]);
-                    self.offer(place, HostInput::Timer(role, timer));
+                    match timer {
+                        MachineTimer::Role(role, timer) => {
+                            self.trace_node(place, "timer", [role_number(role), timer.into(), 0]);
+                        }
+                        MachineTimer::Batches(number) => {
+                            self.trace_node(place, "batches", [number.into(), 0, 0]);
+                        }
+                    }
+                    self.offer(place, HostInput::Timer(timer));
                 }
             }
             Event::Awake { place, incarnation, op } => {

@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_check::{History, Level, Verdict};
-use muesli_core::Nanos;
 use muesli_core::catalog::{TreePlan, TreeShape};
 use muesli_core::checkpoint::HEAD_PIECE_BYTES;
+use muesli_core::{Batching, Nanos};
 use muesli_registry::offers_strict;
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
@@ -32,6 +32,7 @@ use serde_json::{Map, Value as Json};
 use thiserror::Error;
 
 use crate::available::{self, Description};
+use crate::batches;
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::embedded::Length;
@@ -76,6 +77,9 @@ pub struct SeededRun {
     pub tree: Option<TreePlan>,
     /// How many nodes there are besides, without data, on which the tree's validators live.
     pub validator_nodes: usize,
+    /// How many messages leave together over a link, and how long they wait for each other; drawn
+    /// where it is not given: none wait in most seeds.
+    pub batching: Option<Batching>,
     /// How many clients there are.
     pub clients: u32,
     /// At least so many transactions are run.
@@ -192,6 +196,7 @@ impl SeededRun {
             partitions_per_repository: 1,
             tree: None,
             validator_nodes: 0,
+            batching: None,
             clients: 8,
             transactions_least: 300,
             group: 1,
@@ -404,6 +409,7 @@ impl SeededRun {
             partitions_per_repository: self.partitions_per_repository,
             tree: self.tree.clone().or_else(|| self.draw_tree(seed, repositories)),
             validator_nodes: self.validator_nodes,
+            batching: self.batching.unwrap_or_else(|| batches::draw(seed)),
             plan,
             transactions_least: self.transactions_least,
             pause_most: Span::from_nanos((run as f64 / (share * MARGIN)) as u64),

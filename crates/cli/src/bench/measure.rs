@@ -11,17 +11,19 @@ use clap::ValueEnum;
 use muesli::{Connect, Db, Options};
 use muesli_check::History;
 use muesli_core::catalog::TreePlan;
+use muesli_sim::world::NodeTraffic;
 use muesli_workloads::available::{self, Description};
 use muesli_workloads::check::Check;
 use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
 use muesli_workloads::history::{by_lists, by_versions};
-use muesli_workloads::simulated::{self, Simulated, Upkeep};
+use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome, Upkeep};
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::AnyWorkload;
 use serde_json::{Map, Value as Json};
 
-use super::report::{BenchResult, Checked, CommitLatency};
+use super::report::{BenchResult, Checked, CommitLatency, HeldTimes};
 use crate::local::{self, Temporary};
+use crate::options::BatchOptions;
 use crate::{reach, tree};
 
 /// Where a benchmark runs.
@@ -59,6 +61,8 @@ pub struct Benchmark {
     pub tree: Option<TreePlan>,
     /// How many nodes there are besides, on which its validators live.
     pub validator_nodes: usize,
+    /// How messages leave.
+    pub batches: BatchOptions,
     pub repositories: usize,
     pub replicas: usize,
     /// How many threads of each node run procedures.
@@ -87,6 +91,14 @@ pub struct Benchmark {
     pub durable: bool,
     /// A cluster that is there already; none: one is started.
     pub connect: Option<String>,
+}
+
+/// What was sent while it ran.
+struct Sent {
+    messages: u64,
+    packets: u64,
+    /// What only the simulator counts.
+    simulated: Option<NodeTraffic>,
 }
 
 impl Benchmark {
@@ -123,15 +135,7 @@ impl Benchmark {
             group: self.group,
             protocol: self.protocol.clone(),
             durable: self.durable,
-            extra: vec![
-                format!("record_collected = {}", self.history),
-                format!("procedure_threads = {}", self.procedure_threads),
-                format!("spread = {}", self.partitions_per_repository),
-                format!("masters = {:?}", (self.nodes..masters).collect::<Vec<_>>()),
-            ]
-            .into_iter()
-            .chain(keys_of_tree.transpose()?.unwrap_or_default())
-            .collect(),
+            extra: self.keys(masters, keys_of_tree.transpose()?.unwrap_or_default()),
             reached: None,
             troubled: false,
         };
@@ -151,7 +155,8 @@ impl Benchmark {
         let protocol = self.protocol.clone();
         let procedures = available::procedures();
         let (secret, caches) = (crate::options::secret(None)?, self.caches);
-        let options = Connect { secret, caches, ..Connect::default() };
+        let batching = self.batches.batching()?.unwrap_or_default();
+        let options = Connect { secret, caches, batching, ..Connect::default() };
         let connect = Connect { addresses, protocol, history, procedures, ..options };
         let db = Db::connect_with(connect)?;
         let options = Options::default();
@@ -159,6 +164,19 @@ impl Benchmark {
         let plan = Embedded { options, warm_up, length, seed, strict: self.strict };
         let outcome = embedded::run_connected(&db, workload, &plan, tallies)?;
         self.finish(workload, outcome)
+    }
+
+    /// Keys of the file of each server of a cluster.
+    fn keys(&self, masters: usize, of_tree: Vec<String>) -> Vec<String> {
+        let mut keys = vec![
+            format!("record_collected = {}", self.history),
+            format!("procedure_threads = {}", self.procedure_threads),
+            format!("spread = {}", self.partitions_per_repository),
+            format!("masters = {:?}", (self.nodes..masters).collect::<Vec<_>>()),
+        ];
+        keys.extend(of_tree);
+        keys.extend(self.batches.lines());
+        keys
     }
 
     fn run_embedded(
@@ -180,6 +198,7 @@ impl Benchmark {
             masters: self.masters,
             tree: self.tree.clone(),
             validator_loops: self.validator_nodes,
+            batching: self.batches.batching()?.unwrap_or_default(),
             protocol: self.protocol.clone(),
             procedure_threads: self.procedure_threads,
             history: self.history && workload.history().is_none(),
@@ -202,10 +221,9 @@ impl Benchmark {
             (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),
             (true, None) => Some(by_versions(&outcome.reports, &outcome.catalog, self.meta())?),
         };
-        Ok((
-            self.measured(&outcome.tally, outcome.length, outcome.messages, outcome.checks),
-            history,
-        ))
+        let Outcome { tally, length, messages, packets, checks, .. } = outcome;
+        let sent = Sent { messages, packets, simulated: None };
+        Ok((self.measured(&tally, length, sent, checks), history))
     }
 
     fn run_simulated(
@@ -217,6 +235,7 @@ impl Benchmark {
             masters: self.masters,
             tree: self.tree.clone(),
             validator_nodes: self.validator_nodes,
+            batching: self.batches.batching()?.unwrap_or_default(),
             repositories: self.repositories,
             replicas: self.replicas,
             partitions_per_repository: self.partitions_per_repository,
@@ -237,20 +256,21 @@ impl Benchmark {
             (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),
             (true, None) => Some(outcome.run.history(self.meta())?),
         };
-        Ok((
-            self.measured(&outcome.tally, outcome.length, outcome.messages, outcome.checks),
-            history,
-        ))
+        let SimulatedOutcome { tally, length, messages, traffic, checks, .. } = outcome;
+        let sent = Sent { messages, packets: traffic.packets, simulated: Some(traffic) };
+        Ok((self.measured(&tally, length, sent, checks), history))
     }
 
     fn measured(
         &self,
         tally: &Tally,
         length: Duration,
-        messages: u64,
+        sent: Sent,
         checks: Vec<Check>,
     ) -> BenchResult {
         let seconds = length.as_secs_f64();
+        let each = |count: u64| count as f64 / tally.committed.max(1) as f64;
+        let simulated = sent.simulated.as_ref();
         BenchResult {
             workload: self.workload.name,
             protocol: self.protocol.clone(),
@@ -270,7 +290,13 @@ impl Benchmark {
             throughput: if seconds > 0.0 { tally.committed as f64 / seconds } else { 0.0 },
             abort_rate: tally.abort_rate(),
             latency_us: CommitLatency::of(tally),
-            messages_per_commit: messages as f64 / tally.committed.max(1) as f64,
+            batch: self.batches.batch.unwrap_or(1),
+            messages_per_commit: each(sent.messages),
+            packets_per_commit: each(sent.packets),
+            bytes_per_commit: simulated.map(|it| each(it.bytes)),
+            held_us: simulated.map(|it| HeldTimes::of(&it.batches)),
+            messages_by_kind: simulated
+                .map(|it| it.kinds.iter().map(|(name, count)| (*name, each(*count))).collect()),
             checks: checks.into_iter().map(|it| Checked::new(it, &self.protocol)).collect(),
         }
     }

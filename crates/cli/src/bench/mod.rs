@@ -20,7 +20,7 @@ use muesli_workloads::tally::Tallies;
 use muesli_workloads::workload::AnyWorkload;
 
 use crate::names::{self, check_parameters};
-use crate::options::{chosen, workload_commands};
+use crate::options::{BatchOptions, chosen, workload_commands};
 use crate::table::grouped;
 use crate::tree::TreeOptions;
 use measure::{BenchDriver, Benchmark, write_history};
@@ -75,6 +75,8 @@ struct BenchOptions {
     #[arg(long, value_name = "N", default_value_t = 0,
         value_parser = clap::value_parser!(u16).range(0..=100))]
     client_nodes: u16,
+    #[command(flatten)]
+    batches: BatchOptions,
     /// All transactions are strict, under protocols that have such
     #[arg(long)]
     strict: bool,
@@ -178,6 +180,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     {
         bail!("--procedure-threads is for processes that are started: not sim, nor --connect");
     }
+    options.batches.batching()?;
     let warm_up = warm_up(&options)?;
     let quiet = options.json.as_deref() == Some(Path::new("-"));
     let mut results = Vec::new();
@@ -250,6 +253,7 @@ fn benchmark(
         masters: usize::from(options.masters),
         tree,
         validator_nodes: usize::from(options.tree.validator_nodes),
+        batches: options.batches.clone(),
         repositories: options.repositories.unwrap_or(nodes.max(options.replicas)),
         replicas: options.replicas,
         procedure_threads: usize::from(options.procedure_threads),

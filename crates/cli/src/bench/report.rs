@@ -1,6 +1,9 @@
 //! What a benchmark says: as JSON for scripts, as a table for people.
 
+use std::collections::BTreeMap;
+
 use comfy_table::Table;
+use muesli_core::BatchCounts;
 use muesli_workloads::check::Check;
 use muesli_workloads::embedded::EARLIER;
 use muesli_workloads::simulated::is_guaranteed;
@@ -36,8 +39,19 @@ pub struct BenchResult {
     /// Share of all attempts that met a conflict, from 0 to 1.
     pub abort_rate: f64,
     pub latency_us: CommitLatency,
+    /// How many messages for one node leave together at most, where they wait for each other.
+    pub batch: usize,
     /// Messages between nodes per committed transaction, those of aborted attempts included.
     pub messages_per_commit: f64,
+    /// Packets that they left in: all that leaves for one node at one time is one. On a cluster,
+    /// messages and packets of the clients' process.
+    pub packets_per_commit: f64,
+    /// Bytes of these messages, in the simulator.
+    pub bytes_per_commit: Option<f64>,
+    /// How long messages waited for others, in the simulator.
+    pub held_us: Option<HeldTimes>,
+    /// The messages per committed transaction by their kind, in the simulator.
+    pub messages_by_kind: Option<BTreeMap<&'static str, f64>>,
     pub checks: Vec<Checked>,
 }
 
@@ -48,6 +62,24 @@ pub struct CommitLatency {
     pub p95: f64,
     pub p99: f64,
     pub max: f64,
+}
+
+/// How long messages waited until they left together with others.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct HeldTimes {
+    /// Of those that waited.
+    pub mean: f64,
+    pub max: f64,
+}
+
+impl HeldTimes {
+    /// As they were counted.
+    pub fn of(counts: &BatchCounts) -> HeldTimes {
+        HeldTimes {
+            mean: counts.held.0 as f64 / counts.messages.max(1) as f64 / 1e3,
+            max: counts.held_longest.0 as f64 / 1e3,
+        }
+    }
 }
 
 /// A check and whether it holds.
@@ -132,6 +164,14 @@ pub fn side_by_side(results: &[BenchResult]) -> Table {
     row("latency p99", &|one| micros(one.latency_us.p99));
     row("latency max", &|one| micros(one.latency_us.max));
     row("messages/commit", &|one| format!("{:.2}", one.messages_per_commit));
+    row("packets/commit", &|one| format!("{:.2}", one.packets_per_commit));
+    if results.iter().any(|one| one.bytes_per_commit.is_some()) {
+        let bytes = |one: &BenchResult| one.bytes_per_commit.map(|it| format!("{it:.0}"));
+        row("bytes/commit", &|one| bytes(one).unwrap_or_default());
+    }
+    if results.iter().any(|one| one.batch > 1 && one.held_us.is_some()) {
+        row("held for a batch", &|one| one.held_us.map_or_else(String::new, |it| micros(it.mean)));
+    }
     for (place, check) in first.checks.iter().enumerate() {
         row(&check.name, &|one| {
             one.checks.get(place).map_or("-", Checked::short_verdict).to_owned()

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use muesli_cluster::{Durability, ServerOptions};
 use muesli_core::catalog::{TreeForm, TreePlan};
+use muesli_core::{BatchLinks, Batching, LinkBatch, Nanos};
 
 pub use keys::ConfigKey;
 
@@ -36,6 +37,16 @@ pub struct Config {
     /// The tree above the servers, and how many validators each inner node has.
     pub tree: Option<TreeForm>,
     pub validators: u16,
+    /// How messages leave.
+    pub batch: ConfigBatch,
+}
+
+/// How messages leave, as its keys say it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConfigBatch {
+    pub size: usize,
+    pub timeout: Nanos,
+    pub links: BatchLinks,
 }
 
 impl Config {
@@ -71,6 +82,8 @@ impl Config {
             bail!("`validators` = {validators} is of a `tree`, and there is none");
         }
         config.server.tree = config.tree.clone().map(|form| TreePlan { form, validators });
+        let ConfigBatch { size, timeout, links } = config.batch;
+        config.server.settings.batching = Batching::over(links, LinkBatch::new(size, timeout)?);
         if config.durable {
             config.server.durability = Durability::Log(config.data_dir.clone());
         }
@@ -214,6 +227,10 @@ mod tests {
         let kept = read("unsettled_max = 7\nunsettled_total_max = 70", &[], &[]).unwrap().server;
         let kept = (kept.settings.unsettled_max, kept.settings.unsettled_total_max);
         assert_eq!(kept, (7, 70));
+        let batched = read("batch = 10\nbatch_timeout_us = 300\nbatch_links = 'up'", &[], &[]);
+        let batch = LinkBatch::new(10, Nanos::from_micros(300)).unwrap();
+        let expected = Batching::over(BatchLinks::Up, batch);
+        assert_eq!(batched.unwrap().server.settings.batching, expected);
         assert_eq!(read("masters = [3, 1, 3]", &[], &[]).unwrap().server.masters.len(), 2);
         let file = "validators = 2\ntree = '2x2'\nvalidator_servers = [5, 4]";
         let tree = read(file, &[], &[]).unwrap().server;
@@ -232,6 +249,9 @@ mod tests {
         assert!(error("replicas = 0").contains("1 to 4096"));
         assert!(error("unsettled_total_max = 0").contains("1 to 1099511627776"));
         assert!(error("procedure_threads = 257").contains("1 to 256"));
+        assert!(error("batch = 1025").contains("1 to 1024"));
+        assert!(error("batch_timeout_us = 0").contains("1 to 1000000"));
+        assert!(error("batch_links = 'none'").contains("all, tree (up and down), up or down"));
         assert!(error("masters = '1,x'").contains("0 to 4095"));
         assert!(error("record_collected = 3").contains("true or false"));
         assert!(error("[listen]\nx = 1").contains("not a table"));

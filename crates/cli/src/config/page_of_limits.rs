@@ -8,9 +8,9 @@ use super::keys::{self, ConfigKey};
 /// The page.
 const PAGE: &str = include_str!("../../../../docs/running/limits.md");
 
-/// Keys whose numbers limit nothing: which server and cluster it is, and how long a loop looks
-/// for more before it sleeps.
-const NO_LIMITS: [&str; 3] = ["node", "cluster", "watch_for_us"];
+/// Keys whose numbers limit nothing: which server and cluster it is, how long a loop looks for more
+/// before it sleeps, and how messages wait for each other.
+const NO_LIMITS: [&str; 5] = ["node", "cluster", "watch_for_us", "batch", "batch_timeout_us"];
 
 /// Limits that have no key: the file that declares one, how it does, and a part of the row that
 /// says so.
@@ -85,6 +85,11 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "core/src/data/ids.rs",
         "REPOSITORY_BITS: u32 = 12;",
         "| repositories | 4,096; 455 with `group`",
+    ),
+    (
+        "core/src/settings/batching.rs",
+        "BATCH_MAX: usize = 1024;",
+        "| messages that wait to leave together for one node | 1,024 (`batch`), and 64 KiB",
     ),
     (
         "core/src/settings/options.rs",

@@ -16,6 +16,7 @@ use muesli_workloads::tally::Tallies;
 use crate::bench::measure::{BenchDriver, Benchmark};
 use crate::bench::report::BenchResult;
 use crate::bench::watched;
+use crate::options::BatchOptions;
 use crate::table::{self, grouped, micros};
 
 const REPOSITORIES: usize = 4;
@@ -67,6 +68,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
     let mut holds = true;
     for (name, workload, parameters, transactions) in RUNS {
         let benchmark = Benchmark {
+            batches: BatchOptions::default(),
             workload: find(workload)?,
             parameters: parameters.iter().map(|text| (*text).to_owned()).collect(),
             driver: BenchDriver::Embedded,

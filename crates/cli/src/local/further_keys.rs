@@ -5,7 +5,7 @@ use anyhow::{Context, bail};
 use crate::config::Config;
 
 /// The keys that are written for each server anyway, and how they are chosen instead.
-const WRITTEN: [(&str, &str); 14] = [
+const WRITTEN: [(&str, &str); 17] = [
     ("node", ""),
     ("listen", ""),
     ("servers", "--servers"),
@@ -17,6 +17,9 @@ const WRITTEN: [(&str, &str); 14] = [
     ("tree", "--tree"),
     ("validators", "--validators"),
     ("validator_servers", "--validator-nodes"),
+    ("batch", "--batch"),
+    ("batch_timeout_us", "--batch-timeout"),
+    ("batch_links", "--batch-links"),
     ("durability", "--memory"),
     ("data_dir", "--dir"),
     ("secret_file", ""),

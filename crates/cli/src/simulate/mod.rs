@@ -59,7 +59,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let _ = writeln!(stdout(), "{}", task(workload.name, &options, &seeds));
     let search = Search {
-        seeded_run: seeded_run(workload, &options),
+        seeded_run: seeded_run(workload, &options)?,
         options: &options,
         workload,
         next: AtomicU64::new(seeds.start),
@@ -94,10 +94,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(u8::from(failed > 0))
 }
 
-fn seeded_run(workload: &'static Description, options: &SimOptions) -> SeededRun {
+fn seeded_run(workload: &'static Description, options: &SimOptions) -> anyhow::Result<SeededRun> {
     let mut parameters = workload.small_parameters();
     parameters.extend(options.parameters.iter().cloned());
-    SeededRun {
+    Ok(SeededRun {
         parameters,
         protocol: options.protocol.clone(),
         nodes: options.nodes as usize,
@@ -113,6 +113,7 @@ fn seeded_run(workload: &'static Description, options: &SimOptions) -> SeededRun
         partitions_per_repository: usize::from(options.partitions_per_repository),
         tree: options.tree.plan(),
         validator_nodes: usize::from(options.tree.validator_nodes),
+        batching: options.batches.batching()?,
         group: options.group,
         caches: options.caches,
         parallel: usize::from(options.parallel),
@@ -122,5 +123,5 @@ fn seeded_run(workload: &'static Description, options: &SimOptions) -> SeededRun
         plan: options.plan.clone(),
         strangers: strangers(options),
         ..SeededRun::of(workload)
-    }
+    })
 }

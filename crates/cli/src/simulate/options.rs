@@ -9,7 +9,7 @@ use muesli_sim::plan::fault::FaultKinds;
 use muesli_workloads::available::Description;
 
 use crate::names;
-use crate::options::workload_commands;
+use crate::options::{BatchOptions, workload_commands};
 use crate::table::grouped;
 use crate::tree::TreeOptions;
 
@@ -77,6 +77,8 @@ pub struct SimOptions {
     #[arg(long = "together", value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub parallel: u16,
+    #[command(flatten)]
+    pub batches: BatchOptions,
     /// Whether all transactions are strict, under protocols that have such: then histories are
     /// judged by real time, too [default: drawn from the seed, true in a quarter of them]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
@@ -217,6 +219,7 @@ pub fn command_again(
         command += " --as-members";
     }
     command += &options.tree.again();
+    command += &options.batches.arguments();
     if options.partitions_per_repository > 1 {
         command += &format!(" --spread {}", options.partitions_per_repository);
     }
@@ -256,6 +259,7 @@ mod tests {
             "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --masters 2 --replicas 2 \
              --group 3 --repositories 8 --caches --together 4 --spread 3 --tree 2x3 --validators 2 --validator-nodes 3 --clients 3 \
              --transactions 50 --client-nodes 2 --visiting true --strict false --production \
+             --batch 10 --batch-timeout 500us --batch-links tree \
              --seconds 2.5 --strangers 3 --as-members \
              --param workload=t --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
         ] {

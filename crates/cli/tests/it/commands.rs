@@ -56,6 +56,8 @@ const FIELDS: &[&str] = &[
     "throughput",
     "abort_rate",
     "messages_per_commit",
+    "packets_per_commit",
+    "batch",
 ];
 
 #[test]
@@ -94,12 +96,29 @@ fn bench_writes_every_field_on_both_drivers() {
                 (&workload.into(), &driver.into())
             );
             assert!(result["committed"].as_u64().unwrap() > 200, "{result}");
-            assert!(result["messages_per_commit"].as_f64().unwrap() > 0.0, "{result}");
+            let messages = result["messages_per_commit"].as_f64().unwrap();
+            let packets = result["packets_per_commit"].as_f64().unwrap();
+            assert!(0.0 < packets && packets < messages * 1.5, "{result}");
+            assert_eq!(result["bytes_per_commit"].is_f64(), driver == "sim", "{result}");
             let checks = result["checks"].as_array().unwrap();
             assert!(checks.len() > 2 && checks.iter().all(|check| check["ok"] == true), "{result}");
             assert!(checks.iter().all(|check| check["name"].is_string()));
         }
     }
+}
+
+#[test]
+fn bench_tells_how_long_messages_waited_for_each_other() {
+    let options = ["--driver", "sim", "--nodes", "4", "--tree", "2x2", "--transactions", "500"];
+    let batches = ["--batch", "20", "--batch-timeout", "300us", "--batch-links", "tree"];
+    let protocol = ["--protocol", "hierarchy", "--json", "-"];
+    let result = json(&muesli(&[&["bench", "bank"], &options[..], &batches, &protocol].concat()));
+    let held = |name: &str| result["held_us"][name].as_f64().unwrap();
+    assert!(0.0 < held("mean") && held("mean") <= held("max"), "{result}");
+    let kinds = result["messages_by_kind"].as_object().unwrap();
+    let sum: f64 = kinds.values().map(|each| each.as_f64().unwrap()).sum();
+    let all = result["messages_per_commit"].as_f64().unwrap();
+    assert!(kinds.contains_key("Prepare") && (sum - all).abs() < 0.1, "{result}");
 }
 
 #[test]
@@ -221,6 +240,16 @@ fn wrong_options_are_refused() {
     assert_refused(&bank(&["--protocol", "paxos"]), &["paxos", "score"]);
     assert_refused(&bank(&["--driver", "cloud"]), &["cloud", "embedded", "sim"]);
     assert_refused(&bank(&["--clients", "0"]), &["--clients", "1..=100"]);
+    for command in [&["bench", "bank"][..], &["sim", "bank"], &["cluster", "up"]] {
+        let with = |more: &[&'static str]| [command, more].concat();
+        assert_refused(&with(&["--batch", "0"]), &["a batch of 0 messages", "1 to 1024"]);
+        assert_refused(&with(&["--batch", "1025"]), &["1025 messages", "1 to 1024"]);
+        let long = with(&["--batch", "2", "--batch-timeout", "2s"]);
+        assert_refused(&long, &["2000000000 ns", "1 microsecond to 1 second"]);
+        let links = with(&["--batch", "2", "--batch-links", "left"]);
+        assert_refused(&links, &["left", "all, tree"]);
+        assert_refused(&with(&["--batch-timeout", "1ms"]), &["--batch <SIZE>"]);
+    }
     assert_refused(&bank(&["--warm-up=-1"]), &["--warm-up", "from 0"]);
     assert_refused(&bank(&["--warm-up=nan"]), &["--warm-up", "from 0"]);
     assert_refused(&bank(&["--warm-up", "1", "--driver", "sim"]), &["--warm-up", "real time"]);

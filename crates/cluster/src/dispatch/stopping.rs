@@ -13,6 +13,8 @@ impl Loop {
         if !self.entry_point.is_stopping() {
             return false;
         }
+        // Nobody is to wait for more where all comes to its end.
+        self.loop_engine.inner.borrow_mut().send_held();
         let now = self.loop_engine.inner.borrow().now();
         let late = |since: Nanos| now - since > STOPPING_AT_MOST;
         let (unfinished, in_doubt) = self.loop_engine.inner.borrow().machine.unfinished();

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use muesli_core::recorder::Sampling;
 use muesli_core::{
-    Actions, AnyProtocol, Catalog, Environment, Limits, Nanos, NodeId, Procedures, Recorder,
-    Secret, Settings, SpaceOptions, Timestamp, Traffic, catalog::CatalogError,
+    Actions, AnyProtocol, Batching, Catalog, Environment, Limits, Nanos, NodeId, Procedures,
+    Recorder, Secret, Settings, SpaceOptions, Timestamp, Traffic, catalog::CatalogError,
 };
 use muesli_group::layout;
 use muesli_registry::Grouping;
@@ -64,6 +64,8 @@ pub struct ClientOptions {
     pub procedures: Procedures,
     /// The delayed actions that it asks for, as the servers know them.
     pub actions: Actions,
+    /// How many messages to a server leave together, and how long they wait for each other.
+    pub batching: Batching,
     /// Whether copies of repositories are kept here, for readers that take the nearest one.
     pub caches: bool,
     /// Whether what transactions do is recorded.
@@ -101,6 +103,7 @@ impl Default for ClientOptions {
             limits: Limits::default(),
             procedures: Procedures::default(),
             actions: Actions::default(),
+            batching: Batching::default(),
             caches: false,
             history: false,
             sampling: Sampling::ALL,
@@ -459,6 +462,7 @@ fn process_kind(
         limits: options.limits,
         procedures: options.procedures.clone(),
         actions: options.actions.clone(),
+        batching: options.batching,
         caches: options.caches,
         hash_seed: fastrand::u64(..),
         give_up_after: Nanos(options.give_up_after.as_nanos() as u64),

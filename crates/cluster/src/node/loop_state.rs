@@ -5,9 +5,9 @@ use std::sync::Arc;
 use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::operations::{Alarm, Alarms, PendingOperations};
 use muesli_core::{
-    Address, Answer, AnyMachine, Catalog, Driver, Encode, Environment, Failure, LogPosition, Nanos,
-    NodeId, Note, OpId, OutgoingMessage, Reader, Rejection, Role, Sender, Timestamp, Traffic,
-    WireError,
+    Address, Answer, AnyMachine, Catalog, Driver, Encode, Environment, Failure, LogPosition,
+    MachineTimer, Nanos, NodeId, Note, OpId, OutgoingMessage, Reader, Rejection, Role, Sender,
+    Timestamp, Traffic, WireError,
 };
 
 use crate::mailbox::outgoing::{Outbox, Proves};
@@ -96,8 +96,8 @@ impl Driver for Process {
         }
     }
 
-    fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos) {
-        self.alarms.set(now + after, Alarm::Timer(role, timer));
+    fn arm(&mut self, now: Nanos, timer: MachineTimer, after: Nanos) {
+        self.alarms.set(now + after, Alarm::Timer(timer));
     }
 
     fn note(&mut self, _: &Result<Answer, Failure>, _waits: bool) -> Note {
@@ -240,7 +240,7 @@ impl LoopState {
             any = true;
             match alarm {
                 Alarm::Sleep(op) => outside.operations.answer(op, Ok(Answer::Awake)),
-                Alarm::Timer(role, timer) => machine.timer(role, timer, outside),
+                Alarm::Timer(timer) => machine.timer(timer, outside),
             }
         }
         any
@@ -254,6 +254,11 @@ impl LoopState {
     /// The process ends in an orderly way: says what others need not keep for it.
     pub fn leave(&mut self) {
         self.machine.leave(&mut self.outside);
+    }
+
+    /// Sends what is held back for batches.
+    pub fn send_held(&mut self) {
+        self.machine.send_held(&mut self.outside);
     }
 
     /// Up to which record of all lives of the process its log is stable.

@@ -12,8 +12,8 @@ use crate::contract::Answer;
 use crate::deadlines::Deadlines;
 use crate::ids::OpId;
 use crate::outcome::Failure;
-use crate::roles::Role;
 use crate::time::Nanos;
+use crate::timers::MachineTimer;
 
 /// Operation numbers of sleeps; those of the node are below.
 const SLEEPS: u64 = 1 << 63;
@@ -81,8 +81,8 @@ pub const SLICE: Nanos = Nanos::from_micros(20);
 /// What an alarm is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alarm {
-    /// A role's timer.
-    Timer(Role, u32),
+    /// A timer of the loop's machine.
+    Timer(MachineTimer),
     /// A client's sleep.
     Sleep(OpId),
 }
@@ -132,19 +132,24 @@ impl Alarms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roles::Role;
+
+    fn timer(number: u32) -> Alarm {
+        Alarm::Timer(MachineTimer::Role(Role::Coordinator, number))
+    }
 
     #[test]
     fn alarms_ring_in_the_order_of_their_times_and_then_of_being_set() {
         let mut alarms = Alarms::default();
         for (at, timer) in [(30, 1), (10, 2), (30, 0), (20, 3)] {
-            alarms.set(Nanos(at), Alarm::Timer(Role::Coordinator, timer));
+            alarms.set(Nanos(at), self::timer(timer));
         }
         let op = alarms.sleep(Nanos(40));
         let mut rung = Vec::new();
         while let Some(alarm) = alarms.due(Nanos(30)) {
             rung.push(alarm);
         }
-        let timers = [2, 3, 1, 0].map(|timer| Alarm::Timer(Role::Coordinator, timer));
+        let timers = [2, 3, 1, 0].map(timer);
         assert_eq!(rung, timers);
         assert_eq!(
             (alarms.next(), alarms.due(Nanos(40))),

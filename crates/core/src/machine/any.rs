@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::driver::Through;
 use super::records::DecodedRecords;
-use super::{Decoding, Driver, Machine, Note, Records};
+use super::{BatchCounts, Decoding, Driver, Machine, Note, Records};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Readiness};
@@ -20,8 +20,9 @@ use crate::outcome::Outcome;
 use crate::positions::{LogPosition, Positions};
 use crate::recorder::Recorder;
 use crate::replica_role::ReplicaRole;
-use crate::roles::{Address, Role};
+use crate::roles::Address;
 use crate::time::Nanos;
+use crate::timers::MachineTimer;
 use crate::wire::{Reader, Wire, WireError};
 
 /// Which version chains a repository has: space, key, versions.
@@ -71,14 +72,14 @@ pub trait AnyMachine {
         driver: &mut dyn Driver,
     ) -> Result<Result<(), Rejection>, WireError>;
     /// [`Machine::timer`].
-    fn timer(&mut self, role: Role, timer: u32, driver: &mut dyn Driver);
+    fn timer(&mut self, timer: MachineTimer, driver: &mut dyn Driver);
     /// [`Machine::meet`].
     fn meet(&mut self, due: Due, driver: &mut dyn Driver);
     /// [`Node::place`](crate::node::Node::place).
     fn place(&mut self, catalog: Arc<Catalog>, driver: &mut dyn Driver);
     /// [`Node::linked`](crate::node::Node::linked).
     fn linked(&mut self, node: NodeId, driver: &mut dyn Driver);
-    /// [`Node::unlinked`](crate::node::Node::unlinked).
+    /// [`Machine::unlinked`].
     fn unlinked(&mut self, node: NodeId, driver: &mut dyn Driver);
     /// [`Node::leave`](crate::node::Node::leave).
     fn leave(&mut self, driver: &mut dyn Driver);
@@ -91,6 +92,10 @@ pub trait AnyMachine {
     fn learn_stable(&mut self, stable: LogPosition);
     /// [`Machine::let_go`].
     fn let_go(&mut self, driver: &mut dyn Driver) -> bool;
+    /// [`Machine::send_held`].
+    fn send_held(&mut self, driver: &mut dyn Driver) -> bool;
+    /// [`Machine::batch_counts`].
+    fn batch_counts(&self) -> BatchCounts;
     /// [`Machine::waits_for`].
     fn waits_for(&self) -> Option<LogPosition>;
     /// [`Machine::stable`].
@@ -212,8 +217,8 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
         Ok(Machine::receive(self, sender, envelope, &mut Through(driver)))
     }
 
-    fn timer(&mut self, role: Role, timer: u32, driver: &mut dyn Driver) {
-        Machine::timer(self, role, timer, &mut Through(driver));
+    fn timer(&mut self, timer: MachineTimer, driver: &mut dyn Driver) {
+        Machine::timer(self, timer, &mut Through(driver));
     }
 
     fn meet(&mut self, due: Due, driver: &mut dyn Driver) {
@@ -231,8 +236,7 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
     }
 
     fn unlinked(&mut self, node: NodeId, driver: &mut dyn Driver) {
-        self.node.unlinked(node, &mut self.effects);
-        Machine::perform(self, &mut Through(driver));
+        Machine::unlinked(self, node, &mut Through(driver));
     }
 
     fn leave(&mut self, driver: &mut dyn Driver) {
@@ -255,6 +259,14 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
 
     fn let_go(&mut self, driver: &mut dyn Driver) -> bool {
         Machine::let_go(self, &mut Through(driver))
+    }
+
+    fn send_held(&mut self, driver: &mut dyn Driver) -> bool {
+        Machine::send_held(self, &mut Through(driver))
+    }
+
+    fn batch_counts(&self) -> BatchCounts {
+        Machine::batch_counts(self)
     }
 
     fn waits_for(&self) -> Option<LogPosition> {

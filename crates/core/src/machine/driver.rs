@@ -7,6 +7,7 @@ use crate::node::Node;
 use crate::outcome::Failure;
 use crate::roles::{Address, Role};
 use crate::time::Nanos;
+use crate::timers::MachineTimer;
 use crate::wire::Wire;
 
 /// Something that can be written as bytes, whatever it is.
@@ -52,7 +53,7 @@ pub trait Driver {
     fn append(&mut self, role: Role, record: &dyn Encode, bytes: usize);
     /// Has the machine's [`timer`](super::AnyMachine::timer) called `after` so long, which is not
     /// at once.
-    fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos);
+    fn arm(&mut self, now: Nanos, timer: MachineTimer, after: Nanos);
     /// An operation is answered; whether the answer waits for the log.
     fn note(&mut self, result: &Result<Answer, Failure>, waits: bool) -> Note;
     /// Tells a client the answer to its operation, which was [noted](Self::note).
@@ -91,8 +92,8 @@ impl<P: Protocol> Outside<P> for Through<'_> {
         self.0.append(role, &record, P::record_bytes(&record));
     }
 
-    fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos) {
-        self.0.arm(now, role, timer, after);
+    fn arm(&mut self, now: Nanos, timer: MachineTimer, after: Nanos) {
+        self.0.arm(now, timer, after);
     }
 
     fn note(&mut self, result: &Result<Answer, Failure>, waits: bool) -> Note {

@@ -6,6 +6,10 @@
 //! the node itself that had to wait is delivered here, and what follows from it is performed too.
 //! Timers without delay are kept until the driver has time for them.
 //!
+//! Where a link has [batches](crate::batching), what may be said over it is held back once more, in
+//! [`batches`], until enough of it is there or it has waited for long. Where none has, which is the
+//! default, a message for another node meets one question more, and nothing else does.
+//!
 //! What only a driver can do it does as the machine's [`Outside`]: it sends, appends to the log,
 //! arms timers and tells clients. So what the simulator tests is what servers run.
 //!
@@ -14,11 +18,13 @@
 //! such machines.
 
 mod any;
+mod batches;
 mod driver;
 mod making;
 mod records;
 
 pub use any::AnyMachine;
+pub use batches::BatchCounts;
 pub use driver::{Driver, Encode, Note, OutgoingMessage};
 pub use making::{AnyProtocol, MessageInfo, Typed, has_validators};
 pub use records::{Decoding, Records};
@@ -26,15 +32,18 @@ pub use records::{Decoding, Records};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
+use batches::{Batches, Next};
+
 use crate::contract::{Answer, Effect, Effects, Envelope, Operation, Protocol};
 use crate::deadlines::Due;
-use crate::ids::OpId;
+use crate::ids::{NodeId, OpId};
 use crate::judgement::{Rejection, Sender};
 use crate::node::Node;
 use crate::outcome::Failure;
 use crate::positions::LogPosition;
 use crate::roles::Role;
 use crate::time::Nanos;
+use crate::timers::MachineTimer;
 
 /// What a driver does for the machine of a node.
 pub trait Outside<P: Protocol> {
@@ -47,7 +56,7 @@ pub trait Outside<P: Protocol> {
     /// Appends a record to the log.
     fn append(&mut self, role: Role, record: P::Record);
     /// Has the machine's [`timer`](Machine::timer) called `after` so long, which is not at once.
-    fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos);
+    fn arm(&mut self, now: Nanos, timer: MachineTimer, after: Nanos);
     /// An operation is answered; whether the answer waits for the log.
     fn note(&mut self, result: &Result<Answer, Failure>, waits: bool) -> Self::Note;
     /// Tells a client the answer to its operation, which was [noted](Self::note).
@@ -75,16 +84,22 @@ pub struct Machine<P: Protocol, N = ()> {
     stable: LogPosition,
     gated: BTreeMap<LogPosition, Vec<Gated<P::Message, N>>>,
     left_over: VecDeque<(Role, u32)>,
+    /// What may be said and is held back; `None`: nothing ever is.
+    batches: Option<Box<Batches<P::Message>>>,
 }
 
 /// What can make a difference to what it does next, but for the time.
 impl<P: Protocol, N: fmt::Debug> fmt::Debug for Machine<P, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { node, effects, stable, gated, left_over } = self;
+        let Machine { node, effects, stable, gated, left_over, batches } = self;
         let log = (&effects.positions, stable);
         let mut shown = f.debug_struct("Machine");
         shown.field("node", node).field("log", &log).field("gated", gated);
-        shown.field("left_over", left_over).finish_non_exhaustive()
+        shown.field("left_over", left_over);
+        if let Some(batches) = batches {
+            shown.field("batches", batches);
+        }
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -93,9 +108,14 @@ where
     Node<P>: Clone,
 {
     fn clone(&self) -> Machine<P, N> {
-        let Machine { node, effects, stable, gated, left_over } = self;
-        let (gated, left_over) = (gated.clone(), left_over.clone());
-        Machine { node: node.clone(), effects: effects.clone(), stable: *stable, gated, left_over }
+        Machine {
+            node: self.node.clone(),
+            effects: self.effects.clone(),
+            stable: self.stable,
+            gated: self.gated.clone(),
+            left_over: self.left_over.clone(),
+            batches: self.batches.clone(),
+        }
     }
 }
 
@@ -103,7 +123,8 @@ impl<P: Protocol, N> Machine<P, N> {
     /// The machine of a node that has replayed its log, of which nothing is left to be said.
     pub fn new(node: Node<P>, effects: Effects<P>) -> Machine<P, N> {
         let (gated, left_over) = (BTreeMap::new(), VecDeque::new());
-        Machine { node, effects, stable: LogPosition(0), gated, left_over }
+        let batches = Batches::new(node.settings().batching);
+        Machine { node, effects, stable: LogPosition(0), gated, left_over, batches }
     }
 
     /// Performs what the node asked for.
@@ -151,7 +172,7 @@ impl<P: Protocol, N> Machine<P, N> {
                 self.left_over.push_back((role, timer));
             }
             Effect::SetTimer { role, timer, after } => {
-                outside.arm(self.effects.now, role, timer, after);
+                outside.arm(self.effects.now, MachineTimer::Role(role, timer), after);
             }
         }
     }
@@ -163,8 +184,52 @@ impl<P: Protocol, N> Machine<P, N> {
     fn route(&mut self, envelope: Envelope<P::Message>, outside: &mut impl Outside<P, Note = N>) {
         match envelope.to.node == self.node.id() {
             true => self.node.deliver(envelope, &mut self.effects),
-            false => outside.send(&self.node, envelope),
+            false if self.batches.is_none() => outside.send(&self.node, envelope),
+            false => self.hold_back(envelope, outside),
         }
+    }
+
+    /// Takes a message for another node to the queue of its link.
+    #[cold]
+    fn hold_back(
+        &mut self,
+        envelope: Envelope<P::Message>,
+        outside: &mut impl Outside<P, Note = N>,
+    ) {
+        let Machine { node, effects, batches: Some(batches), .. } = self else { return };
+        let (now, to) = (effects.now, envelope.to.node);
+        let placement = node.catalog().placement;
+        let bytes = P::wire_bytes(&envelope.message);
+        match batches.take(now, (envelope, bytes), placement, |to| node.link_class(to)) {
+            Next::Wait => {}
+            Next::Leave => batches.release(now, to, &mut |it| outside.send(node, it)),
+            Next::Arm(number, after) => outside.arm(now, MachineTimer::Batches(number), after),
+        }
+    }
+
+    /// Sends what is held back for batches, without waiting for more: a driver does so while its
+    /// node ends. Whether there was anything.
+    pub fn send_held(&mut self, outside: &mut impl Outside<P, Note = N>) -> bool {
+        let Machine { node, effects, batches: Some(batches), .. } = self else { return false };
+        let any = !batches.is_empty();
+        batches.release_all(effects.now, &mut |it| outside.send(node, it));
+        any
+    }
+
+    /// The link to a node is gone: what is held back for it goes the way of what was said before,
+    /// and the node is told.
+    pub fn unlinked(&mut self, other: NodeId, outside: &mut impl Outside<P, Note = N>) {
+        let Machine { node, effects, batches, .. } = self;
+        if let Some(batches) = batches {
+            batches.unlinked(effects.now, other, &mut |it| outside.send(node, it));
+        }
+        node.unlinked(other, effects);
+        self.perform(outside);
+    }
+
+    /// What became of messages that were held back for batches.
+    pub fn batch_counts(&self) -> BatchCounts {
+        self.batches.as_ref().map_or_else(BatchCounts::default, |batches| batches.counts())
     }
 
     /// The log is stable up to here.
@@ -234,9 +299,20 @@ impl<P: Protocol, N> Machine<P, N> {
     }
 
     /// A timer that was [armed](Outside::arm) has come.
-    pub fn timer(&mut self, role: Role, timer: u32, outside: &mut impl Outside<P, Note = N>) {
-        self.node.timer(role, timer, &mut self.effects);
+    pub fn timer(&mut self, timer: MachineTimer, outside: &mut impl Outside<P, Note = N>) {
+        match timer {
+            MachineTimer::Role(role, timer) => self.node.timer(role, timer, &mut self.effects),
+            MachineTimer::Batches(number) => self.batch_timer(number, outside),
+        }
         self.perform(outside);
+    }
+
+    fn batch_timer(&mut self, number: u32, outside: &mut impl Outside<P, Note = N>) {
+        let Machine { node, effects, batches: Some(batches), .. } = self else { return };
+        let next = batches.on_timer(effects.now, number, &mut |it| outside.send(node, it));
+        if let Some((number, after)) = next {
+            outside.arm(effects.now, MachineTimer::Batches(number), after);
+        }
     }
 
     /// Does what was due at a deadline that has come.
@@ -261,7 +337,7 @@ impl<P: Protocol, N> Machine<P, N> {
     pub fn go_on(&mut self, outside: &mut impl Outside<P, Note = N>) -> bool {
         let next = self.left_over.pop_front();
         if let Some((role, timer)) = next {
-            self.timer(role, timer, outside);
+            self.timer(MachineTimer::Role(role, timer), outside);
         }
         next.is_some()
     }

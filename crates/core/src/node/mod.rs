@@ -4,6 +4,7 @@
 //! Messages between roles of one node never reach the driver: they are delivered here, in order,
 //! once what they wait for is stable; in memory that is at once.
 
+mod above;
 mod by_name;
 mod checkpoints;
 mod looks;
@@ -93,6 +94,11 @@ impl<P: Protocol> Node<P> {
         };
         node.new_services();
         node
+    }
+
+    /// What it was told when it was made.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Checks what each role says of its own state.

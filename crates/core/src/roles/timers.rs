@@ -1,6 +1,9 @@
-//! Timers of roles: each role says which it has, and is called with one of these.
+//! Timers of roles: each role says which it has, and is called with one of these. And what drivers
+//! are asked to call a node's machine for.
 
 use std::fmt::Debug;
+
+use super::Role;
 
 /// The timers that a role may set, as drivers keep them: by number.
 pub trait Timer: Copy + Debug + Eq + Send + 'static {
@@ -22,6 +25,15 @@ impl Timer for NoTimer {
     fn numbered(_: u32) -> Option<NoTimer> {
         None
     }
+}
+
+/// What the [machine](crate::machine) of a node asks its driver to be called for later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MachineTimer {
+    /// A role's timer, by its number.
+    Role(Role, u32),
+    /// The machine's own, of this number: messages have waited for their batches.
+    Batches(u32),
 }
 
 /// Defines the timers of a role: an enum, each variant with its number.

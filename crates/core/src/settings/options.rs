@@ -1,6 +1,7 @@
 //! Options of transactions, and the settings of a node.
 
 use crate::actions::Actions;
+use crate::batching::Batching;
 use crate::ids::Timestamp;
 use crate::issuance::Issuer;
 use crate::limits::Limits;
@@ -116,6 +117,8 @@ pub struct Settings {
     pub unsettled_total_max: usize,
     /// After how much work what need not be done at once is done.
     pub pace: Pace,
+    /// How many messages leave together over a link, and how long they wait for each other.
+    pub batching: Batching,
 }
 
 impl Default for Settings {
@@ -144,6 +147,7 @@ impl Default for Settings {
             unsettled_max: 100_000,
             unsettled_total_max: 1_000_000,
             pace: Pace::default(),
+            batching: Batching::default(),
         }
     }
 }

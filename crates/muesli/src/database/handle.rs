@@ -84,6 +84,8 @@ pub(crate) trait LoopDriver: Send + Sync {
     }
     /// How many messages the loops have sent each other, as of their last turns.
     fn messages(&self) -> u64;
+    /// How often they have sent some, all that there were for one destination together.
+    fn packets(&self) -> u64;
     /// Why the loops have stopped, where it was for want of a timestamp lease.
     fn lost_lease(&self) -> Option<String> {
         None

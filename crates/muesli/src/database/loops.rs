@@ -64,6 +64,13 @@ impl Db {
         self.inner.driver.as_ref().map_or(0, |driver| driver.messages())
     }
 
+    /// How many packets the loops have sent each other so far: in each, all the messages of a
+    /// moment from one to another. With servers it is the writes to connections, what else than
+    /// messages is said there included. 0 where a driver of its own runs the database.
+    pub fn packets(&self) -> u64 {
+        self.inner.driver.as_ref().map_or(0, |driver| driver.packets())
+    }
+
     /// What this process has said to the servers of a cluster and asked of its system for it; all
     /// zeros where there are none.
     pub fn traffic(&self) -> Traffic {

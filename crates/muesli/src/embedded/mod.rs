@@ -43,7 +43,7 @@ struct LoopInbox {
     jobs: ArrayQueue<Job>,
     catalog: Mutex<Option<Arc<Catalog>>>,
     signal: Arc<Signal>,
-    sent: SentJobs,
+    sent: SentCounts,
     /// Nobody takes jobs any more.
     shut: AtomicBool,
 }
@@ -67,10 +67,14 @@ impl LoopInbox {
     }
 }
 
-/// How many messages a loop has sent to others, as of its last turn; apart from what others write.
+/// How many messages a loop has sent to others, and how often it has handed some over, as of its
+/// last turn; apart from what others write.
 #[derive(Default)]
 #[repr(align(128))]
-struct SentJobs(AtomicU64);
+struct SentCounts {
+    messages: AtomicU64,
+    packets: AtomicU64,
+}
 
 /// The loops of a database, from outside.
 struct Loops {
@@ -168,6 +172,7 @@ fn start<P: Protocol>(
         procedures: options.procedures.clone(),
         hash_seed: fastrand::u64(..),
         record_collected: options.history,
+        batching: options.batching,
         ..Settings::default()
     };
     let loops = parallel.len();
@@ -176,7 +181,7 @@ fn start<P: Protocol>(
             jobs: ArrayQueue::new(JOBS_MAX),
             catalog: Mutex::new(None),
             signal: Arc::new(Signal::default()),
-            sent: SentJobs::default(),
+            sent: SentCounts::default(),
             shut: AtomicBool::new(false),
         })
         .collect();
@@ -292,7 +297,11 @@ impl LoopDriver for Loops {
     }
 
     fn messages(&self) -> u64 {
-        self.inboxes.iter().map(|inbox| inbox.sent.0.load(Ordering::Relaxed)).sum()
+        self.inboxes.iter().map(|inbox| inbox.sent.messages.load(Ordering::Relaxed)).sum()
+    }
+
+    fn packets(&self) -> u64 {
+        self.inboxes.iter().map(|inbox| inbox.sent.packets.load(Ordering::Relaxed)).sum()
     }
 
     fn close(&self) -> Vec<Report> {

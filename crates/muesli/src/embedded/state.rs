@@ -10,9 +10,9 @@ use muesli_core::client::{Answered, Direct, Engine, Task, ValuesOut};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::operations::{Alarm, Alarms, PendingOperations};
 use muesli_core::{
-    Answer, Catalog, Committed, Effects, Envelope, Failure, Machine, Nanos, Node, NodeId, OpId,
-    Operation, Outcome, Outside, Protocol, Put, Role, SmallBytes, SpaceId, Step, Txn, TxnId,
-    TxnOptions,
+    Answer, Catalog, Committed, Effects, Envelope, Failure, Machine, MachineTimer, Nanos, Node,
+    NodeId, OpId, Operation, Outcome, Outside, Protocol, Put, Role, SmallBytes, SpaceId, Step, Txn,
+    TxnId, TxnOptions,
 };
 
 use super::signal::Signal;
@@ -39,6 +39,8 @@ pub(super) struct Mailboxes<M> {
     /// Whether `out` got something since the last turn.
     pub has_outgoing: bool,
     pub messages: u64,
+    /// How often messages were handed over to another loop, all that there were for it together.
+    pub packets: u64,
 }
 
 /// Nothing is durable here, so nothing waits.
@@ -59,8 +61,8 @@ impl<P: Protocol> Outside<P> for Mailboxes<P::Message> {
         unreachable!("an embedded database logs nothing");
     }
 
-    fn arm(&mut self, now: Nanos, role: Role, timer: u32, after: Nanos) {
-        self.alarms.set(now + after, Alarm::Timer(role, timer));
+    fn arm(&mut self, now: Nanos, timer: MachineTimer, after: Nanos) {
+        self.alarms.set(now + after, Alarm::Timer(timer));
     }
 
     #[inline]
@@ -99,6 +101,7 @@ impl<P: Protocol> LoopState<P> {
             out: (0..loops).map(|_| VecDeque::new()).collect(),
             has_outgoing: false,
             messages: 0,
+            packets: 0,
         };
         let machine = Machine::new(node, effects);
         LoopState { machine, outside, broken: Rc::default(), random: fastrand::Rng::new() }
@@ -122,7 +125,7 @@ impl<P: Protocol> LoopState<P> {
             any = true;
             match alarm {
                 Alarm::Sleep(op) => outside.operations.answer(op, Ok(Answer::Awake)),
-                Alarm::Timer(role, timer) => machine.timer(role, timer, outside),
+                Alarm::Timer(timer) => machine.timer(timer, outside),
             }
         }
         any
@@ -132,6 +135,11 @@ impl<P: Protocol> LoopState<P> {
     pub fn abort_open(&mut self) {
         self.machine.node.abort_open(&mut self.machine.effects);
         self.perform();
+    }
+
+    /// Sends what is held back for batches. Whether there was anything.
+    pub fn send_held(&mut self) -> bool {
+        self.machine.send_held(&mut self.outside)
     }
 
     /// Does the next of what is left over; false: nothing is.

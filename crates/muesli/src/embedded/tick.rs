@@ -123,6 +123,8 @@ impl<P: Protocol> Loop<P> {
 
     /// Goes on to the next stage of closing, if it is time; `busy`: the turn found something to do.
     fn go_on_closing(&mut self, busy: bool) {
+        // Nobody is to wait for more where all come to their end.
+        self.state.inner.borrow_mut().send_held();
         let undone = self.undone(busy);
         let (now, before) = (self.state.read_clock(), self.closing_state);
         self.closing_state = before.after(&self.closing, self.at, now, self.close_within, undone);
@@ -248,7 +250,7 @@ impl<P: Protocol> Loop<P> {
     fn publish(&mut self, inner: &mut LoopState<P>) -> bool {
         let (mut any, outside) = (false, &mut inner.outside);
         outside.has_outgoing = false;
-        self.inboxes[self.at].sent.0.store(outside.messages, Ordering::Relaxed);
+        self.inboxes[self.at].sent.messages.store(outside.messages, Ordering::Relaxed);
         for (to, out) in outside.out.iter_mut().enumerate() {
             let Some(link) = &mut self.links.to[to] else {
                 assert!(out.is_empty(), "what a node says to itself does not leave it");
@@ -264,9 +266,11 @@ impl<P: Protocol> Loop<P> {
             }
             if sent {
                 any = true;
+                outside.packets += 1;
                 self.inboxes[to].signal.notify();
             }
         }
+        self.inboxes[self.at].sent.packets.store(outside.packets, Ordering::Relaxed);
         any
     }
 

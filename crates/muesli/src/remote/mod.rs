@@ -16,7 +16,7 @@ use muesli_core::limits::ENVELOPE_BYTES;
 use muesli_core::options::GIVE_UP_MOST;
 use muesli_core::recorder::Sampling;
 use muesli_core::{
-    Actions, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic,
+    Actions, Batching, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic,
 };
 
 use self::catch_up::CatchUp;
@@ -52,6 +52,10 @@ pub struct Connect {
     pub procedures: Procedures,
     /// The delayed actions that this client asks for, as the servers know them.
     pub actions: Actions,
+    /// How many messages to a server leave together, and how long they wait for each other; what
+    /// servers say to clients goes by their own setting. Of the class
+    /// [`others`](Batching::others) for a client.
+    pub batching: Batching,
     /// Whether this process keeps a copy of each repository that its
     /// [follower-reading](Db::follower_reads) readers ask for, and answers them from it without a
     /// message. A copy holds all keys of the repository in memory, some milliseconds behind (more,
@@ -100,6 +104,7 @@ impl Default for Connect {
             retry: Retry::default(),
             procedures: builtin::all(),
             actions: Actions::default(),
+            batching: Batching::default(),
             caches: false,
             history: false,
             sampling: Sampling::ALL,
@@ -166,6 +171,7 @@ impl Db {
             limits: connect.limits,
             procedures: connect.procedures.clone(),
             actions: connect.actions,
+            batching: connect.batching,
             caches: connect.caches,
             history: connect.history,
             sampling: connect.sampling,
@@ -330,6 +336,10 @@ impl LoopDriver for Remote {
 
     fn messages(&self) -> u64 {
         self.0.traffic().messages
+    }
+
+    fn packets(&self) -> u64 {
+        self.0.traffic().writes
     }
 
     fn traffic(&self) -> Traffic {

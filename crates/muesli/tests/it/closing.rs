@@ -6,10 +6,13 @@ use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use muesli::blocking::block_on;
-use muesli::{Db, Error, Options, Report, SmallBytes, Space, SpaceOptions, Timestamp, Tx};
+use muesli::{
+    BatchLinks, Batching, Db, Error, LinkBatch, Nanos, Options, Report, SmallBytes, Space,
+    SpaceOptions, Timestamp, Tx,
+};
 use muesli_core::RepositoryId;
 use muesli_core::parts::locator::Static;
 use muesli_core::recorder::{RecordedOperation, Status};
@@ -24,7 +27,12 @@ fn open(protocol: &str) -> Db {
 
 /// A database that applies what was decided as it is closed, or makes the mistake not to.
 fn open_that(protocol: &str, applies_at_close: bool) -> Db {
+    open_with(protocol, applies_at_close, Batching::default())
+}
+
+fn open_with(protocol: &str, applies_at_close: bool, batching: Batching) -> Db {
     let options = Options {
+        batching,
         repositories: 3,
         replicas: 2,
         loops: 3,
@@ -115,9 +123,9 @@ fn closed_at_work(db: &Db) -> Result<usize, String> {
     acknowledged_is_applied(db, space, &reports)
 }
 
-fn closing_loses_nothing(protocol: &str) {
+fn closing_loses_nothing(protocol: &str, batching: Batching) {
     for round in 0..8 {
-        let applied = closed_at_work(&open(protocol));
+        let applied = closed_at_work(&open_with(protocol, true, batching));
         assert!(applied.as_ref().is_ok_and(|&seen| seen > 400), "{protocol} {round}: {applied:?}");
     }
 }
@@ -126,8 +134,44 @@ fn closing_loses_nothing(protocol: &str) {
 fn what_clients_were_told_is_applied_when_the_database_is_closed() {
     let of_two_phases = ["score", "gmu", "bumper", "bumper-reconciled", "2pc", "rr", "ngm"];
     for protocol in of_two_phases.into_iter().chain(["granola", "sinfonia"]) {
-        closing_loses_nothing(protocol);
+        closing_loses_nothing(protocol, Batching::default());
     }
+}
+
+fn over_all(size: usize, micros: u64) -> Batching {
+    let batch = LinkBatch::new(size, Nanos::from_micros(micros)).unwrap();
+    Batching::over(BatchLinks::All, batch)
+}
+
+/// Whatever is held back as the loops come to their end is applied like all else.
+#[test]
+fn what_waits_for_a_batch_is_applied_when_the_database_is_closed() {
+    for protocol in ["score", "2pc", "hierarchy"] {
+        closing_loses_nothing(protocol, over_all(20, 300));
+    }
+}
+
+/// A decision that was made just now, and held, leaves as the database closes, and not by its
+/// time-out.
+#[test]
+fn closing_does_not_wait_for_batches() {
+    let timeout = Duration::from_millis(400);
+    let db = open_with("score", true, over_all(1024, timeout.as_micros() as u64));
+    let space = db.space("s").unwrap();
+    let begun = Instant::now();
+    db.blocking()
+        .transact(async move |tx| {
+            for key in 0..KEYS {
+                tx.put(space, key.to_string().as_str(), "v").await?;
+            }
+            Ok::<(), Error>(())
+        })
+        .unwrap();
+    assert!(begun.elapsed() >= timeout, "prepares and votes wait for more");
+    let begun = Instant::now();
+    let reports = db.close();
+    assert!(begun.elapsed() < timeout, "closing took {:?}", begun.elapsed());
+    assert!(acknowledged_is_applied(&db, space, &reports).is_ok_and(|seen| seen >= KEYS as usize));
 }
 
 #[test]

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use muesli::{Connect, Db, Error, SpaceOptions};
+use muesli::{BatchLinks, Batching, Connect, Db, Error, LinkBatch, Nanos, SpaceOptions};
 use muesli_cluster::spaces::parts::SpaceParts;
 use muesli_cluster::spaces::register::{self, Register};
 use muesli_cluster::{LoopFailure, Server, ServerOptions, StopServer};
-use muesli_core::{NodeId, SmallBytes};
+use muesli_core::{NodeId, Settings, SmallBytes};
 
 pub struct Servers {
     pub addresses: Vec<String>,
@@ -80,6 +80,38 @@ fn increment(db: &Db) -> Result<i64, Error> {
         }
         Ok(sum)
     })
+}
+
+/// Servers and clients let their messages wait for each other; what is held when one of them ends
+/// in order leaves before.
+#[test]
+fn batches_lose_nothing_when_clients_and_servers_end() {
+    let batch = LinkBatch::new(8, Nanos::from_millis(2)).unwrap();
+    let batching = Batching::over(BatchLinks::All, batch);
+    let servers = start_with(3, |_| ServerOptions {
+        repositories: 3,
+        settings: Settings { batching, ..Settings::default() },
+        ..ServerOptions::default()
+    });
+    let connect = || {
+        let addresses = servers.addresses.clone();
+        Db::connect_with(Connect { addresses, batching, ..Connect::default() }).unwrap()
+    };
+    let first = connect();
+    first.create_space("counters", SpaceOptions::default()).unwrap();
+    for round in 0..4 {
+        let db = connect();
+        for count in 0..10 {
+            assert_eq!(increment(&db.strict()).unwrap(), (10 * round + count) * 8);
+        }
+        // What it has decided last is held; whoever comes next does not find it in doubt for long.
+        db.close();
+    }
+    assert_eq!(increment(&first.strict()).unwrap(), 40 * 8);
+    let traffic = first.traffic();
+    assert!(traffic.messages > 0 && first.packets() == traffic.writes);
+    drop(first);
+    servers.stop();
 }
 
 #[test]

@@ -22,10 +22,11 @@ use std::sync::Arc;
 
 use muesli_core::operations::SLICE;
 use muesli_core::{
-    Answer, AnyMachine, Catalog, Envelope, Environment, LogPosition, NodeId, OpId, Reader,
-    Recorder, Rejection, Sender, Work,
+    Answer, AnyMachine, BatchCounts, Catalog, Envelope, Environment, LogPosition, NodeId, OpId,
+    Reader, Recorder, Rejection, Sender, Work,
 };
 
+use super::node_traffic::NodeTraffic;
 use crate::hardware::clock::LocalClock;
 use crate::hardware::costs::Costs;
 use crate::hardware::disk::Disk;
@@ -182,6 +183,7 @@ impl Host {
             Box::new(Recorder::new())
         });
         self.background.maintenance += self.environment().maintenance;
+        self.outside.traffic.batches += self.held_back();
         self.machine = None;
         self.next = Environment { recorder, ..Environment::default() };
         self.outside.crash();
@@ -195,6 +197,18 @@ impl Host {
         let mut all = self.background;
         all.maintenance += self.environment().maintenance;
         all
+    }
+
+    /// What the node has sent to others, over all lives.
+    pub(super) fn traffic(&self) -> NodeTraffic {
+        let mut all = self.outside.traffic.clone();
+        all.batches += self.held_back();
+        all
+    }
+
+    /// What became of messages that were held back in this life.
+    fn held_back(&self) -> BatchCounts {
+        self.machine().map_or_else(BatchCounts::default, AnyMachine::batch_counts)
     }
 
     /// A checkpoint was published, for which so many records were removed.
@@ -295,9 +309,9 @@ impl Host {
                     Err(_) => counted.rejected += 1,
                 }
             }
-            HostInput::Timer(role, timer) => {
+            HostInput::Timer(timer) => {
                 outside.load.operations += 1;
-                machine.timer(role, timer, outside);
+                machine.timer(timer, outside);
             }
             HostInput::Awake(op) => outside.tell(op, Ok(Answer::Awake), None),
             HostInput::Stable => self.release(),

@@ -18,6 +18,7 @@ use super::host::journal::{Recorded, WorldJournal};
 use super::host::longest::Longest;
 use super::host::routes::Routes;
 use super::host::strangers::StrangerCount;
+use super::node_traffic::NodeTraffic;
 use crate::hardware::clock::LocalClock;
 use crate::history::{self, Chain, Remains, ReportedTransaction};
 use crate::time::{Span, VirtualTime};
@@ -53,6 +54,8 @@ pub struct Run {
     pub routes: Routes,
     /// What all nodes did beside transactions.
     pub background: Background,
+    /// What each node has sent, in the order of their numbers.
+    pub traffic: Vec<NodeTraffic>,
 }
 
 impl Run {
@@ -231,6 +234,13 @@ impl World {
         all
     }
 
+    /// What all nodes together have sent so far.
+    pub fn traffic(&self) -> NodeTraffic {
+        let mut all = NodeTraffic::default();
+        self.engines.iter().for_each(|host_engine| all += &host_engine.host.borrow().traffic());
+        all
+    }
+
     fn rejections(&self) -> Vec<(&'static str, Rejection, u64)> {
         let mut all: BTreeMap<_, u64> = BTreeMap::new();
         for host_engine in &self.engines {
@@ -253,6 +263,7 @@ impl World {
         let (mut modes, mut longest) = (Modes::default(), Longest::default());
         let mut routes = Routes::default();
         let background = self.background();
+        let traffic = self.engines.iter().map(|it| it.host.borrow().traffic()).collect();
         let hosts = self.engines.iter().map(|host_engine| {
             let host = &mut *host_engine.host.borrow_mut();
             host.finish();
@@ -271,6 +282,7 @@ impl World {
             longest,
             routes,
             background,
+            traffic,
             digest: self.trace.digest(),
             events: self.trace.events(),
             ended: self.now,

@@ -130,10 +130,10 @@ impl World {
         for sent in host.outside.outgoing.messages.drain(..) {
             self.send(sent, leave);
         }
-        for (role, timer, after) in host.outside.outgoing.timers.drain(..) {
+        for (timer, after) in host.outside.outgoing.timers.drain(..) {
             let after = self.perhaps_early(after);
             let due = host.clock.after(self.now, after);
-            self.queue.push(due, Event::Timer { place, incarnation, role, timer });
+            self.queue.push(due, Event::Timer { place, incarnation, timer });
         }
         for (op, duration) in host.outside.outgoing.sleeps.drain(..) {
             let due = host.clock.after(self.now, duration);

@@ -63,6 +63,8 @@ pub struct Outcome {
     pub length: Duration,
     /// Messages between nodes while they ran.
     pub messages: u64,
+    /// Packets that they left in: on a cluster, the writes of this process to its connections.
+    pub packets: u64,
     /// What was checked afterwards.
     pub checks: Vec<Check>,
     /// The catalog of the database.
@@ -134,13 +136,15 @@ fn run_on(
     all.add(&tally);
     checks.push(all.expected());
     let (catalog, reports) = (db.catalog(), db.close());
-    Ok(Outcome { tally, length: ran.length, messages: ran.messages, checks, catalog, reports })
+    let LoopRun { length, messages, packets, .. } = ran;
+    Ok(Outcome { tally, length, messages, packets, checks, catalog, reports })
 }
 
 /// What came of the clients' run but for their tallies.
 struct LoopRun {
     length: Duration,
     messages: u64,
+    packets: u64,
     /// What the warm-up counted.
     warm_up: Tally,
 }
@@ -162,12 +166,13 @@ async fn load_and_run(
         let part = LoopPart { incarnation: 1, length, seed, origin, tallies: unmeasured.clone() };
         part.run(db, workload).await?;
     }
-    let (begun, messages) = (Instant::now(), db.messages());
+    let (begun, messages, packets) = (Instant::now(), db.messages(), db.packets());
     let part =
         LoopPart { incarnation: 2, length: plan.length, seed, origin, tallies: tallies.clone() };
     part.run(db, workload).await?;
-    let (length, messages) = (begun.elapsed(), db.messages() - messages);
-    Ok(LoopRun { length, messages, warm_up: unmeasured.total() })
+    let length = begun.elapsed();
+    let (messages, packets) = (db.messages() - messages, db.packets() - packets);
+    Ok(LoopRun { length, messages, packets, warm_up: unmeasured.total() })
 }
 
 /// One life of all clients.

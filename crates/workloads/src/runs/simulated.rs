@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use muesli::Error;
 use muesli_core::catalog::{CatalogError, TreeError, TreePlan};
-use muesli_core::{Nanos, Protocol, Typed};
+use muesli_core::{Batching, Nanos, Protocol, Typed};
 use muesli_group::layout::Unfit;
 use muesli_registry::{Grouping, NoMasters, NoProtocol};
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
-use muesli_sim::world::{Mistake, Run, Setup, SetupError, Strangers};
+use muesli_sim::world::{Mistake, NodeTraffic, Run, Setup, SetupError, Strangers};
 use thiserror::Error;
 
 use crate::check::Check;
@@ -61,6 +61,8 @@ pub struct Simulated {
     pub transactions_least: u64,
     /// Clients pause before each transaction, at random up to this long.
     pub pause_most: Span,
+    /// How many messages leave together over a link, and how long they wait for each other.
+    pub batching: Batching,
     /// Whether records are logged, to survive crashes.
     pub logging: bool,
     /// What becomes of the logs.
@@ -105,6 +107,7 @@ impl Simulated {
             length,
             transactions_least: 0,
             pause_most: Span::ZERO,
+            batching: Batching::default(),
             logging: false,
             upkeep: Upkeep::default(),
             client_nodes: 0,
@@ -129,6 +132,7 @@ impl Simulated {
         setup.script = self.script.clone();
         setup.history = self.history;
         setup.trace_text = self.trace;
+        setup.settings.batching = self.batching;
     }
 }
 
@@ -175,6 +179,8 @@ pub struct SimulatedOutcome {
     pub checks: Vec<Check>,
     /// Messages between nodes while the clients ran and what they had begun ended.
     pub messages: u64,
+    /// What was sent meanwhile, by all nodes together.
+    pub traffic: NodeTraffic,
     /// What the world left behind.
     pub run: Run,
 }

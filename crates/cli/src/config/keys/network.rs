@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use muesli_core::batching::BATCH_MAX;
+use muesli_core::{BatchLinks, Nanos};
+
 use super::super::values::{bytes, millis, number, put};
 use super::ConfigKey;
 
@@ -61,6 +64,37 @@ pub(super) const NETWORK: &[ConfigKey] = &[
         default: "536870912",
         help: "With more than this waiting for all connections, nothing is read from clients",
         set: |config, text| bytes(text, &mut config.server.network.outgoing_bytes_total),
+    },
+    ConfigKey {
+        name: "batch",
+        value: "N",
+        default: "1",
+        help: "So many messages for one node leave together, and wait for each other; 1: nothing \
+               waits",
+        set: |config, text| {
+            put(&mut config.batch.size, number(text, 1, BATCH_MAX as u64)? as usize)
+        },
+    },
+    ConfigKey {
+        name: "batch_timeout_us",
+        value: "US",
+        default: "1000",
+        help: "The first message of a batch waits for so long at most",
+        set: |config, text| {
+            let micros = number(text, 1, 1_000_000)?;
+            put(&mut config.batch.timeout, Nanos::from_micros(micros))
+        },
+    },
+    ConfigKey {
+        name: "batch_links",
+        value: "all|tree|up|down",
+        default: "all",
+        help: "Over which links messages leave in batches: all; to validators above (up), from \
+               validators to what is below them (down), or both (tree)",
+        set: |config, text| {
+            let links = text.parse::<BatchLinks>().map_err(|error| error.to_string())?;
+            put(&mut config.batch.links, links)
+        },
     },
     ConfigKey {
         name: "watch_for_us",

@@ -26,8 +26,8 @@ use muesli_core::catalog::{Hierarchy, InnerNode};
 use muesli_core::memory::Memory;
 use muesli_core::parallel::Backwards;
 use muesli_core::{
-    Catalog, Envelope, LogPosition, Machine, Nanos, NodeId, Pace, Parallel, Partitioning, Recorder,
-    Role, Settings, SpaceOptions, TxnId,
+    Catalog, Envelope, LogPosition, Machine, MachineTimer, Nanos, NodeId, Pace, Parallel,
+    Partitioning, Recorder, Role, Settings, SpaceOptions, TxnId,
 };
 
 use crate::harness::judge::Evidence;
@@ -235,7 +235,9 @@ impl<P: Subject> World<P> {
 
     fn fire(&mut self, node: u32, role: Role, timer: u32) {
         self.timers.remove(&(node, role, timer));
-        self.perform(node, |machine, outside| machine.timer(role, timer, outside));
+        self.perform(node, |machine, outside| {
+            machine.timer(MachineTimer::Role(role, timer), outside)
+        });
     }
 
     /// The node loses its memory and begins a new life; its clients are gone.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muesli_core::{
-    Answer, Effect, Effects, Envelope, Failure, Nanos, Node, OpId, Outside, Role, TxnId,
+    Answer, Effect, Effects, Envelope, Failure, MachineTimer, Nanos, Node, OpId, Outside, Role,
+    TxnId,
 };
 
 use super::client::Client;
@@ -41,7 +42,8 @@ impl<P: Subject> Outside<P> for Surroundings<'_, P> {
         self.logged.push((role, record));
     }
 
-    fn arm(&mut self, _: Nanos, role: Role, timer: u32, _: Nanos) {
+    fn arm(&mut self, _: Nanos, timer: MachineTimer, _: Nanos) {
+        let MachineTimer::Role(role, timer) = timer else { unreachable!("nothing is batched") };
         let counts = match P::timer(role, timer) {
             Timer::Wait => true,
             Timer::Care => self.cares,

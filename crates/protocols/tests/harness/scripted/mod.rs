@@ -12,8 +12,8 @@ use std::sync::Arc;
 use muesli_core::catalog::{TreePlan, TreeShape};
 use muesli_core::recorder::{RecordedOperation, Status};
 use muesli_core::{
-    Catalog, Effects, Envelope, Environment, LogPosition, Machine, Nanos, Node, NodeId, OpId,
-    Partitioning, Recorder, Role, Settings, SpaceOptions, Step, Txn,
+    Catalog, Effects, Envelope, Environment, LogPosition, Machine, MachineTimer, Nanos, Node,
+    NodeId, OpId, Partitioning, Recorder, Role, Settings, SpaceOptions, Step, Txn,
 };
 use page::Page;
 
@@ -238,7 +238,9 @@ impl<P: Subject> Harness<P> {
             let host = self.hosts.get_mut(&id).expect("a live node");
             let (role, timer) = host.timers.remove(&(at, serial)).expect("just seen");
             host.machine.effects.now = self.now + host.skew;
-            self.with(id, |machine, outside| machine.timer(role, timer, outside));
+            self.with(id, |machine, outside| {
+                machine.timer(MachineTimer::Role(role, timer), outside)
+            });
         }
         self.now = end;
     }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use muesli_core::{
-    Answer, Effect, Effects, Envelope, Failure, LogPosition, Nanos, Node, NodeId, OpId, Outside,
-    RepositoryId, Role,
+    Answer, Effect, Effects, Envelope, Failure, LogPosition, MachineTimer, Nanos, Node, NodeId,
+    OpId, Outside, RepositoryId, Role,
 };
 
 use super::page::Page;
@@ -74,7 +74,8 @@ impl<P: Subject> Outside<P> for Surroundings<'_, P> {
         }
     }
 
-    fn arm(&mut self, _: Nanos, role: Role, timer: u32, after: Nanos) {
+    fn arm(&mut self, _: Nanos, timer: MachineTimer, after: Nanos) {
+        let MachineTimer::Role(role, timer) = timer else { unreachable!("nothing is batched") };
         *self.timers_set += 1;
         self.timers.insert((self.now + after, *self.timers_set), (role, timer));
     }

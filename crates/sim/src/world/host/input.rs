@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muesli_core::{Catalog, Envelope, NodeId, OpId, Role, Sender};
+use muesli_core::{Catalog, Envelope, MachineTimer, NodeId, OpId, Sender};
 
 use super::message::{Message, SentMessage};
 
@@ -13,8 +13,8 @@ pub(in crate::world) enum HostInput {
     Message(Sender, SentMessage),
     /// A message of a stranger, as whose word it counts.
     Strange(Sender, Envelope<Message>),
-    /// A timer of a role is due.
-    Timer(Role, u32),
+    /// A timer of the machine is due.
+    Timer(MachineTimer),
     /// A client's sleep is over.
     Awake(OpId),
     /// More of the log is stable.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muesli_core::{
-    Answer, Driver, Encode, Envelope, Environment, Failure, Nanos, NodeId, Note, OpId,
-    OutgoingMessage, Role, Timestamp, Wire,
+    Answer, Driver, Encode, Envelope, Environment, Failure, MachineTimer, Nanos, NodeId, Note,
+    OpId, OutgoingMessage, Role, Timestamp, Wire,
 };
 
 use super::input::HostInput;
@@ -18,6 +18,7 @@ use super::strangers::FIRST_STRANGER;
 use crate::hardware::costs::Costs;
 use crate::hardware::processor::{Processor, ProcessorLoad};
 use crate::time::VirtualTime;
+use crate::world::node_traffic::NodeTraffic;
 
 /// What surrounds a node on its host.
 pub(in crate::world) struct Surroundings {
@@ -36,6 +37,8 @@ pub(in crate::world) struct Surroundings {
     destinations: KnownPeers,
     /// Over all lives.
     pub(in crate::world) longest: Longest,
+    /// What was sent, but for what this life has held back.
+    pub(in crate::world) traffic: NodeTraffic,
     /// Between which roles messages left.
     pub(in crate::world) routes: Routes,
     /// Nodes of the world that are clients which come and go.
@@ -49,7 +52,7 @@ pub(in crate::world) struct Surroundings {
 pub(in crate::world) struct OutgoingMessages {
     pub(in crate::world) messages: Vec<SentMessage>,
     pub(in crate::world) records: Vec<Logged>,
-    pub(in crate::world) timers: Vec<(Role, u32, Nanos)>,
+    pub(in crate::world) timers: Vec<(MachineTimer, Nanos)>,
     pub(in crate::world) sleeps: Vec<(OpId, Nanos)>,
     pub(in crate::world) spawned: Vec<muesli_core::client::Task>,
 }
@@ -67,6 +70,7 @@ impl Surroundings {
             now: VirtualTime::ZERO,
             destinations: KnownPeers::default(),
             longest: Longest::default(),
+            traffic: NodeTraffic::default(),
             routes: Routes::default(),
             unregistered: Arc::default(),
             proven: Timestamp::ZERO,
@@ -164,8 +168,10 @@ impl Driver for Surroundings {
             return; // Whatever strangers are told, they say what they like.
         }
         self.load.sent += 1;
-        self.load.destinations += u64::from(self.destinations.insert(outgoing_message.to.node));
+        let is_first = self.destinations.insert(outgoing_message.to.node);
+        self.load.destinations += u64::from(is_first);
         let bytes = outgoing_message.bytes as u64;
+        self.traffic.note(outgoing_message.name, bytes, is_first);
         self.load.bytes += bytes;
         self.longest.note_message(bytes, || outgoing_message.name);
         self.routes.note(&outgoing_message);
@@ -185,8 +191,8 @@ impl Driver for Surroundings {
         self.outgoing.records.push(Logged { body, bytes });
     }
 
-    fn arm(&mut self, _: Nanos, role: Role, timer: u32, after: Nanos) {
-        self.outgoing.timers.push((role, timer, after));
+    fn arm(&mut self, _: Nanos, timer: MachineTimer, after: Nanos) {
+        self.outgoing.timers.push((timer, after));
     }
 
     fn note(&mut self, result: &Result<Answer, Failure>, waits: bool) -> Note {

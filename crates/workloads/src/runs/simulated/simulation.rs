@@ -135,6 +135,7 @@ impl<'a> Simulation<'a> {
         self.load()?;
         self.world.start_strangers();
         let (begun, messages) = (self.world.now(), self.world.messages());
+        let traffic = self.world.traffic();
         self.add_clients();
         if let Some(node) = self.guest {
             guest::comes_and_goes(&mut self.world, &self.db, node);
@@ -152,6 +153,7 @@ impl<'a> Simulation<'a> {
         let in_time = (self.tallies.total(), Duration::from_nanos(in_time));
         let settled = self.world.settle(self.patience());
         let messages = self.world.messages() - messages;
+        let traffic = self.world.traffic().since(&traffic);
         let length = VirtualTime::from_nanos(self.ended.get()).since(begun);
         let mut checks = vec![ends(&settled)];
         if settled.is_ok() {
@@ -160,7 +162,8 @@ impl<'a> Simulation<'a> {
         let tally = self.tallies.total();
         checks.push(tally.expected());
         let length = Duration::from_nanos(length.as_nanos());
-        Ok(SimulatedOutcome { tally, in_time, length, messages, checks, run: self.world.finish() })
+        let run = self.world.finish();
+        Ok(SimulatedOutcome { tally, in_time, length, messages, traffic, checks, run })
     }
 
     /// How long what was begun may take to end. Where strangers pass for members it need not end:
