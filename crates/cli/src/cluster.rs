@@ -10,8 +10,8 @@ use muesli_registry::check_tree;
 use crate::admin::{self, Admin};
 use crate::local::{ClusterPlan, LocalCluster, further_keys};
 use crate::names;
+use crate::options::tree::{self, TreeOptions};
 use crate::table;
-use crate::tree::{self, TreeOptions};
 
 const DIR: &str = "./muesli-cluster";
 /// How long the groups of a new cluster may take to find their leaders.

@@ -22,7 +22,8 @@ use serde_json::{Map, Value as Json};
 
 use super::report::{BenchResult, Checked, CommitLatency};
 use crate::local::{self, Temporary};
-use crate::{reach, tree};
+use crate::options::tree;
+use crate::reach;
 
 /// Where a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

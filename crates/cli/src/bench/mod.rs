@@ -19,8 +19,8 @@ use muesli_workloads::embedded::Length;
 use muesli_workloads::tally::Tallies;
 
 use crate::names::{self, check_parameters};
+use crate::options::tree::TreeOptions;
 use crate::options::{chosen, workload_commands};
-use crate::tree::TreeOptions;
 use measure::{BenchDriver, Benchmark, write_history};
 use report::{BenchResult, broken, side_by_side};
 

@@ -8,9 +8,9 @@ use muesli_sim::plan::Plan;
 use muesli_sim::plan::fault::FaultKinds;
 
 use crate::names;
+use crate::options::tree::TreeOptions;
 use crate::options::workload_commands;
 use crate::table::grouped;
-use crate::tree::TreeOptions;
 
 /// What is asked for.
 #[derive(Args, Clone, Debug)]
