@@ -11,8 +11,8 @@ use crate::admin::{self, Admin};
 use crate::local::{ClusterPlan, LocalCluster, further_keys};
 use crate::names;
 use crate::options::BatchOptions;
+use crate::options::tree::{self, TreeOptions};
 use crate::table;
-use crate::tree::{self, TreeOptions};
 
 const DIR: &str = "./muesli-cluster";
 /// How long the groups of a new cluster may take to find their leaders.

@@ -24,7 +24,6 @@ mod simulate;
 mod start;
 mod table;
 mod torture;
-mod tree;
 
 use std::process::ExitCode;
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, Command, value_parser};
 
 use super::partitions;
-use crate::{names, tree};
+use crate::names;
+use crate::options::tree;
 
 const AFTER: &str = "\
 A repository is kept by a group of members, each on a node of its own. A group has 9 places for \

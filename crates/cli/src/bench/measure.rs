@@ -23,8 +23,8 @@ use serde_json::{Map, Value as Json};
 
 use super::report::{BenchResult, Checked, CommitLatency, HeldTimes};
 use crate::local::{self, Temporary};
-use crate::options::BatchOptions;
-use crate::{reach, tree};
+use crate::options::{BatchOptions, tree};
+use crate::reach;
 
 /// Where a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -20,9 +20,9 @@ use muesli_workloads::tally::Tallies;
 use muesli_workloads::workload::AnyWorkload;
 
 use crate::names::{self, check_parameters};
+use crate::options::tree::TreeOptions;
 use crate::options::{BatchOptions, chosen, workload_commands};
 use crate::table::grouped;
-use crate::tree::TreeOptions;
 use measure::{BenchDriver, Benchmark, write_history};
 use report::{BenchResult, broken, side_by_side};
 

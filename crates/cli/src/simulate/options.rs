@@ -9,9 +9,9 @@ use muesli_sim::plan::fault::FaultKinds;
 use muesli_workloads::available::Description;
 
 use crate::names;
+use crate::options::tree::TreeOptions;
 use crate::options::{BatchOptions, workload_commands};
 use crate::table::grouped;
-use crate::tree::TreeOptions;
 
 /// What is asked for.
 #[derive(Args, Clone, Debug)]

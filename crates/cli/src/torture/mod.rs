@@ -34,7 +34,7 @@ use round::TortureRound;
 use tally::Tallied;
 
 use crate::names;
-use crate::tree::TreeOptions;
+use crate::options::tree::TreeOptions;
 
 /// A round must have time for at least a fault or two.
 const ROUND_LEAST: Duration = Duration::from_secs(3);

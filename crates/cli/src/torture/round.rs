@@ -28,7 +28,7 @@ use super::plan::{TortureKind, draw};
 use super::probe::Probe;
 use super::roster::Roster;
 use crate::local::{ClusterPlan, LocalCluster};
-use crate::tree::{self, TreeOptions};
+use crate::options::tree::{self, TreeOptions};
 
 /// Native clients, each with connections of its own.
 const NATIVE_CLIENTS: usize = 2;

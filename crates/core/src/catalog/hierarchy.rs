@@ -8,11 +8,13 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::tree_shape::INNER_NODES_MAX;
 use crate::ids::{NodeId, RepositoryId};
 use crate::roles::SERVICES_MAX;
 use crate::wire::{Reader, Wire, WireError};
 use crate::wire_struct;
+
+/// The most inner nodes.
+pub const INNER_NODES_MAX: usize = 1024;
 
 /// An inner node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

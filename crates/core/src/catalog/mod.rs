@@ -12,6 +12,7 @@ mod hierarchy;
 mod sites;
 mod spaces;
 mod tree_file;
+mod tree_nodes;
 mod tree_plan;
 mod tree_shape;
 
@@ -19,7 +20,8 @@ pub use hierarchy::{Hierarchy, InnerNode, NotATree};
 pub use sites::{Sites, TwoSites};
 pub use spaces::{Index, Partitioning, Space, SpaceOptions};
 pub use tree_file::{NamedTree, TREE_BYTES_MAX, TreeFault, TreeFileError};
-pub use tree_plan::{TreeError, TreeForm, TreePlan};
+pub use tree_nodes::TreeError;
+pub use tree_plan::{TreeForm, TreePlan};
 pub use tree_shape::{LEVELS_MAX, NoTreeShape, TreeShape};
 
 use std::sync::Arc;

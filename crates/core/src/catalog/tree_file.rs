@@ -17,8 +17,9 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::tree_plan::{TreeError, TreeNodes};
-use super::tree_shape::{INNER_NODES_MAX, LEVELS_MAX};
+use super::hierarchy::INNER_NODES_MAX;
+use super::tree_nodes::{TreeError, TreeNodes};
+use super::tree_shape::LEVELS_MAX;
 use super::{Hierarchy, InnerNode};
 use crate::ids::NodeId;
 

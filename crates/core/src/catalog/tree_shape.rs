@@ -5,13 +5,12 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::tree_plan::{TreeError, TreeNodes};
+use super::hierarchy::INNER_NODES_MAX;
+use super::tree_nodes::{TreeError, TreeNodes};
 use super::{Hierarchy, InnerNode};
 
 /// The most levels of inner nodes.
 pub const LEVELS_MAX: usize = 8;
-/// The most inner nodes.
-pub const INNER_NODES_MAX: usize = 1024;
 
 /// How many children the inner nodes of each level have, from the root down. The leaves are nodes
 /// with data.
@@ -77,7 +76,7 @@ impl TreeShape {
     pub(super) fn over(&self, nodes: &mut TreeNodes<'_>) -> Result<Hierarchy, TreeError> {
         let leaves = self.leaves();
         if leaves != nodes.with_data.len() {
-            let (shape, nodes) = (self.clone(), nodes.with_data.len());
+            let (shape, nodes) = (self.to_string(), nodes.with_data.len());
             return Err(TreeError::Leaves { shape, leaves, nodes });
         }
         let (mut inner, mut first) = (Vec::new(), 0);

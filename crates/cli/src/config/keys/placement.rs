@@ -5,7 +5,7 @@ use muesli_core::NodeId;
 use super::super::Config;
 use super::super::values::{millis, number, protocol, put, truth};
 use super::ConfigKey;
-use crate::tree;
+use crate::options::tree;
 
 pub(super) const PLACEMENT: &[ConfigKey] = &[
     ConfigKey {

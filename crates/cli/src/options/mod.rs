@@ -1,5 +1,7 @@
 //! Options that several commands share, and what they say about workloads.
 
+pub mod tree;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
