@@ -82,7 +82,7 @@ impl Variant for Intervals {
 
 impl Scalar for Intervals {
     fn yes(proposal: Timestamp, validation: &ValidationResult) -> IntervalVote {
-        IntervalVote::new(proposal, validation.has_read)
+        IntervalVote::new(proposal, validation.has_read.then_some(validation.reach))
     }
 
     fn reads_hold_until(yes: IntervalVote) -> Timestamp {

@@ -4,9 +4,9 @@ use std::fmt;
 
 use muesli_core::{RepositoryId, Timestamp, wire_struct};
 
-/// What was read stays the newest for so many steps of the clock above the proposal, or up to the
-/// end of its transaction. Clocks leave room between proposals for commits in one step: these are
-/// some sixteen proposals.
+/// What was read stays the newest for so many steps of the clock above the proposal at least, or up
+/// to the end of its transaction. Clocks leave room between proposals for commits in one step: these
+/// are some sixteen proposals.
 const STEPS: u64 = 1_024;
 
 /// A vote of yes: the proposal p and the bound u of the interval in which it holds.
@@ -21,13 +21,15 @@ pub struct IntervalVote {
 wire_struct!(IntervalVote { proposal: Timestamp, upper_bound: Timestamp });
 
 impl IntervalVote {
-    /// The vote of a transaction that has read something here, or has not.
-    pub(super) fn new(proposal: Timestamp, has_read: bool) -> IntervalVote {
+    /// The vote of a transaction. If it has read something here, `reach` is how many steps above
+    /// what was proposed here others have lately come to lie: its interval is twice as long, as
+    /// what takes part elsewhere may propose as much.
+    pub(super) fn new(proposal: Timestamp, reach: Option<u64>) -> IntervalVote {
+        let Some(reach) = reach else { return proposal.into() };
+        let wanted = STEPS + 2 * reach;
         // Where clocks have come to their end, the next step is all that there is.
-        let is_at_end = proposal.counter() + STEPS > Timestamp::FARTHEST.counter();
-        let steps = if is_at_end { 1 } else { STEPS };
-        let upper_bound =
-            if has_read { proposal.after(steps, RepositoryId(0)) } else { Timestamp::MAX };
+        let is_at_end = proposal.counter() + wanted > Timestamp::FARTHEST.counter();
+        let upper_bound = proposal.after(if is_at_end { 1 } else { wanted }, RepositoryId(0));
         assert!(proposal < upper_bound, "the interval of {proposal} is empty");
         IntervalVote { proposal, upper_bound }
     }
@@ -65,9 +67,9 @@ mod tests {
             [1, STEPS, Timestamp::FARTHEST.counter() - STEPS, Timestamp::FARTHEST.counter()]
         {
             let proposal = Timestamp::new(counter, RepositoryId(3));
-            let vote = IntervalVote::new(proposal, true);
+            let vote = IntervalVote::new(proposal, Some(7));
             assert!(vote.upper_bound > proposal && vote.upper_bound < Timestamp::MAX, "{vote}");
-            assert_eq!(IntervalVote::new(proposal, false).upper_bound, Timestamp::MAX);
+            assert_eq!(IntervalVote::new(proposal, None).upper_bound, Timestamp::MAX);
         }
     }
 }

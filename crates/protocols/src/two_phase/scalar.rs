@@ -85,6 +85,12 @@ pub trait Scalar:
     }
 }
 
+/// Of what is known of others' clocks one part of so many is forgotten with each decision.
+const REACH_FORGOTTEN: u64 = 64;
+/// Nobody counts on clocks that are further apart: writers that meet undecided reads push clocks
+/// that far ahead.
+const REACH_MAX: u64 = 1 << 20;
+
 /// The clock and queue of a repository.
 ///
 /// Invariants, beside those of the two: whatever is queued stands at or below what the clock has
@@ -100,6 +106,9 @@ pub struct ScalarTime {
     low: Timestamp,
     queue: CommitQueue<Owner>,
     choice: TreeChoice,
+    /// How many steps above what was proposed here decided transactions have lately come to lie:
+    /// the most, which is forgotten by and by.
+    reach: u64,
 }
 
 impl ScalarTime {
@@ -156,6 +165,12 @@ impl ScalarTime {
         snapshot.max(self.clock.committed())
     }
 
+    /// A transaction lies so many steps above what was proposed here.
+    fn note_reach(&mut self, steps: u64) {
+        let left = self.reach - self.reach / REACH_FORGOTTEN;
+        self.reach = left.max(steps).min(REACH_MAX);
+    }
+
     fn raise_upper_bound<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
         assert!(at > self.upper_bound, "a ceiling is raised for what is above it");
         self.upper_bound = at.after(cx.settings.pace.upper_bound_steps, self.id);
@@ -197,6 +212,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
             low: Timestamp::ZERO,
             queue: CommitQueue::default(),
             choice: V::tree(switches),
+            reach: 0,
         }
     }
 
@@ -324,7 +340,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
         newest > *snapshot
     }
 
-    fn yes(&mut self, _: TxnId, _writes: bool, validation: ValidationResult<Timestamp>) -> V::Yes {
+    fn yes(
+        &mut self,
+        _: TxnId,
+        _writes: bool,
+        mut validation: ValidationResult<Timestamp>,
+    ) -> V::Yes {
         // Reads raised the clock when they were served; a blind write was never here before.
         if self.switches.keeps(FamilySwitch::ReadsRaise) {
             self.clock.reserve(validation.snapshot);
@@ -340,6 +361,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         };
         assert!(proposal > before, "{proposal} is proposed, at or below {before}");
         assert!(!self.queue.is_taken(proposal), "{proposal} is proposed twice");
+        validation.reach = self.reach;
         <V as Scalar>::yes(proposal, &validation)
     }
 
@@ -365,6 +387,9 @@ impl<V: Scalar> Time<V> for ScalarTime {
         assert!(V::version(*place) <= at, "{txn} writes versions above its turn {at}");
         if self.keeps::<V>(TreeSwitch::ClocksPassEnds) {
             self.clock.reserve(at);
+        }
+        if V::POLICIES.locking.has_intervals() {
+            self.note_reach(at.counter() - proposed.counter());
         }
         self.queue.decide(proposed, owner, at);
     }

@@ -6,6 +6,7 @@ mod harness;
 #[path = "../two_phase/mod.rs"]
 mod two_phase;
 
+mod broken;
 mod changed_tree;
 mod clusters;
 mod every_protocol;
@@ -13,5 +14,4 @@ mod explore;
 mod formats;
 mod judged;
 mod repository;
-mod rules;
 mod transcripts;

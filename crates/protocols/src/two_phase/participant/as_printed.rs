@@ -42,7 +42,10 @@ impl<V: Variant> Participant<V> {
     /// One of them does not hold.
     pub(super) fn assert_as_printed(&self) {
         let AsPrinted { awaited, unlocked } = &self.as_printed;
-        assert!(awaited.is_empty() || !self.keeps(TreeSwitch::LooksUpAgain), "reads are promised");
+        assert!(
+            awaited.is_empty() || !self.keeps(TreeSwitch::LooksUpAgain),
+            "reads keep what they wait for"
+        );
         let owned = self.keeps(TreeSwitch::LocksHaveOwners);
         assert!(unlocked.is_empty() || !owned, "locks were released by others");
     }
@@ -77,8 +80,8 @@ impl<V: Variant> Participant<V> {
         self.versions(space).is_some_and(|versions| versions.newest(handle).at >= at)
     }
 
-    /// A read begins to wait: it is promised the first version that is in its way.
-    pub(super) fn promise_tentative(&mut self, from: Address, request: &ReadRequest<V>) {
+    /// A read begins to wait: it will be answered with the first version that is in its way.
+    pub(super) fn note_awaited(&mut self, from: Address, request: &ReadRequest<V>) {
         let place = (from, request.request);
         if self.as_printed.awaited.contains_key(&place) {
             return;
@@ -103,8 +106,8 @@ impl<V: Variant> Participant<V> {
         Some(Tentative { space, key: key.clone(), txn, proposal, value })
     }
 
-    /// A read that waited is answered with what it was promised.
-    pub(super) fn keep_promise(
+    /// A read that waited is answered with what it has waited for.
+    pub(super) fn answer_as_awaited(
         &mut self,
         from: Address,
         request: &ReadRequest<V>,

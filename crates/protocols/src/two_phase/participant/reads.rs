@@ -177,7 +177,7 @@ impl<V: Variant> Participant<V> {
         match self.serve_keys(&request, cx) {
             Ok(mut reply) => {
                 if !self.keeps(TreeSwitch::LooksUpAgain) {
-                    self.keep_promise(from, &request, &mut reply);
+                    self.answer_as_awaited(from, &request, &mut reply);
                 }
                 cx.send(from, Message::ReadReply(reply));
             }
@@ -189,7 +189,7 @@ impl<V: Variant> Participant<V> {
             }
             Err(NotServed::Blocked) => {
                 if !self.keeps(TreeSwitch::LooksUpAgain) {
-                    self.promise_tentative(from, &request);
+                    self.note_awaited(from, &request);
                 }
                 let key = (from, request.request);
                 self.keep_waiting(key, asked, WaitingRead::Keys(request), cx);

@@ -7,7 +7,7 @@
 //! [decides](deciding). It names those in which it departs from SCORe. They are known when the code
 //! is compiled, so what a protocol does not do is not in its code. What a user may choose is in the
 //! [`Switches`]. What can be broken, and by tests alone, is a [`FamilySwitch`]; validation by a
-//! tree has [rules of its own](tree_rules), which are broken where it is run as printed.
+//! tree has [rules of its own](tree_switches), which are broken where it is run as printed.
 
 pub mod deciding;
 pub mod installing;
@@ -16,7 +16,7 @@ pub mod order;
 pub mod participation;
 pub mod reading;
 mod switches;
-pub mod tree_rules;
+pub mod tree_switches;
 pub mod validation;
 pub mod waiting;
 
@@ -28,7 +28,7 @@ pub use order::ApplyOrder;
 pub use participation::ParticipationPolicy;
 pub use reading::ReadPolicy;
 pub use switches::{FamilySwitch, LockWaits, Switches, UserChoice};
-pub use tree_rules::{TreeChoice, TreeSwitch};
+pub use tree_switches::{TreeChoice, TreeSwitch};
 pub use validation::Validation;
 pub use waiting::WaitPolicy;
 

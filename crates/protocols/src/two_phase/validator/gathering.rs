@@ -47,8 +47,8 @@ impl<'a> Gathering<'a> {
             Decider::Coordinator => None,
             Decider::Tree => Some(tree.address(tree.above(voter), txn)),
             Decider::Participant => {
-                let turn = (txn.sequence % participants.len() as u64) as usize;
-                let chosen = self.at_coordinator(txn, participants).unwrap_or(participants[turn]);
+                let next = (txn.sequence % participants.len() as u64) as usize;
+                let chosen = self.at_coordinator(txn, participants).unwrap_or(participants[next]);
                 Some(Address::service(self.catalog.home(chosen), validator(chosen.0)))
             }
             Decider::Relay => {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn votes_go_to_whoever_decides() {
+    fn votes_go_to_the_one_that_decides() {
         assert_eq!(first(Decider::Coordinator, 1, 1), None);
         assert_eq!(first(Decider::Tree, 1, 1), Some((NodeId(2), 2)));
         assert_eq!(first(Decider::Participant, 3, 1), Some((NodeId(3), 3)), "where it began");

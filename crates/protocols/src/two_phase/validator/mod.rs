@@ -80,7 +80,7 @@ struct Gathered {
 
 /// Where votes go from a validator.
 #[derive(Clone, Copy)]
-enum Next {
+enum PassedTo {
     /// To the validator above; `None`: there is none, as these are of another tree.
     Above(Option<Address>),
     /// It has those of all who take part, and decides.
@@ -109,7 +109,7 @@ impl<V: Scalar> Validator<V> {
             return;
         };
         if !self.choice.keeps(TreeSwitch::DecidesAtOnce) && ballot.proposal > Timestamp::ZERO {
-            self.stable.heard(from, ballot.proposal);
+            self.stable.observe(from, ballot.proposal);
         }
         let gathered = match self.votes.get_mut(&txn) {
             // It was told otherwise who takes part: its coordinator sees to that itself.
@@ -130,7 +130,11 @@ impl<V: Scalar> Validator<V> {
         let expected = gathered.ballot.participants.iter().filter(below).count();
         let voted = gathered.ballot.voters.len();
         assert!(voted <= expected, "{txn} has votes of others than those below {inner}");
-        let to = if expected < all { Next::Above(gathering.above(inner, txn)) } else { Next::End };
+        let to = if expected < all {
+            PassedTo::Above(gathering.above(inner, txn))
+        } else {
+            PassedTo::End
+        };
         let are_all_there = voted == expected && self.has_all_children(inner, voted, cx);
         self.go_on(txn, are_all_there, to, cx);
         while let Some(stable) = self.stable.next_stable() {
@@ -148,8 +152,8 @@ impl<V: Scalar> Validator<V> {
     }
 
     /// Passes on the votes on a transaction once all are there, or one that refuses.
-    fn go_on(&mut self, txn: TxnId, are_all_there: bool, to: Next, cx: &mut Context<'_, V>) {
-        let is_told_at_once = self.choice.keeps(TreeSwitch::RefusalsPassAtOnce);
+    fn go_on(&mut self, txn: TxnId, are_all_there: bool, to: PassedTo, cx: &mut Context<'_, V>) {
+        let passes_at_once = self.choice.keeps(TreeSwitch::RefusalsPassAtOnce);
         let gathered = self.votes.get_mut(&txn).expect("votes that were just kept");
         let (was_passed, is_refused) = (gathered.passed, gathered.ballot.refused.is_some());
         if !are_all_there && (was_passed || !is_refused) {
@@ -160,7 +164,7 @@ impl<V: Scalar> Validator<V> {
         if are_all_there {
             self.votes.remove(&txn);
         }
-        match (are_all_there, is_told_at_once) {
+        match (are_all_there, passes_at_once) {
             (true, true) if was_passed => {}
             (true, _) | (false, true) => self.pass(ballot, to, cx),
             (false, false) => Self::tell_coordinator(&ballot, cx),
@@ -168,15 +172,17 @@ impl<V: Scalar> Validator<V> {
     }
 
     /// On to the validator above, or to the end.
-    fn pass(&mut self, ballot: MergedVote, to: Next, cx: &mut Context<'_, V>) {
+    fn pass(&mut self, ballot: MergedVote, to: PassedTo, cx: &mut Context<'_, V>) {
         match to {
-            Next::Above(Some(to)) => {
+            PassedTo::Above(Some(to)) => {
                 self.counted.passed_up += 1;
                 cx.send(to, Message::MergedVote(Box::new(ballot)));
             }
-            Next::Above(None) => self.counted.dropped += 1, // Its coordinator asks again.
-            Next::End if self.choice.keeps(TreeSwitch::DecidesAtOnce) => self.decide(&ballot, cx),
-            Next::End => self.stable.keep(ballot, cx.now()),
+            PassedTo::Above(None) => self.counted.dropped += 1, // Its coordinator asks again.
+            PassedTo::End if self.choice.keeps(TreeSwitch::DecidesAtOnce) => {
+                self.decide(&ballot, cx)
+            }
+            PassedTo::End => self.stable.keep(ballot, cx.now()),
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) struct StableQueue {
 
 impl StableQueue {
     /// A child has proposed this.
-    pub fn heard(&mut self, child: Address, proposal: Timestamp) {
+    pub fn observe(&mut self, child: Address, proposal: Timestamp) {
         assert!(proposal > Timestamp::ZERO, "{child:?} proposes no time");
         self.last.insert(child, proposal);
     }
@@ -82,13 +82,13 @@ mod tests {
     fn nothing_is_stable_until_each_child_has_voted_later() {
         let mut queue = StableQueue::default();
         let child = |node| Address::repository(NodeId(node), RepositoryId(node as u16));
-        queue.heard(child(0), at(5));
-        queue.heard(child(1), at(4));
+        queue.observe(child(0), at(5));
+        queue.observe(child(1), at(4));
         queue.keep(vote(1, 5), Nanos(0));
         assert_eq!(queue.next_stable(), None, "the largest proposal is never below the least");
-        queue.heard(child(0), at(9));
+        queue.observe(child(0), at(9));
         assert_eq!(queue.next_stable(), None, "the other child is idle");
-        queue.heard(child(1), at(8));
+        queue.observe(child(1), at(8));
         assert_eq!(queue.next_stable(), Some(vote(1, 5)));
         assert!(queue.is_empty());
     }
@@ -99,7 +99,7 @@ mod tests {
         queue.keep(vote(1, 5), Nanos(10));
         queue.keep(vote(2, 6), Nanos(20));
         queue.drop_kept_until(Nanos(10));
-        queue.heard(Address::repository(NodeId(0), RepositoryId(0)), at(100));
+        queue.observe(Address::repository(NodeId(0), RepositoryId(0)), at(100));
         assert_eq!(queue.next_stable(), Some(vote(2, 6)));
         assert!(queue.is_empty());
     }

@@ -169,6 +169,8 @@ pub struct ValidationResult<S = Timestamp> {
     pub below_proposal: bool,
     /// Whether it has read anything here that is to stay the newest.
     pub has_read: bool,
+    /// How many steps above what was proposed here others have lately come to lie.
+    pub reach: u64,
 }
 
 impl<S> ValidationResult<S> {
@@ -182,6 +184,7 @@ impl<S> ValidationResult<S> {
             lower_bound: Timestamp::ZERO,
             below_proposal: false,
             has_read: false,
+            reach: 0,
         }
     }
 }

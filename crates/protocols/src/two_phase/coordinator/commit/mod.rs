@@ -242,7 +242,16 @@ impl<V: Variant> Coordinator<V> {
             Vote::No(reason) => Decision::Abort(reason),
             Vote::Decided(decision) => decision,
             Vote::Yes(at) => match votes.count(repository, at) {
-                Counted::Complete => V::Time::decide(&self.switches, votes),
+                Counted::Complete => {
+                    // The next attempt begins above what this one was refused for.
+                    if V::POLICIES.locking.has_intervals() {
+                        let proposals = votes.so_far().filter_map(V::Time::bounds_of);
+                        for (proposal, _) in proposals {
+                            self.observed.join(&V::Snapshot::from_lower_bound(proposal));
+                        }
+                    }
+                    V::Time::decide(&self.switches, votes)
+                }
                 Counted::Waiting | Counted::Ignored => return,
             },
         };
