@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Each inner node has a line: the inner node that it is under, unless it is the root; the nodes on
-//! which its validators live, unless that is left to whoever makes the tree; and the nodes with data
-//! right below it. What follows a `#` is a remark. Subtrees may be racks or sites: their names are
-//! free.
+//! which its validators live, unless that is left to whoever makes the tree; and the nodes with
+//! data right below it. What follows a `#` is a remark. Subtrees may be racks or sites: their names
+//! are free.
 
 use std::collections::BTreeMap;
 use std::fmt;

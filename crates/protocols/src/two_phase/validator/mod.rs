@@ -2,9 +2,10 @@
 //!
 //! # The idea
 //! Participants are leaves. Each votes to the validator above it, which waits for all participants
-//! below it, [merges](MergedVote::merge) their votes, and says them as one to the validator above. The
-//! lowest one that has all participants below it [decides](MergedVote::decide), and tells them and the
-//! coordinator. So a vote leaves its subtree only where somebody else takes part, and once for all.
+//! below it, [merges](MergedVote::merge) their votes, and says them as one to the validator above.
+//! The lowest one that has all participants below it [decides](MergedVote::decide), and tells them
+//! and the coordinator. So a vote leaves its subtree only where somebody else takes part, and once
+//! for all.
 //!
 //! # Why nothing rests on it
 //! A validator has nothing but votes in flight, and nothing of it is stable. The votes are, at the
@@ -21,6 +22,7 @@
 pub(in crate::two_phase) mod tree;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::marker::PhantomData;
 
 use muesli_core::{
@@ -47,8 +49,8 @@ pub struct Validator<V> {
     variant: PhantomData<V>,
 }
 
-/// What a validator has done since its node started.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a validator has done since its node started. Nothing that it does depends on it.
+#[derive(Clone, Copy, Default)]
 struct VotesCounted {
     /// Messages from below that it has merged.
     merged: u64,
@@ -67,6 +69,13 @@ struct Gathered {
     since: Nanos,
     /// It was said up, or decided: what comes now comes late.
     passed: bool,
+}
+
+/// Says nothing: validators that do the same from now on are shown alike, whatever they did.
+impl fmt::Debug for VotesCounted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
 timers! {
