@@ -300,11 +300,10 @@ mod tests {
         };
         let load = ValidatorLoad { before: map.ask(), after: map.ask() };
         let drawn = map.draw(&load);
-        let names: Vec<_> = drawn
-            .lines()
-            .filter_map(|line| line.split_once("  ").map(|(name, _)| name.trim()))
-            .filter(|name| name.contains(['n', 'r', 's']) && !name.starts_with("tree"))
-            .collect();
+        // Behind the title, the header and the lines around it.
+        let rows =
+            drawn.lines().skip(4).map(|row| row.chars().skip(1).take(20).collect::<String>());
+        let names: Vec<_> = rows.take(7).map(|name| name.trim_end().to_owned()).collect();
         let expected = [
             "inner node 0",
             "├─ inner node 1",
@@ -314,7 +313,7 @@ mod tests {
             "└─ inner node 2",
             "   └─ repository 2",
         ];
-        assert_eq!(names, expected.map(str::trim), "{drawn}");
+        assert_eq!(names, expected, "{drawn}");
         assert!(drawn.starts_with("tree of epoch 3; inner nodes: 3, validators: 4"), "{drawn}");
         let json = map.json(&load);
         assert_eq!(

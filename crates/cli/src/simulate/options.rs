@@ -258,7 +258,8 @@ mod tests {
             "muesli sim bank --seeds 5 --repositories 6 --strict true",
             "muesli sim ycsb --seeds 5 --faults crash,link --nodes 6 --masters 2 --replicas 2 \
              --group 3 --repositories 8 --caches --together 4 --spread 3 --tree 2x3 \
-             --validators 2 --validator-nodes 3 --clients 3 --transactions 50 --client-nodes 2 --visiting true --strict false --production \
+             --validators 2 --validator-nodes 3 --clients 3 --transactions 50 \
+             --client-nodes 2 --visiting true --strict false --production \
              --batch 10 --batch-timeout 500us --batch-links tree \
              --seconds 2.5 --strangers 3 --as-members \
              --param workload=t --param keys=40 --plan 'horizon 1s; 12ms+300ms crash n3'",
