@@ -2,7 +2,6 @@
 //! go in a tree, and that histories hold and packets get fewer, whatever the protocol is.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use muesli_core::catalog::TreeShape;
 use muesli_core::machine::OutgoingMessage;
