@@ -5,8 +5,8 @@ use std::fmt;
 use muesli_core::{RepositoryId, Timestamp, wire_struct};
 
 /// What was read stays the newest for so many steps of the clock above the proposal at least, or up
-/// to the end of its transaction. Clocks leave room between proposals for commits in one step: these
-/// are some sixteen proposals.
+/// to the end of its transaction. Clocks leave room between proposals for commits in one step:
+/// these are some sixteen proposals.
 const STEPS: u64 = 1_024;
 
 /// A vote of yes: the proposal p and the bound u of the interval in which it holds.
@@ -30,6 +30,7 @@ impl IntervalVote {
         // Where clocks have come to their end, the next step is all that there is.
         let is_at_end = proposal.counter() + wanted > Timestamp::FARTHEST.counter();
         let upper_bound = proposal.after(if is_at_end { 1 } else { wanted }, RepositoryId(0));
+        assert!(upper_bound < Timestamp::MAX, "what was read at {proposal} is the newest for ever");
         assert!(proposal < upper_bound, "the interval of {proposal} is empty");
         IntervalVote { proposal, upper_bound }
     }

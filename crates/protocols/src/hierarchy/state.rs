@@ -55,6 +55,8 @@ impl LeafState {
     }
 
     fn set_latest(&mut self, (space, key): Key<'_>, at: Timestamp) {
+        assert!(self.keeps_latest(), "`LATEST` is set, and nothing is wrong with it");
+        assert!(at > Timestamp::ZERO, "nobody writes at zero");
         self.latest.versions.insert((space, key.clone()), at);
     }
 }
@@ -139,6 +141,7 @@ impl<V: Scalar<ProtocolState = LeafState, Switches = Switches>> VariantState<V> 
             let key = (*space, key.clone());
             let Some(held) = self.keys.get_mut(&key) else { continue };
             held.retain(|(txn, _)| *txn != keys.txn);
+            assert!(held.iter().all(|(_, until)| *until < Timestamp::MAX), "a read binds for ever");
             if held.is_empty() {
                 self.keys.remove(&key);
             }

@@ -169,6 +169,8 @@ impl ScalarTime {
     fn note_reach(&mut self, steps: u64) {
         let left = self.reach - self.reach / REACH_FORGOTTEN;
         self.reach = left.max(steps).min(REACH_MAX);
+        assert!(self.reach >= steps.min(REACH_MAX), "clocks are {steps} apart");
+        assert!(self.reach <= REACH_MAX, "nobody counts on {} steps", self.reach);
     }
 
     fn raise_upper_bound<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {

@@ -68,6 +68,7 @@ impl<V: Variant> Participant<V> {
     /// Whether an update writes a key that has a version above its snapshot, which as printed is
     /// refused even if it has not read that key.
     pub(super) fn writes_behind(&mut self, prepare: &Prepare<V>, cx: &Context<'_, V>) -> bool {
+        assert!(!self.keeps(TreeSwitch::BlindWritersPass), "blind writers pass");
         prepare.writes.iter().any(|(space, key, _)| {
             let versions = self.space(*space, cx);
             let head = versions.find(key).map_or(Timestamp::ZERO, |it| versions.newest(it).at);
@@ -83,6 +84,7 @@ impl<V: Variant> Participant<V> {
     /// A read begins to wait: it will be answered with the first version that is in its way.
     pub(super) fn note_awaited(&mut self, from: Address, request: &ReadRequest<V>) {
         let place = (from, request.request);
+        assert!(!self.keeps(TreeSwitch::LooksUpAgain), "reads look again");
         if self.as_printed.awaited.contains_key(&place) {
             return;
         }
@@ -102,6 +104,7 @@ impl<V: Variant> Participant<V> {
         let is_it = |it: &&(SpaceId, SmallBytes, Option<SmallBytes>)| it.0 == space && it.1 == *key;
         let written = holder.prepare.writes.iter().find(is_it)?;
         let (proposal, _) = V::Time::bounds_of(&holder.yes)?;
+        assert!(holder.decided.is_none() || proposal > Timestamp::ZERO, "a version of no time");
         let (txn, value) = (holder.prepare.txn, written.2.clone());
         Some(Tentative { space, key: key.clone(), txn, proposal, value })
     }
@@ -127,6 +130,7 @@ impl<V: Variant> Participant<V> {
 
     /// A transaction is refused, and releases the locks of the keys that it would have had.
     pub(super) fn release_by_key(&mut self, prepare: &Prepare<V>, cx: &Context<'_, V>) {
+        assert!(self.table.owner(prepare.txn).is_none(), "{} is prepared", prepare.txn);
         let read = prepare.reads.iter().map(|(space, key, _)| (*space, key));
         let written = prepare.writes.iter().map(|(space, key, _)| (*space, key));
         for (space, key) in read.chain(written) {

@@ -65,6 +65,7 @@ impl<V: Variant> Participant<V> {
         (txn, participants): (TxnId, Repositories),
         vote: &Result<V::Yes, Abort>,
     ) -> Option<MergedVote> {
+        assert!(participants.len() > 1, "{txn} is voted on by one, who decides");
         let ballot = MergedVote::of(txn, participants, self.id);
         match vote {
             Ok(yes) => {

@@ -42,6 +42,8 @@ impl<'a> Gathering<'a> {
         participants: &[RepositoryId],
     ) -> Option<Address> {
         assert!(participants.contains(&voter), "{txn} has a vote of {voter:?}");
+        let ascend = participants.windows(2).all(|pair| pair[0] < pair[1]);
+        assert!(ascend, "{txn} has participants {participants:?}");
         let tree = Tree::of(self.catalog);
         match self.decider {
             Decider::Coordinator => None,
@@ -77,11 +79,13 @@ impl<'a> Gathering<'a> {
 
     /// Whether validators that are for this gather the votes of a repository.
     pub fn gathers(self, inner: u16, repository: RepositoryId) -> bool {
+        assert!(self.decider.has_validators(), "coordinators gather votes themselves");
         self.decider != Decider::Tree || Tree::of(self.catalog).covers(inner, repository)
     }
 
     /// To which validator those that are for this say what they have merged of a transaction.
     pub fn above(self, inner: u16, txn: TxnId) -> Option<Address> {
+        assert!(self.decider.has_validators(), "{txn} has no validator");
         let tree = Tree::of(self.catalog);
         match self.decider {
             Decider::Tree => tree.parent(inner).map(|parent| tree.address(parent, txn)),
@@ -148,5 +152,11 @@ mod tests {
                 assert!(gathering.gathers(working, RepositoryId(voter)));
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "has no validator")]
+    fn nothing_is_above_a_coordinator() {
+        Gathering::new(Decider::Coordinator, &catalog()).above(0, TxnId::default());
     }
 }

@@ -163,6 +163,7 @@ impl<V: Scalar> Validator<V> {
     fn go_on(&mut self, txn: TxnId, are_all_there: bool, to: PassedTo, cx: &mut Context<'_, V>) {
         let passes_at_once = self.choice.keeps(TreeSwitch::RefusalsPassAtOnce);
         let gathered = self.votes.get_mut(&txn).expect("votes that were just kept");
+        assert_eq!(gathered.ballot.txn, txn, "whose votes go on");
         let (was_passed, is_refused) = (gathered.passed, gathered.ballot.refused.is_some());
         if !are_all_there && (was_passed || !is_refused) {
             return;
@@ -196,6 +197,8 @@ impl<V: Scalar> Validator<V> {
 
     /// All votes are known, or one that refuses.
     fn decide(&mut self, ballot: &MergedVote, cx: &mut Context<'_, V>) {
+        let are_all_there = ballot.voters.len() == ballot.participants.len();
+        assert!(are_all_there || ballot.refused.is_some(), "{} is decided early", ballot.txn);
         self.counted.decided += 1;
         let (txn, decision) = (ballot.txn, Self::decision(ballot));
         Self::tell_coordinator(ballot, cx);

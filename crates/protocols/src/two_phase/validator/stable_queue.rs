@@ -30,6 +30,7 @@ impl StableQueue {
 
     /// Keeps the votes of all on a transaction until they are stable.
     pub fn keep(&mut self, vote: MergedVote, now: Nanos) {
+        assert!(vote.proposal > Timestamp::ZERO || vote.refused.is_some(), "a vote for no time");
         self.pending.insert((vote.proposal, vote.txn), (now, vote));
     }
 
@@ -37,7 +38,9 @@ impl StableQueue {
     pub fn next_stable(&mut self) -> Option<MergedVote> {
         let stable = self.last.values().min()?;
         let first = self.pending.first_entry().filter(|first| first.key().0 < *stable)?;
-        Some(first.remove().1)
+        let vote = first.remove().1;
+        assert!(vote.proposal < *stable, "{} is told before it is stable", vote.txn);
+        Some(vote)
     }
 
     /// Drops those kept since a time or longer.
