@@ -13,6 +13,8 @@ use muesli_check::{Level, check};
 use muesli_core::{Pace, Protocol};
 use muesli_protocols::bumper::{self, Bumper};
 use muesli_protocols::gmu::{self, Gmu};
+use muesli_protocols::hierarchy::{self, HierarchyByIntervals};
+use muesli_protocols::hierarchy_locking::HierarchyByLocks;
 use muesli_protocols::repeatable_read::RepeatableRead;
 use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::two_phase::Sabotage;
@@ -277,6 +279,22 @@ fn gmu_without_a_rule_is_caught() {
         assert!(gmu_is_caught(0..150, change).is_some(), "{name}");
     }
     assert_eq!(gmu_is_caught(0..100, |_| {}), None, "nothing is wrong");
+}
+
+#[test]
+fn hierarchical_validation_as_printed_or_without_validation_is_caught() {
+    fn caught<P: Protocol<Switches = hierarchy::Switches>>(switches: &hierarchy::Switches) -> bool {
+        let keys = "keys=6 appends=40";
+        noticed_under::<P>("append", keys, switches, Level::Serializable, 0..12).versions
+    }
+    type Switches = hierarchy::Switches;
+    assert!(caught::<HierarchyByIntervals>(&Switches::unchecked()), "without validation");
+    let printed = Switches::printed_for_timestamps();
+    assert!(caught::<HierarchyByIntervals>(&printed), "with timestamps, as printed");
+    assert!(caught::<HierarchyByLocks>(&Switches::printed_for_locks()), "with locks, as printed");
+    let right = Switches::default();
+    assert!(!caught::<HierarchyByIntervals>(&right), "nothing is wrong with intervals");
+    assert!(!caught::<HierarchyByLocks>(&right), "nothing is wrong with locks");
 }
 
 /// Two clients on two nodes take turns in one session.
