@@ -70,8 +70,8 @@ fn objects_that_are_too_few_are_refused_before_anything_is_loaded() {
 #[test]
 fn nothing_is_wrong_under_any_protocol_alone_or_in_groups() {
     // As papers print them, and without validation, protocols promise less.
-    let promises = |name: &&str| !(name.ends_with("-printed") || name.ends_with("-unchecked"));
-    for (protocol, seed) in muesli_registry::names().into_iter().filter(promises).zip(1..) {
+    let is_right = |name: &&str| !(name.ends_with("-printed") || name.ends_with("-unchecked"));
+    for (protocol, seed) in muesli_registry::names().into_iter().filter(is_right).zip(1..) {
         for group in [1, 3] {
             let seeded_run = SeededRun {
                 protocol: protocol.to_owned(),
