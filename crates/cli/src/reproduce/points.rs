@@ -17,8 +17,8 @@ use muesli_workloads::tally::Tallies;
 use super::figure::{Figure, PlottedLine, Setting};
 use super::point::Point;
 
-/// The kinds of messages that a commit consists of.
-const COMMIT_KINDS: &[&str] = &["Prepare", "Vote", "MergedVote", "Decide", "Ended", "Acknowledge"];
+/// The kinds of messages that a commit consists of. Acknowledgements follow later, in bundles.
+const COMMIT_KINDS: &[&str] = &["Prepare", "Vote", "MergedVote", "Decide", "Ended"];
 
 /// How a figure is run.
 #[derive(Clone, Debug)]

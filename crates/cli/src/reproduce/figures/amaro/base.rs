@@ -6,7 +6,7 @@ use muesli_workloads::machines::MachineModel;
 use crate::reproduce::figure::{Axis, Figure, NOTHING, Setting};
 
 /// How long the first message of a batch waits. It is not printed.
-const TIMEOUT: Nanos = Nanos::from_millis(20);
+const TIMEOUT: Nanos = Nanos::from_millis(50);
 
 /// How many clients there are, each on a node of its own: servers have a connection for each.
 pub const CLIENTS: Axis = Axis {
@@ -19,16 +19,16 @@ pub const CLIENTS: Axis = Axis {
 /// From few clients to more than any of the systems gains by.
 pub const FEW_TO_MANY: &[f64] = &[
     20.0, 40.0, 60.0, 80.0, 100.0, 120.0, 140.0, 160.0, 180.0, 200.0, 220.0, 240.0, 260.0, 280.0,
-    300.0,
+    300.0, 400.0,
 ];
 /// The same in larger steps.
-pub const QUICK: &[f64] = &[20.0, 60.0, 80.0, 100.0, 140.0, 180.0, 240.0, 300.0];
+pub const QUICK: &[f64] = &[20.0, 60.0, 80.0, 100.0, 140.0, 180.0, 240.0, 300.0, 400.0];
 
 pub const OBJECTS: Figure = Figure {
     workload: "objects",
     parameters: &["objects=16000"],
     chosen: "16,000 objects in place of 800,000, as throughput does not depend on them; a batch \
-             waits for 20 ms at most, which is not printed; the root's machine does four times as \
+             waits for 50 ms at most, which is not printed; the root's machine does four times as \
              much as one with data",
     machine: MachineModel::amaro_cluster,
     nodes: 8,
@@ -36,7 +36,7 @@ pub const OBJECTS: Figure = Figure {
     axis: CLIENTS,
     xs: FEW_TO_MANY,
     quick_xs: QUICK,
-    seconds: (2.0, 0.5),
+    seconds: (3.0, 1.0),
     ..NOTHING
 };
 
