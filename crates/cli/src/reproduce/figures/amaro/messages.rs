@@ -31,7 +31,7 @@ pub const FIGURES: &[Figure] = &[Figure {
     seconds: (1.0, 0.5),
     chosen: "400 clients, so that batches fill; reads, and what nodes tell each other by \
              themselves, are left out by the kinds of their messages; packets are messages less \
-             those that left behind others",
+             those that left behind others in one packet",
     claims: &[
         claim(
             "messages, 2PC",

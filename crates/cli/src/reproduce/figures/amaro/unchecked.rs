@@ -1,8 +1,11 @@
 //! Without validation (section 4.2, figures 4.1 to 4.7).
+//!
+//! The thesis has a line for each of its hierarchical variants. They differ in validation and in
+//! the size of their messages, and without validation there is one of them here.
 
 use super::base::{OBJECTS, batches, fifties, set_clients, tens, tree};
 use crate::reproduce::figure::{
-    Axis, ClaimTarget, Figure, Measure, PlottedLine, Printed, PrintedAs, claim, line,
+    Axis, ClaimTarget, Figure, Measure, PaperClaim, PlottedLine, Printed, PrintedAs, claim, line,
 };
 use crate::reproduce::point::Quantity::Latency;
 
@@ -87,11 +90,7 @@ fn printed_by_batch(size: f64) -> f64 {
 }
 
 /// The latency of the tree over the size of batches.
-const fn tree_at(
-    what: &'static str,
-    size: f64,
-    paper: f64,
-) -> crate::reproduce::figure::PaperClaim {
+const fn tree_at(what: &'static str, size: f64, paper: f64) -> PaperClaim {
     claim(what, Measure::At(Latency, "tree", size), Some(paper), None)
 }
 
