@@ -18,10 +18,10 @@
 //!   lock and its undo record as much as either, as the thesis says of its TPC-C (section 6.7.1).
 //!   Its log is a group of replicas: a sync takes as long as a round trip to them, and the next
 //!   batch does not wait for it.
-//! * A data node of Amaro's thesis is Riak in Erlang on two virtual cores, which are a core and a half
-//!   of 2.3 GHz: a message that is alone in its packet costs as much of it as Java's, nine tenths
-//!   of that for the packet, and one for the message. Its root has four cores, and every one of
-//!   them works as fast as a data node, whose data has one thread. What is fitted is how long
+//! * A data node of Amaro's thesis is Riak in Erlang on two virtual cores, which are a core and a
+//!   half of 2.3 GHz: a message that is alone in its packet costs as much of it as Java's, nine
+//!   tenths of that for the packet, and one for the message. Its root has four cores, and every one
+//!   of them works as fast as a data node, whose data has one thread. What is fitted is how long
 //!   messages are under way beyond the 100 µs between virtual machines, at random: 1.4 ms, so that
 //!   two-phase commit takes 33 ms with 100 clients (section 4.2.2). Waits in queues of the runtime
 //!   that take no processor's time must be meant by that.
