@@ -105,6 +105,8 @@ protocols! {
     "hierarchy-printed" =>
         hierarchy::HierarchyByIntervals, hierarchy::Switches::printed_for_timestamps();
     "hierarchy-unchecked" => hierarchy::HierarchyByIntervals, hierarchy::Switches::unchecked();
+    "hierarchy-flat-unchecked" => hierarchy::HierarchyByIntervals,
+        hierarchy::Switches::unchecked_by(Decider::Coordinator);
     "hierarchy-locking" =>
         hierarchy_locking::HierarchyByLocks, hierarchy_locking::Switches::default();
     "hierarchy-locking-flat" => hierarchy_locking::HierarchyByLocks,

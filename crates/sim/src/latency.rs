@@ -33,6 +33,18 @@ pub enum Latency {
 }
 
 impl Latency {
+    /// An exponential tail of this mean above the least: its own, or that which is always the same.
+    /// Others are as they were.
+    #[must_use]
+    pub fn with_mean_tail(self, mean_tail: Span) -> Latency {
+        match self {
+            Latency::Constant(least) | Latency::Exponential { least, .. } => {
+                Latency::Exponential { least, mean_tail }
+            }
+            other => other,
+        }
+    }
+
     /// Draws one latency.
     pub fn draw(&self, random: &mut Random) -> Span {
         match *self {

@@ -360,7 +360,8 @@ fn new_host(setup: &Setup, place: u32, unregistered: &Arc<BTreeSet<NodeId>>) -> 
         disk.keep_nothing();
     }
     let random = setup.seed.split("host").nth(place.into()).stream();
-    let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, setup.costs, random);
+    let costs = setup.costs_of.get(&NodeId(place)).copied().unwrap_or(setup.costs);
+    let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, costs, random);
     host.outside.unregistered = Arc::clone(unregistered);
     host.cuts_too_much = setup.mistake == Some(Mistake::CutsTooMuch);
     if setup.history {

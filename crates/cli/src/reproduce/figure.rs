@@ -1,5 +1,6 @@
 //! What a figure is made of: what was run, what was claimed, what we aim at.
 
+use muesli_core::Batching;
 use muesli_workloads::machines::MachineModel;
 
 use super::point::{Point, Quantity};
@@ -78,6 +79,12 @@ pub struct Setting {
     pub nodes: usize,
     /// How many nodes there are besides, which decide for the others.
     pub masters: usize,
+    /// The tree that votes climb, as `--tree` has it; `None`: a root above all, beside the first.
+    pub tree: Option<&'static str>,
+    /// How many nodes there are besides, on which the tree's validators live.
+    pub validator_nodes: usize,
+    /// How many messages leave together over a link, and how long they wait for each other.
+    pub batching: Batching,
     /// All of them; `None`: so many a node as the figure says.
     pub clients: Option<u32>,
     pub parameters: Vec<String>,
@@ -211,6 +218,9 @@ pub enum Measure {
     Kept(&'static str),
     /// Throughput at the right end over the most.
     KeptOfMost(&'static str),
+    /// The least value of the axis at which a line has 95 % of its most committed transactions a
+    /// second.
+    Saturates(&'static str),
     /// What a line shows at a value of the axis.
     At(Quantity, &'static str, f64),
     /// What the first line shows over what the second shows, at a value of the axis.

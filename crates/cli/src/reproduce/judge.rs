@@ -4,6 +4,9 @@ use super::figure::{Figure, Measure, PaperClaim};
 use super::point::Point;
 use super::seed_points::median;
 
+/// A line is saturated where it has such a share of its most.
+const SATURATED: f64 = 0.95;
+
 /// A claim beside what was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JudgedClaim {
@@ -62,6 +65,10 @@ fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
         }
         Measure::Kept(line) => last(line) / first(line),
         Measure::KeptOfMost(line) => last(line) / most(line),
+        Measure::Saturates(line) => {
+            let enough = |it: &&Point| it.throughput >= SATURATED * most(line);
+            of(line).find(enough).map_or(f64::NAN, |it| it.x)
+        }
         Measure::At(quantity, line, x) => at(quantity, line, x),
         Measure::Over(quantity, over, under, x) => at(quantity, over, x) / at(quantity, under, x),
         Measure::OverModel(name) => {
@@ -99,6 +106,8 @@ mod tests {
             p50_ms: 0.0,
             p99_ms: 0.0,
             messages_a_commit: 0.0,
+            commit_messages: 0.0,
+            commit_packets: 0.0,
             locked: 0.25,
             transition_ms: 1.0,
             broken: Vec::new(),
@@ -130,6 +139,7 @@ mod tests {
         near(Measure::Scaling("a"), 0.3);
         near(Measure::Kept("a"), 1.5);
         near(Measure::KeptOfMost("a"), 0.5);
+        near(Measure::Saturates("b"), 40.0);
         near(Measure::At(Quantity::Locked, "a", 40.0), 25.0);
         near(Measure::At(Quantity::Operations, "a", 40.0), 450.0);
         near(Measure::Over(Quantity::ANode, "b", "a", 10.0), 2.0);

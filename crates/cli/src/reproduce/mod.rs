@@ -61,7 +61,7 @@ struct ReproduceOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
     replicas: Option<u16>,
     /// A change of the machine, to see what it decides (pauses=true, lock-wait-ms=N, message-us=N,
-    /// read-us=N, validate-us=N); several times for several
+    /// read-us=N, validate-us=N, tail-us=N); several times for several
     #[arg(long = "machine", value_name = "NAME=VALUE")]
     machine: Vec<String>,
     /// The folder for tables and plots

@@ -19,6 +19,10 @@ pub struct Point {
     pub p50_ms: f64,
     pub p99_ms: f64,
     pub messages_a_commit: f64,
+    /// Messages of commits, and packets that they left in, without reads and what nodes tell each
+    /// other by themselves.
+    pub commit_messages: f64,
+    pub commit_packets: f64,
     /// Share of transactions done in locking mode, at all repositories, from 0 to 1.
     pub locked: f64,
     /// How long a transition to locking mode took on average.
@@ -30,7 +34,7 @@ pub struct Point {
 
 impl Point {
     /// All that was measured, in one order.
-    pub fn numbers_mut(&mut self) -> [&mut f64; 10] {
+    pub fn numbers_mut(&mut self) -> [&mut f64; 12] {
         [
             &mut self.throughput,
             &mut self.several_a_second,
@@ -40,6 +44,8 @@ impl Point {
             &mut self.p50_ms,
             &mut self.p99_ms,
             &mut self.messages_a_commit,
+            &mut self.commit_messages,
+            &mut self.commit_packets,
             &mut self.locked,
             &mut self.transition_ms,
         ]
@@ -53,6 +59,8 @@ impl Point {
             Quantity::Operations => self.throughput + self.several_a_second,
             Quantity::Latency => self.mean_ms,
             Quantity::SeveralLatency => self.several_ms,
+            Quantity::CommitMessages => self.commit_messages,
+            Quantity::CommitPackets => self.commit_packets,
             Quantity::Locked => 100.0 * self.locked,
             Quantity::Transition => self.transition_ms,
         }
@@ -72,6 +80,10 @@ pub enum Quantity {
     Latency,
     /// The same of those with several fragments.
     SeveralLatency,
+    /// Messages that a commit takes, its reads left out.
+    CommitMessages,
+    /// Packets in which these left.
+    CommitPackets,
     /// Transactions done in locking mode, at all repositories, in percent.
     Locked,
     /// How long a repository needed on average to enter locking mode, in milliseconds.
@@ -87,6 +99,8 @@ impl Quantity {
             Quantity::Operations => "operations a second",
             Quantity::Latency => "mean latency, ms",
             Quantity::SeveralLatency => "mean latency of distributed transactions, ms",
+            Quantity::CommitMessages => "messages of a commit",
+            Quantity::CommitPackets => "packets of a commit",
             Quantity::Locked => "transactions in locking mode, %",
             Quantity::Transition => "mean delay of a transition to locking mode, ms",
         }

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use muesli_core::Batching;
+use muesli_core::catalog::{TreePlan, TreeShape};
+use muesli_sim::world::NodeTraffic;
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
@@ -13,6 +16,9 @@ use muesli_workloads::tally::Tallies;
 
 use super::figure::{Figure, PlottedLine, Setting};
 use super::point::Point;
+
+/// The kinds of messages that a commit consists of. Acknowledgements follow later, in bundles.
+const COMMIT_KINDS: &[&str] = &["Prepare", "Vote", "MergedVote", "Decide", "Ended"];
 
 /// How a figure is run.
 #[derive(Clone, Debug)]
@@ -81,6 +87,9 @@ impl Course {
             machine: (figure.machine)(),
             nodes: figure.nodes,
             masters: 0,
+            tree: None,
+            validator_nodes: 0,
+            batching: Batching::default(),
             clients: None,
             parameters: figure.parameters.iter().map(|text| (*text).to_owned()).collect(),
         };
@@ -168,7 +177,9 @@ fn run_one(
     let calm = Simulated::calm(protocol, nodes, seed, length);
     let (masters, replicas) = (setting.masters, course.replicas.unwrap_or(figure.replicas));
     let replicas = replicas.min(nodes);
-    let plan = Simulated { masters, replicas, ..calm };
+    let tree = setting.tree.map(str::parse::<TreeShape>).transpose()?.map(TreePlan::from);
+    let (validator_nodes, batching) = (setting.validator_nodes, setting.batching);
+    let plan = Simulated { masters, replicas, tree, validator_nodes, batching, ..calm };
     let tallies = Arc::new(Tallies::new(clients));
     let outcome = simulated::run_on(machine, &workload, &plan, &tallies)
         .with_context(|| format!("{} at {x} under {protocol}", figure.name))?;
@@ -191,6 +202,10 @@ fn point(
     // Neither promises what workloads count on.
     let judged = !["repeatable-read", "repeatable-read-at-commit", "granola-unordered"]
         .contains(&setting.protocol);
+    let commit_messages = commit_messages(&outcome.traffic);
+    // All others leave one at a time: a client reads one object after the other.
+    let others = outcome.traffic.messages - commit_messages;
+    let commit_packets = outcome.traffic.packets.saturating_sub(others);
     let broken = outcome.checks.iter().filter(|check| judged && !check.ok);
     Point {
         line,
@@ -205,8 +220,16 @@ fn point(
         p50_ms: at(0.5),
         p99_ms: at(0.99),
         messages_a_commit: share(outcome.messages, outcome.tally.committed),
+        commit_messages: share(commit_messages, outcome.tally.committed),
+        commit_packets: share(commit_packets, outcome.tally.committed),
         locked: share(modes.locked, modes.transactions),
         transition_ms: share(modes.waiting.0, modes.transitions) / 1e6,
         broken: broken.map(|check| format!("{}: {}", check.name, check.details)).collect(),
     }
+}
+
+/// How many of the messages are those of commits.
+fn commit_messages(traffic: &NodeTraffic) -> u64 {
+    let of = |kind: &&str| traffic.kinds.get(*kind).copied().unwrap_or(0);
+    COMMIT_KINDS.iter().map(of).sum()
 }

@@ -1,5 +1,6 @@
 //! What a world is made from.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muesli_core::issuance::Issuer;
@@ -30,6 +31,8 @@ pub struct Setup {
     pub topology: Topology,
     /// What the nodes' work costs.
     pub costs: Costs,
+    /// What it costs on nodes that are faster or slower than the others.
+    pub costs_of: BTreeMap<NodeId, Costs>,
     /// The nodes' disks.
     pub disk: DiskSpeed,
     /// How long a partition is sat out before a link is given up.
@@ -101,6 +104,7 @@ impl Setup {
             protocol,
             topology,
             costs: Costs::measured(),
+            costs_of: BTreeMap::new(),
             disk: DiskSpeed::default(),
             patience: Span::from_millis(200),
             reconnect_every: Span::from_millis(10),

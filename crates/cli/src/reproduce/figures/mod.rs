@@ -1,5 +1,6 @@
 //! The figures that can be reproduced.
 
+mod amaro;
 mod bumper;
 mod bumper_general;
 mod gmu;
@@ -11,5 +12,6 @@ use super::figure::Figure;
 pub fn all() -> impl Iterator<Item = &'static Figure> {
     let general = bumper_general::FIGURES.iter();
     let granola = granola::FIGURES.iter().flat_map(|part| part.iter());
-    bumper::FIGURES.iter().chain(general).chain(gmu::FIGURES).chain(granola)
+    let all = bumper::FIGURES.iter().chain(general).chain(gmu::FIGURES).chain(granola);
+    all.chain(amaro::FIGURES.iter().flat_map(|part| part.iter()))
 }

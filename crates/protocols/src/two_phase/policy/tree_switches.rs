@@ -124,6 +124,11 @@ impl UserChoice<TreeChoice> {
     pub fn unchecked() -> Self {
         Self::default().without(TreeSwitch::Validates)
     }
+
+    /// The same, decided by `decider`: what section 4.2 compares with. It promises nothing either.
+    pub fn unchecked_by(decider: Decider) -> Self {
+        Self::decided_by(decider).without(TreeSwitch::Validates)
+    }
 }
 
 impl Sabotage<TreeSwitch> for UserChoice<TreeChoice> {

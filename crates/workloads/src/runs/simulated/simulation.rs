@@ -92,6 +92,9 @@ impl<'a> Simulation<'a> {
         let (faults, keeps_old_versions) = (plan.plan.clone(), protocol.keeps_old_versions());
         let mut setup = Setup::new(protocol, seed, catalog.clone(), topology, faults);
         setup.costs = machine.costs;
+        if let Some(costs) = machine.validator_costs {
+            setup.costs_of = apart.iter().map(|node| (*node, costs)).collect();
+        }
         machine.set_times(&mut setup.settings);
         if let Some(tempo) = &plan.tempo {
             tempo.set(&mut setup.settings);
