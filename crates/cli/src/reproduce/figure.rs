@@ -80,7 +80,9 @@ pub struct Setting {
     /// How many nodes there are besides, which decide for the others.
     pub masters: usize,
     /// The tree that votes climb, as `--tree` has it; `None`: a root above all, beside the first.
-    pub tree: Option<&'static str>,
+    pub tree: Option<String>,
+    /// How many validators each inner node of it has.
+    pub validators: u16,
     /// How many nodes there are besides, on which the tree's validators live.
     pub validator_nodes: usize,
     /// How many messages leave together over a link, and how long they wait for each other.

@@ -88,6 +88,7 @@ impl Course {
             nodes: figure.nodes,
             masters: 0,
             tree: None,
+            validators: 1,
             validator_nodes: 0,
             batching: Batching::default(),
             clients: None,
@@ -177,7 +178,9 @@ fn run_one(
     let calm = Simulated::calm(protocol, nodes, seed, length);
     let (masters, replicas) = (setting.masters, course.replicas.unwrap_or(figure.replicas));
     let replicas = replicas.min(nodes);
-    let tree = setting.tree.map(str::parse::<TreeShape>).transpose()?.map(TreePlan::from);
+    let shape = setting.tree.as_deref().map(str::parse::<TreeShape>).transpose()?;
+    let validators = setting.validators;
+    let tree = shape.map(|shape| TreePlan { validators, ..TreePlan::from(shape) });
     let (validator_nodes, batching) = (setting.validator_nodes, setting.batching);
     let plan = Simulated { masters, replicas, tree, validator_nodes, batching, ..calm };
     let tallies = Arc::new(Tallies::new(clients));

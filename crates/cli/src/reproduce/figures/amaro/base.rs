@@ -47,7 +47,7 @@ pub fn set_clients(clients: u32, setting: &mut Setting) {
 
 /// A root over all eight, on a node of its own.
 pub fn tree(setting: &mut Setting) {
-    (setting.tree, setting.validator_nodes) = (Some("8"), 1);
+    (setting.tree, setting.validator_nodes) = (Some("8".to_owned()), 1);
 }
 
 /// So many messages leave together over the links of the tree.

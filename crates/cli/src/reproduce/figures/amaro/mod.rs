@@ -7,8 +7,10 @@ mod base;
 mod messages;
 mod unchecked;
 mod validated;
+mod wins;
 
 use crate::reproduce::figure::Figure;
 
 /// All of them, a list for each section.
-pub const FIGURES: [&[Figure]; 3] = [messages::FIGURES, unchecked::FIGURES, validated::FIGURES];
+pub const FIGURES: [&[Figure]; 4] =
+    [messages::FIGURES, unchecked::FIGURES, validated::FIGURES, wins::FIGURES];
