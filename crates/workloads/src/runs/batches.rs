@@ -8,8 +8,8 @@ use crate::chance::Chance;
 const ONCE_IN: u64 = 4;
 /// How large batches are.
 const SIZES: [usize; 4] = [2, 5, 10, 50];
-/// How long they wait at least and at most, in microseconds: what a commit of a group says one after
-/// the other is then said before anybody asks again.
+/// How long they wait at least and at most, in microseconds: what a commit of a group says one
+/// after the other is then said before anybody asks again.
 const TIMEOUTS_US: (u64, u64) = (20, 500);
 
 /// The batches of a seed; most have none. They take nothing from what else the seed draws.
