@@ -55,9 +55,9 @@ const CLAIMS: &[PaperClaim] = &[
 ];
 
 const BY_NODES: Figure = Figure {
-    parameters: &["objects={nodes}000"],
+    parameters: &["objects={clients}00", "bytes=100"],
     chosen: "40 clients for each node with data, each on a node of its own; validators beside \
-             data; a thousand objects a node; validation costs what touching a key does",
+             data; a hundred objects of 100 bytes for each client",
     axis: Axis { range: (16.0, 128.0), ..NODES },
     xs: &[16.0, 32.0, 64.0],
     quick_xs: &[16.0, 32.0],
