@@ -42,7 +42,7 @@ fn racks(setting: &mut Setting) {
     setting.validators = RACK as u16;
 }
 
-const CLAIMS: &[PaperClaim] = &[
+const COMPARED: &[PaperClaim] = &[
     claim("root over client", Measure::Speedup("root", "client"), None, None),
     claim(
         "root over participant",
@@ -64,7 +64,7 @@ const BY_NODES: Figure = Figure {
     clients_a_node: CLIENTS,
     lines: LINES,
     seconds: (1.0, 0.3),
-    claims: CLAIMS,
+    claims: COMPARED,
     ..OBJECTS
 };
 
