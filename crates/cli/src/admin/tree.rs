@@ -275,7 +275,7 @@ pub fn plan(text: &str, validators: u16) -> anyhow::Result<Option<TreePlan>> {
     if text == "none" {
         return Ok(None);
     }
-    let form = crate::options::tree::form(text).map_err(anyhow::Error::msg);
+    let form = crate::config::tree_form::form(text).map_err(anyhow::Error::msg);
     let form = form.with_context(|| format!("`{text}` is no tree, nor `none`"))?;
     Ok(Some(TreePlan { form, validators }))
 }

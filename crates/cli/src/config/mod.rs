@@ -7,6 +7,7 @@
 pub mod keys;
 #[cfg(test)]
 mod page_of_limits;
+pub mod tree_form;
 mod values;
 
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! Trees that votes climb, as options and keys name them: a shape, or a file.
 
-use std::path::Path;
-
 use clap::Args;
 use muesli_core::NodeId;
-use muesli_core::catalog::{NamedTree, TREE_BYTES_MAX, TreeForm, TreePlan, TreeShape};
+use muesli_core::catalog::{TreeForm, TreePlan};
+
+use crate::config::tree_form::form;
 
 /// The tree, of commands that start nodes.
 #[derive(Args, Clone, Debug, Default)]
@@ -59,29 +59,6 @@ pub fn keys(tree: &TreePlan, servers: usize, apart: usize) -> std::io::Result<Ve
         format!("validators = {}", tree.validators),
         format!("validator_servers = {:?}", (servers..servers + apart).collect::<Vec<_>>()),
     ])
-}
-
-/// A tree by the text of an option: a shape, or the path of a file.
-///
-/// # Errors
-/// It is neither, or the file says no tree.
-pub fn form(text: &str) -> Result<TreeForm, String> {
-    let no_shape = match text.parse::<TreeShape>() {
-        Ok(shape) => return Ok(TreeForm::Shape(shape)),
-        Err(error) => error,
-    };
-    let path = Path::new(text);
-    let is_long = path.metadata().is_ok_and(|it| it.len() > TREE_BYTES_MAX as u64);
-    if is_long {
-        return Err(format!("{text} has more than {TREE_BYTES_MAX} bytes, and is no tree"));
-    }
-    match std::fs::read_to_string(path) {
-        Ok(read) => {
-            let named = NamedTree::read(text, &read).map_err(|error| error.to_string())?;
-            Ok(TreeForm::Named(named))
-        }
-        Err(error) => Err(format!("{no_shape}; nor is it a file: {error}")),
-    }
 }
 
 /// Nodes by their numbers, with commas between.

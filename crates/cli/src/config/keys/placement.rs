@@ -3,9 +3,9 @@
 use muesli_core::NodeId;
 
 use super::super::Config;
+use super::super::tree_form::form;
 use super::super::values::{millis, number, protocol, put, truth};
 use super::ConfigKey;
-use crate::options::tree;
 
 pub(super) const PLACEMENT: &[ConfigKey] = &[
     ConfigKey {
@@ -166,7 +166,7 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
 ];
 
 fn set_tree(config: &mut Config, text: &str) -> Result<(), String> {
-    let form = if text.is_empty() { None } else { Some(tree::form(text)?) };
+    let form = if text.is_empty() { None } else { Some(form(text)?) };
     put(&mut config.tree, form)
 }
 
