@@ -120,8 +120,8 @@ fn a_read_raises_the_clock_above_its_snapshot_and_looks_again_after_it_has_waite
     needed::<LockingLeaves>();
 }
 
-/// The notes on the thesis hold that intervals do not need it. Here they do: a leaf forgets the
-/// interval of an update when that ends, and then its clock alone keeps writers above.
+/// Intervals need it, too: a leaf forgets the interval of an update when that ends, and then its
+/// clock alone keeps writers above.
 #[test]
 fn clocks_pass_the_ends_of_what_they_proposed() {
     let apart = bc_ahead(&[COPY_A_TO_B_AT_1, WRITE_A_AT_0, READ_AB_AT_2]);

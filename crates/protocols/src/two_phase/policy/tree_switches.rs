@@ -20,7 +20,7 @@ breakable! {
         /// is raised to a snapshot, and the next writer gets that.
         ProposalsPassSnapshots = "proposals_pass_snapshots",
         /// The clock passes the final timestamp of what ends here. As printed for locks it does
-        /// not. (Intervals do not need it.)
+        /// not. Intervals need it, too: the bound of what was read is forgotten then.
         ClocksPassEnds = "clocks_pass_ends",
         /// After it has waited for a tentative version a read looks again. As printed it returns
         /// what it has waited for, whatever became of that.
