@@ -171,7 +171,7 @@ fn listed(figure: &Figure) -> String {
     let Figure { name, about, axis, seconds: (full, quick), .. } = figure;
     let (all, few) = (xs(figure.xs), xs(figure.quick_xs));
     format!(
-        "{name}\n  {about}\n  {}: {all}, {full} s each; quick: {few}, {quick} s each\n",
+        "{name}\n  {about}\n  {}: {all}, {full} s each\n  quick: {few}, {quick} s each\n",
         axis.name
     )
 }
