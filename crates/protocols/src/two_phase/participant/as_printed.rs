@@ -94,6 +94,12 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// Of reads that wait no more nothing is kept.
+    pub(in crate::two_phase) fn forget_awaited(&mut self) {
+        let waiting = &self.waiting_reads;
+        self.as_printed.awaited.retain(|place, _| waiting.has(place));
+    }
+
     /// The version of a key that somebody who is in doubt writes.
     fn tentative(&self, space: SpaceId, key: &SmallBytes) -> Option<Tentative> {
         let versions = self.versions(space)?;

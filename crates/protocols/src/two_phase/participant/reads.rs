@@ -115,7 +115,7 @@ impl<V: Variant> Participant<V> {
         for key in keys {
             self.protocol_state.note_read((space, key), &snapshot, &committed, reader);
         }
-        let (first, mut fixed) = (reading.first, snapshot.clone());
+        let (first, mut seen_first) = (reading.first, Timestamp::ZERO);
         let versions = self.versions(space).expect("made above");
         for (place, key) in keys.iter().enumerate() {
             if key.len() > cx.settings.limits.key_bytes {
@@ -133,12 +133,12 @@ impl<V: Variant> Participant<V> {
             };
             let collected = self.collected(versions, key, version, &snapshot);
             if place == 0 {
-                fixed = self.fixed_by(first, fixed, version.at);
+                seen_first = version.at;
             }
             let snapshot = snapshot.clone();
             take(place, ReadHere { snapshot, handle, version, locked, collected });
         }
-        Ok(fixed)
+        Ok(self.fixed_by(first, snapshot, seen_first))
     }
 
     /// For histories: the collected deletion that a read at `snapshot` saw where it found

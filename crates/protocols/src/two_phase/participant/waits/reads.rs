@@ -101,6 +101,11 @@ impl<V: Variant> WaitingReads<V> {
         self.reads.len()
     }
 
+    /// Whether this coordinator's request waits.
+    pub fn has(&self, key: &(Address, u64)) -> bool {
+        self.reads.contains_key(key)
+    }
+
     /// Checks the invariants.
     ///
     /// # Panics
@@ -187,6 +192,7 @@ impl<V: Variant> Participant<V> {
         let (now, patience) = (cx.now(), cx.settings.in_doubt_after);
         if let Some(until) = now.0.checked_sub(patience.0) {
             self.waiting_reads.drop_asked_until(Nanos(until));
+            self.forget_awaited();
         }
     }
 }
