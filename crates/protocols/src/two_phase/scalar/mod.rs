@@ -176,8 +176,7 @@ impl ScalarTime {
 
     fn raise_upper_bound<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
         assert!(at > self.upper_bound, "a ceiling is raised for what is above it");
-        self.upper_bound = at.after(cx.settings.pace.upper_bound_steps, self.id);
-        assert!(self.upper_bound > at, "{at} is served above the ceiling {}", self.upper_bound);
+        self.upper_bound = upper_bound_above(at, cx.settings.pace.upper_bound_steps, self.id);
         let at = self.upper_bound;
         cx.log(|| Record::UpperBound { at });
     }
@@ -199,6 +198,13 @@ impl ScalarTime {
     }
 }
 
+/// The bound that a repository logs before it serves `at`: so many steps above it.
+fn upper_bound_above(at: Timestamp, steps: u64, id: RepositoryId) -> Timestamp {
+    let upper_bound = at.after(steps, id);
+    assert!(upper_bound > at, "{at} is served above the ceiling {upper_bound}");
+    upper_bound
+}
+
 /// Inside an `impl Variant`: a snapshot, a vote and a place are a timestamp each.
 macro_rules! goes_by_timestamps {
     () => {
@@ -210,3 +216,20 @@ macro_rules! goes_by_timestamps {
 }
 
 pub(crate) use goes_by_timestamps;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_served_lies_below_the_bound_that_is_logged() {
+        let at = Timestamp::new(7, RepositoryId(3));
+        assert_eq!(upper_bound_above(at, 2, RepositoryId(1)), Timestamp::new(9, RepositoryId(1)));
+    }
+
+    #[test]
+    #[should_panic(expected = "is served above the ceiling")]
+    fn a_bound_of_no_steps_is_none() {
+        upper_bound_above(Timestamp::new(7, RepositoryId(3)), 0, RepositoryId(1));
+    }
+}
