@@ -34,12 +34,16 @@ impl<P: Protocol> Node<P> {
             || below.iter().any(|&it| above.iter().any(|&inner| is_ancestor(catalog, inner, it)))
     }
 
-    /// The inner nodes of the tree whose validators live on `node`; none under protocols that have
-    /// no validators.
+    /// The inner nodes of the tree of which a validator lives on `node`; none under protocols that
+    /// have no validators. Without a tree a validator is the root's, which counts as 0.
     fn validators_on(&self, node: NodeId) -> Vec<u16> {
         let services = P::services(&self.switches, node, &self.catalog);
         let validators = services.iter().filter(|it| it.kind() == ServiceKind::Validator);
-        validators.map(|it| it.number()).collect()
+        let inner = |number| match &self.catalog.hierarchy {
+            Some(tree) => tree.inner_of(number).map(|(inner, _)| inner),
+            None => Some(0),
+        };
+        validators.filter_map(|it| inner(it.number())).collect()
     }
 }
 

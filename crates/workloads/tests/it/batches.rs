@@ -228,6 +228,21 @@ fn links_go_up_and_down_the_tree_of_protocols_that_have_one() {
     assert_eq!((of(4, 0), of(0, 6)), (LinkClass::Down, LinkClass::Other));
 }
 
+/// Two validators for each of three inner nodes, on six nodes: those of the root first.
+#[test]
+fn each_validator_of_an_inner_node_is_above_what_that_is_above() {
+    let apart: Vec<NodeId> = (4..10).map(NodeId).collect();
+    let plan = TreePlan { validators: 2, ..two_by_two() };
+    let tree = catalog(4).with_tree(&plan, &apart).unwrap();
+    let of = |from, to| class::<HierarchyByIntervals>(&tree, from, to);
+    for (from, to) in [(0, 6), (1, 7), (2, 8), (3, 9), (6, 4), (7, 5), (8, 5), (0, 4)] {
+        assert_eq!((of(from, to), of(to, from)), (LinkClass::Up, LinkClass::Down), "{from} {to}");
+    }
+    for (from, to) in [(0, 8), (3, 6), (6, 7), (6, 8), (4, 5)] {
+        assert_eq!((of(from, to), of(to, from)), (LinkClass::Other, LinkClass::Other));
+    }
+}
+
 /// A run without faults, whose history is serializable.
 fn calm(protocol: &str, batching: Batching) -> SimulatedOutcome {
     const MANY: u32 = 48;
