@@ -23,6 +23,10 @@ pub struct Point {
     /// other by themselves.
     pub commit_messages: f64,
     pub commit_packets: f64,
+    /// How long a node with data validates for each request to vote, and how long it waits and is
+    /// busy with messages for each of them that it takes in.
+    pub validation_ms: f64,
+    pub between_ms: f64,
     /// Share of transactions done in locking mode, at all repositories, from 0 to 1.
     pub locked: f64,
     /// How long a transition to locking mode took on average.
@@ -34,7 +38,7 @@ pub struct Point {
 
 impl Point {
     /// All that was measured, in one order.
-    pub fn numbers_mut(&mut self) -> [&mut f64; 12] {
+    pub fn numbers_mut(&mut self) -> [&mut f64; 14] {
         [
             &mut self.throughput,
             &mut self.several_a_second,
@@ -46,6 +50,8 @@ impl Point {
             &mut self.messages_a_commit,
             &mut self.commit_messages,
             &mut self.commit_packets,
+            &mut self.validation_ms,
+            &mut self.between_ms,
             &mut self.locked,
             &mut self.transition_ms,
         ]
@@ -61,6 +67,8 @@ impl Point {
             Quantity::SeveralLatency => self.several_ms,
             Quantity::CommitMessages => self.commit_messages,
             Quantity::CommitPackets => self.commit_packets,
+            Quantity::Validation => self.validation_ms,
+            Quantity::Between => self.between_ms,
             Quantity::Locked => 100.0 * self.locked,
             Quantity::Transition => self.transition_ms,
         }
@@ -84,6 +92,11 @@ pub enum Quantity {
     CommitMessages,
     /// Packets in which these left.
     CommitPackets,
+    /// How long a node with data validates for each request to vote, in milliseconds.
+    Validation,
+    /// How long a node with data waits, or is busy with messages, between two requests, in
+    /// milliseconds.
+    Between,
     /// Transactions done in locking mode, at all repositories, in percent.
     Locked,
     /// How long a repository needed on average to enter locking mode, in milliseconds.
@@ -101,6 +114,8 @@ impl Quantity {
             Quantity::SeveralLatency => "mean latency of distributed transactions, ms",
             Quantity::CommitMessages => "messages of a commit",
             Quantity::CommitPackets => "packets of a commit",
+            Quantity::Validation => "processing of a validation request, ms",
+            Quantity::Between => "waiting time between requests, ms",
             Quantity::Locked => "transactions in locking mode, %",
             Quantity::Transition => "mean delay of a transition to locking mode, ms",
         }

@@ -209,6 +209,15 @@ fn point(
     // All others leave one at a time: a client reads one object after the other.
     let others = outcome.traffic.messages - commit_messages;
     let commit_packets = outcome.traffic.packets.saturating_sub(others);
+    let load = &outcome.load_with_data;
+    let votes = outcome.traffic.kinds.get("Prepare").copied().unwrap_or(0);
+    let costs = &setting.machine.costs;
+    let validating = costs.validate.times(load.validated);
+    let processing = validating
+        + costs.read.times(load.reads)
+        + costs.install.times(load.installed)
+        + costs.operation.times(load.operations);
+    let other_ms = 1e3 * length * setting.nodes as f64 - processing.as_nanos() as f64 / 1e6;
     let broken = outcome.checks.iter().filter(|check| judged && !check.ok);
     Point {
         line,
@@ -225,6 +234,8 @@ fn point(
         messages_a_commit: share(outcome.messages, outcome.tally.committed),
         commit_messages: share(commit_messages, outcome.tally.committed),
         commit_packets: share(commit_packets, outcome.tally.committed),
+        validation_ms: share(validating.as_nanos(), votes) / 1e6,
+        between_ms: other_ms / load.received.max(1) as f64,
         locked: share(modes.locked, modes.transactions),
         transition_ms: share(modes.waiting.0, modes.transitions) / 1e6,
         broken: broken.map(|check| format!("{}: {}", check.name, check.details)).collect(),
