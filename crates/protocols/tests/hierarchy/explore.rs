@@ -5,7 +5,7 @@ use muesli_protocols::hierarchy::Intervals;
 use muesli_protocols::hierarchy_locking::LockingLeaves;
 use muesli_protocols::two_phase::{TwoPhase, Variant};
 
-use crate::harness::exploration::{Do, Program, Scope, hold_as_written};
+use crate::harness::exploration::{Do, Fault, Program, Scope, hold_as_written};
 use crate::two_phase::exploring::{
     CHANGE_AB_AT_0, CHANGE_BC_AT_1, DELETE_A_AT_0, INSERT_A_AT_1, LIMIT, READ_AB_AT_2, SKEW_A_AT_0,
     SKEW_B_AT_1, WRITE_A_AT_0, WRITE_A_AT_1, among_faults, among_two_faults, collecting, hold,
@@ -16,6 +16,10 @@ const WRITE_AB_AT_1: Program = (1, &[Do::Put("a"), Do::Put("b")]);
 const WRITE_AC_AT_2: Program = (2, &[Do::Put("a"), Do::Put("c")]);
 const SCAN_AB_WRITE_C_AT_2: Program = (2, &[Do::Scan("a", "c"), Do::Put("c")]);
 const COPY_A_TO_C_AT_2: Program = (2, &[Do::Get("a"), Do::Put("c")]);
+
+/// Below the validator of node 1 are a and b; what all three decide goes down to them by that one.
+const WRITE_ABC_AT_2: Program = (2, &[Do::Put("a"), Do::Put("b"), Do::Put("c")]);
+const READ_A_AT_0: Program = (0, &[Do::ReadOnly, Do::Get("a")]);
 
 /// The same with a root alone, and with two levels of validators.
 fn both<V: Variant<Service: Clone>>(
@@ -73,6 +77,27 @@ fn faults_with_intervals() {
 #[test]
 fn faults_with_locks() {
     hold::<LockingLeaves>("hierarchy_locking_faults", Level::Serializable, &faults());
+}
+
+/// Who decides, who passes the decision on, or a message between them is gone.
+fn faults_on_the_way_down<V: Variant<Service: Clone>>() -> Vec<Scope<TwoPhase<V>>> {
+    let faults = [Fault::Crash(0), Fault::Crash(1), Fault::Lose, Fault::Repeat, Fault::Early];
+    let scope = |fault| Scope {
+        two_levels: true,
+        fault: Some(fault),
+        ..Scope::of(&[WRITE_ABC_AT_2, READ_A_AT_0])
+    };
+    faults.into_iter().map(scope).collect()
+}
+
+#[test]
+fn decisions_go_down_among_faults_with_intervals() {
+    hold::<Intervals>("hierarchy_down", Level::Serializable, &faults_on_the_way_down());
+}
+
+#[test]
+fn decisions_go_down_among_faults_with_locks() {
+    hold::<LockingLeaves>("hierarchy_locking_down", Level::Serializable, &faults_on_the_way_down());
 }
 
 #[test]
