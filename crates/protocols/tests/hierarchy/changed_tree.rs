@@ -8,7 +8,7 @@ use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, RepositoryId, Role,
     ServiceId, ServiceKind, Settings, Timestamp, TxnId,
 };
-use muesli_protocols::hierarchy_locking::HierarchyByLocks;
+use muesli_protocols::hierarchy::HierarchicalValidation;
 use muesli_protocols::two_phase::message::Message;
 use muesli_protocols::two_phase::message::merged_decision::MergedDecision;
 use muesli_protocols::two_phase::message::merged_vote::MergedVote;
@@ -17,7 +17,7 @@ const TXN: TxnId = TxnId { node: NodeId(2), incarnation: 1, sequence: 1 };
 
 /// Node 0 of three with a repository each, with the validators of a root and of an inner node above
 /// the first two repositories; the last one is right below the root.
-fn node() -> Node<HierarchyByLocks> {
+fn node() -> Node<HierarchicalValidation> {
     let homes: Vec<_> = (0..3).map(NodeId).collect();
     let inner = |parent| InnerNode::new(NodeId(0), parent);
     let tree = Hierarchy::new(vec![inner(None), inner(Some(0))], vec![1, 1, 0]).expect("a tree");
@@ -28,7 +28,7 @@ fn node() -> Node<HierarchyByLocks> {
 
 /// The vote of a repository, as it comes to a validator that judges it no more: it has waited for
 /// the log of its own node.
-fn vote(node: &mut Node<HierarchyByLocks>, voter: u16, validator: u16) -> usize {
+fn vote(node: &mut Node<HierarchicalValidation>, voter: u16, validator: u16) -> usize {
     let participants = (0..3).map(RepositoryId).collect();
     let ballot = MergedVote::of(TXN, participants, RepositoryId(voter));
     let proposal = Timestamp::new(7 + u64::from(voter), RepositoryId(voter));
@@ -45,7 +45,7 @@ fn vote(node: &mut Node<HierarchyByLocks>, voter: u16, validator: u16) -> usize 
     ends.count()
 }
 
-fn figure(node: &Node<HierarchyByLocks>, name: &str) -> u64 {
+fn figure(node: &Node<HierarchicalValidation>, name: &str) -> u64 {
     let figures = node.figures();
     figures.iter().find(|(it, _)| it == name).map(|(_, count)| *count).expect("it is counted")
 }
@@ -85,7 +85,12 @@ fn a_validator_takes_no_votes_that_are_not_below_it_by_the_tree_of_its_node() {
 }
 
 /// Who is told an end, other than this node, that a validator has said to another one of node 0.
-fn recipients(node: &mut Node<HierarchyByLocks>, from: u16, to: u16, all: &[u16]) -> Vec<Role> {
+fn recipients(
+    node: &mut Node<HierarchicalValidation>,
+    from: u16,
+    to: u16,
+    all: &[u16],
+) -> Vec<Role> {
     let participants = all.iter().copied().map(RepositoryId).collect();
     let decision = Decision::Abort(Abort::Locked);
     let ended = MergedDecision { txn: TXN, decision, participants };

@@ -8,7 +8,7 @@ use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, Rejection,
     RepositoryId, Sender, ServiceId, ServiceKind, Settings, Timestamp, TxnId,
 };
-use muesli_protocols::hierarchy_locking::LockingLeaves as Locking;
+use muesli_protocols::hierarchy::Leaves;
 use muesli_protocols::score::Snapshots as Plain;
 use muesli_protocols::two_phase::message::merged_decision::MergedDecision;
 use muesli_protocols::two_phase::message::merged_vote::MergedVote;
@@ -58,7 +58,7 @@ fn vote() -> MergedVote {
 
 fn ballot(from: Address, to: u16, ballot: MergedVote) -> Result<(), Rejection> {
     let to = Address::service(NodeId(0), validator(to));
-    judged::<Locking>(from, to, Message::MergedVote(Box::new(ballot)))
+    judged::<Leaves>(from, to, Message::MergedVote(Box::new(ballot)))
 }
 
 fn leaf(repository: u16) -> Address {
@@ -85,7 +85,7 @@ fn a_validator_counts_no_votes_of_leaves_that_are_not_below_it() {
             let to = Address::service(NodeId(0), validator(1));
             Envelope { from: leaf(it), to, message: Message::MergedVote(Box::new(vote)) }
         });
-        let (mut node, mut effects) = (node::<Locking>(), Effects::default());
+        let (mut node, mut effects) = (node::<Leaves>(), Effects::default());
         for vote in of_both {
             match vote.from.node == node.id() {
                 true => node.deliver(vote, &mut effects),
@@ -121,7 +121,7 @@ fn a_validator_takes_its_share_of_the_transactions() {
         let to = Address::service(NodeId(0), validator(to));
         let message = Message::MergedVote(Box::new(vote.clone()));
         let envelope = Envelope { from, to, message };
-        let (mut node, mut effects) = (node_in::<Locking>(tree.clone()), Effects::default());
+        let (mut node, mut effects) = (node_in::<Leaves>(tree.clone()), Effects::default());
         let taken = node.receive(Sender::Member, envelope, &mut effects);
         taken.map(|()| effects.list.iter().any(|it| matches!(it, Effect::Send { .. })))
     };
@@ -167,14 +167,14 @@ fn ended<V: Variant<Snapshot = Timestamp>>(txn: TxnId) -> Message<V> {
 #[test]
 fn a_validator_tells_a_coordinator_of_its_own_transactions() {
     let (root, me) = (Address::service(NodeId(2), validator(2)), Address::coordinator(NodeId(0)));
-    assert_eq!(judged::<Locking>(root, me, ended(TXN)), Ok(()));
+    assert_eq!(judged::<Leaves>(root, me, ended(TXN)), Ok(()));
     let others = TxnId { node: NodeId(1), ..TXN };
-    assert_eq!(judged::<Locking>(root, me, ended(others)), Err(Rejection::Sender));
-    assert_eq!(judged::<Locking>(leaf(1), me, ended(TXN)), Err(Rejection::Sender));
+    assert_eq!(judged::<Leaves>(root, me, ended(others)), Err(Rejection::Sender));
+    assert_eq!(judged::<Leaves>(leaf(1), me, ended(TXN)), Err(Rejection::Sender));
     let orderer = ServiceId::new(ServiceKind::Orderer, 0);
     let other_service = Address::service(NodeId(2), orderer);
-    assert_eq!(judged::<Locking>(other_service, me, ended(TXN)), Err(Rejection::Sender));
-    assert_eq!(judged::<Locking>(root, leaf(0), ended(TXN)), Err(Rejection::Role));
+    assert_eq!(judged::<Leaves>(other_service, me, ended(TXN)), Err(Rejection::Sender));
+    assert_eq!(judged::<Leaves>(root, leaf(0), ended(TXN)), Err(Rejection::Role));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn validators_decide_where_the_protocol_has_some() {
     let root = Address::service(NodeId(2), validator(2));
     let decision = || Decision::Abort(Abort::Locked);
     let message = Message::Decide { txn: TXN, decision: decision(), ballots: Mostly::new() };
-    assert_eq!(judged::<Locking>(root, leaf(0), message), Ok(()));
+    assert_eq!(judged::<Leaves>(root, leaf(0), message), Ok(()));
     let message = Message::Decide { txn: TXN, decision: decision(), ballots: Mostly::new() };
     assert_eq!(judged::<Plain>(root, leaf(0), message), Err(Rejection::Role));
     let me = Address::coordinator(NodeId(0));
@@ -195,9 +195,9 @@ fn end_below<V: Variant>() -> MergedDecision<V> {
     MergedDecision { txn: TXN, decision, participants: repositories(&[0, 1]) }
 }
 
-fn passed_down(from: Address, ended: MergedDecision<Locking>) -> Result<(), Rejection> {
+fn passed_down(from: Address, ended: MergedDecision<Leaves>) -> Result<(), Rejection> {
     let me = Address::service(NodeId(0), validator(1));
-    judged::<Locking>(from, me, Message::MergedDecision(Box::new(ended)))
+    judged::<Leaves>(from, me, Message::MergedDecision(Box::new(ended)))
 }
 
 /// By the same rules as where a validator tells each of them itself; which one it is and who is
@@ -212,9 +212,9 @@ fn a_validator_passes_down_what_validators_say() {
     let coordinator = Address::coordinator(NodeId(1));
     assert_eq!(passed_down(coordinator, end_below()), Err(Rejection::Sender));
     let message = || Message::MergedDecision(Box::new(end_below()));
-    assert_eq!(judged::<Locking>(other, leaf(0), message()), Err(Rejection::Role));
+    assert_eq!(judged::<Leaves>(other, leaf(0), message()), Err(Rejection::Role));
     let me = Address::coordinator(NodeId(0));
-    assert_eq!(judged::<Locking>(other, me, message()), Err(Rejection::Role));
+    assert_eq!(judged::<Leaves>(other, me, message()), Err(Rejection::Role));
     let message = Message::MergedDecision(Box::new(end_below()));
     assert_eq!(judged::<Plain>(other, leaf(0), message), Err(Rejection::Role));
 }
@@ -223,7 +223,7 @@ fn a_validator_passes_down_what_validators_say() {
 fn what_is_passed_down_is_for_somebody_in_order_and_can_be() {
     let other = Address::service(NodeId(2), validator(2));
     let for_whom =
-        |all: &[u16]| MergedDecision { participants: repositories(all), ..end_below::<Locking>() };
+        |all: &[u16]| MergedDecision { participants: repositories(all), ..end_below::<Leaves>() };
     assert_eq!(passed_down(other, for_whom(&[])), Err(Rejection::Range));
     assert_eq!(passed_down(other, for_whom(&[1, 0])), Err(Rejection::Range));
     assert_eq!(passed_down(other, for_whom(&[1, 1])), Err(Rejection::Range));
