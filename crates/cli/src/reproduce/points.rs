@@ -18,7 +18,8 @@ use super::figure::{Figure, PlottedLine, Setting};
 use super::point::Point;
 
 /// The kinds of messages that a commit consists of. Acknowledgements follow later, in bundles.
-const COMMIT_KINDS: &[&str] = &["Prepare", "Vote", "MergedVote", "Decide", "Ended"];
+const COMMIT_KINDS: &[&str] =
+    &["Prepare", "Vote", "MergedVote", "MergedDecision", "Decide", "Ended"];
 
 /// How a figure is run.
 #[derive(Clone, Debug)]
