@@ -59,6 +59,12 @@ breakable! {
         /// printed all are told directly: nothing wrong comes of it, but it goes to a subtree once
         /// for each of them.
         DecisionsGoDown = "decisions_go_down",
+        /// Votes alone climb. As printed for timestamps what a transaction has read and writes
+        /// climbs with them, with its values: nothing wrong comes of it, but bytes.
+        VotesAloneClimb = "votes_alone_climb",
+        /// Validators keep no versions. As printed for timestamps they refuse what has not seen the
+        /// last version that passed them: others are refused for nothing.
+        ParentsKeepNoVersions = "parents_keep_no_versions",
         /// Leaves validate. (Section 4.2 measures without.)
         Validates = "validates",
     }
@@ -79,7 +85,7 @@ const PRINTED_FOR_LOCKS: [TreeSwitch; 10] = [
 ];
 
 /// What the thesis prints for timestamps (appendix B).
-const PRINTED_FOR_TIMESTAMPS: [TreeSwitch; 11] = [
+const PRINTED_FOR_TIMESTAMPS: [TreeSwitch; 13] = [
     TreeSwitch::SnapshotsByClocks,
     TreeSwitch::ReadsRaiseClocks,
     TreeSwitch::LooksUpAgain,
@@ -91,6 +97,8 @@ const PRINTED_FOR_TIMESTAMPS: [TreeSwitch; 11] = [
     TreeSwitch::WaitsForParticipants,
     TreeSwitch::RefusalsPassAtOnce,
     TreeSwitch::DecisionsGoDown,
+    TreeSwitch::VotesAloneClimb,
+    TreeSwitch::ParentsKeepNoVersions,
 ];
 
 /// How a leaf keeps others from replacing what an undecided update has read there.
@@ -151,9 +159,15 @@ impl UserChoice<TreeChoice> {
         PRINTED_FOR_TIMESTAMPS.into_iter().fold(Self::default(), Sabotage::without)
     }
 
-    /// Without validation, as section 4.2 of the thesis measures. It promises nothing.
+    /// Without validation, as section 4.2 of the thesis measures. It promises nothing. Nothing is
+    /// locked either, so that it is the variant with locks.
     pub fn unchecked() -> Self {
         Self::default().without(TreeSwitch::Validates)
+    }
+
+    /// The same with the larger votes of the variant with timestamps.
+    pub fn unchecked_with_values() -> Self {
+        Self::unchecked().without(TreeSwitch::VotesAloneClimb)
     }
 
     /// The same, decided by `decider`: what section 4.2 compares with. It promises nothing either.
