@@ -161,7 +161,7 @@ fn votes_are_of_those_who_take_part_in_their_order() {
 
 fn ended<V: Variant<Snapshot = Timestamp>>(txn: TxnId) -> Message<V> {
     let decision = Decision::Abort(Abort::Locked);
-    Message::Ended { txn, decision, newest: Timestamp::ZERO }
+    Message::Ended { txn, decision, newest: Timestamp::ZERO, tag: 0 }
 }
 
 #[test]

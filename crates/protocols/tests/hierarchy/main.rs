@@ -8,6 +8,7 @@ mod two_phase;
 
 mod broken;
 mod changed_tree;
+mod client_coordinator;
 mod clusters;
 mod every_protocol;
 mod explore;

@@ -403,10 +403,10 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             }
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
             Message::Locked { request, refused } => self.on_locked(request, refused, cx),
-            Message::Ended { txn, decision, newest } => {
+            Message::Ended { txn, decision, newest, tag } => {
                 self.observed.join(&newest);
                 if txn.incarnation == self.incarnation {
-                    self.on_ended(txn, decision, cx);
+                    self.on_ended(txn, decision, tag, cx);
                 }
             }
             // For participants and validators: whoever sent it here is mistaken.

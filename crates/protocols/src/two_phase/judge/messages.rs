@@ -103,7 +103,7 @@ fn judge_reply<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(), R
             view.voter(*repository)?;
             ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
         }
-        Message::Ended { txn, decision, newest } => {
+        Message::Ended { txn, decision, newest, .. } => {
             ensure(view.me.role == Role::Coordinator, Rejection::Role)?;
             judge_validator::<V>(view)?;
             ensure(txn.node == view.me.node, Rejection::Sender)?;

@@ -91,6 +91,9 @@ pub enum Message<V: Variant> {
         /// The largest proposal among the votes: what is refused as stale now is not stale at a
         /// snapshot of at least this.
         newest: V::Snapshot,
+        /// To a client: that a member has said how it ended, as the vote of the first one who
+        /// takes part, for the client to show. Otherwise zero.
+        tag: u64,
     },
     /// Participant to coordinator: these decisions are stable here.
     Acknowledge {

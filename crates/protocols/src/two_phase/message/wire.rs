@@ -211,10 +211,11 @@ impl<V: Variant> Wire for Message<V> {
             }
             Message::MergedVote(ballot) => put(kind::MERGED_VOTE, ballot, out),
             Message::MergedDecision(ended) => put(kind::MERGED_DECISION, ended, out),
-            Message::Ended { txn, decision, newest } => {
+            Message::Ended { txn, decision, newest, tag } => {
                 put(kind::ENDED, txn, out);
                 decision.encode(out);
                 newest.encode(out);
+                tag.encode(out);
             }
             Message::Acknowledge { repository, txns } => {
                 put(kind::ACKNOWLEDGE, repository, out);
@@ -284,6 +285,7 @@ impl<V: Variant> Wire for Message<V> {
                 txn: Wire::decode(input)?,
                 decision: Wire::decode(input)?,
                 newest: Wire::decode(input)?,
+                tag: Wire::decode(input)?,
             },
             kind::ACKNOWLEDGE => Message::Acknowledge {
                 repository: Wire::decode(input)?,

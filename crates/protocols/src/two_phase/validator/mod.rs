@@ -43,7 +43,7 @@ use self::latest::LatestVersions;
 use self::stable_queue::StableQueue;
 use super::message::merged_decision::MergedDecision;
 use super::message::merged_vote::MergedVote;
-use super::message::{Message, Mostly};
+use super::message::{Message, Mostly, RepositoryVote, Vote};
 use super::policy::{TreeChoice, TreeSwitch};
 use super::{Context, Scalar, TwoPhase};
 
@@ -271,7 +271,16 @@ impl<V: Scalar> Validator<V> {
 
     fn tell_coordinator(ballot: &MergedVote, cx: &mut Context<'_, V>) {
         let (txn, decision, newest) = (ballot.txn, Self::decision(ballot), ballot.proposal);
-        cx.send(Address::coordinator(txn.node), Message::Ended { txn, decision, newest });
+        let to = Address::coordinator(txn.node);
+        let issuer = cx.settings.issuer.filter(|_| cx.catalog.shows_votes(to));
+        let shown = RepositoryVote::<V> {
+            repository: ballot.participants[0],
+            vote: Vote::Decided(decision),
+            about: None,
+            tag: 0,
+        };
+        let tag = issuer.map_or(0, |it| shown.vouched(it, txn, &mut Vec::new()));
+        cx.send(to, Message::Ended { txn, decision, newest, tag });
     }
 
     fn decision(ballot: &MergedVote) -> Decision<V::Place> {

@@ -260,18 +260,27 @@ impl<V: Variant> Coordinator<V> {
         self.decide(txn.sequence, decision, decided_by_validators, cx);
     }
 
-    /// Validators have decided, and tell all who take part.
+    /// Validators have decided, and tell all who take part. A client keeps that a member has said
+    /// so: it shows it where somebody is not told, and it has to be itself who tells.
     pub(in crate::two_phase) fn on_ended(
         &mut self,
         txn: TxnId,
         decision: Decision<V::Place>,
+        tag: u64,
         cx: &mut Context<'_, V>,
     ) {
-        let Some(commit) = self.committing.get(txn.sequence) else { return };
+        let is_client = self.is_client(cx);
+        let Some(commit) = self.committing.get_mut(txn.sequence) else { return };
         assert_eq!(commit.id, txn, "whose end validators tell");
-        if matches!(commit.phase, Phase::Preparing(_)) {
-            self.decide(txn.sequence, decision, true, cx);
+        if !matches!(commit.phase, Phase::Preparing(_)) {
+            return;
         }
+        if is_client && let Some((repository, _)) = commit.prepares.first() {
+            let (repository, vote) = (*repository, Vote::Decided(decision.clone()));
+            let ballot = RepositoryVote { repository, vote, about: None, tag };
+            shown_votes::keep(&mut commit.ballots, &ballot);
+        }
+        self.decide(txn.sequence, decision, true, cx);
     }
 
     /// The votes force a decision: the client hears it, and every participant, unless all of them
