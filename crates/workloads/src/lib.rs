@@ -33,4 +33,4 @@ pub use clients::{
 use clients::{loading, per_client, reading};
 
 use runs::{batches, guarantees, guest, lingering, pauses};
-pub use runs::{connected, embedded, machines, simulated, tempo};
+pub use runs::{connected, embedded, machines, racks, simulated, tempo};

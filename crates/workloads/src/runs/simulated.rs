@@ -14,6 +14,7 @@ use muesli_core::catalog::{CatalogError, TreeError, TreePlan};
 use muesli_core::{Batching, Nanos, Protocol, Typed};
 use muesli_group::layout::Unfit;
 use muesli_registry::{Grouping, NoMasters, NoProtocol};
+use muesli_sim::network::racks::RackTraffic;
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::{Mistake, NodeTraffic, Run, Setup, SetupError, Strangers};
@@ -22,6 +23,7 @@ use thiserror::Error;
 use crate::check::Check;
 use crate::embedded::Length;
 use crate::machines::MachineModel;
+use crate::racks::NoRacks;
 use crate::tally::{Tallies, Tally};
 use crate::tempo::Tempo;
 use crate::workload::AnyWorkload;
@@ -181,6 +183,8 @@ pub struct SimulatedOutcome {
     pub messages: u64,
     /// What was sent meanwhile, by all nodes together.
     pub traffic: NodeTraffic,
+    /// What of it passed from racks to others.
+    pub between_racks: RackTraffic,
     /// What the world left behind.
     pub run: Run,
 }
@@ -206,6 +210,9 @@ pub enum SimulationError {
     /// Masters that the protocol does not have.
     #[error(transparent)]
     Masters(#[from] NoMasters),
+    /// Racks that the nodes do not fill.
+    #[error(transparent)]
+    Racks(#[from] NoRacks),
     /// No nodes, or nodes without repositories.
     #[error("{nodes} nodes: there must be 1 to {repositories}, one repository a node at least")]
     Nodes {

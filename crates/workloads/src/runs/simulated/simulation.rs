@@ -25,6 +25,7 @@ use crate::guest;
 use crate::lingering::linger;
 use crate::machines::MachineModel;
 use crate::pauses::{one_clock, pause};
+use crate::racks::RunNodes;
 use crate::tally::Tallies;
 use crate::workload::{AnyWorkload, Clock, Seat};
 
@@ -88,6 +89,16 @@ impl<'a> Simulation<'a> {
         };
         let catalog = Arc::new(catalog);
         let topology = Topology::uniform(nodes + usize::from(plan.guest), machine.network);
+        let run_nodes = RunNodes {
+            data: plan.nodes,
+            without: client_nodes + plan.masters,
+            apart,
+            guest: plan.guest,
+        };
+        let topology = match machine.racks.of(run_nodes, &catalog)? {
+            Some(racks) => topology.with_racks(racks),
+            None => topology,
+        };
         let seed = Seed::new(plan.seed);
         let (faults, keeps_old_versions) = (plan.plan.clone(), protocol.keeps_old_versions());
         let mut setup = Setup::new(protocol, seed, catalog.clone(), topology, faults);
@@ -138,7 +149,7 @@ impl<'a> Simulation<'a> {
         self.load()?;
         self.world.start_strangers();
         let (begun, messages) = (self.world.now(), self.world.messages());
-        let traffic = self.world.traffic();
+        let (traffic, between_racks) = (self.world.traffic(), self.world.between_racks());
         self.add_clients();
         if let Some(node) = self.guest {
             guest::comes_and_goes(&mut self.world, &self.db, node);
@@ -157,6 +168,7 @@ impl<'a> Simulation<'a> {
         let settled = self.world.settle(self.patience());
         let messages = self.world.messages() - messages;
         let traffic = self.world.traffic().since(&traffic);
+        let between_racks = self.world.between_racks().since(between_racks);
         let length = VirtualTime::from_nanos(self.ended.get()).since(begun);
         let mut checks = vec![ends(&settled)];
         if settled.is_ok() {
@@ -166,7 +178,17 @@ impl<'a> Simulation<'a> {
         checks.push(tally.expected());
         let length = Duration::from_nanos(length.as_nanos());
         let run = self.world.finish();
-        Ok(SimulatedOutcome { tally, in_time, length, messages, traffic, checks, run })
+        let outcome = SimulatedOutcome {
+            tally,
+            in_time,
+            length,
+            messages,
+            traffic,
+            between_racks,
+            checks,
+            run,
+        };
+        Ok(outcome)
     }
 
     /// How long what was begun may take to end. Where strangers pass for members it need not end:
