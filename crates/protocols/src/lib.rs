@@ -10,8 +10,8 @@
 //! * [`granola`]: one-round transactions, ordered by timestamps that their participants agree on;
 //!   and, as a baseline, Sinfonia's: locks, and a master that counts votes.
 //! * [`non_genuine_multiversioning`]: SCORe with everybody taking part in every update.
-//! * [`hierarchy`] and [`hierarchy_locking`]: votes climb a tree of validators, and the lowest one
-//!   that covers a transaction decides it.
+//! * [`hierarchy`]: votes climb a tree of validators, and the lowest one that covers a transaction
+//!   decides it; leaves go by intervals of timestamps, or by locks.
 //! * [`two_phase`]: what all of these share.
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.
@@ -27,7 +27,6 @@ pub mod doubts;
 pub mod gmu;
 pub mod granola;
 pub mod hierarchy;
-pub mod hierarchy_locking;
 pub mod non_genuine_multiversioning;
 pub mod repeatable_read;
 mod sabotage;
@@ -95,28 +94,27 @@ protocols! {
     "granola-unordered" => granola::Granola, granola::Switches::unordered();
     "granola-locking" => granola::Granola, granola::Switches::locking();
     "sinfonia" => granola::Granola, granola::Switches::sinfonia();
-    "hierarchy" => hierarchy::HierarchyByIntervals, hierarchy::Switches::default();
-    "hierarchy-flat" =>
-        hierarchy::HierarchyByIntervals, hierarchy::Switches::decided_by(Decider::Coordinator);
-    "hierarchy-flat-participant" =>
-        hierarchy::HierarchyByIntervals, hierarchy::Switches::decided_by(Decider::Participant);
-    "hierarchy-flat-relay" =>
-        hierarchy::HierarchyByIntervals, hierarchy::Switches::decided_by(Decider::Relay);
+    "hierarchy" => hierarchy::HierarchicalValidation, hierarchy::Switches::default();
+    "hierarchy-flat" => hierarchy::HierarchicalValidation,
+        hierarchy::Switches::default().decided_by(Decider::Coordinator);
+    "hierarchy-flat-participant" => hierarchy::HierarchicalValidation,
+        hierarchy::Switches::default().decided_by(Decider::Participant);
+    "hierarchy-flat-relay" => hierarchy::HierarchicalValidation,
+        hierarchy::Switches::default().decided_by(Decider::Relay);
     "hierarchy-printed" =>
-        hierarchy::HierarchyByIntervals, hierarchy::Switches::printed_for_timestamps();
-    "hierarchy-unchecked" => hierarchy::HierarchyByIntervals, hierarchy::Switches::unchecked();
-    "hierarchy-flat-unchecked" => hierarchy::HierarchyByIntervals,
-        hierarchy::Switches::unchecked_by(Decider::Coordinator);
-    "hierarchy-locking" =>
-        hierarchy_locking::HierarchyByLocks, hierarchy_locking::Switches::default();
-    "hierarchy-locking-flat" => hierarchy_locking::HierarchyByLocks,
-        hierarchy_locking::Switches::decided_by(Decider::Coordinator);
-    "hierarchy-locking-flat-participant" => hierarchy_locking::HierarchyByLocks,
-        hierarchy_locking::Switches::decided_by(Decider::Participant);
-    "hierarchy-locking-flat-relay" => hierarchy_locking::HierarchyByLocks,
-        hierarchy_locking::Switches::decided_by(Decider::Relay);
+        hierarchy::HierarchicalValidation, hierarchy::Switches::printed_for_timestamps();
+    "hierarchy-unchecked" => hierarchy::HierarchicalValidation, hierarchy::Switches::unchecked();
+    "hierarchy-flat-unchecked" =>
+        hierarchy::HierarchicalValidation, hierarchy::Switches::unchecked_by(Decider::Coordinator);
+    "hierarchy-locking" => hierarchy::HierarchicalValidation, hierarchy::Switches::locking();
+    "hierarchy-locking-flat" => hierarchy::HierarchicalValidation,
+        hierarchy::Switches::locking().decided_by(Decider::Coordinator);
+    "hierarchy-locking-flat-participant" => hierarchy::HierarchicalValidation,
+        hierarchy::Switches::locking().decided_by(Decider::Participant);
+    "hierarchy-locking-flat-relay" => hierarchy::HierarchicalValidation,
+        hierarchy::Switches::locking().decided_by(Decider::Relay);
     "hierarchy-locking-printed" =>
-        hierarchy_locking::HierarchyByLocks, hierarchy_locking::Switches::printed_for_locks();
+        hierarchy::HierarchicalValidation, hierarchy::Switches::printed_for_locks();
     "non-genuine-multiversioning" was "ngm" =>
         non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Switches::default();
 }

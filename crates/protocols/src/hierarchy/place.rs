@@ -1,4 +1,4 @@
-//! What a vote of the timestamps' variant tells.
+//! What a vote of a leaf tells.
 
 use std::fmt;
 
@@ -21,9 +21,9 @@ pub struct IntervalVote {
 wire_struct!(IntervalVote { proposal: Timestamp, upper_bound: Timestamp });
 
 impl IntervalVote {
-    /// The vote of a transaction. If it has read something here, `reach` is how many steps above
-    /// what was proposed here others have lately come to lie: its interval is twice as long, as
-    /// what takes part elsewhere may propose as much.
+    /// The vote of a transaction. If it has read something here that is not locked, `reach` is how
+    /// many steps above what was proposed here others have lately come to lie: its interval is
+    /// twice as long, as what takes part elsewhere may propose as much.
     pub(super) fn new(proposal: Timestamp, reach: Option<u64>) -> IntervalVote {
         let Some(reach) = reach else { return proposal.into() };
         let wanted = STEPS + 2 * reach;

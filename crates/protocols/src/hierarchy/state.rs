@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
 
-use super::Switches;
+use super::{IntervalVote, Leaves, Switches};
 use crate::two_phase::message::Few;
 use crate::two_phase::policy::{TreeChoice, TreeSwitch};
-use crate::two_phase::{Key, PreparedKeys, Scalar, ValidationResult, VariantState};
+use crate::two_phase::{Key, PreparedKeys, ValidationResult, VariantState};
 
 /// A read of an undecided update, and its upper bound.
 type HeldRead = (TxnId, Timestamp);
@@ -61,7 +61,7 @@ impl LeafState {
     }
 }
 
-impl<V: Scalar<ProtocolState = LeafState, Switches = Switches>> VariantState<V> for LeafState {
+impl VariantState<Leaves> for LeafState {
     fn new(switches: &Switches, _: u64) -> LeafState {
         let (keys, ranges) = (BTreeMap::new(), Vec::new());
         LeafState { choice: switches.choice, keys, ranges, latest: Latest::default() }
@@ -77,9 +77,9 @@ impl<V: Scalar<ProtocolState = LeafState, Switches = Switches>> VariantState<V> 
         assert!(is_right || self.keeps_latest(), "`LATEST` is kept, and nothing is wrong with it");
     }
 
-    fn note_read(&mut self, _: Key<'_>, _: &Timestamp, _: &Timestamp, _: V::Reader) {}
+    fn note_read(&mut self, _: Key<'_>, _: &Timestamp, _: &Timestamp, _: ()) {}
 
-    fn note_scan(&mut self, _: &KeyRange, _: &Timestamp, _: &Timestamp, _: V::Reader) {}
+    fn note_scan(&mut self, _: &KeyRange, _: &Timestamp, _: &Timestamp, _: ()) {}
 
     fn suffers_stale_reads(&self) -> bool {
         false
@@ -98,15 +98,14 @@ impl<V: Scalar<ProtocolState = LeafState, Switches = Switches>> VariantState<V> 
         unreachable!("stale reads are refused before")
     }
 
-    fn note_write(&self, key: Key<'_>, _: Timestamp, _: V::Reader, result: &mut ValidationResult) {
+    fn note_write(&self, key: Key<'_>, _: Timestamp, _: (), result: &mut ValidationResult) {
         if self.choice.keeps(TreeSwitch::WritersAboveIntervals) {
             result.lower_bound = result.lower_bound.max(self.bound_of(key));
         }
     }
 
-    fn note_prepared(&mut self, keys: PreparedKeys<'_>, yes: &V::Yes) {
-        let proposal: Timestamp = (*yes).into();
-        let until = V::reads_hold_until(*yes);
+    fn note_prepared(&mut self, keys: PreparedKeys<'_>, yes: &IntervalVote) {
+        let IntervalVote { proposal, upper_bound: until } = *yes;
         assert!(proposal < until, "{} votes for no interval", keys.txn);
         if self.keeps_latest() {
             for (space, key, _) in keys.writes {
@@ -154,25 +153,25 @@ impl<V: Scalar<ProtocolState = LeafState, Switches = Switches>> VariantState<V> 
     }
 
     #[inline]
-    fn note_written(&mut self, key: Key<'_>, place: &V::Place) {
+    fn note_written(&mut self, key: Key<'_>, place: &Timestamp) {
         if !self.keeps_latest() {
             return;
         }
         // As printed nobody raises what was set when the leaf voted.
         let has_voted = self.latest.undecided.contains_key(&(key.0, key.1.clone()));
         if self.choice.keeps(TreeSwitch::NewestAsInstalled) || !has_voted {
-            self.set_latest(key, (*place).into());
+            self.set_latest(key, *place);
         }
     }
 
     #[inline]
-    fn note_read_by(&mut self, key: Key<'_>, place: &V::Place) {
+    fn note_read_by(&mut self, key: Key<'_>, place: &Timestamp) {
         if !self.choice.keeps(TreeSwitch::ReadsLeaveNoVersion) {
-            self.set_latest(key, (*place).into());
+            self.set_latest(key, *place);
         }
     }
 
-    fn note_scanned_by(&mut self, _: &KeyRange, _: &V::Place) {}
+    fn note_scanned_by(&mut self, _: &KeyRange, _: &Timestamp) {}
 
     fn restarted(&mut self, _: &Timestamp) {}
 

@@ -8,7 +8,7 @@ use muesli_core::{
     Address, Catalog, Effect, Effects, Envelope, Node, NodeId, RepositoryId, ServiceId,
     ServiceKind, Settings, Timestamp, TxnId,
 };
-use muesli_protocols::hierarchy_locking::HierarchyByLocks;
+use muesli_protocols::hierarchy::HierarchicalValidation;
 use muesli_protocols::two_phase::message::Message;
 use muesli_protocols::two_phase::message::merged_vote::MergedVote;
 
@@ -16,7 +16,7 @@ const TXN: TxnId = TxnId { node: NodeId(2), incarnation: 1, sequence: 1 };
 
 /// Node 0 of three with a repository each, with the validators of a root and of an inner node above
 /// the first two repositories; the last one is right below the root.
-fn node() -> Node<HierarchyByLocks> {
+fn node() -> Node<HierarchicalValidation> {
     let homes: Vec<_> = (0..3).map(NodeId).collect();
     let inner = |parent| InnerNode::new(NodeId(0), parent);
     let tree = Hierarchy::new(vec![inner(None), inner(Some(0))], vec![1, 1, 0]).expect("a tree");
@@ -27,7 +27,7 @@ fn node() -> Node<HierarchyByLocks> {
 
 /// The vote of a repository, as it comes to a validator that judges it no more: it has waited for
 /// the log of its own node.
-fn vote(node: &mut Node<HierarchyByLocks>, voter: u16, validator: u16) -> usize {
+fn vote(node: &mut Node<HierarchicalValidation>, voter: u16, validator: u16) -> usize {
     let participants = (0..3).map(RepositoryId).collect();
     let ballot = MergedVote::of(TXN, participants, RepositoryId(voter));
     let proposal = Timestamp::new(7 + u64::from(voter), RepositoryId(voter));
@@ -44,7 +44,7 @@ fn vote(node: &mut Node<HierarchyByLocks>, voter: u16, validator: u16) -> usize 
     ends.count()
 }
 
-fn figure(node: &Node<HierarchyByLocks>, name: &str) -> u64 {
+fn figure(node: &Node<HierarchicalValidation>, name: &str) -> u64 {
     let figures = node.figures();
     figures.iter().find(|(it, _)| it == name).map(|(_, count)| *count).expect("it is counted")
 }

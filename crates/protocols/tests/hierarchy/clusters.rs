@@ -3,9 +3,8 @@
 use std::error::Error;
 
 use goldenscript::Command;
-use muesli_protocols::hierarchy::{Intervals, Switches};
-use muesli_protocols::hierarchy_locking::LockingLeaves;
-use muesli_protocols::two_phase::{Breakable, Sabotage, TreeSwitch, TwoPhase};
+use muesli_protocols::hierarchy::{HierarchicalValidation, Switches};
+use muesli_protocols::two_phase::{Breakable, Sabotage, TreeSwitch};
 
 use crate::harness::scripted::Play;
 use crate::harness::scripted::clusters::harness;
@@ -14,13 +13,12 @@ use crate::two_phase::switches::switch;
 /// Sets up what a command asks for.
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
-    match args.take_key("protocol").unwrap_or("hierarchy") {
-        "hierarchy" => harness::<TwoPhase<Intervals>>(args, Switches::default(), tree_switch),
-        "hierarchy-locking" => {
-            harness::<TwoPhase<LockingLeaves>>(args, Switches::default(), tree_switch)
-        }
-        other => Err(format!("no protocol `{other}` here").into()),
-    }
+    let switches = match args.take_key("protocol").unwrap_or("hierarchy") {
+        "hierarchy" => Switches::default(),
+        "hierarchy-locking" => Switches::locking(),
+        other => return Err(format!("no protocol `{other}` here").into()),
+    };
+    harness::<HierarchicalValidation>(args, switches, tree_switch)
 }
 
 fn tree_switch(switches: &mut Switches, name: &str, on: bool) -> Result<(), String> {

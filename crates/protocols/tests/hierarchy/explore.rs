@@ -1,11 +1,9 @@
 //! Validation by a tree in small scopes: every interleaving.
 
 use muesli_check::Level;
-use muesli_protocols::hierarchy::Intervals;
-use muesli_protocols::hierarchy_locking::LockingLeaves;
-use muesli_protocols::two_phase::{TwoPhase, Variant};
 
 use crate::harness::exploration::{Do, Program, Scope, hold_as_written};
+use crate::scopes::{TreeScope, all_by_locks, scope};
 use crate::two_phase::exploring::{
     CHANGE_AB_AT_0, CHANGE_BC_AT_1, DELETE_A_AT_0, INSERT_A_AT_1, LIMIT, READ_AB_AT_2, SKEW_A_AT_0,
     SKEW_B_AT_1, WRITE_A_AT_0, WRITE_A_AT_1, among_faults, among_two_faults, collecting, hold,
@@ -18,24 +16,22 @@ const SCAN_AB_WRITE_C_AT_2: Program = (2, &[Do::Scan("a", "c"), Do::Put("c")]);
 const COPY_A_TO_C_AT_2: Program = (2, &[Do::Get("a"), Do::Put("c")]);
 
 /// The same with a root alone, and with two levels of validators.
-fn both<V: Variant<Service: Clone>>(
-    scopes: impl IntoIterator<Item = Scope<TwoPhase<V>>>,
-) -> Vec<Scope<TwoPhase<V>>> {
-    let both = |scope: Scope<_>| [Scope { two_levels: true, ..scope.clone() }, scope];
+fn both(scopes: impl IntoIterator<Item = TreeScope>) -> Vec<TreeScope> {
+    let both = |scope: TreeScope| [Scope { two_levels: true, ..scope.clone() }, scope];
     scopes.into_iter().flat_map(both).collect()
 }
 
-fn pairs<V: Variant<Service: Clone>>() -> Vec<Scope<TwoPhase<V>>> {
+fn pairs() -> Vec<TreeScope> {
     both([
-        Scope::of(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1]),
-        Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]),
-        Scope::of(&[WRITE_AB_AT_0, READ_AB_AT_2]),
-        Scope::of(&[WRITE_AB_AT_0, SCAN_AB_WRITE_C_AT_2]),
-        Scope::of(&[COPY_A_TO_C_AT_2, WRITE_A_AT_0]),
+        scope(&[CHANGE_AB_AT_0, CHANGE_BC_AT_1]),
+        scope(&[SKEW_A_AT_0, SKEW_B_AT_1]),
+        scope(&[WRITE_AB_AT_0, READ_AB_AT_2]),
+        scope(&[WRITE_AB_AT_0, SCAN_AB_WRITE_C_AT_2]),
+        scope(&[COPY_A_TO_C_AT_2, WRITE_A_AT_0]),
     ])
 }
 
-fn faults<V: Variant<Service: Clone>>() -> Vec<Scope<TwoPhase<V>>> {
+fn faults() -> Vec<TreeScope> {
     let mut scopes = Vec::new();
     among_faults(&mut scopes, &[SKEW_A_AT_0, WRITE_A_AT_1]);
     among_two_faults(&mut scopes, &[SKEW_A_AT_0, WRITE_A_AT_1]);
@@ -44,20 +40,20 @@ fn faults<V: Variant<Service: Clone>>() -> Vec<Scope<TwoPhase<V>>> {
 
 #[test]
 fn pairs_with_intervals() {
-    hold::<Intervals>("hierarchy", Level::Serializable, &pairs());
+    hold("hierarchy", Level::Serializable, &pairs());
 }
 
 #[test]
 fn pairs_with_locks() {
-    hold::<LockingLeaves>("hierarchy_locking", Level::Serializable, &pairs());
+    hold("hierarchy_locking", Level::Serializable, &all_by_locks(pairs()));
 }
 
 /// Nobody is refused for a key that others are about to write.
 #[test]
 fn blind_writers_of_one_key_all_commit_with_intervals() {
     let scopes = [
-        Scope::<TwoPhase<Intervals>>::of(&[WRITE_AB_AT_0, WRITE_AC_AT_2]),
-        Scope::of(&[WRITE_AB_AT_0, WRITE_AB_AT_1, READ_AB_AT_2]),
+        scope(&[WRITE_AB_AT_0, WRITE_AC_AT_2]),
+        scope(&[WRITE_AB_AT_0, WRITE_AB_AT_1, READ_AB_AT_2]),
     ];
     for found in hold_as_written("hierarchy_blind", &scopes, LIMIT) {
         let all_write = |ends: &String| ends.contains("t1 wrote, t2 wrote");
@@ -67,18 +63,17 @@ fn blind_writers_of_one_key_all_commit_with_intervals() {
 
 #[test]
 fn faults_with_intervals() {
-    hold::<Intervals>("hierarchy_faults", Level::Serializable, &faults());
+    hold("hierarchy_faults", Level::Serializable, &faults());
 }
 
 #[test]
 fn faults_with_locks() {
-    hold::<LockingLeaves>("hierarchy_locking_faults", Level::Serializable, &faults());
+    hold("hierarchy_locking_faults", Level::Serializable, &all_by_locks(faults()));
 }
 
 #[test]
 fn garbage_is_collected() {
-    let scope = collecting(&[DELETE_A_AT_0, INSERT_A_AT_1]);
-    hold::<Intervals>("hierarchy_garbage", Level::Serializable, &[scope]);
-    let scope = collecting(&[DELETE_A_AT_0, INSERT_A_AT_1]);
-    hold::<LockingLeaves>("hierarchy_locking_garbage", Level::Serializable, &[scope]);
+    let scopes = [collecting(&[DELETE_A_AT_0, INSERT_A_AT_1])];
+    hold("hierarchy_garbage", Level::Serializable, &scopes);
+    hold("hierarchy_locking_garbage", Level::Serializable, &all_by_locks(scopes));
 }

@@ -8,7 +8,7 @@ use muesli_core::{
     Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, Rejection,
     RepositoryId, Sender, ServiceId, ServiceKind, Settings, Timestamp, TxnId,
 };
-use muesli_protocols::hierarchy_locking::LockingLeaves as Locking;
+use muesli_protocols::hierarchy::Leaves;
 use muesli_protocols::score::Snapshots as Plain;
 use muesli_protocols::two_phase::message::merged_vote::MergedVote;
 use muesli_protocols::two_phase::message::{Message, Mostly, Repositories};
@@ -57,7 +57,7 @@ fn vote() -> MergedVote {
 
 fn ballot(from: Address, to: u16, ballot: MergedVote) -> Result<(), Rejection> {
     let to = Address::service(NodeId(0), validator(to));
-    judged::<Locking>(from, to, Message::MergedVote(Box::new(ballot)))
+    judged::<Leaves>(from, to, Message::MergedVote(Box::new(ballot)))
 }
 
 fn leaf(repository: u16) -> Address {
@@ -84,7 +84,7 @@ fn a_validator_counts_no_votes_of_leaves_that_are_not_below_it() {
             let to = Address::service(NodeId(0), validator(1));
             Envelope { from: leaf(it), to, message: Message::MergedVote(Box::new(vote)) }
         });
-        let (mut node, mut effects) = (node::<Locking>(), Effects::default());
+        let (mut node, mut effects) = (node::<Leaves>(), Effects::default());
         for vote in of_both {
             match vote.from.node == node.id() {
                 true => node.deliver(vote, &mut effects),
@@ -120,7 +120,7 @@ fn a_validator_takes_its_share_of_the_transactions() {
         let to = Address::service(NodeId(0), validator(to));
         let message = Message::MergedVote(Box::new(vote.clone()));
         let envelope = Envelope { from, to, message };
-        let (mut node, mut effects) = (node_in::<Locking>(tree.clone()), Effects::default());
+        let (mut node, mut effects) = (node_in::<Leaves>(tree.clone()), Effects::default());
         let taken = node.receive(Sender::Member, envelope, &mut effects);
         taken.map(|()| effects.list.iter().any(|it| matches!(it, Effect::Send { .. })))
     };
@@ -166,14 +166,14 @@ fn ended<V: Variant<Snapshot = Timestamp>>(txn: TxnId) -> Message<V> {
 #[test]
 fn a_validator_tells_a_coordinator_of_its_own_transactions() {
     let (root, me) = (Address::service(NodeId(2), validator(2)), Address::coordinator(NodeId(0)));
-    assert_eq!(judged::<Locking>(root, me, ended(TXN)), Ok(()));
+    assert_eq!(judged::<Leaves>(root, me, ended(TXN)), Ok(()));
     let others = TxnId { node: NodeId(1), ..TXN };
-    assert_eq!(judged::<Locking>(root, me, ended(others)), Err(Rejection::Sender));
-    assert_eq!(judged::<Locking>(leaf(1), me, ended(TXN)), Err(Rejection::Sender));
+    assert_eq!(judged::<Leaves>(root, me, ended(others)), Err(Rejection::Sender));
+    assert_eq!(judged::<Leaves>(leaf(1), me, ended(TXN)), Err(Rejection::Sender));
     let orderer = ServiceId::new(ServiceKind::Orderer, 0);
     let other_service = Address::service(NodeId(2), orderer);
-    assert_eq!(judged::<Locking>(other_service, me, ended(TXN)), Err(Rejection::Sender));
-    assert_eq!(judged::<Locking>(root, leaf(0), ended(TXN)), Err(Rejection::Role));
+    assert_eq!(judged::<Leaves>(other_service, me, ended(TXN)), Err(Rejection::Sender));
+    assert_eq!(judged::<Leaves>(root, leaf(0), ended(TXN)), Err(Rejection::Role));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn validators_decide_where_the_protocol_has_some() {
     let root = Address::service(NodeId(2), validator(2));
     let decision = || Decision::Abort(Abort::Locked);
     let message = Message::Decide { txn: TXN, decision: decision(), ballots: Mostly::new() };
-    assert_eq!(judged::<Locking>(root, leaf(0), message), Ok(()));
+    assert_eq!(judged::<Leaves>(root, leaf(0), message), Ok(()));
     let message = Message::Decide { txn: TXN, decision: decision(), ballots: Mostly::new() };
     assert_eq!(judged::<Plain>(root, leaf(0), message), Err(Rejection::Role));
     let me = Address::coordinator(NodeId(0));

@@ -14,4 +14,5 @@ mod explore;
 mod formats;
 mod judged;
 mod repository;
+mod scopes;
 mod transcripts;

@@ -1,5 +1,5 @@
 //! Checkpoints, records that a lying member made up, and limits of what is prepared.
 
-use muesli_protocols::hierarchy::Intervals;
+use muesli_protocols::hierarchy::Leaves;
 
-crate::two_phase::repository_tests!(Intervals);
+crate::two_phase::repository_tests!(Leaves);

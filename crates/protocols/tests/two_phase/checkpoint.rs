@@ -15,8 +15,7 @@ use muesli_core::{
 };
 use muesli_protocols::bumper::TimeWarp;
 use muesli_protocols::gmu::{VectorVote, Vectors};
-use muesli_protocols::hierarchy::Intervals;
-use muesli_protocols::hierarchy_locking::LockingLeaves;
+use muesli_protocols::hierarchy::Leaves;
 use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::Snapshots;
@@ -100,7 +99,7 @@ macro_rules! tested {
     })* };
 }
 
-tested!(Snapshots, TimeWarp, TryLocks, NewestVersions, Everybody, Intervals, LockingLeaves);
+tested!(Snapshots, TimeWarp, TryLocks, NewestVersions, Everybody, Leaves);
 
 impl Tested for Vectors {
     fn elsewhere(txn: TxnId, yes: &VectorVote, above: u64) -> (RepositoryId, VectorVote) {

@@ -12,7 +12,7 @@ use muesli_core::{
     Protocol, Put, Reader, RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions,
     Step, Txn, TxnOptions,
 };
-use muesli_protocols::hierarchy::HierarchyByIntervals;
+use muesli_protocols::hierarchy::HierarchicalValidation;
 use muesli_protocols::score::Score;
 use muesli_protocols::two_phase_commit::TwoPhaseCommit;
 use muesli_sim::plan::fault::FaultKinds;
@@ -208,7 +208,7 @@ fn links_go_up_and_down_the_tree_of_protocols_that_have_one() {
     let plan = two_by_two();
     // The root lives on n0, and so does the inner node above n0 and n1; the other one on n2.
     let tree = catalog(4).with_tree(&plan, &[]).unwrap();
-    let of = |from, to| class::<HierarchyByIntervals>(&tree, from, to);
+    let of = |from, to| class::<HierarchicalValidation>(&tree, from, to);
     for (from, to) in [(1, 0), (2, 0), (3, 0), (3, 2)] {
         assert_eq!((of(from, to), of(to, from)), (LinkClass::Up, LinkClass::Down), "{from} {to}");
     }
@@ -218,12 +218,12 @@ fn links_go_up_and_down_the_tree_of_protocols_that_have_one() {
     assert_eq!(class::<TwoPhaseCommit>(&tree, 1, 0), LinkClass::Other);
     // Without a tree a root lives where the first repository does.
     let bare = catalog(3);
-    assert_eq!(class::<HierarchyByIntervals>(&bare, 2, 0), LinkClass::Up);
-    assert_eq!(class::<HierarchyByIntervals>(&bare, 0, 2), LinkClass::Down);
-    assert_eq!(class::<HierarchyByIntervals>(&bare, 1, 2), LinkClass::Other);
+    assert_eq!(class::<HierarchicalValidation>(&bare, 2, 0), LinkClass::Up);
+    assert_eq!(class::<HierarchicalValidation>(&bare, 0, 2), LinkClass::Down);
+    assert_eq!(class::<HierarchicalValidation>(&bare, 1, 2), LinkClass::Other);
     // Validators on nodes of their own: what has one above it goes up, that of clients does not.
     let apart = catalog(4).with_tree(&plan, &[NodeId(4), NodeId(5)]).unwrap();
-    let of = |from, to| class::<HierarchyByIntervals>(&apart, from, to);
+    let of = |from, to| class::<HierarchicalValidation>(&apart, from, to);
     assert_eq!((of(0, 5), of(5, 4), of(4, 5)), (LinkClass::Up, LinkClass::Up, LinkClass::Down));
     assert_eq!((of(4, 0), of(0, 6)), (LinkClass::Down, LinkClass::Other));
 }
@@ -234,7 +234,7 @@ fn each_validator_of_an_inner_node_is_above_what_that_is_above() {
     let apart: Vec<NodeId> = (4..10).map(NodeId).collect();
     let plan = TreePlan { validators: 2, ..two_by_two() };
     let tree = catalog(4).with_tree(&plan, &apart).unwrap();
-    let of = |from, to| class::<HierarchyByIntervals>(&tree, from, to);
+    let of = |from, to| class::<HierarchicalValidation>(&tree, from, to);
     for (from, to) in [(0, 6), (1, 7), (2, 8), (3, 9), (6, 4), (7, 5), (8, 5), (0, 4)] {
         assert_eq!((of(from, to), of(to, from)), (LinkClass::Up, LinkClass::Down), "{from} {to}");
     }

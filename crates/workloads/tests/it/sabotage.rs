@@ -13,8 +13,7 @@ use muesli_check::{Level, check};
 use muesli_core::{Pace, Protocol};
 use muesli_protocols::bumper::{self, Bumper};
 use muesli_protocols::gmu::{self, Gmu};
-use muesli_protocols::hierarchy::{self, HierarchyByIntervals};
-use muesli_protocols::hierarchy_locking::HierarchyByLocks;
+use muesli_protocols::hierarchy::{self, HierarchicalValidation};
 use muesli_protocols::repeatable_read::RepeatableRead;
 use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::two_phase::Sabotage;
@@ -283,18 +282,23 @@ fn gmu_without_a_rule_is_caught() {
 
 #[test]
 fn hierarchical_validation_as_printed_or_without_validation_is_caught() {
-    fn caught<P: Protocol<Switches = hierarchy::Switches>>(switches: &hierarchy::Switches) -> bool {
-        let keys = "keys=6 appends=40";
-        noticed_under::<P>("append", keys, switches, Level::Serializable, 0..12).versions
-    }
     type Switches = hierarchy::Switches;
-    assert!(caught::<HierarchyByIntervals>(&Switches::unchecked()), "without validation");
-    let printed = Switches::printed_for_timestamps();
-    assert!(caught::<HierarchyByIntervals>(&printed), "with timestamps, as printed");
-    assert!(caught::<HierarchyByLocks>(&Switches::printed_for_locks()), "with locks, as printed");
-    let right = Switches::default();
-    assert!(!caught::<HierarchyByIntervals>(&right), "nothing is wrong with intervals");
-    assert!(!caught::<HierarchyByLocks>(&right), "nothing is wrong with locks");
+    fn is_caught(switches: &Switches) -> bool {
+        let keys = "keys=6 appends=40";
+        noticed_under::<HierarchicalValidation>(
+            "append",
+            keys,
+            switches,
+            Level::Serializable,
+            0..12,
+        )
+        .versions
+    }
+    assert!(is_caught(&Switches::unchecked()), "without validation");
+    assert!(is_caught(&Switches::printed_for_timestamps()), "with timestamps, as printed");
+    assert!(is_caught(&Switches::printed_for_locks()), "with locks, as printed");
+    assert!(!is_caught(&Switches::default()), "nothing is wrong with intervals");
+    assert!(!is_caught(&Switches::locking()), "nothing is wrong with locks");
 }
 
 /// Two clients on two nodes take turns in one session.

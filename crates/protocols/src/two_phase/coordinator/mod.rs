@@ -192,7 +192,7 @@ impl<V: Variant> Coordinator<V> {
         let mut base = V::Snapshot::from_lower_bound(options.lower_bound);
         base.join(&self.bound);
         base.join(&self.fresh);
-        if V::POLICIES.locking.has_intervals() {
+        if V::has_intervals(&self.switches) {
             // Votes are intervals above the clocks of their repositories: these must not differ.
             base.join(&self.observed);
         }

@@ -65,7 +65,7 @@ impl<V: Variant> Participant<V> {
         ensure(self.time.can_enter(prepare.txn, yes, decided), Rejection::State)?;
         self.judge_members(&prepare.participants, catalog)?;
         for (space, key, _) in &prepare.writes {
-            ensure(can_write::<V>(self.lock_at(*space, key)), Rejection::State)?;
+            ensure(can_write(self.lock_at(*space, key), self.has_intervals()), Rejection::State)?;
         }
         if prepare.writes.len() > 1 {
             distinct(prepare.writes.iter().map(|(space, key, _)| (*space, key)))?;

@@ -81,7 +81,7 @@ impl<V: Variant> Participant<V> {
             // only where transactions are applied out of order, on purpose.
             if versions.newest(write.handle).at < at {
                 versions.install(write.handle, value, at);
-            } else if V::POLICIES.locking.has_intervals() || !passes {
+            } else if self.has_intervals() || !passes {
                 self.install_below((write.space, write.handle), value, at, cx);
             }
         }
@@ -175,9 +175,10 @@ impl<V: Variant> Participant<V> {
             self.protocol_state.note_finished(prepared.prepare.prepared_keys());
         }
         let have_owners = self.keeps(TreeSwitch::LocksHaveOwners);
+        let has_intervals = self.has_intervals();
         for write in &prepared.writes {
             let versions = self.space(write.space, cx);
-            if V::POLICIES.locking.has_intervals() {
+            if has_intervals {
                 versions.lock_mut(write.handle).release_delayed();
                 versions.remove_if_unused(write.handle);
                 self.forget_delayer(owner, (write.space, write.handle));

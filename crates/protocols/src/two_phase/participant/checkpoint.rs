@@ -158,7 +158,7 @@ impl<V: Variant> Participant<V> {
         cursor.step = DONE;
         out.push(kind::TAIL);
         self.time.low().encode(out);
-        if V::POLICIES.locking.has_intervals() {
+        if V::POLICIES.locking.may_have_intervals() {
             self.unneeded.encode(out);
         }
         true
@@ -200,7 +200,7 @@ impl<V: Variant> Participant<V> {
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,
             kind::TAIL => {
                 self.unneeded = self.time.collect(&Wire::decode(&mut input)?);
-                if V::POLICIES.locking.has_intervals() {
+                if V::POLICIES.locking.may_have_intervals() {
                     let unneeded = Timestamp::decode(&mut input)?;
                     self.unneeded = self.unneeded.min(unneeded);
                 }

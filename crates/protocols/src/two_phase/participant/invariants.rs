@@ -32,10 +32,10 @@ impl LockHolders {
         assert!(self.writers.insert(key, owner).is_none(), "two hold the lock of {key:?}");
     }
 
-    fn add<V: Variant>(&mut self, owner: Owner, prepared: &Prepared<V>) {
+    fn add<V: Variant>(&mut self, owner: Owner, prepared: &Prepared<V>, has_intervals: bool) {
         for write in &prepared.writes {
             let key = (write.space, write.handle);
-            match V::POLICIES.locking.has_intervals() {
+            match has_intervals {
                 true => self.delayers.entry(key).or_default().push(owner),
                 false => self.writes(key, owner),
             }
@@ -83,7 +83,7 @@ impl<V: Variant> Participant<V> {
     fn assert_locks(&self) {
         let mut holders = LockHolders::default();
         for owner in self.table.owners() {
-            holders.add(owner, self.table.get(owner));
+            holders.add(owner, self.table.get(owner), self.has_intervals());
         }
         for key in self.encounters.keys() {
             holders.writes(key, super::encounter_locks::RUNNING);

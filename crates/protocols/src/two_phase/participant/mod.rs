@@ -127,6 +127,12 @@ impl<V: Variant> Participant<V> {
         V::keeps(&self.protocol_switches, switch)
     }
 
+    /// Whether votes here tell intervals, and nothing is locked.
+    #[inline]
+    pub(in crate::two_phase) fn has_intervals(&self) -> bool {
+        V::has_intervals(&self.protocol_switches)
+    }
+
     /// Up to where transactions were applied here.
     pub fn committed(&self) -> V::Snapshot {
         self.time.committed()

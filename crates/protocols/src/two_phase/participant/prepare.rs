@@ -225,10 +225,11 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) {
         cx.effects.work.validated += V::read_timestamps(prepare.writes.len());
+        let has_intervals = self.has_intervals();
         for (space, key, _) in &prepare.writes {
             let versions = self.space(*space, cx);
             let found = versions.find(key);
-            let locked = found.filter(|&handle| !can_write::<V>(versions.lock(handle)));
+            let locked = found.filter(|&handle| !can_write(versions.lock(handle), has_intervals));
             let head = found.map_or(Timestamp::ZERO, |handle| versions.newest(handle).at);
             let is_own = |handle: &Handle| self.encounters.has(prepare.reader, (*space, *handle));
             if let Some(handle) =
@@ -390,7 +391,7 @@ impl<V: Variant> Participant<V> {
             self.protocol_state.note_prepared(prepare.prepared_keys(), &yes);
         }
         let locks_scans = self.switches.keeps(FamilySwitch::ValidateScans);
-        if locks_scans && !V::POLICIES.locking.has_intervals() {
+        if locks_scans && !self.has_intervals() {
             for range in &prepare.scans {
                 self.ranges.lock(owner, range.clone());
             }
@@ -419,8 +420,9 @@ impl<V: Variant> Participant<V> {
         (space, handle): (SpaceId, Handle),
         cx: &Context<'_, V>,
     ) {
+        let has_intervals = self.has_intervals();
         let lock = self.space(space, cx).lock_mut(handle);
-        let taken = if V::POLICIES.locking.has_intervals() {
+        let taken = if has_intervals {
             let taken = lock.try_delayed();
             self.delayers.entry((space, handle)).or_default().push(owner);
             taken
@@ -438,7 +440,7 @@ impl<V: Variant> Participant<V> {
         prepare: &Prepare<V>,
         cx: &Context<'_, V>,
     ) -> Few<(SpaceId, Handle)> {
-        if V::POLICIES.locking.has_intervals() || !self.switches.keeps(FamilySwitch::LockReads) {
+        if self.has_intervals() || !self.switches.keeps(FamilySwitch::LockReads) {
             return Few::new();
         }
         // Most write few keys, and those that they read: comparing is less than a look-up.
@@ -471,8 +473,8 @@ impl<V: Variant> Participant<V> {
 
 /// Whether one more transaction may be about to write a key.
 #[inline]
-pub(in crate::two_phase) fn can_write<V: Variant>(lock: LockWord) -> bool {
-    lock.is_free() || V::POLICIES.locking.has_intervals() && lock.is_delayed()
+pub(in crate::two_phase) fn can_write(lock: LockWord, has_intervals: bool) -> bool {
+    lock.is_free() || has_intervals && lock.is_delayed()
 }
 
 /// The rows that a transaction scanned, among what it read, where they are validated as reads.

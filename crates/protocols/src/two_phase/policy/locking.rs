@@ -8,10 +8,13 @@ pub enum LockPolicy {
     /// As they are written (encounter time), or when the commit prepares, as the user
     /// [chooses](crate::two_phase::Variant::locks_at_writes).
     AtWriteOrPrepare,
-    /// Never. A vote says up to where what it read stays the newest, and until its end is known
-    /// those who write a key that was read are put above that. Several may be about to write a key;
-    /// their versions go where they lie, whoever is decided first.
-    ByIntervals,
+    /// When the commit prepares, or never, as the user
+    /// [chooses](crate::two_phase::Variant::has_intervals).
+    ///
+    /// Where nothing is locked, a vote says up to where what it read stays the newest, and until
+    /// its end is known those who write a key that was read are put above that. Several may be
+    /// about to write a key; their versions go where they lie, whoever is decided first.
+    AtPrepareOrNever,
 }
 
 impl LockPolicy {
@@ -21,9 +24,10 @@ impl LockPolicy {
         matches!(self, LockPolicy::AtWriteOrPrepare)
     }
 
-    /// Whether votes tell intervals in which what was read is the newest, and nothing is locked.
+    /// Whether votes may tell intervals in which what was read is the newest, and nothing is
+    /// locked.
     #[inline]
-    pub const fn has_intervals(self) -> bool {
-        matches!(self, LockPolicy::ByIntervals)
+    pub const fn may_have_intervals(self) -> bool {
+        matches!(self, LockPolicy::AtPrepareOrNever)
     }
 }

@@ -28,7 +28,7 @@ pub use order::ApplyOrder;
 pub use participation::ParticipationPolicy;
 pub use reading::ReadPolicy;
 pub use switches::{FamilySwitch, LockWaits, Switches, UserChoice};
-pub use tree_switches::{TreeChoice, TreeSwitch};
+pub use tree_switches::{Exclusion, TreeChoice, TreeSwitch};
 pub use validation::Validation;
 pub use waiting::WaitPolicy;
 

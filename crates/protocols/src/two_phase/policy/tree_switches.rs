@@ -87,15 +87,34 @@ const PRINTED_FOR_TIMESTAMPS: [TreeSwitch; 10] = [
     TreeSwitch::RefusalsPassAtOnce,
 ];
 
+/// How a leaf keeps others from replacing what an undecided update has read there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Exclusion {
+    /// Its vote is an interval in which that stays the newest; who writes such a key comes to lie
+    /// above it (the thesis's variant with timestamps, rule V).
+    #[default]
+    ByIntervals,
+    /// It locks what is read, shared, and what is written, alone (the variant with locks, rule L).
+    ByLocks,
+}
+
 /// What a user chooses of validation by a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeChoice {
+    /// How leaves keep others out.
+    pub exclusion: Exclusion,
     /// Who gathers votes and decides.
     pub decider: Decider,
     broken: Broken<TreeSwitch>,
 }
 
 impl TreeChoice {
+    /// Whether votes tell intervals, and nothing is locked.
+    #[inline]
+    pub(crate) fn has_intervals(&self) -> bool {
+        self.exclusion == Exclusion::ByIntervals
+    }
+
     /// Whether a rule holds.
     #[inline]
     pub(crate) fn keeps(&self, switch: TreeSwitch) -> bool {
@@ -104,14 +123,20 @@ impl TreeChoice {
 }
 
 impl UserChoice<TreeChoice> {
-    /// The same rules, and this decider.
-    pub fn decided_by(decider: Decider) -> Self {
-        UserChoice { choice: TreeChoice { decider, ..TreeChoice::default() }, ..Self::default() }
+    /// With locks, and not with intervals.
+    pub fn locking() -> Self {
+        let exclusion = Exclusion::ByLocks;
+        UserChoice { choice: TreeChoice { exclusion, ..TreeChoice::default() }, ..Self::default() }
+    }
+
+    /// The same leaves, and this decider.
+    pub fn decided_by(self, decider: Decider) -> Self {
+        UserChoice { choice: TreeChoice { decider, ..self.choice }, ..self }
     }
 
     /// With locks as the thesis prints it (appendix A). It is not serializable.
     pub fn printed_for_locks() -> Self {
-        PRINTED_FOR_LOCKS.into_iter().fold(Self::default(), Sabotage::without)
+        PRINTED_FOR_LOCKS.into_iter().fold(Self::locking(), Sabotage::without)
     }
 
     /// With timestamps as the thesis prints it (appendix B). It is not serializable, and updates
@@ -127,7 +152,7 @@ impl UserChoice<TreeChoice> {
 
     /// The same, decided by `decider`: what section 4.2 compares with. It promises nothing either.
     pub fn unchecked_by(decider: Decider) -> Self {
-        Self::decided_by(decider).without(TreeSwitch::Validates)
+        Self::default().decided_by(decider).without(TreeSwitch::Validates)
     }
 }
 

@@ -154,6 +154,12 @@ impl ScalarTime {
         !V::POLICIES.deciding.may_have_validators() || self.choice.keeps(switch)
     }
 
+    /// Whether votes tell intervals, and nothing is locked.
+    #[inline(always)]
+    fn has_intervals<V: Scalar>(&self) -> bool {
+        V::POLICIES.locking.may_have_intervals() && self.choice.has_intervals()
+    }
+
     /// What a first read that wants at least `snapshot` is served at.
     #[inline(always)]
     fn first_at<V: Scalar>(&self, snapshot: Timestamp) -> Timestamp {

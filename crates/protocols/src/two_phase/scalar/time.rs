@@ -74,7 +74,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
 
     #[inline]
     fn collectable(&self, low: Timestamp) -> Timestamp {
-        let in_doubt = self.queue.first().filter(|_| V::POLICIES.locking.has_intervals());
+        let in_doubt = self.queue.first().filter(|_| self.has_intervals::<V>());
         in_doubt.map_or(low, |first| low.min(Timestamp(first.0 - 1)))
     }
 
@@ -168,7 +168,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         if self.switches.keeps(FamilySwitch::ReadsRaise) {
             self.clock.reserve(validation.snapshot);
         }
-        if V::POLICIES.locking.has_intervals() {
+        if self.has_intervals::<V>() {
             self.clock.reserve(validation.lower_bound);
         }
         self.assert_missed_above_snapshot::<V>(&validation);
@@ -179,7 +179,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         };
         assert!(proposal > before, "{proposal} is proposed, at or below {before}");
         assert!(!self.queue.is_taken(proposal), "{proposal} is proposed twice");
-        validation.reach = self.reach;
+        validation.reach = self.has_intervals::<V>().then_some(self.reach);
         <V as Scalar>::yes(proposal, &validation)
     }
 
@@ -206,7 +206,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
         if self.keeps::<V>(TreeSwitch::ClocksPassEnds) {
             self.clock.reserve(at);
         }
-        if V::POLICIES.locking.has_intervals() {
+        if self.has_intervals::<V>() {
             self.note_reach(at.counter() - proposed.counter());
         }
         self.queue.decide(proposed, owner, at);
@@ -252,7 +252,7 @@ impl<V: Scalar> Time<V> for ScalarTime {
     ) -> Option<V::Yes> {
         self.assert_missed_above_snapshot::<V>(validation);
         self.clock.serve(validation.snapshot);
-        if V::POLICIES.locking.has_intervals() {
+        if self.has_intervals::<V>() {
             self.clock.reserve(validation.lower_bound);
         }
         let free_below = self.clock.free_below(self.queue.first());

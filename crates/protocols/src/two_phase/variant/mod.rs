@@ -124,6 +124,13 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
         TreeChoice::default()
     }
 
+    /// Whether votes tell intervals, and nothing is locked, where its policy leaves that to the
+    /// user.
+    #[inline]
+    fn has_intervals(switches: &Self::Switches) -> bool {
+        Self::POLICIES.locking.may_have_intervals() && Self::tree(switches).has_intervals()
+    }
+
     /// Whether a rule of validation by a tree holds: it does where there can be no tree.
     #[inline]
     fn keeps(switches: &Self::Switches, switch: TreeSwitch) -> bool {
@@ -169,8 +176,9 @@ pub struct ValidationResult<S = Timestamp> {
     pub below_proposal: bool,
     /// Whether it has read anything here that is to stay the newest.
     pub has_read: bool,
-    /// How many steps above what was proposed here others have lately come to lie.
-    pub reach: u64,
+    /// How many steps above what was proposed here others have lately come to lie, if votes tell
+    /// intervals.
+    pub reach: Option<u64>,
 }
 
 impl<S> ValidationResult<S> {
@@ -184,7 +192,7 @@ impl<S> ValidationResult<S> {
             lower_bound: Timestamp::ZERO,
             below_proposal: false,
             has_read: false,
-            reach: 0,
+            reach: None,
         }
     }
 }

@@ -244,7 +244,7 @@ impl<V: Variant> Coordinator<V> {
             Vote::Yes(at) => match votes.count(repository, at) {
                 Counted::Complete => {
                     // The next attempt begins above what this one was refused for.
-                    if V::POLICIES.locking.has_intervals() {
+                    if V::has_intervals(&self.switches) {
                         let proposals = votes.so_far().filter_map(V::Time::bounds_of);
                         for (proposal, _) in proposals {
                             self.observed.join(&V::Snapshot::from_lower_bound(proposal));
