@@ -114,8 +114,8 @@ pub const PARAMETERS: &[Parameter] = &[
         "siblings",
         "0",
         ParameterKind::Count(0, 4_096),
-        "Where there is no tree: nodes below each lowest inner node of the tree that subtree and \
-         subtrees are to suppose; 0: all.",
+        "Nodes below each lowest inner node of a tree, by their numbers, as subtree and subtrees \
+         suppose it; 0: as the database's tree has it, or all nodes.",
     ),
     Parameter::new(
         "sharing",

@@ -103,7 +103,7 @@ mod tests {
         let (data, apart) = (&all[..nodes], &all[nodes + 5..]);
         let catalog = Catalog::new(data, 1, &all).unwrap();
         let plan = TreePlan::from("2x2".parse::<TreeShape>().unwrap());
-        let catalog = catalog.with_tree(&plan, apart).unwrap_or(catalog);
+        let catalog = catalog.clone().with_tree(&plan, apart).unwrap_or(catalog);
         let model = RackModel { nodes: rack, link: RackLink { packets: 9, bandwidth: 0 } };
         let run = RunNodes { data: nodes, without: 5, apart, guest: true };
         let racks = model.of(run, &catalog)?.expect("there are some");
