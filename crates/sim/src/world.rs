@@ -36,6 +36,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use muesli_core::catalog::Hierarchy;
 use muesli_core::{AnyProtocol, Catalog, Envelope, MachineTimer, NodeId, OpId, Role, Settings};
 
 use crate::hardware::disk::Disk;
@@ -92,6 +93,7 @@ pub struct World {
     patience: Span,
     reconnect_every: Span,
     plan: Plan,
+    trees: Vec<Hierarchy>,
     checkpoint_every: Option<Span>,
     /// When each host begins its checkpoints, and how large their pieces are.
     checkpoint_chances: Vec<Random>,
@@ -179,6 +181,7 @@ impl World {
             patience: setup.patience,
             reconnect_every: setup.reconnect_every,
             plan: setup.plan,
+            trees: setup.trees,
             checkpoint_every: setup.checkpoint_every,
             checkpoint_chances: Vec::new(),
             early_timers: setup.early_timers.then_some(early),

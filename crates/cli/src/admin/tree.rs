@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often is looked whether they have.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a validator counts, by name; of the first ones the table has how many in a second.
-const COUNTED: [&str; 5] = ["merged", "passed-up", "decided", "dropped", "waiting"];
-const RATES: usize = 3;
+const COUNTED: [&str; 6] = ["merged", "passed-up", "passed-down", "decided", "dropped", "waiting"];
+const RATES: usize = 4;
 
 /// The tree of a cluster, and where what is below it lives.
 struct TreeMap {
@@ -147,8 +147,10 @@ impl TreeMap {
 
     /// A table with a row for each validator and each leaf.
     fn draw(&self, load: &ValidatorLoad) -> String {
-        let header = ["tree", "node", "merged/s", "passed up/s", "decided/s", "dropped", "waiting"];
-        let mut table = table::new(header.map(str::to_owned).to_vec());
+        let counted =
+            ["merged/s", "passed up/s", "passed down/s", "decided/s", "dropped", "waiting"];
+        let header = [&["tree", "node"], &counted[..]].concat();
+        let mut table = table::new(header.into_iter().map(str::to_owned).collect());
         let mut rows = Vec::new();
         for root in self.children(None) {
             self.rows(root, "", "", &mut rows);

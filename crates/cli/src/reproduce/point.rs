@@ -25,6 +25,10 @@ pub struct Point {
     /// other by themselves.
     pub commit_messages: f64,
     pub commit_packets: f64,
+    /// How long a node with data validates for each request to vote, and how long it waits and is
+    /// busy with messages for each of them that it takes in.
+    pub validation_ms: f64,
+    pub between_ms: f64,
     /// Share of transactions done in locking mode, at all repositories, from 0 to 1.
     pub locked: f64,
     /// How long a transition to locking mode took on average.
@@ -35,6 +39,8 @@ pub struct Point {
     pub rack_packets: f64,
     pub rack_bytes: f64,
     pub links_occupied: f64,
+    /// Share of the time that processors of nodes with data were busy, but for the cost of turns.
+    pub busy: f64,
     /// Committed transactions a second as a theory has them; 0: there is none.
     pub predicted: f64,
     /// Checks of the workload that do not hold. Those of a protocol that promises less than
@@ -44,7 +50,7 @@ pub struct Point {
 
 impl Point {
     /// All that was measured, in one order.
-    pub fn numbers_mut(&mut self) -> [&mut f64; 17] {
+    pub fn numbers_mut(&mut self) -> [&mut f64; 20] {
         [
             &mut self.throughput,
             &mut self.several_a_second,
@@ -56,12 +62,15 @@ impl Point {
             &mut self.messages_a_commit,
             &mut self.commit_messages,
             &mut self.commit_packets,
+            &mut self.validation_ms,
+            &mut self.between_ms,
             &mut self.locked,
             &mut self.transition_ms,
             &mut self.rack_messages,
             &mut self.rack_packets,
             &mut self.rack_bytes,
             &mut self.links_occupied,
+            &mut self.busy,
             &mut self.predicted,
         ]
     }
@@ -78,6 +87,8 @@ impl Point {
             Quantity::SeveralLatency => self.several_ms,
             Quantity::CommitMessages => self.commit_messages,
             Quantity::CommitPackets => self.commit_packets,
+            Quantity::Validation => self.validation_ms,
+            Quantity::Between => self.between_ms,
             Quantity::Locked => 100.0 * self.locked,
             Quantity::Transition => self.transition_ms,
         }
@@ -105,6 +116,11 @@ pub enum Quantity {
     CommitMessages,
     /// Packets in which these left.
     CommitPackets,
+    /// How long a node with data validates for each request to vote, in milliseconds.
+    Validation,
+    /// How long a node with data waits, or is busy with messages, between two requests, in
+    /// milliseconds.
+    Between,
     /// Transactions done in locking mode, at all repositories, in percent.
     Locked,
     /// How long a repository needed on average to enter locking mode, in milliseconds.
@@ -124,6 +140,8 @@ impl Quantity {
             Quantity::SeveralLatency => "mean latency of distributed transactions, ms",
             Quantity::CommitMessages => "messages of a commit",
             Quantity::CommitPackets => "packets of a commit",
+            Quantity::Validation => "processing of a validation request, ms",
+            Quantity::Between => "waiting time between requests, ms",
             Quantity::Locked => "transactions in locking mode, %",
             Quantity::Transition => "mean delay of a transition to locking mode, ms",
         }

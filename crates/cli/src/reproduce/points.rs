@@ -17,7 +17,8 @@ use super::figure::{Figure, PlottedLine, Setting};
 use super::point::Point;
 
 /// The kinds of messages that a commit consists of. Acknowledgements follow later, in bundles.
-const COMMIT_KINDS: &[&str] = &["Prepare", "Vote", "MergedVote", "Decide", "Ended"];
+const COMMIT_KINDS: &[&str] =
+    &["Prepare", "Vote", "MergedVote", "MergedDecision", "Decide", "Ended"];
 
 /// How a figure is run.
 #[derive(Clone, Debug)]
@@ -209,6 +210,15 @@ fn point(
     let (between, racks) = (outcome.between_racks, setting.machine.racks.nodes);
     let uplinks =
         setting.nodes.checked_div(racks).unwrap_or(0) as f64 * outcome.length.as_secs_f64();
+    let load = &outcome.load_with_data;
+    let votes = outcome.traffic.kinds.get("Prepare").copied().unwrap_or(0);
+    let costs = &setting.machine.costs;
+    let validating = costs.validate.times(load.validated);
+    let processing = validating
+        + costs.read.times(load.reads)
+        + costs.install.times(load.installed)
+        + costs.operation.times(load.operations);
+    let other_ms = 1e3 * length * setting.nodes as f64 - processing.as_nanos() as f64 / 1e6;
     let broken = outcome.checks.iter().filter(|check| judged && !check.ok);
     Point {
         line,
@@ -226,12 +236,15 @@ fn point(
         messages_a_commit: share(outcome.messages, outcome.tally.committed),
         commit_messages: share(commit_messages, outcome.tally.committed),
         commit_packets: share(commit_packets, outcome.tally.committed),
+        validation_ms: share(validating.as_nanos(), votes) / 1e6,
+        between_ms: other_ms / load.received.max(1) as f64,
         locked: share(modes.locked, modes.transactions),
         transition_ms: share(modes.waiting.0, modes.transitions) / 1e6,
         rack_messages: share(between.messages, outcome.tally.committed),
         rack_packets: share(between.packets, outcome.tally.committed),
         rack_bytes: share(between.bytes, outcome.tally.committed),
         links_occupied: between.occupied.as_nanos() as f64 / 1e9 / uplinks.max(f64::MIN_POSITIVE),
+        busy: load.cost(costs).as_nanos() as f64 / 1e9 / (length * setting.nodes as f64),
         predicted: figure.theory.map_or(0.0, |theory| theory(setting)),
         broken: broken.map(|check| format!("{}: {}", check.name, check.details)).collect(),
     }

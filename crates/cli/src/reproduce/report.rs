@@ -62,6 +62,7 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
     let special = (figure.shows != Quantity::Throughput).then_some(figure.shows);
     header.extend(special.map(Quantity::name));
     header.extend(figure.models.first().map(|_| "by the model"));
+    header.extend(figure.theory.map(|_| "nodes busy"));
     let racked = all_points.iter().any(|it| it.median.rack_messages > 0.0);
     let of_racks = ["messages between racks", "packets", "bytes", "uplinks occupied"];
     header.extend(of_racks.into_iter().filter(|_| racked));
@@ -92,6 +93,7 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
         }));
         let model = figure.models.iter().find(|model| model.of == point.line);
         row.extend(model.map(|model| format!("{:.3}", (model.predicts)(point))));
+        row.extend(figure.theory.map(|_| format!("{:.0} %", point.busy * 100.0)));
         let of_racks = [
             format!("{:.1}", point.rack_messages),
             format!("{:.1}", point.rack_packets),

@@ -15,6 +15,7 @@ use crate::two_phase::exploring::{
 const WRITE_AB_AT_0: Program = (0, &[Do::Put("a"), Do::Put("b")]);
 const WRITE_AC_AT_2: Program = (2, &[Do::Put("a"), Do::Put("c")]);
 const WRITE_BC_AT_2: Program = (2, &[Do::Put("b"), Do::Put("c")]);
+const WRITE_ABC_AT_2: Program = (2, &[Do::Put("a"), Do::Put("b"), Do::Put("c")]);
 const WRITE_B_AT_2: Program = (2, &[Do::Put("b")]);
 const READ_ABC_AT_0: Program = (0, &[Do::ReadOnly, Do::Get("a"), Do::Get("b"), Do::Get("c")]);
 const COPY_A_TO_B_AT_1: Program = (1, &[Do::Get("a"), Do::Put("b")]);
@@ -163,6 +164,13 @@ fn some_printed_rules_cost_aborts_alone() {
     ] {
         is_safe_without(switch, &both_ways(scopes()));
     }
+}
+
+/// Told directly, as printed, all hear the same.
+#[test]
+fn a_decision_is_the_same_whichever_way_it_comes() {
+    let scope = Scope { two_levels: true, ..scope(&[WRITE_ABC_AT_2, READ_AB_AT_2]) };
+    is_safe_without(TreeSwitch::DecisionsGoDown, &both_ways([scope]));
 }
 
 /// As printed, what all have voted on waits for later votes of every child: there are none.

@@ -1,15 +1,16 @@
 //! Votes on their way while the tree changes: dropped where they have no place any more, and never
-//! merged with those of another tree.
+//! merged with those of another tree. And decisions on their way, which are never dropped.
 
 use std::sync::Arc;
 
 use muesli_core::catalog::{Hierarchy, InnerNode};
 use muesli_core::{
-    Address, Catalog, Effect, Effects, Envelope, Node, NodeId, RepositoryId, ServiceId,
-    ServiceKind, Settings, Timestamp, TxnId,
+    Abort, Address, Catalog, Decision, Effect, Effects, Envelope, Node, NodeId, RepositoryId, Role,
+    ServiceId, ServiceKind, Settings, Timestamp, TxnId,
 };
 use muesli_protocols::hierarchy::HierarchicalValidation;
 use muesli_protocols::two_phase::message::Message;
+use muesli_protocols::two_phase::message::merged_decision::MergedDecision;
 use muesli_protocols::two_phase::message::merged_vote::MergedVote;
 
 const TXN: TxnId = TxnId { node: NodeId(2), incarnation: 1, sequence: 1 };
@@ -81,4 +82,63 @@ fn a_validator_takes_no_votes_that_are_not_below_it_by_the_tree_of_its_node() {
     assert_eq!(figure(&node, "validator-1-passed-up"), 1);
     assert_eq!(vote(&mut node, 2, 0), 1);
     assert_eq!(figure(&node, "validator-0-decided"), 1);
+}
+
+/// Who is told an end, other than this node, that a validator has said to another one of node 0.
+fn recipients(
+    node: &mut Node<HierarchicalValidation>,
+    from: u16,
+    to: u16,
+    all: &[u16],
+) -> Vec<Role> {
+    let participants = all.iter().copied().map(RepositoryId).collect();
+    let decision = Decision::Abort(Abort::Locked);
+    let ended = MergedDecision { txn: TXN, decision, participants };
+    let validator = |it| Address::service(NodeId(0), ServiceId::new(ServiceKind::Validator, it));
+    let message = Message::MergedDecision(Box::new(ended));
+    let (from, to, mut effects) = (validator(from), validator(to), Effects::default());
+    node.deliver(Envelope { from, to, message }, &mut effects);
+    node.assert_invariants();
+    let notified = effects.list.iter().filter_map(|effect| match effect {
+        Effect::Send { envelope, .. } => match &envelope.message {
+            Message::Decide { .. } | Message::MergedDecision(_) => Some(envelope.to.role),
+            _ => None,
+        },
+        _ => None,
+    });
+    notified.collect()
+}
+
+fn repository(number: u16) -> Role {
+    Role::Repository(RepositoryId(number))
+}
+
+#[test]
+fn a_decision_that_came_by_another_tree_is_told_directly() {
+    let homes: Vec<_> = (0..5).map(NodeId).collect();
+    let inner = |home, parent| InnerNode::new(NodeId(home), parent);
+    // A root at node 0, below it an inner node there and one at node 1, which has two leaves and is
+    // below the former.
+    let tree = vec![inner(0, None), inner(0, Some(0)), inner(1, Some(1))];
+    let tree = Hierarchy::new(tree, vec![0, 1, 2, 2, 0]).expect("a tree");
+    let catalog = Catalog::new(&homes, 1, &homes).expect("a catalog");
+    let catalog = catalog.with_hierarchy(tree).expect("a leaf for each repository");
+    let settings = Arc::new(Settings::default());
+    let mut node = Node::new(NodeId(0), 1, Arc::new(catalog), settings, &Default::default());
+    let below = Role::Service(ServiceId::new(ServiceKind::Validator, 2));
+    assert_eq!(recipients(&mut node, 0, 1, &[1, 2, 3]), [repository(1), below]);
+    assert_eq!(figure(&node, "validator-1-passed-down"), 1);
+    // From one that is not above it: were it passed on by both trees, it could go round.
+    let directly = [1, 2, 3].map(repository);
+    assert_eq!(recipients(&mut node, 2, 1, &[1, 2, 3]), directly);
+    assert_eq!(recipients(&mut node, 1, 1, &[1, 2, 3]), directly);
+    // For some who are not below it.
+    assert_eq!(recipients(&mut node, 0, 1, &[1, 4]), [1, 4].map(repository));
+    // All are right below the root from now on, and validator 1 is gone.
+    let root = Hierarchy::new(vec![InnerNode::new(NodeId(0), None)], vec![0; 5]).expect("a tree");
+    let next = Catalog::clone(node.catalog()).with_next_tree(Some(root));
+    node.place(Arc::new(next), &mut Effects::default());
+    assert_eq!(recipients(&mut node, 0, 1, &[1, 2, 3]), directly);
+    assert_eq!(figure(&node, "validator-1-passed-down"), 5);
+    assert_eq!(figure(&node, "validator-1-dropped"), 0);
 }

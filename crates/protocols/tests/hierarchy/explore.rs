@@ -2,7 +2,7 @@
 
 use muesli_check::Level;
 
-use crate::harness::exploration::{Do, Program, Scope, hold_as_written};
+use crate::harness::exploration::{Do, Fault, Program, Scope, hold_as_written};
 use crate::scopes::{TreeScope, all_by_locks, scope};
 use crate::two_phase::exploring::{
     CHANGE_AB_AT_0, CHANGE_BC_AT_1, DELETE_A_AT_0, INSERT_A_AT_1, LIMIT, READ_AB_AT_2, SKEW_A_AT_0,
@@ -14,6 +14,10 @@ const WRITE_AB_AT_1: Program = (1, &[Do::Put("a"), Do::Put("b")]);
 const WRITE_AC_AT_2: Program = (2, &[Do::Put("a"), Do::Put("c")]);
 const SCAN_AB_WRITE_C_AT_2: Program = (2, &[Do::Scan("a", "c"), Do::Put("c")]);
 const COPY_A_TO_C_AT_2: Program = (2, &[Do::Get("a"), Do::Put("c")]);
+
+/// Below the validator of node 1 are a and b; what all three decide goes down to them by that one.
+const WRITE_ABC_AT_2: Program = (2, &[Do::Put("a"), Do::Put("b"), Do::Put("c")]);
+const READ_A_AT_0: Program = (0, &[Do::ReadOnly, Do::Get("a")]);
 
 /// The same with a root alone, and with two levels of validators.
 fn both(scopes: impl IntoIterator<Item = TreeScope>) -> Vec<TreeScope> {
@@ -69,6 +73,25 @@ fn faults_with_intervals() {
 #[test]
 fn faults_with_locks() {
     hold("hierarchy_locking_faults", Level::Serializable, &all_by_locks(faults()));
+}
+
+/// Who decides, who passes the decision on, or a message between them is gone.
+fn faults_on_the_way_down() -> Vec<TreeScope> {
+    let faults = [Fault::Crash(0), Fault::Crash(1), Fault::Lose, Fault::Repeat, Fault::Early];
+    let programs = [WRITE_ABC_AT_2, READ_A_AT_0];
+    let among = |fault| Scope { two_levels: true, fault: Some(fault), ..scope(&programs) };
+    faults.into_iter().map(among).collect()
+}
+
+#[test]
+fn decisions_go_down_among_faults_with_intervals() {
+    hold("hierarchy_down", Level::Serializable, &faults_on_the_way_down());
+}
+
+#[test]
+fn decisions_go_down_among_faults_with_locks() {
+    let scopes = all_by_locks(faults_on_the_way_down());
+    hold("hierarchy_locking_down", Level::Serializable, &scopes);
 }
 
 #[test]

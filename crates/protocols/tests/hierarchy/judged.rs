@@ -10,6 +10,7 @@ use muesli_core::{
 };
 use muesli_protocols::hierarchy::Leaves;
 use muesli_protocols::score::Snapshots as Plain;
+use muesli_protocols::two_phase::message::merged_decision::MergedDecision;
 use muesli_protocols::two_phase::message::merged_vote::MergedVote;
 use muesli_protocols::two_phase::message::{Message, Mostly, Repositories};
 use muesli_protocols::two_phase::{TwoPhase, Variant};
@@ -186,4 +187,50 @@ fn validators_decide_where_the_protocol_has_some() {
     assert_eq!(judged::<Plain>(root, leaf(0), message), Err(Rejection::Role));
     let me = Address::coordinator(NodeId(0));
     assert_eq!(judged::<Plain>(root, me, ended(TXN)), Err(Rejection::Role));
+}
+
+/// An end for the two repositories below validator 1 of node 0.
+fn end_below<V: Variant>() -> MergedDecision<V> {
+    let decision = Decision::Abort(Abort::Locked);
+    MergedDecision { txn: TXN, decision, participants: repositories(&[0, 1]) }
+}
+
+fn passed_down(from: Address, ended: MergedDecision<Leaves>) -> Result<(), Rejection> {
+    let me = Address::service(NodeId(0), validator(1));
+    judged::<Leaves>(from, me, Message::MergedDecision(Box::new(ended)))
+}
+
+/// By the same rules as where a validator tells each of them itself; which one it is and who is
+/// below it is not asked, as the trees of the two may differ.
+#[test]
+fn a_validator_passes_down_what_validators_say() {
+    let other = Address::service(NodeId(2), validator(2));
+    assert_eq!(passed_down(other, end_below()), Ok(()));
+    let elsewhere = MergedDecision { participants: repositories(&[2]), ..end_below() };
+    assert_eq!(passed_down(other, elsewhere), Ok(()));
+    assert_eq!(passed_down(leaf(1), end_below()), Err(Rejection::Sender));
+    let coordinator = Address::coordinator(NodeId(1));
+    assert_eq!(passed_down(coordinator, end_below()), Err(Rejection::Sender));
+    let message = || Message::MergedDecision(Box::new(end_below()));
+    assert_eq!(judged::<Leaves>(other, leaf(0), message()), Err(Rejection::Role));
+    let me = Address::coordinator(NodeId(0));
+    assert_eq!(judged::<Leaves>(other, me, message()), Err(Rejection::Role));
+    let message = Message::MergedDecision(Box::new(end_below()));
+    assert_eq!(judged::<Plain>(other, leaf(0), message), Err(Rejection::Role));
+}
+
+#[test]
+fn what_is_passed_down_is_for_somebody_in_order_and_can_be() {
+    let other = Address::service(NodeId(2), validator(2));
+    let for_whom =
+        |all: &[u16]| MergedDecision { participants: repositories(all), ..end_below::<Leaves>() };
+    assert_eq!(passed_down(other, for_whom(&[])), Err(Rejection::Range));
+    assert_eq!(passed_down(other, for_whom(&[1, 0])), Err(Rejection::Range));
+    assert_eq!(passed_down(other, for_whom(&[1, 1])), Err(Rejection::Range));
+    assert_eq!(passed_down(other, for_whom(&[0, 3])), Err(Rejection::Catalog), "there are three");
+    let never = Decision::Commit(Timestamp::MAX);
+    let never = MergedDecision { decision: never, ..end_below() };
+    assert_eq!(passed_down(other, never), Err(Rejection::Range));
+    let no_number = MergedDecision { txn: TxnId { sequence: u64::MAX, ..TXN }, ..end_below() };
+    assert_eq!(passed_down(other, no_number), Err(Rejection::Range));
 }

@@ -161,6 +161,14 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
             format!("Decide {} {}", name(*txn, names), decision(end))
         }
         Message::MergedVote(ballot) => format!("MergedVote {}", merged_vote_of(ballot, names)),
+        Message::MergedDecision(ended) => {
+            let all = joined(ended.participants.iter().map(|it| format!("r{}", it.0)));
+            format!(
+                "MergedDecision {} for {all}: {}",
+                name(ended.txn, names),
+                decision(&ended.decision)
+            )
+        }
         Message::Ended { txn, decision: end, .. } => {
             format!("Ended {} {}", name(*txn, names), decision(end))
         }

@@ -31,6 +31,8 @@
 //! Only ratios between protocols on one machine are compared with the papers'; absolute figures
 //! say no more than that the estimates are of the right size.
 
+pub mod racks;
+
 use std::time::Duration;
 
 use muesli::Retry;
@@ -42,7 +44,7 @@ use muesli_sim::network::topology::ChannelClass;
 use muesli_sim::time::Span;
 use thiserror::Error;
 
-use crate::racks::RackModel;
+use racks::RackModel;
 
 /// A kind of node with its network.
 #[derive(Clone, Debug, PartialEq)]

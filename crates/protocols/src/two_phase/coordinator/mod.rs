@@ -410,7 +410,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 }
             }
             // For participants and validators: whoever sent it here is mistaken.
-            requests!() | Message::MergedVote(_) => {}
+            requests!() | Message::MergedVote(_) | Message::MergedDecision(_) => {}
         }
     }
 

@@ -12,6 +12,7 @@ use muesli_core::{
 use crate::doubts::CLIENTS_ASKED_MAX;
 use crate::two_phase::ReaderBounds;
 use crate::two_phase::Variant;
+use crate::two_phase::message::merged_decision::MergedDecision;
 use crate::two_phase::message::merged_vote::MergedVote;
 use crate::two_phase::message::{
     Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, requests,
@@ -37,6 +38,7 @@ pub(in crate::two_phase) fn judge<V: Variant>(
             judge_vote(*txn, vote, view)
         }
         Message::MergedVote(ballot) => judge_merged_vote::<V>(ballot, view),
+        Message::MergedDecision(ended) => judge_merged_decision(ended, view),
         Message::ReadReply(_)
         | Message::ScanReply(_)
         | Message::Locked { .. }
@@ -276,6 +278,19 @@ fn judge_merged_vote<V: Variant>(ballot: &MergedVote, view: View<'_>) -> Result<
     ensure(may_send, Rejection::Sender)
 }
 
+/// An end for those below the one that judges. As where a validator says it to each of them itself,
+/// any may: trees change, and who hears of it by an earlier one has to hear of it all the same.
+fn judge_merged_decision<V: Variant>(
+    ended: &MergedDecision<V>,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    ensure(matches!(view.me.role, Role::Service(_)), Rejection::Role)?;
+    judge_validator::<V>(view)?;
+    sequence(ended.txn)?;
+    ensure(ended.is_well_formed(), Rejection::Range)?;
+    judge_end::<V>(&ended.decision, view)
+}
+
 /// A participant asks the others: nobody else may, for the answer binds.
 fn judge_ask(txn: TxnId, view: View<'_>) -> Result<(), Rejection> {
     judge_answer(view)?;
@@ -358,6 +373,7 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
         Message::ReadReply(_)
         | Message::ScanReply(_)
         | Message::MergedVote(_)
+        | Message::MergedDecision(_)
         | Message::Ended { .. }
         | Message::Vote { .. }
         | Message::Acknowledge { .. }

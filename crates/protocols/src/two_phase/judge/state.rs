@@ -43,6 +43,7 @@ impl<V: Variant> Participant<V> {
             | Message::Locked { .. }
             | Message::Acknowledge { .. }
             | Message::MergedVote(_)
+            | Message::MergedDecision(_)
             | Message::Ended { .. }
             | Message::Ran { .. }
             | Message::Bound { .. } => Err(Rejection::Role),
@@ -152,7 +153,7 @@ impl<V: Variant> Coordinator<V> {
                 ensure(request.is_scan(), Rejection::State)?;
                 self.judge_served(request, reply.snapshot.as_ref())
             }
-            Message::MergedVote(_) => Err(Rejection::Role),
+            Message::MergedVote(_) | Message::MergedDecision(_) => Err(Rejection::Role),
             Message::Vote { .. }
             | Message::Ended { .. }
             | Message::Acknowledge { .. }

@@ -4,6 +4,7 @@
 //! message says, and what its sender promises by it, is written on it here. [`wire`] has the bytes,
 //! [`sizes`] how many there are for models of networks and disks.
 
+pub mod merged_decision;
 pub mod merged_vote;
 pub(super) mod sizes;
 pub(super) mod wire;
@@ -18,6 +19,7 @@ use muesli_core::{
 
 use smallvec::SmallVec;
 
+use self::merged_decision::MergedDecision;
 use self::merged_vote::MergedVote;
 use crate::doubts::ClientsUntil;
 use crate::two_phase::{PreparedKeys, Variant};
@@ -76,6 +78,9 @@ pub enum Message<V: Variant> {
     /// voted, or that one has refused. What a participant says so is stable before, and is not
     /// taken back.
     MergedVote(Box<MergedVote>),
+    /// Validator to one below it: how a transaction ended, for it to tell those below who take
+    /// part. Nobody waits for it alone: a coordinator tells those who do not acknowledge the end.
+    MergedDecision(Box<MergedDecision<V>>),
     /// Validator to coordinator: how its transaction ended. All who take part are told as well.
     Ended {
         /// The transaction.

@@ -58,6 +58,7 @@ impl<V: Variant> Message<V> {
             Message::MergedVote(ballot) => {
                 17 + 2 * (ballot.participants.len() + ballot.voters.len())
             }
+            Message::MergedDecision(ended) => 8 + 2 * ended.participants.len(),
             Message::Vote { .. }
             | Message::Ended { .. }
             | Message::Ask { .. }
@@ -81,6 +82,7 @@ impl<V: Variant> Message<V> {
             Message::Vote { .. } => "Vote",
             Message::Decide { .. } => "Decide",
             Message::MergedVote(_) => "MergedVote",
+            Message::MergedDecision(_) => "MergedDecision",
             Message::Ended { .. } => "Ended",
             Message::Acknowledge { .. } => "Acknowledge",
             Message::Ran { .. } => "Ran",

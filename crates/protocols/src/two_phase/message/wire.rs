@@ -177,6 +177,7 @@ mod kind {
     pub const NO_DOUBTS: u8 = 17;
     pub const MERGED_VOTE: u8 = 18;
     pub const ENDED: u8 = 19;
+    pub const MERGED_DECISION: u8 = 20;
 }
 
 /// Appends a kind and what belongs to it.
@@ -209,6 +210,7 @@ impl<V: Variant> Wire for Message<V> {
                 ballots.encode(out);
             }
             Message::MergedVote(ballot) => put(kind::MERGED_VOTE, ballot, out),
+            Message::MergedDecision(ended) => put(kind::MERGED_DECISION, ended, out),
             Message::Ended { txn, decision, newest } => {
                 put(kind::ENDED, txn, out);
                 decision.encode(out);
@@ -274,6 +276,9 @@ impl<V: Variant> Wire for Message<V> {
             },
             kind::MERGED_VOTE if V::POLICIES.deciding.may_have_validators() => {
                 Message::MergedVote(Wire::decode(input)?)
+            }
+            kind::MERGED_DECISION if V::POLICIES.deciding.may_have_validators() => {
+                Message::MergedDecision(Wire::decode(input)?)
             }
             kind::ENDED if V::POLICIES.deciding.may_have_validators() => Message::Ended {
                 txn: Wire::decode(input)?,
@@ -398,6 +403,7 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
                 && !prepare.participants.is_empty()
         }
         Message::MergedVote(ballot) => ballot.participants.iter().all(|it| place(&it.0)),
+        Message::MergedDecision(ended) => ended.participants.iter().all(|it| place(&it.0)),
         Message::Vote { repository, .. }
         | Message::Acknowledge { repository, .. }
         | Message::NoDoubts { repository, .. } => place(&repository.0),

@@ -363,6 +363,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
             | Message::MergedVote(_)
+            | Message::MergedDecision(_)
             | Message::Ended { .. }
             | Message::Ran { .. }
             | Message::Locked { .. }

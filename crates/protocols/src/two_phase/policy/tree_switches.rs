@@ -55,13 +55,17 @@ breakable! {
         /// A vote of no goes up, and all are told, at once. As printed for timestamps the client is
         /// told, and the others when all have voted.
         RefusalsPassAtOnce = "refusals_pass_at_once",
+        /// A decision goes down the tree, once for all of a subtree in which several take part. As
+        /// printed all are told directly: nothing wrong comes of it, but it goes to a subtree once
+        /// for each of them.
+        DecisionsGoDown = "decisions_go_down",
         /// Leaves validate. (Section 4.2 measures without.)
         Validates = "validates",
     }
 }
 
 /// What the thesis prints for locks (appendix A).
-const PRINTED_FOR_LOCKS: [TreeSwitch; 9] = [
+const PRINTED_FOR_LOCKS: [TreeSwitch; 10] = [
     TreeSwitch::SnapshotsByClocks,
     TreeSwitch::ReadsRaiseClocks,
     TreeSwitch::ClocksPassEnds,
@@ -71,10 +75,11 @@ const PRINTED_FOR_LOCKS: [TreeSwitch; 9] = [
     TreeSwitch::ReadsLeaveNoVersion,
     TreeSwitch::BlindWritersPass,
     TreeSwitch::LocksHaveOwners,
+    TreeSwitch::DecisionsGoDown,
 ];
 
 /// What the thesis prints for timestamps (appendix B).
-const PRINTED_FOR_TIMESTAMPS: [TreeSwitch; 10] = [
+const PRINTED_FOR_TIMESTAMPS: [TreeSwitch; 11] = [
     TreeSwitch::SnapshotsByClocks,
     TreeSwitch::ReadsRaiseClocks,
     TreeSwitch::LooksUpAgain,
@@ -85,6 +90,7 @@ const PRINTED_FOR_TIMESTAMPS: [TreeSwitch; 10] = [
     TreeSwitch::DecidesAtOnce,
     TreeSwitch::WaitsForParticipants,
     TreeSwitch::RefusalsPassAtOnce,
+    TreeSwitch::DecisionsGoDown,
 ];
 
 /// How a leaf keeps others from replacing what an undecided update has read there.

@@ -1,8 +1,9 @@
-//! Which validators gather a vote, by who decides.
+//! Which validators gather a vote, and which ones pass on what was decided, by who decides.
 
 use muesli_core::{Address, Catalog, NodeId, RepositoryId, ServiceId, TxnId};
 
 use super::tree::{Tree, validator};
+use crate::two_phase::message::{Few, Repositories};
 use crate::two_phase::policy::Decider;
 
 /// Who gathers votes.
@@ -13,6 +14,15 @@ use crate::two_phase::policy::Decider;
 pub(in crate::two_phase) struct Gathering<'a> {
     decider: Decider,
     catalog: &'a Catalog,
+}
+
+/// Whom a validator tells what was decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::two_phase) enum Recipient {
+    /// A participant.
+    Participant(RepositoryId),
+    /// The validator at this address, which tells these participants: two or more.
+    Validator(Address, Repositories),
 }
 
 impl<'a> Gathering<'a> {
@@ -92,6 +102,42 @@ impl<'a> Gathering<'a> {
             Decider::Coordinator | Decider::Participant | Decider::Relay => None,
         }
     }
+
+    /// Whether a validator, by its number, may pass on decisions to those that are for this.
+    pub fn is_above(self, upper: u16, inner: u16, txn: TxnId) -> bool {
+        let tree = Tree::of(self.catalog);
+        let upper = tree.inner_for(upper, txn).filter(|_| self.decider == Decider::Tree);
+        upper.is_some_and(|upper| tree.is_ancestor(upper, inner))
+    }
+
+    /// Whom validators that are for this tell what was decided, so that these participants hear of
+    /// it. Of several in one child's subtree it is the validator of the lowest inner node above
+    /// them, where their paths part; of one alone it is that one: a validator between would only
+    /// add a hop. Who is not below is told directly, too.
+    pub fn recipients(
+        self,
+        inner: u16,
+        txn: TxnId,
+        participants: &[RepositoryId],
+    ) -> Vec<Recipient> {
+        let tree = Tree::of(self.catalog);
+        let mut recipients = Vec::with_capacity(participants.len());
+        let mut subtrees: Few<(u16, Repositories)> = Few::new();
+        for &participant in participants {
+            match tree.child_above(inner, participant) {
+                None => recipients.push(Recipient::Participant(participant)),
+                Some(child) => match subtrees.iter_mut().find(|(it, _)| *it == child) {
+                    Some((_, known)) => known.push(participant),
+                    None => subtrees.push((child, Repositories::from_slice(&[participant]))),
+                },
+            }
+        }
+        recipients.extend(subtrees.into_iter().map(|(_, below)| match below[..] {
+            [alone] => Recipient::Participant(alone),
+            _ => Recipient::Validator(tree.address(tree.lowest_above(&below), txn), below),
+        }));
+        recipients
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +198,55 @@ mod tests {
                 assert!(gathering.gathers(working, RepositoryId(voter)));
             }
         }
+    }
+
+    fn repositories(all: &[u16]) -> Repositories {
+        all.iter().copied().map(RepositoryId).collect()
+    }
+
+    /// Who is told below an inner node of three levels: by which inner node, and who.
+    fn by_whom(inner: u16, participants: &[u16]) -> Vec<(Option<u16>, Repositories)> {
+        let nodes: Vec<NodeId> = (0..8).map(NodeId).collect();
+        let plan = TreePlan::from("2x2x2".parse::<TreeShape>().unwrap());
+        let catalog = Catalog::new(&nodes, 1, &nodes).unwrap().with_tree(&plan, &[]).unwrap();
+        let gathering = Gathering::new(Decider::Tree, &catalog);
+        let txn = TxnId { node: NodeId(9), incarnation: 1, sequence: 1 };
+        let all = gathering.recipients(inner, txn, &repositories(participants));
+        let shown = |recipient| match recipient {
+            Recipient::Participant(it) => (None, repositories(&[it.0])),
+            Recipient::Validator(to, all) => {
+                let below = gathering.working_for(number(to), txn).expect("it works for it");
+                assert!(gathering.is_above(inner, below, txn), "{inner} is above {below}");
+                (Some(below), all)
+            }
+        };
+        all.into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_decision_goes_down_to_where_paths_part() {
+        let root = Tree::of(&catalog()).lowest_above(&repositories(&[0, 3]));
+        let (one, pair) = (|it| (None, repositories(&[it])), |it| repositories(&[it, it + 1]));
+        assert_eq!(by_whom(root, &[0, 4]), [one(0), one(4)], "one is alone in each half");
+        let three = by_whom(root, &[0, 2, 3, 6, 7]);
+        let left = three[0].0.expect("the left half has three of them");
+        assert_eq!(three[0].1, repositories(&[0, 2, 3]));
+        let rack = three[1].0.expect("the right half has two, in one rack");
+        assert_eq!(three[1].1, pair(6));
+        assert_eq!((by_whom(left, &[0, 2, 3])[0].clone(), three.len()), (one(0), 2));
+        assert_eq!(by_whom(left, &[0, 2, 3])[1].1, pair(2));
+        assert_eq!(by_whom(rack, &[6, 7]), [one(6), one(7)], "they hang right below it");
+        assert_eq!(by_whom(rack, &[0, 1]), [one(0), one(1)], "they are not below it");
+        assert_eq!(by_whom(left, &[1, 2, 5]), [5, 1, 2].map(one), "nobody is left out");
+    }
+
+    #[test]
+    fn without_a_tree_a_decision_goes_to_the_participants() {
+        let nodes: Vec<NodeId> = (0..3).map(NodeId).collect();
+        let catalog = Catalog::new(&nodes, 1, &nodes).unwrap();
+        let gathering = Gathering::new(Decider::Tree, &catalog);
+        let all = gathering.recipients(0, TxnId::default(), &repositories(&[0, 2]));
+        assert_eq!(all, [0, 2].map(|it| Recipient::Participant(RepositoryId(it))));
     }
 
     #[test]

@@ -3,21 +3,26 @@
 //! # The idea
 //! Participants are leaves. Each votes to the validator above it, which waits for all participants
 //! below it, [merges](MergedVote::merge) their votes, and says them as one to the validator above.
-//! The lowest one that has all participants below it [decides](MergedVote::decide), and tells them
-//! and the coordinator. So a vote leaves its subtree only where somebody else takes part, and once
-//! for all.
+//! The lowest one that has all participants below it [decides](MergedVote::decide), tells the
+//! coordinator, and passes the [decision](MergedDecision) down again, to the validators where the
+//! paths to the participants part. So a vote leaves its subtree only where somebody else takes
+//! part, and once for all; and a decision comes into it once.
 //!
 //! # Why nothing rests on it
 //! A validator has nothing but votes in flight, and nothing of it is stable. The votes are, at the
 //! repositories, and decide alike wherever they are gathered: a coordinator that has waited asks
 //! again, and is then voted to itself; participants that have waited ask each other, as under all
 //! of the family ([`termination`](super::participant::termination)). A validator that is slow, or
-//! was, decides the same. What nobody votes to any more is dropped after a while.
+//! was, decides the same. What nobody votes to any more is dropped after a while. A decision that
+//! is lost on its way down is missed by the coordinator, to which all who take part acknowledge it:
+//! it tells them itself. Where it is gone as well they ask each other.
 //!
 //! The tree may change at any moment, at each node at another one. A validator that hears of it
 //! drops what it has, and takes no votes that are not for it by the new tree; they are given up for
 //! lost, like any. Whatever tree a merged vote has climbed, it says whose votes it has, and nobody
-//! decides to commit without the votes of all participants.
+//! decides to commit without the votes of all participants. A decision is what it is by any tree:
+//! where it comes by another one, the participants that it names are told directly. So it goes down
+//! by one tree, and never round.
 
 pub(in crate::two_phase) mod gathering;
 mod stable_queue;
@@ -28,12 +33,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use muesli_core::{
-    Address, Decision, LoggedRole, Nanos, NodeId, RepositoryId, Service, ServiceId, Settings,
+    Address, Decision, LoggedRole, Nanos, NodeId, RepositoryId, Role, Service, ServiceId, Settings,
     StateMachine, Timestamp, TxnId, timers,
 };
 
-use self::gathering::Gathering;
+use self::gathering::{Gathering, Recipient};
 use self::stable_queue::StableQueue;
+use super::message::merged_decision::MergedDecision;
 use super::message::merged_vote::MergedVote;
 use super::message::{Message, Mostly};
 use super::policy::{TreeChoice, TreeSwitch};
@@ -63,6 +69,8 @@ struct VotesCounted {
     merged: u64,
     /// Merged votes that it has said to the one above.
     passed_up: u64,
+    /// Decisions of validators above that it has passed on.
+    passed_down: u64,
     /// Transactions that it has decided.
     decided: u64,
     /// Votes that came or were kept in vain: of another tree, or nobody else voted in time.
@@ -202,9 +210,51 @@ impl<V: Scalar> Validator<V> {
         self.counted.decided += 1;
         let (txn, decision) = (ballot.txn, Self::decision(ballot));
         Self::tell_coordinator(ballot, cx);
-        for &repository in &ballot.participants {
-            let ballots = Mostly::new();
-            cx.send_to_repository(repository, Message::Decide { txn, decision, ballots });
+        let inner = Gathering::new(self.choice.decider, cx.catalog).working_for(self.number, txn);
+        let participants = ballot.participants.clone();
+        self.tell_those_below(inner, MergedDecision { txn, decision, participants }, cx);
+    }
+
+    /// A decision of a validator above. If that is none by the tree of this node, those named are
+    /// told directly.
+    fn on_decision(&mut self, from: Address, ended: MergedDecision<V>, cx: &mut Context<'_, V>) {
+        let gathering = Gathering::new(self.choice.decider, cx.catalog);
+        let is_above = |inner: &u16| match from.role {
+            Role::Service(upper) => gathering.is_above(upper.number(), *inner, ended.txn),
+            Role::Repository(_) | Role::Coordinator => false,
+        };
+        let inner = gathering.working_for(self.number, ended.txn).filter(is_above);
+        self.counted.passed_down += 1;
+        self.tell_those_below(inner, ended, cx);
+    }
+
+    /// Tells participants how a transaction ended, by validators of lower inner nodes where there
+    /// is an inner node to go down from.
+    fn tell_those_below(
+        &self,
+        inner: Option<u16>,
+        ended: MergedDecision<V>,
+        cx: &mut Context<'_, V>,
+    ) {
+        assert!(ended.is_well_formed(), "{} ends for {:?}", ended.txn, ended.participants);
+        let gathering = Gathering::new(self.choice.decider, cx.catalog);
+        let goes_down = self.choice.keeps(TreeSwitch::DecisionsGoDown);
+        let recipients = match inner.filter(|_| goes_down) {
+            Some(inner) => gathering.recipients(inner, ended.txn, &ended.participants),
+            None => ended.participants.iter().copied().map(Recipient::Participant).collect(),
+        };
+        let (txn, decision) = (ended.txn, ended.decision);
+        for recipient in recipients {
+            match recipient {
+                Recipient::Participant(it) => {
+                    let ballots = Mostly::new();
+                    cx.send_to_repository(it, Message::Decide { txn, decision, ballots });
+                }
+                Recipient::Validator(to, participants) => {
+                    let ended = MergedDecision { txn, decision, participants };
+                    cx.send(to, Message::MergedDecision(Box::new(ended)));
+                }
+            }
         }
     }
 
@@ -271,8 +321,10 @@ impl<V: Scalar> LoggedRole<TwoPhase<V>> for Validator<V> {
     fn start(&mut self, _: &mut Context<'_, V>) {}
 
     fn receive(&mut self, from: Address, message: Message<V>, cx: &mut Context<'_, V>) {
-        if let Message::MergedVote(ballot) = message {
-            self.on_ballot(from, *ballot, cx);
+        match message {
+            Message::MergedVote(ballot) => self.on_ballot(from, *ballot, cx),
+            Message::MergedDecision(ended) => self.on_decision(from, *ended, cx),
+            _ => {} // For others: who sent it here is mistaken.
         }
     }
 
@@ -305,10 +357,11 @@ impl<V: Scalar> Service<TwoPhase<V>> for Validator<V> {
     }
 
     fn figures(&self) -> Vec<(&'static str, u64)> {
-        let VotesCounted { merged, passed_up, decided, dropped } = self.counted;
+        let VotesCounted { merged, passed_up, passed_down, decided, dropped } = self.counted;
         vec![
             ("merged", merged),
             ("passed-up", passed_up),
+            ("passed-down", passed_down),
             ("decided", decided),
             ("dropped", dropped),
             ("waiting", self.waiting()),

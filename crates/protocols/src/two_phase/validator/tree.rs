@@ -45,6 +45,25 @@ impl<'a> Tree<'a> {
         self.0.hierarchy.as_ref().and_then(|tree| tree.parent(inner))
     }
 
+    /// The child of an inner node that a repository is below; `None`: it hangs from that inner node
+    /// itself, or is not below it.
+    pub fn child_above(self, inner: u16, repository: RepositoryId) -> Option<u16> {
+        let tree = self.0.hierarchy.as_ref()?;
+        tree.path(tree.above(repository)).find(|it| tree.parent(*it) == Some(inner))
+    }
+
+    /// The lowest inner node that is above all of these.
+    pub fn lowest_above(self, repositories: &[RepositoryId]) -> u16 {
+        assert!(!repositories.is_empty(), "who is above nobody");
+        self.0.hierarchy.as_ref().and_then(|tree| tree.lowest_above(repositories)).unwrap_or(0)
+    }
+
+    /// Whether an inner node is somewhere above another one.
+    pub fn is_ancestor(self, inner: u16, below: u16) -> bool {
+        let tree = self.0.hierarchy.as_ref();
+        tree.is_some_and(|tree| tree.path(below).skip(1).any(|it| it == inner))
+    }
+
     /// Whether a repository is below an inner node.
     pub fn covers(self, inner: u16, repository: RepositoryId) -> bool {
         self.0.hierarchy.as_ref().is_none_or(|tree| tree.covers(inner, repository))
@@ -116,6 +135,22 @@ mod tests {
             }
         }
         assert_eq!(tree.inner_for(6, TxnId::default()), None, "there is no such validator");
+    }
+
+    #[test]
+    fn a_way_down_begins_with_the_child_above_a_repository() {
+        let catalog = catalog();
+        let (tree, leaves) = (Tree::of(&catalog), [0, 1].map(RepositoryId));
+        assert_eq!(leaves.map(|it| tree.child_above(0, it)), [Some(1), Some(2)]);
+        assert_eq!(leaves.map(|it| tree.child_above(1, it)), [None, None], "right below, or not");
+        assert_eq!((tree.lowest_above(&leaves), tree.lowest_above(&leaves[1..])), (0, 2));
+        assert!(tree.is_ancestor(0, 2) && !tree.is_ancestor(2, 0) && !tree.is_ancestor(0, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "who is above nobody")]
+    fn nobody_has_no_inner_node_above() {
+        Tree::of(&catalog()).lowest_above(&[]);
     }
 
     #[test]

@@ -10,12 +10,14 @@ use crate::reproduce::figure::{
 use crate::reproduce::point::Quantity::Latency;
 
 /// What is compared. Without validation the two hierarchical variants are one and the same here.
-const LINES: &[PlottedLine] = &[
-    line("2PC", "hierarchy-flat-unchecked", |_| ()),
-    line("tree", "hierarchy-unchecked", tree),
-    line("tree, 10", "hierarchy-unchecked", tens),
-    line("tree, 50", "hierarchy-unchecked", fifties),
-];
+const LINES: &[PlottedLine] = &[TWO_PHASES, UNBATCHED, BY_TENS, BY_FIFTIES];
+const SMALL_BATCHES: &[PlottedLine] = &[TWO_PHASES, UNBATCHED, BY_TENS];
+const LARGE_BATCHES: &[PlottedLine] = &[TWO_PHASES, BY_FIFTIES];
+
+const TWO_PHASES: PlottedLine = line("2PC", "hierarchy-flat-unchecked", |_| ());
+const UNBATCHED: PlottedLine = line("tree", "hierarchy-unchecked", tree);
+const BY_TENS: PlottedLine = line("tree, 10", "hierarchy-unchecked", tens);
+const BY_FIFTIES: PlottedLine = line("tree, 50", "hierarchy-unchecked", fifties);
 
 const THROUGHPUT: Figure = Figure {
     lines: LINES,
@@ -98,12 +100,63 @@ const fn tree_at(what: &'static str, size: f64, paper: f64) -> PaperClaim {
 pub const FIGURES: &[Figure] = &[
     Figure {
         name: "amaro-4.1",
-        about: "Amaro, figures 4.1 to 4.3: throughput over clients, without validation",
+        about: "Amaro, figure 4.1: throughput over clients, without validation",
+        ..THROUGHPUT
+    },
+    Figure {
+        name: "amaro-4.2",
+        about: "Amaro, figure 4.2: the same, without batches and with batches of 10",
+        lines: SMALL_BATCHES,
+        claims: &[
+            claim("2PC saturates, clients", Measure::Saturates("2PC"), Some(180.0), None),
+            claim("none saturates, clients", Measure::Saturates("tree"), Some(180.0), None),
+            claim("10 saturates, clients", Measure::Saturates("tree, 10"), Some(180.0), None),
+        ],
+        ..THROUGHPUT
+    },
+    Figure {
+        name: "amaro-4.3",
+        about: "Amaro, figure 4.3: the same, with batches of 50",
+        lines: LARGE_BATCHES,
+        claims: &[
+            claim("2PC saturates, clients", Measure::Saturates("2PC"), Some(180.0), None),
+            claim("50 saturates, clients", Measure::Saturates("tree, 50"), Some(240.0), None),
+        ],
         ..THROUGHPUT
     },
     Figure {
         name: "amaro-4.4",
-        about: "Amaro, figures 4.4 to 4.6: latency over clients, without validation",
+        about: "Amaro, figure 4.4: latency over clients, without validation",
+        ..LATENCY
+    },
+    Figure {
+        name: "amaro-4.5",
+        about: "Amaro, figure 4.5: the same, without batches and with batches of 10",
+        lines: SMALL_BATCHES,
+        printed: &[
+            at_hundred("paper: 2PC", |_| 33.0),
+            at_hundred("paper: none", |_| 29.0),
+            at_hundred("paper: 10", |_| 31.0),
+        ],
+        claims: &[
+            claim("ms, none, 100 clients", Measure::At(Latency, "tree", 100.0), Some(29.0), None),
+            claim("ms, 10, 100 clients", Measure::At(Latency, "tree, 10", 100.0), Some(31.0), None),
+        ],
+        ..LATENCY
+    },
+    Figure {
+        name: "amaro-4.6",
+        about: "Amaro, figure 4.6: the same, with batches of 50",
+        lines: LARGE_BATCHES,
+        printed: &[
+            at_hundred("paper: 2PC", |_| 33.0),
+            at_hundred("paper: 50, locks", |_| 40.0),
+            at_hundred("paper: 50, timestamps", |_| 45.0),
+        ],
+        claims: &[
+            claim("ms, 2PC, 100 clients", Measure::At(Latency, "2PC", 100.0), Some(33.0), None),
+            claim("ms, 50, 100 clients", Measure::At(Latency, "tree, 50", 100.0), Some(40.0), None),
+        ],
         ..LATENCY
     },
     Figure {
@@ -112,10 +165,7 @@ pub const FIGURES: &[Figure] = &[
         axis: BATCHES,
         xs: SIZES,
         quick_xs: SIZES,
-        lines: &[
-            line("2PC", "hierarchy-flat-unchecked", |_| ()),
-            line("tree", "hierarchy-unchecked", tree),
-        ],
+        lines: &[TWO_PHASES, UNBATCHED],
         printed: &[
             by_batch("paper: 2PC", &[1.0], |_| 33.0),
             by_batch("paper: locks", SIZES, printed_by_batch),

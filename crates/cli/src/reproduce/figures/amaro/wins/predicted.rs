@@ -6,7 +6,7 @@ use super::cost_model::{DecidedBy, ModelledCommit, ModelledMachines, throughput}
 use crate::reproduce::figure::Setting;
 
 /// Whether decisions of trees go down the tree.
-const DOWN: bool = false;
+const DOWN: bool = true;
 
 /// Committed transactions a second, by arithmetic; what clients' own nodes have to do is no limit.
 pub fn predicted(setting: &Setting) -> f64 {

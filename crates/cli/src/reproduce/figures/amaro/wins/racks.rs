@@ -3,7 +3,7 @@
 use muesli_core::{BatchLinks, Batching, LinkBatch, Nanos};
 use muesli_sim::network::racks::RackLink;
 use muesli_workloads::machines::MachineModel;
-use muesli_workloads::racks::RackModel;
+use muesli_workloads::machines::racks::RackModel;
 
 use super::lines::ALL_WAYS;
 use super::{AIMS, WINS, clients_on};
