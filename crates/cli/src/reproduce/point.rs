@@ -7,6 +7,8 @@ pub struct Point {
     /// Where on the axis.
     pub x: f64,
     pub nodes: usize,
+    /// The nodes with those that only decide or validate; clients' nodes are not counted.
+    pub machines: usize,
     pub clients: u32,
     /// Committed transactions a second.
     pub throughput: f64,
@@ -31,6 +33,16 @@ pub struct Point {
     pub locked: f64,
     /// How long a transition to locking mode took on average.
     pub transition_ms: f64,
+    /// Messages, packets and bytes that passed between racks for each commit, and the share of the
+    /// time that uplinks were occupied, from 0 to 1.
+    pub rack_messages: f64,
+    pub rack_packets: f64,
+    pub rack_bytes: f64,
+    pub links_occupied: f64,
+    /// Share of the time that processors of nodes with data were busy, but for the cost of turns.
+    pub busy: f64,
+    /// Committed transactions a second as a theory has them; 0: there is none.
+    pub predicted: f64,
     /// Checks of the workload that do not hold. Those of a protocol that promises less than
     /// serializability are left out.
     pub broken: Vec<String>,
@@ -38,7 +50,7 @@ pub struct Point {
 
 impl Point {
     /// All that was measured, in one order.
-    pub fn numbers_mut(&mut self) -> [&mut f64; 14] {
+    pub fn numbers_mut(&mut self) -> [&mut f64; 20] {
         [
             &mut self.throughput,
             &mut self.several_a_second,
@@ -54,6 +66,12 @@ impl Point {
             &mut self.between_ms,
             &mut self.locked,
             &mut self.transition_ms,
+            &mut self.rack_messages,
+            &mut self.rack_packets,
+            &mut self.rack_bytes,
+            &mut self.links_occupied,
+            &mut self.busy,
+            &mut self.predicted,
         ]
     }
 
@@ -62,6 +80,8 @@ impl Point {
         match quantity {
             Quantity::Throughput => self.throughput,
             Quantity::ANode => self.throughput / self.nodes as f64,
+            Quantity::AMachine => self.throughput / self.machines as f64,
+            Quantity::Predicted => self.predicted,
             Quantity::Operations => self.throughput + self.several_a_second,
             Quantity::Latency => self.mean_ms,
             Quantity::SeveralLatency => self.several_ms,
@@ -82,6 +102,10 @@ pub enum Quantity {
     Throughput,
     /// The same for each node.
     ANode,
+    /// The same for each machine, those that only decide or validate included.
+    AMachine,
+    /// Committed transactions a second as a theory has them.
+    Predicted,
     /// Fragments of committed transactions a second.
     Operations,
     /// How long transactions took on average, in milliseconds.
@@ -109,6 +133,8 @@ impl Quantity {
         match self {
             Quantity::Throughput => "committed transactions a second",
             Quantity::ANode => "committed transactions a second and node",
+            Quantity::AMachine => "committed transactions a second and machine",
+            Quantity::Predicted => "committed transactions a second by the theory",
             Quantity::Operations => "operations a second",
             Quantity::Latency => "mean latency, ms",
             Quantity::SeveralLatency => "mean latency of distributed transactions, ms",

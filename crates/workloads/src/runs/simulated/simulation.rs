@@ -26,6 +26,7 @@ use crate::guarantees::ENDS;
 use crate::guest;
 use crate::lingering::linger;
 use crate::machines::MachineModel;
+use crate::machines::racks::RunNodes;
 use crate::pauses::{one_clock, pause};
 use crate::tally::Tallies;
 use crate::workload::{AnyWorkload, Clock, Seat};
@@ -90,6 +91,16 @@ impl<'a> Simulation<'a> {
         };
         let catalog = Arc::new(catalog);
         let topology = Topology::uniform(nodes + usize::from(plan.guest), machine.network);
+        let run_nodes = RunNodes {
+            data: plan.nodes,
+            without: client_nodes + plan.masters,
+            apart,
+            guest: plan.guest,
+        };
+        let topology = match machine.racks.of(run_nodes, &catalog)? {
+            Some(racks) => topology.with_racks(racks),
+            None => topology,
+        };
         let seed = Seed::new(plan.seed);
         let (faults, keeps_old_versions) = (plan.plan.clone(), protocol.keeps_old_versions());
         let mut setup = Setup::new(protocol, seed, catalog.clone(), topology, faults);
@@ -141,7 +152,7 @@ impl<'a> Simulation<'a> {
         self.load()?;
         self.world.start_strangers();
         let (begun, messages) = (self.world.now(), self.world.messages());
-        let traffic = self.world.traffic();
+        let (traffic, between_racks) = (self.world.traffic(), self.world.between_racks());
         let load_before = self.load_with_data();
         self.add_clients();
         if let Some(node) = self.guest {
@@ -162,6 +173,7 @@ impl<'a> Simulation<'a> {
         let settled = self.world.settle(self.patience());
         let messages = self.world.messages() - messages;
         let traffic = self.world.traffic().since(&traffic);
+        let between_racks = self.world.between_racks().since(between_racks);
         let length = VirtualTime::from_nanos(self.ended.get()).since(begun);
         let mut checks = vec![ends(&settled)];
         if settled.is_ok() {
@@ -177,6 +189,7 @@ impl<'a> Simulation<'a> {
             length,
             messages,
             traffic,
+            between_racks,
             load_with_data,
             checks,
             run,
