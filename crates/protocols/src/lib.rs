@@ -103,7 +103,8 @@ protocols! {
         hierarchy::Switches::default().decided_by(Decider::Relay);
     "hierarchy-printed" =>
         hierarchy::HierarchicalValidation, hierarchy::Switches::printed_for_timestamps();
-    "hierarchy-unchecked" => hierarchy::HierarchicalValidation, hierarchy::Switches::unchecked();
+    "hierarchy-unchecked" =>
+        hierarchy::HierarchicalValidation, hierarchy::Switches::unchecked_with_values();
     "hierarchy-flat-unchecked" =>
         hierarchy::HierarchicalValidation, hierarchy::Switches::unchecked_by(Decider::Coordinator);
     "hierarchy-locking" => hierarchy::HierarchicalValidation, hierarchy::Switches::locking();
@@ -113,6 +114,8 @@ protocols! {
         hierarchy::Switches::locking().decided_by(Decider::Participant);
     "hierarchy-locking-flat-relay" => hierarchy::HierarchicalValidation,
         hierarchy::Switches::locking().decided_by(Decider::Relay);
+    "hierarchy-locking-unchecked" =>
+        hierarchy::HierarchicalValidation, hierarchy::Switches::unchecked();
     "hierarchy-locking-printed" =>
         hierarchy::HierarchicalValidation, hierarchy::Switches::printed_for_locks();
     "non-genuine-multiversioning" was "ngm" =>

@@ -19,15 +19,21 @@
 //! arrives, in order; if the driver of the world runs out of patience it breaks the link, and the
 //! held messages are the suffix that is lost.
 //!
+//! **Racks.** Where nodes are in [racks], a message to another rack passes two links that it shares
+//! with others, in the order in which messages come there. When it comes depends on the others, so
+//! the world asks at each of the two ([`Network::pass`]).
+//!
 //! The network keeps state and draws chances. The world schedules the arrivals, asks again when
 //! one is due ([`Network::arrive`]), and decides when to break and to reconnect. A channel costs 24
 //! bytes, so that 160 nodes, 25,600 channels, fit into a cache.
 
+pub mod racks;
 pub mod topology;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::NodeId;
+use racks::{RackLinks, RackTraffic, Stop};
 use topology::{Topology, index};
 
 use crate::random::Random;
@@ -38,6 +44,8 @@ use crate::time::{Span, VirtualTime};
 pub struct Network<M> {
     topology: Topology,
     channels: Vec<Channel>,
+    /// Where nodes are in racks.
+    rack_links: Option<RackLinks>,
     /// Channels that partitions block, and what waits there. No entry: open.
     blocked: BTreeMap<ChannelId, Blocked<M>>,
     down: BTreeSet<NodeId>,
@@ -71,11 +79,13 @@ struct Blocked<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Epoch(u32);
 
-/// When a message that was sent is due at its receiver.
+/// When a message that was sent is due at its receiver, or at a link on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When to call [`Network::arrive`].
+    /// When to call [`Network::arrive`], or [`Network::pass`] if it is at a link then.
     pub due: VirtualTime,
+    /// Where it is then.
+    pub stop: Stop,
     /// The life of the link that carries it.
     pub epoch: Epoch,
 }
@@ -107,7 +117,14 @@ impl<M> Network<M> {
     pub fn new(topology: Topology, random: Random) -> Self {
         let channels = vec![Channel::default(); topology.nodes() * topology.nodes()];
         let (blocked, down) = (BTreeMap::new(), BTreeSet::new());
-        Network { topology, channels, blocked, down, unbroken: true, random }
+        let racks = topology.racks().cloned();
+        let rack_links = racks.map(|racks| RackLinks::new(racks, topology.nodes()));
+        Network { topology, channels, rack_links, blocked, down, unbroken: true, random }
+    }
+
+    /// What has passed from racks to others so far.
+    pub fn between_racks(&self) -> RackTraffic {
+        self.rack_links.as_ref().map_or_else(RackTraffic::default, RackLinks::traffic)
     }
 
     /// Sends a message of `bytes` bytes; `None` if it is lost because the link is broken, or
@@ -122,15 +139,49 @@ impl<M> Network<M> {
         if to.0 as usize >= self.topology.nodes() {
             return None;
         }
-        let channel = &mut self.channels[channel_index(self.topology.nodes(), from, to)];
+        let number = channel_index(self.topology.nodes(), from, to);
+        let channel = &mut self.channels[number];
         if channel.broken {
             return None;
         }
-        let class = self.topology.class(from, to);
+        let (class, epoch) = (self.topology.class(from, to), Epoch(channel.epoch));
         channel.wire_free = channel.wire_free.max(now) + class.wire_time(bytes);
+        if let Some(links) = self.rack_links.as_mut().filter(|links| links.are_apart(from, to)) {
+            let stop = Stop::Uplink(links.load(number, now, bytes));
+            return Some(Departure { due: channel.wire_free, stop, epoch });
+        }
         let due = channel.wire_free + class.latency.draw(&mut self.random);
         channel.last_arrival = channel.last_arrival.max(due);
-        Some(Departure { due: channel.last_arrival, epoch: Epoch(channel.epoch) })
+        Some(Departure { due: channel.last_arrival, stop: Stop::Receiver, epoch })
+    }
+
+    /// A message is at a link on its way; `None`: it is at its receiver.
+    pub fn pass(
+        &mut self,
+        now: VirtualTime,
+        from: NodeId,
+        to: NodeId,
+        departure: Departure,
+    ) -> Option<Departure> {
+        let links = self.rack_links.as_mut()?;
+        let number = channel_index(self.topology.nodes(), from, to);
+        let (due, stop) = match departure.stop {
+            Stop::Uplink(load) => {
+                let latency = self.topology.class(from, to).latency.draw(&mut self.random);
+                let due = links.ascend(now, from, load) + latency;
+                (links.between(number, due), Stop::Downlink(load))
+            }
+            Stop::Downlink(load) => {
+                let (due, channel) = (links.descend(now, to, load), &mut self.channels[number]);
+                if channel.epoch == departure.epoch.0 && !channel.broken {
+                    assert!(due >= channel.last_arrival, "a message overtakes another one");
+                    channel.last_arrival = due;
+                }
+                (due, Stop::Receiver)
+            }
+            Stop::Receiver => return None,
+        };
+        Some(Departure { due, stop, ..departure })
     }
 
     /// Settles a message that is due now.

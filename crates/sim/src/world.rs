@@ -36,10 +36,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use muesli_core::catalog::Hierarchy;
 use muesli_core::{AnyProtocol, Catalog, Envelope, MachineTimer, NodeId, OpId, Role, Settings};
 
 use crate::hardware::disk::Disk;
-use crate::network::{Arrival, Epoch, Network};
+use crate::network::racks::RackTraffic;
+use crate::network::{Arrival, Departure, Network};
 use crate::plan::Plan;
 use crate::plan::fault::Fault;
 use crate::queue::EventQueue;
@@ -91,6 +93,7 @@ pub struct World {
     patience: Span,
     reconnect_every: Span,
     plan: Plan,
+    trees: Vec<Hierarchy>,
     checkpoint_every: Option<Span>,
     /// When each host begins its checkpoints, and how large their pieces are.
     checkpoint_chances: Vec<Random>,
@@ -112,8 +115,8 @@ pub struct World {
 
 /// What happens in the world.
 enum Event {
-    /// A message is due at its receiver.
-    Arrive { epoch: Epoch, sent: SentMessage },
+    /// A message is due at its receiver, or at a link on its way.
+    Arrive { departure: Departure, sent: SentMessage },
     /// A host's turn begins.
     Tick(usize),
     /// A timer of a machine is due.
@@ -178,6 +181,7 @@ impl World {
             patience: setup.patience,
             reconnect_every: setup.reconnect_every,
             plan: setup.plan,
+            trees: setup.trees,
             checkpoint_every: setup.checkpoint_every,
             checkpoint_chances: Vec::new(),
             early_timers: setup.early_timers.then_some(early),
@@ -223,7 +227,7 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Arrive { epoch, sent } => self.arrive(epoch, sent),
+            Event::Arrive { departure, sent } => self.arrive(departure, sent),
             Event::Tick(place) => self.tick(place),
             Event::Timer { place, incarnation, timer } => {
                 if self.is_alive(place, incarnation) {
@@ -257,9 +261,12 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, epoch: Epoch, sent: SentMessage) {
+    fn arrive(&mut self, departure: Departure, sent: SentMessage) {
         let (from, to) = (sent.envelope.from.node, sent.envelope.to.node);
-        match self.network.arrive(self.now, from, to, epoch, sent) {
+        if let Some(departure) = self.network.pass(self.now, from, to, departure) {
+            return self.queue.push(departure.due, Event::Arrive { departure, sent });
+        }
+        match self.network.arrive(self.now, from, to, departure.epoch, sent) {
             Arrival::Delivered(sent) => self.deliver(sent),
             Arrival::Held => self.trace_node(to.0 as usize, "held", [from.0.into(), 0, 0]),
             Arrival::Lost => self.trace_node(to.0 as usize, "lost", [from.0.into(), 0, 0]),
@@ -321,6 +328,11 @@ impl World {
     /// How many messages have been delivered from one node to another.
     pub fn messages(&self) -> u64 {
         self.messages
+    }
+
+    /// What has passed from racks to others so far.
+    pub fn between_racks(&self) -> RackTraffic {
+        self.network.between_racks()
     }
 
     fn trace_message(&mut self, event: &'static str, envelope: &Envelope<Message>) {

@@ -32,5 +32,5 @@ pub use clients::{
 };
 use clients::{loading, per_client, reading};
 
-use runs::{batches, guarantees, guest, lingering, pauses};
+use runs::{batches, guarantees, guest, lingering, pauses, trees};
 pub use runs::{connected, embedded, machines, simulated, tempo};

@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_check::{History, Level, Verdict};
-use muesli_core::catalog::{TreePlan, TreeShape};
+use muesli_core::catalog::TreePlan;
 use muesli_core::checkpoint::HEAD_PIECE_BYTES;
 use muesli_core::{Batching, Nanos};
-use muesli_registry::offers_strict;
+use muesli_registry::{check_tree, offers_strict};
 use muesli_sim::plan::fault::{FaultKind, FaultKinds};
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
@@ -45,6 +45,7 @@ use crate::simulated::{
 };
 use crate::tally::Tallies;
 use crate::tempo::Tempo;
+use crate::trees::{self, TreeNodes};
 use crate::workload::AnyWorkload;
 
 /// What is tried with every seed.
@@ -351,19 +352,12 @@ impl SeededRun {
         written.map_err(|error| SeededRunError::History { path, error })
     }
 
-    /// A tree above the nodes with data: a root above all, or two levels where their number is no
-    /// prime, with a validator for each inner node or two. It takes nothing from what else the seed
-    /// draws.
-    fn draw_tree(&self, seed: u64, repositories: usize) -> Option<TreePlan> {
-        let nodes = self.nodes.min(repositories);
-        let widths = (2..nodes).filter(|width| nodes.is_multiple_of(*width)).collect::<Vec<_>>();
-        let drawn = (seed % 3) as usize;
-        let width = widths.get(drawn % widths.len().max(1)).filter(|_| drawn > 0)?;
-        let shape = format!("{}x{width}", nodes / width);
-        let shape: TreeShape = shape.parse().expect("a shape of a tree");
-        let validators = 1 + (seed / 3 % 2) as u16;
-        let fits = self.group <= 1 && !matches!(self.validator_nodes, 1);
-        fits.then(|| TreePlan { validators, ..TreePlan::from(shape) })
+    /// The nodes for a tree above so many repositories, if the protocol validates by one.
+    fn tree_nodes(&self, repositories: usize) -> Option<TreeNodes> {
+        let leaves = self.nodes.min(repositories);
+        let for_validators = if self.validator_nodes > 0 { self.validator_nodes } else { leaves };
+        let nodes = TreeNodes { leaves, for_validators };
+        check_tree(&self.protocol, true).is_ok().then_some(nodes)
     }
 
     /// Whether the protocol promises less than what workloads count on: then updates can be lost,
@@ -395,6 +389,7 @@ impl SeededRun {
         let repositories = self.nodes * chance.between(1, 3) as usize;
         let usual = if self.group > 1 { self.nodes } else { repositories };
         let repositories = self.repositories.unwrap_or(usual);
+        let tree_nodes = self.tree_nodes(repositories);
         let strict = chance.below(STRICT_ONCE_IN) == 0 && !self.reads_at_followers();
         let share = (self.transactions_least as f64 / f64::from(self.clients)).max(1.0);
         let tempo = (!self.production).then(|| Tempo::draw(&mut chance, Span::from_nanos(run)));
@@ -407,7 +402,8 @@ impl SeededRun {
             repositories,
             replicas: self.replicas.unwrap_or(drawn.min(repositories)),
             partitions_per_repository: self.partitions_per_repository,
-            tree: self.tree.clone().or_else(|| self.draw_tree(seed, repositories)),
+            tree: self.tree.clone().or_else(|| tree_nodes?.first(seed)),
+            trees: tree_nodes.map(|it| it.others(seed)).unwrap_or_default(),
             validator_nodes: self.validator_nodes,
             batching: self.batching.unwrap_or_else(|| batches::draw(seed)),
             plan,
@@ -451,6 +447,7 @@ impl SeededRun {
                 1 => self.faults.without(FaultKind::Loss),
                 _ => self.faults.clone(),
             },
+            trees: if check_tree(&self.protocol, true).is_ok() { trees::OTHERS } else { 0 },
             faults_max: if self.faults == FaultKinds::NONE { 0 } else { faults },
         };
         shape.draw(Seed::new(seed))

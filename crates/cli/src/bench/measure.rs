@@ -11,17 +11,19 @@ use clap::ValueEnum;
 use muesli::{Connect, Db, Options};
 use muesli_check::History;
 use muesli_core::catalog::TreePlan;
+use muesli_sim::network::racks::RackTraffic;
 use muesli_sim::world::NodeTraffic;
 use muesli_workloads::available::{self, Description};
 use muesli_workloads::check::Check;
 use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
 use muesli_workloads::history::{by_lists, by_versions};
+use muesli_workloads::machines::MachineModel;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome, Upkeep};
 use muesli_workloads::tally::{Tallies, Tally};
 use muesli_workloads::workload::AnyWorkload;
 use serde_json::{Map, Value as Json};
 
-use super::report::{BenchResult, Checked, CommitLatency, HeldTimes};
+use super::report::{BenchResult, BetweenRacks, Checked, CommitLatency, HeldTimes};
 use crate::local::{self, Temporary};
 use crate::options::{BatchOptions, tree};
 use crate::reach;
@@ -78,6 +80,8 @@ pub struct Benchmark {
     pub caches: bool,
     /// On how many nodes of their own the clients run, in the simulator.
     pub client_nodes: usize,
+    /// What nodes are in the simulator.
+    pub machine: MachineModel,
     /// Whether all transactions of the clients are strict.
     pub strict: bool,
     pub clients: u32,
@@ -98,7 +102,7 @@ struct Sent {
     messages: u64,
     packets: u64,
     /// What only the simulator counts.
-    simulated: Option<NodeTraffic>,
+    simulated: Option<(NodeTraffic, RackTraffic)>,
 }
 
 impl Benchmark {
@@ -250,14 +254,16 @@ impl Benchmark {
             history: self.history && workload.history().is_none(),
             ..Simulated::calm(&self.protocol, self.nodes, self.seed, self.length)
         };
-        let outcome = simulated::run(workload, &plan, tallies)?;
+        let outcome = simulated::run_on(&self.machine, workload, &plan, tallies)?;
         let history = match (self.history, workload.history()) {
             (false, _) => None,
             (true, Some(lists)) => Some(by_lists(&lists, self.meta())?),
             (true, None) => Some(outcome.run.history(self.meta())?),
         };
-        let SimulatedOutcome { tally, length, messages, traffic, checks, .. } = outcome;
-        let sent = Sent { messages, packets: traffic.packets, simulated: Some(traffic) };
+        let SimulatedOutcome { tally, length, messages, traffic, between_racks, checks, .. } =
+            outcome;
+        let packets = traffic.packets;
+        let sent = Sent { messages, packets, simulated: Some((traffic, between_racks)) };
         Ok((self.measured(&tally, length, sent, checks), history))
     }
 
@@ -270,7 +276,17 @@ impl Benchmark {
     ) -> BenchResult {
         let seconds = length.as_secs_f64();
         let each = |count: u64| count as f64 / tally.committed.max(1) as f64;
-        let simulated = sent.simulated.as_ref();
+        let simulated = sent.simulated.as_ref().map(|(traffic, _)| traffic);
+        let racks = self.nodes.checked_div(self.machine.racks.nodes);
+        let between_racks = racks.zip(sent.simulated.as_ref()).map(|(racks, (_, between))| {
+            let uplinks = racks as f64 * seconds;
+            BetweenRacks {
+                messages: each(between.messages),
+                packets: each(between.packets),
+                bytes: each(between.bytes),
+                occupied: between.occupied.as_nanos() as f64 / 1e9 / uplinks.max(1e-9),
+            }
+        });
         BenchResult {
             workload: self.workload.name,
             protocol: self.protocol.clone(),
@@ -294,6 +310,7 @@ impl Benchmark {
             messages_per_commit: each(sent.messages),
             packets_per_commit: each(sent.packets),
             bytes_per_commit: simulated.map(|it| each(it.bytes)),
+            between_racks,
             held_us: simulated.map(|it| HeldTimes::of(&it.batches)),
             messages_by_kind: simulated
                 .map(|it| it.kinds.iter().map(|(name, count)| (*name, each(*count))).collect()),

@@ -16,6 +16,7 @@ use muesli_core::catalog::TreePlan;
 use muesli_registry::{check_caches, check_masters, check_strict, check_tree};
 use muesli_workloads::available::Description;
 use muesli_workloads::embedded::Length;
+use muesli_workloads::machines::MachineModel;
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::workload::AnyWorkload;
 
@@ -75,6 +76,11 @@ struct BenchOptions {
     #[arg(long, value_name = "N", default_value_t = 0,
         value_parser = clap::value_parser!(u16).range(0..=100))]
     client_nodes: u16,
+    /// A change of the simulated machine, whose nodes are Muesli's own as calibrated: as in
+    /// `muesli reproduce`, such as message-us=20; rack-nodes=8, with rack-packets=N and rack-mb=N a
+    /// second, puts them into racks that share a link to the others; several times for several
+    #[arg(long = "machine", value_name = "NAME=VALUE")]
+    machine: Vec<String>,
     #[command(flatten)]
     batches: BatchOptions,
     /// All transactions are strict, under protocols that have such
@@ -153,6 +159,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.driver != BenchDriver::Sim && (options.parallel > 1 || options.client_nodes > 0) {
         bail!("--together and --client-nodes are for the driver sim; see --procedure-threads");
     }
+    if options.driver != BenchDriver::Sim && !options.machine.is_empty() {
+        bail!("--machine is for the driver sim: elsewhere machines are what they are");
+    }
+    let mut machine = MachineModel::measured();
+    options.machine.iter().try_for_each(|change| machine.change(change))?;
     if options.caches && options.driver == BenchDriver::Embedded {
         bail!("--caches is for the drivers cluster and sim: in this process all is near");
     }
@@ -185,7 +196,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let quiet = options.json.as_deref() == Some(Path::new("-"));
     let mut results = Vec::new();
     for protocol in &options.protocol {
-        let benchmark = benchmark(workload, &options, protocol, warm_up);
+        let benchmark = Benchmark {
+            machine: machine.clone(),
+            ..benchmark(workload, &options, protocol, warm_up)
+        };
         let tallies = Arc::new(Tallies::new(options.clients));
         let (measured, history) = watched(&benchmark, &tallies)?;
         if let (Some(path), Some(history)) = (&options.history, history) {
@@ -262,6 +276,7 @@ fn benchmark(
         parallel: usize::from(options.parallel),
         caches: options.caches,
         client_nodes: usize::from(options.client_nodes),
+        machine: MachineModel::measured(),
         strict: options.strict,
         clients: options.clients,
         warm_up,

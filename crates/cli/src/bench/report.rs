@@ -48,6 +48,8 @@ pub struct BenchResult {
     pub packets_per_commit: f64,
     /// Bytes of these messages, in the simulator.
     pub bytes_per_commit: Option<f64>,
+    /// What of all this passed between racks, in the simulator with racks.
+    pub between_racks: Option<BetweenRacks>,
     /// How long messages waited for others, in the simulator.
     pub held_us: Option<HeldTimes>,
     /// The messages per committed transaction by their kind, in the simulator.
@@ -62,6 +64,16 @@ pub struct CommitLatency {
     pub p95: f64,
     pub p99: f64,
     pub max: f64,
+}
+
+/// What passes from racks to others, for each committed transaction.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BetweenRacks {
+    pub messages: f64,
+    pub packets: f64,
+    pub bytes: f64,
+    /// Share of the time that uplinks were occupied, on average, from 0 to 1.
+    pub occupied: f64,
 }
 
 /// How long messages waited until they left together with others.
@@ -168,6 +180,15 @@ pub fn side_by_side(results: &[BenchResult]) -> Table {
     if results.iter().any(|one| one.bytes_per_commit.is_some()) {
         let bytes = |one: &BenchResult| one.bytes_per_commit.map(|it| format!("{it:.0}"));
         row("bytes/commit", &|one| bytes(one).unwrap_or_default());
+    }
+    if results.iter().any(|one| one.between_racks.is_some()) {
+        let of = |one: &BenchResult, show: fn(BetweenRacks) -> String| {
+            one.between_racks.map_or_else(String::new, show)
+        };
+        row("messages between racks", &|one| of(one, |it| format!("{:.2}", it.messages)));
+        row("packets between racks", &|one| of(one, |it| format!("{:.2}", it.packets)));
+        row("bytes between racks", &|one| of(one, |it| format!("{:.0}", it.bytes)));
+        row("uplinks occupied", &|one| of(one, |it| format!("{:.0} %", it.occupied * 100.0)));
     }
     if results.iter().any(|one| one.batch > 1 && one.held_us.is_some()) {
         row("held for a batch", &|one| one.held_us.map_or_else(String::new, |it| micros(it.mean)));

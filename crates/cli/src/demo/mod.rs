@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{ArgMatches, Command};
 use muesli_workloads::available::find;
 use muesli_workloads::embedded::Length;
+use muesli_workloads::machines::MachineModel;
 use muesli_workloads::simulated::guarantee;
 use muesli_workloads::tally::Tallies;
 
@@ -85,6 +86,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             parallel: 1,
             caches: false,
             client_nodes: 0,
+            machine: MachineModel::measured(),
             strict: false,
             clients: CLIENTS,
             warm_up: Duration::ZERO,

@@ -1,6 +1,7 @@
 //! What a figure is made of: what was run, what was claimed, what we aim at.
 
 use muesli_core::Batching;
+use muesli_core::catalog::TreePlan;
 use muesli_workloads::machines::MachineModel;
 
 use super::point::{Point, Quantity};
@@ -32,6 +33,10 @@ pub struct Figure {
     /// What is drawn: what is compared, and what a theory says of one of these.
     pub lines: &'static [PlottedLine],
     pub models: &'static [Model],
+    /// Committed transactions a second as a theory has them, to compare ratios of lines by it.
+    pub theory: Option<fn(&Setting) -> f64>,
+    /// Lines of which the best is set beside all others, place by place.
+    pub baselines: &'static [&'static str],
     /// What is drawn upwards; and to the right, if it is something measured.
     pub shows: Quantity,
     pub against: Option<Quantity>,
@@ -62,6 +67,8 @@ pub const NOTHING: Figure = Figure {
     quick_xs: &[],
     lines: &[],
     models: &[],
+    theory: None,
+    baselines: &[],
     shows: Quantity::Throughput,
     against: None,
     logarithmic: false,
@@ -79,10 +86,11 @@ pub struct Setting {
     pub nodes: usize,
     /// How many nodes there are besides, which decide for the others.
     pub masters: usize,
-    /// The tree that votes climb, as `--tree` has it; `None`: a root above all, beside the first.
-    pub tree: Option<String>,
-    /// How many validators each inner node of it has.
-    pub validators: u16,
+    /// The tree that votes climb; `None`: a root above all, beside the first.
+    pub tree: Option<TreePlan>,
+    /// How many nodes with data each inner node of it covers, level by level from the leaves up, but
+    /// for the root: for a theory.
+    pub tree_spans: Vec<usize>,
     /// How many nodes there are besides, on which the tree's validators live.
     pub validator_nodes: usize,
     /// How many messages leave together over a link, and how long they wait for each other.
@@ -93,6 +101,12 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// The value of a parameter of the workload, if it was given and is a number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        let given = self.parameters.iter().filter_map(|text| text.split_once('='));
+        given.filter(|(given, _)| *given == name).find_map(|(_, value)| value.parse().ok())
+    }
+
     /// Gives a parameter of the workload another value.
     pub fn put(&mut self, name: &str, value: f64) {
         self.parameters.retain(|given| given.split('=').next() != Some(name));
@@ -227,6 +241,8 @@ pub enum Measure {
     At(Quantity, &'static str, f64),
     /// What the first line shows over what the second shows, at a value of the axis.
     Over(Quantity, &'static str, &'static str, f64),
+    /// The most that a line shows over what the best of others shows at the same place.
+    MostOverBest(Quantity, &'static str, &'static [&'static str]),
     /// What a line shows over what the model of this name says of it: the mean over all points.
     OverModel(&'static str),
 }

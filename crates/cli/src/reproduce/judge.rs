@@ -1,7 +1,7 @@
 //! What the points say about what the paper says.
 
 use super::figure::{Figure, Measure, PaperClaim};
-use super::point::Point;
+use super::point::{Point, Quantity};
 use super::seed_points::median;
 
 /// A line is saturated where it has such a share of its most.
@@ -71,6 +71,13 @@ fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
         }
         Measure::At(quantity, line, x) => at(quantity, line, x),
         Measure::Over(quantity, over, under, x) => at(quantity, over, x) / at(quantity, under, x),
+        Measure::MostOverBest(quantity, line, others) => {
+            let over = of(line).filter_map(|point| {
+                let (_, best) = best_of(others, points, point.x, quantity)?;
+                Some(point.shows(quantity) / best)
+            });
+            over.fold(f64::NAN, f64::max)
+        }
         Measure::OverModel(name) => {
             let Some(model) = figure.models.iter().find(|it| it.name == name) else {
                 return f64::NAN;
@@ -78,6 +85,17 @@ fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
             mean(of(model.of).map(|point| point.shows(figure.shows) / (model.predicts)(point)))
         }
     }
+}
+
+/// The best of some lines at a value of the axis, and what it shows.
+pub fn best_of(
+    lines: &[&'static str],
+    points: &[Point],
+    x: f64,
+    quantity: Quantity,
+) -> Option<(&'static str, f64)> {
+    let there = points.iter().filter(|point| point.x == x && lines.contains(&point.line));
+    there.map(|it| (it.line, it.shows(quantity))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
@@ -90,27 +108,22 @@ mod tests {
     use super::*;
     use crate::reproduce::figure::Model;
     use crate::reproduce::figures;
-    use crate::reproduce::point::Quantity;
 
     fn point(line: &'static str, nodes: usize, throughput: f64, aborts: f64) -> Point {
         Point {
             line,
             x: nodes as f64,
             nodes,
+            machines: 2 * nodes,
             clients: 1,
             throughput,
             several_a_second: throughput / 2.0,
             several_ms: 4.0,
             aborts,
             mean_ms: 2.0,
-            p50_ms: 0.0,
-            p99_ms: 0.0,
-            messages_a_commit: 0.0,
-            commit_messages: 0.0,
-            commit_packets: 0.0,
             locked: 0.25,
             transition_ms: 1.0,
-            broken: Vec::new(),
+            ..Point::default()
         }
     }
 
@@ -144,5 +157,7 @@ mod tests {
         near(Measure::At(Quantity::Operations, "a", 40.0), 450.0);
         near(Measure::Over(Quantity::ANode, "b", "a", 10.0), 2.0);
         near(Measure::OverModel("half"), 2.0);
+        near(Measure::MostOverBest(Quantity::AMachine, "a", &["b"]), 0.5);
+        near(Measure::MostOverBest(Quantity::ANode, "b", &["a", "c"]), 2.0);
     }
 }

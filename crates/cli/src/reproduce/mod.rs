@@ -61,7 +61,8 @@ struct ReproduceOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
     replicas: Option<u16>,
     /// A change of the machine, to see what it decides (pauses=true, lock-wait-ms=N, message-us=N,
-    /// read-us=N, validate-us=N, tail-us=N); several times for several
+    /// read-us=N, validate-us=N, tail-us=N, packet-us=N, patience=N, rack-nodes=N, rack-packets=N,
+    /// rack-mb=N); several times for several
     #[arg(long = "machine", value_name = "NAME=VALUE")]
     machine: Vec<String>,
     /// The folder for tables and plots
@@ -145,11 +146,15 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Figure>> {
     }
     let mut all = Vec::new();
     for name in names {
-        let Some(figure) = figures::all().find(|figure| figure.name == name) else {
+        let group = figures::group(name);
+        let chosen: Vec<_> = figures::all()
+            .filter(|figure| figure.name == name || group.contains(&figure.name))
+            .collect();
+        if chosen.is_empty() {
             let known: Vec<_> = figures::all().map(|figure| figure.name).collect();
             bail!("nothing to reproduce is called `{name}`; there are: {}", known.join(", "));
-        };
-        all.push(figure);
+        }
+        all.extend(chosen);
     }
     Ok(all)
 }
@@ -157,7 +162,8 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Figure>> {
 /// What can be asked for.
 fn figure_names() -> PossibleValuesParser {
     let names = figures::all().map(|figure| figure.name);
-    PossibleValuesParser::new(["list", "all"].into_iter().chain(names))
+    let words = ["list", "all"].into_iter().chain(figures::GROUPS.iter().copied());
+    PossibleValuesParser::new(words.chain(names))
 }
 
 /// What there is: of each figure what it shows, and where.
@@ -206,6 +212,9 @@ mod tests {
                     assert!(figure.quick_xs.contains(&x), "{}: {text}", figure.name);
                 }
             }
+        }
+        for group in figures::GROUPS {
+            assert!(chosen(&[(*group).to_owned()]).unwrap().len() > 1, "{group}");
         }
         let error = chosen(&["fig9".to_owned()]).err().unwrap().to_string();
         assert!(figures::all().all(|figure| error.contains(figure.name)), "{error}");

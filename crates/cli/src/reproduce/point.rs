@@ -7,6 +7,8 @@ pub struct Point {
     /// Where on the axis.
     pub x: f64,
     pub nodes: usize,
+    /// The nodes with those that only decide or validate; clients' nodes are not counted.
+    pub machines: usize,
     pub clients: u32,
     /// Committed transactions a second.
     pub throughput: f64,
@@ -23,10 +25,24 @@ pub struct Point {
     /// other by themselves.
     pub commit_messages: f64,
     pub commit_packets: f64,
+    /// How long a node with data validates for each request to vote, and how long it waits and is
+    /// busy with messages for each of them that it takes in.
+    pub validation_ms: f64,
+    pub between_ms: f64,
     /// Share of transactions done in locking mode, at all repositories, from 0 to 1.
     pub locked: f64,
     /// How long a transition to locking mode took on average.
     pub transition_ms: f64,
+    /// Messages, packets and bytes that passed between racks for each commit, and the share of the
+    /// time that uplinks were occupied, from 0 to 1.
+    pub rack_messages: f64,
+    pub rack_packets: f64,
+    pub rack_bytes: f64,
+    pub links_occupied: f64,
+    /// Share of the time that processors of nodes with data were busy, but for the cost of turns.
+    pub busy: f64,
+    /// Committed transactions a second as a theory has them; 0: there is none.
+    pub predicted: f64,
     /// Checks of the workload that do not hold. Those of a protocol that promises less than
     /// serializability are left out.
     pub broken: Vec<String>,
@@ -34,7 +50,7 @@ pub struct Point {
 
 impl Point {
     /// All that was measured, in one order.
-    pub fn numbers_mut(&mut self) -> [&mut f64; 12] {
+    pub fn numbers_mut(&mut self) -> [&mut f64; 20] {
         [
             &mut self.throughput,
             &mut self.several_a_second,
@@ -46,8 +62,16 @@ impl Point {
             &mut self.messages_a_commit,
             &mut self.commit_messages,
             &mut self.commit_packets,
+            &mut self.validation_ms,
+            &mut self.between_ms,
             &mut self.locked,
             &mut self.transition_ms,
+            &mut self.rack_messages,
+            &mut self.rack_packets,
+            &mut self.rack_bytes,
+            &mut self.links_occupied,
+            &mut self.busy,
+            &mut self.predicted,
         ]
     }
 
@@ -56,11 +80,15 @@ impl Point {
         match quantity {
             Quantity::Throughput => self.throughput,
             Quantity::ANode => self.throughput / self.nodes as f64,
+            Quantity::AMachine => self.throughput / self.machines as f64,
+            Quantity::Predicted => self.predicted,
             Quantity::Operations => self.throughput + self.several_a_second,
             Quantity::Latency => self.mean_ms,
             Quantity::SeveralLatency => self.several_ms,
             Quantity::CommitMessages => self.commit_messages,
             Quantity::CommitPackets => self.commit_packets,
+            Quantity::Validation => self.validation_ms,
+            Quantity::Between => self.between_ms,
             Quantity::Locked => 100.0 * self.locked,
             Quantity::Transition => self.transition_ms,
         }
@@ -74,6 +102,10 @@ pub enum Quantity {
     Throughput,
     /// The same for each node.
     ANode,
+    /// The same for each machine, those that only decide or validate included.
+    AMachine,
+    /// Committed transactions a second as a theory has them.
+    Predicted,
     /// Fragments of committed transactions a second.
     Operations,
     /// How long transactions took on average, in milliseconds.
@@ -84,6 +116,11 @@ pub enum Quantity {
     CommitMessages,
     /// Packets in which these left.
     CommitPackets,
+    /// How long a node with data validates for each request to vote, in milliseconds.
+    Validation,
+    /// How long a node with data waits, or is busy with messages, between two requests, in
+    /// milliseconds.
+    Between,
     /// Transactions done in locking mode, at all repositories, in percent.
     Locked,
     /// How long a repository needed on average to enter locking mode, in milliseconds.
@@ -96,11 +133,15 @@ impl Quantity {
         match self {
             Quantity::Throughput => "committed transactions a second",
             Quantity::ANode => "committed transactions a second and node",
+            Quantity::AMachine => "committed transactions a second and machine",
+            Quantity::Predicted => "committed transactions a second by the theory",
             Quantity::Operations => "operations a second",
             Quantity::Latency => "mean latency, ms",
             Quantity::SeveralLatency => "mean latency of distributed transactions, ms",
             Quantity::CommitMessages => "messages of a commit",
             Quantity::CommitPackets => "packets of a commit",
+            Quantity::Validation => "processing of a validation request, ms",
+            Quantity::Between => "waiting time between requests, ms",
             Quantity::Locked => "transactions in locking mode, %",
             Quantity::Transition => "mean delay of a transition to locking mode, ms",
         }

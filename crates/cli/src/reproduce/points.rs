@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use muesli_core::Batching;
-use muesli_core::catalog::{TreePlan, TreeShape};
 use muesli_sim::world::NodeTraffic;
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
@@ -89,7 +88,7 @@ impl Course {
             nodes: figure.nodes,
             masters: 0,
             tree: None,
-            validators: 1,
+            tree_spans: Vec::new(),
             validator_nodes: 0,
             batching: Batching::default(),
             clients: None,
@@ -179,9 +178,7 @@ fn run_one(
     let calm = Simulated::calm(protocol, nodes, seed, length);
     let (masters, replicas) = (setting.masters, course.replicas.unwrap_or(figure.replicas));
     let replicas = replicas.min(nodes);
-    let shape = setting.tree.as_deref().map(str::parse::<TreeShape>).transpose()?;
-    let validators = setting.validators;
-    let tree = shape.map(|shape| TreePlan { validators, ..TreePlan::from(shape) });
+    let tree = setting.tree.clone();
     let (validator_nodes, batching) = (setting.validator_nodes, setting.batching);
     let plan = Simulated { masters, replicas, tree, validator_nodes, batching, ..calm };
     let tallies = Arc::new(Tallies::new(clients));
@@ -210,11 +207,24 @@ fn point(
     // All others leave one at a time: a client reads one object after the other.
     let others = outcome.traffic.messages - commit_messages;
     let commit_packets = outcome.traffic.packets.saturating_sub(others);
+    let (between, racks) = (outcome.between_racks, setting.machine.racks.nodes);
+    let uplinks =
+        setting.nodes.checked_div(racks).unwrap_or(0) as f64 * outcome.length.as_secs_f64();
+    let load = &outcome.load_with_data;
+    let votes = outcome.traffic.kinds.get("Prepare").copied().unwrap_or(0);
+    let costs = &setting.machine.costs;
+    let validating = costs.validate.times(load.validated);
+    let processing = validating
+        + costs.read.times(load.reads)
+        + costs.install.times(load.installed)
+        + costs.operation.times(load.operations);
+    let other_ms = 1e3 * length * setting.nodes as f64 - processing.as_nanos() as f64 / 1e6;
     let broken = outcome.checks.iter().filter(|check| judged && !check.ok);
     Point {
         line,
         x,
         nodes: setting.nodes,
+        machines: setting.nodes + setting.masters + setting.validator_nodes,
         clients,
         throughput: tally.committed as f64 / length,
         several_a_second: tally.several.committed as f64 / length,
@@ -226,8 +236,16 @@ fn point(
         messages_a_commit: share(outcome.messages, outcome.tally.committed),
         commit_messages: share(commit_messages, outcome.tally.committed),
         commit_packets: share(commit_packets, outcome.tally.committed),
+        validation_ms: share(validating.as_nanos(), votes) / 1e6,
+        between_ms: other_ms / load.received.max(1) as f64,
         locked: share(modes.locked, modes.transactions),
         transition_ms: share(modes.waiting.0, modes.transitions) / 1e6,
+        rack_messages: share(between.messages, outcome.tally.committed),
+        rack_packets: share(between.packets, outcome.tally.committed),
+        rack_bytes: share(between.bytes, outcome.tally.committed),
+        links_occupied: between.occupied.as_nanos() as f64 / 1e9 / uplinks.max(f64::MIN_POSITIVE),
+        busy: load.cost(costs).as_nanos() as f64 / 1e9 / (length * setting.nodes as f64),
+        predicted: figure.theory.map_or(0.0, |theory| theory(setting)),
         broken: broken.map(|check| format!("{}: {}", check.name, check.details)).collect(),
     }
 }

@@ -4,8 +4,8 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 use super::figure::{ClaimTarget, Figure};
-use super::judge::JudgedClaim;
-use super::point::Quantity;
+use super::judge::{JudgedClaim, best_of};
+use super::point::{Point, Quantity};
 use super::points::Course;
 use super::seed_points::SeedPoints;
 use crate::table::{self, grouped};
@@ -31,12 +31,12 @@ pub fn tell(
     for printed in figure.printed {
         let _ = writeln!(stdout(), "  printed: {}: {}", printed.name, printed.source);
     }
-    let _ = writeln!(
-        stdout(),
-        "{}\n{}",
-        points_table(figure, all_points),
-        claims_table(figure, judged)
-    );
+    let _ = writeln!(stdout(), "{}", points_table(figure, all_points));
+    if !figure.baselines.is_empty() {
+        let medians: Vec<_> = all_points.iter().map(|it| it.median.clone()).collect();
+        let _ = writeln!(stdout(), "{}", ratios_table(figure, &medians));
+    }
+    let _ = writeln!(stdout(), "{}", claims_table(figure, judged));
     let _ = writeln!(stdout(), "written to {}", out.join(figure.name).display());
     let points = all_points.iter().map(|seed_points| &seed_points.median);
     let broken = points.flat_map(|point| point.broken.iter().map(move |it| (point, it)));
@@ -62,6 +62,10 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
     let special = (figure.shows != Quantity::Throughput).then_some(figure.shows);
     header.extend(special.map(Quantity::name));
     header.extend(figure.models.first().map(|_| "by the model"));
+    header.extend(figure.theory.map(|_| "nodes busy"));
+    let racked = all_points.iter().any(|it| it.median.rack_messages > 0.0);
+    let of_racks = ["messages between racks", "packets", "bytes", "uplinks occupied"];
+    header.extend(of_racks.into_iter().filter(|_| racked));
     let mut table = table::new(header.iter().map(|name| (*name).to_owned()).collect());
     for seed_points in all_points {
         let (point, range) = (&seed_points.median, |quantity| seed_points.range(quantity));
@@ -89,7 +93,39 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
         }));
         let model = figure.models.iter().find(|model| model.of == point.line);
         row.extend(model.map(|model| format!("{:.3}", (model.predicts)(point))));
+        row.extend(figure.theory.map(|_| format!("{:.0} %", point.busy * 100.0)));
+        let of_racks = [
+            format!("{:.1}", point.rack_messages),
+            format!("{:.1}", point.rack_packets),
+            format!("{:.0}", point.rack_bytes),
+            format!("{:.0} %", point.links_occupied * 100.0),
+        ];
+        row.extend(of_racks.into_iter().filter(|_| racked));
         table.add_row(row);
+    }
+    table
+}
+
+/// What each line that is no baseline shows over the best of these, place by place: for each node
+/// with data, for each machine, and by the theory.
+fn ratios_table(figure: &Figure, points: &[Point]) -> comfy_table::Table {
+    let header = ["line", figure.axis.name, "best other", "a data node", "a machine", "by theory"];
+    let mut table = table::new(header.map(str::to_owned).into());
+    for point in points.iter().filter(|point| !figure.baselines.contains(&point.line)) {
+        let best = |quantity| best_of(figure.baselines, points, point.x, quantity);
+        let Some((name, _)) = best(Quantity::AMachine) else { continue };
+        let over = |quantity| {
+            let ratio = best(quantity).map(|(_, best)| point.shows(quantity) / best);
+            ratio.filter(|it| it.is_finite()).map_or("-".to_owned(), |it| format!("{it:.2}"))
+        };
+        table.add_row([
+            point.line.to_owned(),
+            point.x.to_string(),
+            name.to_owned(),
+            over(Quantity::ANode),
+            over(Quantity::AMachine),
+            over(Quantity::Predicted),
+        ]);
     }
     table
 }

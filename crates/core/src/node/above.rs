@@ -47,9 +47,14 @@ impl<P: Protocol> Node<P> {
     }
 }
 
-/// Whether a repository is below an inner node. Without a tree there is a root above all.
-fn covers(catalog: &Catalog, inner: u16, leaf: RepositoryId) -> bool {
-    catalog.hierarchy.as_ref().is_none_or(|tree| tree.covers(inner, leaf))
+/// Whether a repository is below an inner node. Without a tree there is a root above all. Where
+/// several repositories are one leaf, as the members of a group are, their numbers follow each
+/// other.
+fn covers(catalog: &Catalog, inner: u16, repository: RepositoryId) -> bool {
+    let Some(tree) = &catalog.hierarchy else { return true };
+    let of_each = (catalog.repositories() / tree.leaves().max(1)).max(1);
+    let leaf = usize::from(repository.0) / of_each;
+    leaf < tree.leaves() && tree.covers(inner, RepositoryId(leaf as u16))
 }
 
 /// Whether an inner node is above another one.

@@ -67,7 +67,7 @@ impl Scenario {
     ) -> Scenario {
         let horizon = VirtualTime::ZERO + Span::from_millis(600);
         let kinds = kinds.clone();
-        let shape = PlanShape { nodes, clients: CLIENTS, horizon, kinds, faults_max: 6 };
+        let shape = PlanShape { nodes, clients: CLIENTS, horizon, kinds, trees: 0, faults_max: 6 };
         let plan = shape.draw(Seed::new(seed));
         let (keeps_to_placement, ends_configurations) = (true, true);
         Scenario { seed, plan, nodes, administration, keeps_to_placement, ends_configurations }

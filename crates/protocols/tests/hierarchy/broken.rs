@@ -161,6 +161,8 @@ fn some_printed_rules_cost_aborts_alone() {
         TreeSwitch::BlindWritersPass,
         TreeSwitch::ReadsLeaveNoVersion,
         TreeSwitch::RefusalsPassAtOnce,
+        TreeSwitch::VotesAloneClimb,
+        TreeSwitch::ParentsKeepNoVersions,
     ] {
         is_safe_without(switch, &both_ways(scopes()));
     }

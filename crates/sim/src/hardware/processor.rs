@@ -9,7 +9,7 @@
 //! multiplies them; a paused one starts no turn until the pause is over.
 
 use std::collections::VecDeque;
-use std::ops::AddAssign;
+use std::ops::{Add, AddAssign};
 
 use crate::hardware::costs::Costs;
 use crate::time::{Span, VirtualTime};
@@ -68,18 +68,39 @@ impl ProcessorLoad {
     }
 }
 
+impl ProcessorLoad {
+    /// What was done after `before`, an earlier look at the same counts.
+    pub fn since(&self, before: &ProcessorLoad) -> ProcessorLoad {
+        self.with(before, u64::saturating_sub)
+    }
+
+    fn with(&self, other: &ProcessorLoad, counted: fn(u64, u64) -> u64) -> ProcessorLoad {
+        ProcessorLoad {
+            sources: counted(self.sources, other.sources),
+            destinations: counted(self.destinations, other.destinations),
+            received: counted(self.received, other.received),
+            sent: counted(self.sent, other.sent),
+            bytes: counted(self.bytes, other.bytes),
+            operations: counted(self.operations, other.operations),
+            reads: counted(self.reads, other.reads),
+            validated: counted(self.validated, other.validated),
+            installed: counted(self.installed, other.installed),
+            logged: counted(self.logged, other.logged),
+        }
+    }
+}
+
+impl Add for ProcessorLoad {
+    type Output = ProcessorLoad;
+
+    fn add(self, more: ProcessorLoad) -> ProcessorLoad {
+        self.with(&more, u64::wrapping_add)
+    }
+}
+
 impl AddAssign for ProcessorLoad {
     fn add_assign(&mut self, more: ProcessorLoad) {
-        self.sources += more.sources;
-        self.destinations += more.destinations;
-        self.received += more.received;
-        self.sent += more.sent;
-        self.bytes += more.bytes;
-        self.operations += more.operations;
-        self.reads += more.reads;
-        self.validated += more.validated;
-        self.installed += more.installed;
-        self.logged += more.logged;
+        *self = *self + more;
     }
 }
 

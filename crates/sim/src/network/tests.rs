@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::latency::Latency;
+use crate::network::racks::{RackLink, Racks};
 use crate::network::topology::ChannelClass;
 use crate::queue::EventQueue;
 use crate::random::Seed;
@@ -32,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 enum Event {
-    Due(ChannelId, Epoch, u64),
+    Due(ChannelId, Departure, u64),
     ReportedTransaction(ChannelId),
 }
 
@@ -55,7 +56,10 @@ struct Pair {
 
 impl Pair {
     fn new(latency: Latency, bandwidth: u64, seed: u64) -> Self {
-        let topology = Topology::uniform(2, ChannelClass { latency, bandwidth });
+        Pair::on(Topology::uniform(2, ChannelClass { latency, bandwidth }), seed)
+    }
+
+    fn on(topology: Topology, seed: u64) -> Self {
         Pair {
             network: Network::new(topology, Seed::new(seed).stream()),
             queue: EventQueue::new(),
@@ -97,7 +101,7 @@ impl Pair {
         self.next += 1;
         if let Some(departure) = self.network.send(self.now, channel.0, channel.1, bytes) {
             assert!(departure.due >= self.now);
-            self.queue.push(departure.due, Event::Due(channel, departure.epoch, self.next));
+            self.queue.push(departure.due, Event::Due(channel, departure, self.next));
             self.sent.entry(channel).or_default().push((self.next, self.incarnation));
         } else {
             assert!(self.network.is_broken(LEFT, RIGHT));
@@ -117,8 +121,13 @@ impl Pair {
         while let Some((time, event)) = self.queue.pop_until(limit) {
             self.now = time;
             match event {
-                Event::Due(channel, epoch, number) => {
-                    let arrival = self.network.arrive(time, channel.0, channel.1, epoch, number);
+                Event::Due(channel, departure, number) => {
+                    let (from, to) = channel;
+                    if let Some(next) = self.network.pass(time, from, to, departure) {
+                        self.queue.push(next.due, Event::Due(channel, next, number));
+                        continue;
+                    }
+                    let arrival = self.network.arrive(time, from, to, departure.epoch, number);
                     if let Arrival::Delivered(number) = arrival {
                         self.receive(channel, number);
                     }
@@ -187,7 +196,13 @@ fn pair() -> impl Strategy<Value = Pair> {
         Just(Latency::LogNormal { median: micros(50), partitions_per_repository: 3.0 }),
     ];
     let bandwidth = prop_oneof![Just(0), Just(10_000_000_u64), Just(1_000_000_000)];
-    (latency, bandwidth, any::<u64>()).prop_map(|(l, b, seed)| Pair::new(l, b, seed))
+    let link = (prop_oneof![Just(0), Just(20_000_u64)], prop_oneof![Just(0), Just(30_000_000_u64)]);
+    let link = link.prop_map(|(packets, bandwidth)| RackLink { packets, bandwidth });
+    (latency, bandwidth, proptest::option::of(link), any::<u64>()).prop_map(|(l, b, link, seed)| {
+        let near = Topology::uniform(2, ChannelClass { latency: l, bandwidth: b });
+        let apart = |link| near.clone().with_racks(Racks::new(vec![0, 1], link));
+        Pair::on(link.map_or_else(|| near.clone(), apart), seed)
+    })
 }
 
 impl std::fmt::Debug for Pair {
@@ -278,4 +293,70 @@ fn a_partition_one_way_holds_one_channel_only() {
     assert_eq!((pair.received.get(&CHANNELS[0]), pair.received[&CHANNELS[1]].len()), (None, 1));
     pair.settle();
     assert_eq!(pair.received[&CHANNELS[0]].len(), 1);
+}
+
+/// Four nodes, two to a rack, always 50 us apart.
+fn two_racks(link: RackLink) -> Network<u32> {
+    let class = ChannelClass { latency: Latency::Constant(Span::from_micros(50)), bandwidth: 0 };
+    let racks = Racks::new(vec![0, 0, 1, 1], link);
+    Network::new(Topology::uniform(4, class).with_racks(racks), Seed::new(1).stream())
+}
+
+/// Sends these messages, by when, from, to and bytes; when each arrives, in microseconds.
+fn arrivals(network: &mut Network<u32>, sent: &[(u64, u32, u32, u64)]) -> Vec<u64> {
+    let mut queue = EventQueue::new();
+    for (number, (at, from, to, bytes)) in sent.iter().enumerate() {
+        let at = VirtualTime::ZERO + Span::from_micros(*at);
+        let departure = network.send(at, NodeId(*from), NodeId(*to), *bytes).unwrap();
+        queue.push(departure.due, (number, departure));
+    }
+    let mut arrived = vec![0; sent.len()];
+    while let Some((now, (number, departure))) =
+        queue.pop_until(VirtualTime::ZERO + Span::from_secs(9))
+    {
+        let (_, from, to, _) = sent[number];
+        match network.pass(now, NodeId(from), NodeId(to), departure) {
+            Some(next) => queue.push(next.due, (number, next)),
+            None => arrived[number] = now.as_nanos() / 1_000,
+        }
+    }
+    arrived
+}
+
+#[test]
+fn racks_share_an_uplink_and_a_downlink_in_the_order_of_coming() {
+    // A packet takes 100 us of a link.
+    let link = RackLink { packets: 10_000, bandwidth: 0 };
+    let mut network = two_racks(link);
+    let sent = [(500, 0, 2, 10), (0, 1, 3, 10), (20, 0, 3, 10), (30, 0, 1, 10), (30, 2, 1, 10)];
+    // The first was sent first and comes last; the neighbour's message meets nobody, and what goes
+    // the other way has links of its own.
+    assert_eq!(arrivals(&mut network, &sent), [750, 250, 350, 80, 280]);
+    let RackTraffic { messages, packets, bytes, occupied } = network.between_racks();
+    assert_eq!((messages, packets, bytes, occupied), (4, 4, 40, Span::from_micros(400)));
+}
+
+#[test]
+fn what_leaves_for_one_node_at_one_moment_shares_packets() {
+    let link = RackLink { packets: 10_000, bandwidth: 1_000_000 };
+    let mut network = two_racks(link);
+    let sent = [(0, 0, 2, 600), (0, 0, 2, 600), (0, 0, 2, 600), (0, 0, 3, 100), (9, 0, 2, 0)];
+    arrivals(&mut network, &sent);
+    let between = network.between_racks();
+    assert_eq!((between.packets, between.bytes), (2 + 1 + 1, 1_900));
+    assert_eq!(between.occupied, Span::from_micros(4 * 100 + 1_900));
+}
+
+#[test]
+fn a_saturated_link_carries_its_rate_whoever_sends() {
+    let link = RackLink { packets: 100_000, bandwidth: 0 };
+    let sent: Vec<_> =
+        (0..5_000).map(|n| (n, (n % 2) as u32, 2 + (n / 7 % 2) as u32, 50)).collect();
+    let arrived = arrivals(&mut two_racks(link), &sent);
+    // Ten times as much is sent as a link takes, 10 us each.
+    let last = arrived.iter().max().unwrap();
+    assert_eq!(*last, 5_000 * 10 + 50 + 10);
+    assert_eq!(arrived, arrivals(&mut two_racks(link), &sent), "a run can be repeated");
+    let free = arrivals(&mut two_racks(RackLink::default()), &sent);
+    assert!(free.iter().zip(&sent).all(|(at, sent)| *at == sent.0 + 50), "no cost where none is");
 }

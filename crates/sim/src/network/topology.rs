@@ -5,6 +5,7 @@
 
 use muesli_core::NodeId;
 
+use super::racks::Racks;
 use crate::latency::Latency;
 use crate::time::Span;
 
@@ -17,6 +18,8 @@ pub struct Topology {
     class_of: Vec<u8>,
     /// How long after a break its ends are told of it.
     pub break_notice: Latency,
+    /// Which nodes share links to all others; `None`: no link is shared.
+    racks: Option<Racks>,
 }
 
 /// What channels of one class are like.
@@ -60,7 +63,22 @@ impl Topology {
             least: class.latency.median(),
             mean_tail: class.latency.median().times(4),
         };
-        Topology { nodes, classes: vec![LOOPBACK, class], class_of, break_notice }
+        let (classes, racks) = (vec![LOOPBACK, class], None);
+        Topology { nodes, classes, class_of, break_notice, racks }
+    }
+
+    /// The same nodes in racks.
+    ///
+    /// # Panics
+    /// If there are racks for more or fewer nodes.
+    pub fn with_racks(self, racks: Racks) -> Self {
+        assert_eq!(racks.nodes(), self.nodes, "each node is in a rack");
+        Topology { racks: Some(racks), ..self }
+    }
+
+    /// The racks, if there are some.
+    pub fn racks(&self) -> Option<&Racks> {
+        self.racks.as_ref()
     }
 
     /// Nodes in regions of `region_nodes`: one class within a region, another across.

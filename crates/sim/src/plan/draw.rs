@@ -19,6 +19,9 @@ pub struct PlanShape {
     pub horizon: VirtualTime,
     /// The kinds of faults.
     pub kinds: FaultKinds,
+    /// How many trees there are that validators may change to; 0: trees stay as they are, and other
+    /// faults are drawn as if there were none such.
+    pub trees: u32,
     /// How many faults there are at most; a fault for which there is no room is left out.
     pub faults_max: u32,
 }
@@ -30,10 +33,14 @@ impl PlanShape {
     /// Draws a plan. The same seed and shape draw the same plan.
     pub fn draw(&self, seed: Seed) -> Plan {
         let mut random = seed.split("fault plan").stream();
+        let kinds = match self.trees {
+            0 => self.kinds.without(FaultKind::Tree),
+            _ => self.kinds.clone(),
+        };
         let mut faults: Vec<TimedFault> = Vec::new();
         let count = random.between(u64::from(self.faults_max.min(1)), self.faults_max.into());
         for _ in 0..count {
-            let Some(timed) = self.draw_fault(&mut random) else { continue };
+            let Some(timed) = self.draw_fault(&kinds, &mut random) else { continue };
             if faults.iter().all(|other| !clash(other, &timed)) {
                 faults.push(timed);
             }
@@ -41,8 +48,8 @@ impl PlanShape {
         Plan::new(self.horizon, faults).expect("drawn faults end by the horizon")
     }
 
-    fn draw_fault(&self, random: &mut Random) -> Option<TimedFault> {
-        let kind = *random.pick(self.kinds.as_slice())?;
+    fn draw_fault(&self, kinds: &FaultKinds, random: &mut Random) -> Option<TimedFault> {
+        let kind = *random.pick(kinds.as_slice())?;
         let horizon = self.horizon.as_nanos();
         let at = random.below(horizon / 10 * 9);
         let available = Span::from_nanos(horizon - at).min(LENGTH_MOST);
@@ -65,6 +72,10 @@ impl PlanShape {
             FaultKind::Client if self.clients == 0 => return None,
             FaultKind::Client => Fault::Vanish(random.below(self.clients.into()) as u32),
             FaultKind::Partition => self.draw_partition(random)?,
+            FaultKind::Tree => {
+                let tree = random.below(self.trees.into()) as u32;
+                Fault::Tree(tree, self.draw_half(random)?)
+            }
             FaultKind::Link if self.nodes == 1 => return None,
             FaultKind::Link => {
                 let step = 1 + random.below(u64::from(self.nodes) - 1) as u32;
@@ -82,20 +93,26 @@ impl PlanShape {
     }
 
     fn draw_partition(&self, random: &mut Random) -> Option<Fault> {
-        if self.nodes < 2 {
-            return None;
-        }
-        let mut nodes: Vec<NodeId> = (0..self.nodes).map(NodeId).collect();
-        random.shuffle(&mut nodes);
-        // Never more than a half, so that the text is short; the others are the other side.
-        nodes.truncate(random.between(1, u64::from(self.nodes) / 2) as usize);
-        nodes.sort_unstable();
+        let nodes = self.draw_half(random)?;
         let direction = match random.below(4) {
             0 => Direction::Out,
             1 => Direction::In,
             _ => Direction::Both,
         };
         Some(Fault::Partition(direction, nodes))
+    }
+
+    /// Some nodes, never more than a half, so that the text is short: the others are the other
+    /// side.
+    fn draw_half(&self, random: &mut Random) -> Option<Vec<NodeId>> {
+        if self.nodes < 2 {
+            return None;
+        }
+        let mut nodes: Vec<NodeId> = (0..self.nodes).map(NodeId).collect();
+        random.shuffle(&mut nodes);
+        nodes.truncate(random.between(1, u64::from(self.nodes) / 2) as usize);
+        nodes.sort_unstable();
+        Some(nodes)
     }
 }
 

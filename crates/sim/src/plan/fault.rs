@@ -34,6 +34,9 @@ pub enum Fault {
     SlowDisk(NodeId, u64),
     /// The node's clock leaps forward and drifts. The repair ends the drift; the leap stays.
     Skew(NodeId, Span, Drift),
+    /// Validators form another tree from now on, so-and-so of those that there are for it, and
+    /// these nodes hear of it; the others do at the repair.
+    Tree(u32, Vec<NodeId>),
 }
 
 /// Which messages a partition stops.
@@ -68,11 +71,13 @@ pub enum FaultKind {
     Loss,
     /// Syncs fail.
     Sync,
+    /// The tree of validators changes. Only under protocols that have some.
+    Tree,
 }
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [FaultKind; 9] = [
+    pub const ALL: [FaultKind; 10] = [
         FaultKind::Crash,
         FaultKind::Client,
         FaultKind::Partition,
@@ -82,6 +87,7 @@ impl FaultKind {
         FaultKind::Skew,
         FaultKind::Loss,
         FaultKind::Sync,
+        FaultKind::Tree,
     ];
 
     /// Its name.
@@ -96,6 +102,7 @@ impl FaultKind {
             FaultKind::Skew => "skew",
             FaultKind::Loss => "loss",
             FaultKind::Sync => "sync",
+            FaultKind::Tree => "tree",
         }
     }
 }
@@ -138,7 +145,7 @@ pub enum FaultError {
     /// An unknown kind.
     #[error(
         "`{0}` is no kind of fault: expected none, all, or some of crash, client, partition, link, \
-         pause, disk, skew, loss, sync, with commas between"
+         pause, disk, skew, loss, sync, tree, with commas between"
     )]
     Kind(String),
     /// All or none of them, and others.
@@ -148,7 +155,7 @@ pub enum FaultError {
     #[error(
         "`{0}` is no fault: expected one of `crash n3`, `lose n3`, `fail-sync n3`, `vanish 7`, \
          `partition n0,n1`, `partition-out n0`, `partition-in n0`, `break n1 n4`, `pause n2`, \
-         `slow n2 x8`, `disk n2 x30`, `skew n1 +35ms -200ppm`"
+         `slow n2 x8`, `disk n2 x30`, `skew n1 +35ms -200ppm`, `tree 2 n0,n3`"
     )]
     Fault(String),
 }
@@ -199,8 +206,7 @@ impl fmt::Display for Fault {
             Fault::FailSync(node) => write!(out, "fail-sync n{}", node.0),
             Fault::Vanish(client) => write!(out, "vanish {client}"),
             Fault::Partition(direction, nodes) => {
-                let names: Vec<String> = nodes.iter().map(|node| format!("n{}", node.0)).collect();
-                write!(out, "{} {}", direction.fault_name(), names.join(","))
+                write!(out, "{} {}", direction.fault_name(), names(nodes))
             }
             Fault::Break(first, second) => write!(out, "break n{} n{}", first.0, second.0),
             Fault::Pause(node) => write!(out, "pause n{}", node.0),
@@ -209,8 +215,13 @@ impl fmt::Display for Fault {
             Fault::Skew(node, leap, drift) => {
                 write!(out, "skew n{} +{leap} {:+}ppm", node.0, drift.parts_per_million())
             }
+            Fault::Tree(tree, told) => write!(out, "tree {tree} {}", names(told)),
         }
     }
+}
+
+fn names(nodes: &[NodeId]) -> String {
+    nodes.iter().map(|node| format!("n{}", node.0)).collect::<Vec<_>>().join(",")
 }
 
 impl Direction {
@@ -233,10 +244,8 @@ impl FromStr for Fault {
 
 fn parse(text: &str) -> Option<Fault> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let isolated = |direction, names: &str| {
-        let nodes: Option<Vec<NodeId>> = names.split(',').map(node).collect();
-        Some(Fault::Partition(direction, nodes?))
-    };
+    let nodes = |names: &str| names.split(',').map(node).collect::<Option<Vec<NodeId>>>();
+    let isolated = |direction, names: &str| Some(Fault::Partition(direction, nodes(names)?));
     match words[..] {
         ["crash", crashed] => Some(Fault::Crash(node(crashed)?)),
         ["lose", lost] => Some(Fault::LoseDisk(node(lost)?)),
@@ -254,6 +263,7 @@ fn parse(text: &str) -> Option<Fault> {
             let drift = drift.strip_suffix("ppm")?.parse().ok()?;
             Some(Fault::Skew(node(skewed)?, leap, Drift::new(drift)))
         }
+        ["tree", tree, told] => Some(Fault::Tree(tree.parse().ok()?, nodes(told)?)),
         _ => None,
     }
 }
@@ -274,7 +284,8 @@ mod tests {
 
     #[test]
     fn kinds_read_back() {
-        for text in ["none", "all", "crash", "client,partition,skew", "link,disk", "loss,sync"] {
+        for text in ["none", "all", "crash", "client,partition,skew", "link,disk", "loss,sync,tree"]
+        {
             assert_eq!(text.parse::<FaultKinds>().map(|kinds| kinds.to_string()), Ok(text.into()));
         }
         let mixed = "skew, crash,crash".parse::<FaultKinds>();
@@ -288,7 +299,9 @@ mod tests {
         let wrong = |text: &str| text.parse::<FaultKinds>().expect_err("it is wrong").to_string();
         assert!(wrong("all,flood").starts_with("`flood` is no kind"));
         assert!(wrong("crash, all").starts_with("`all` stands alone"));
-        for text in ["", "crash", "crash 3", "slow n1 x0", "skew n1 35ms 2ppm", "break n1"] {
+        for text in
+            ["", "crash", "crash 3", "slow n1 x0", "skew n1 35ms 2ppm", "break n1", "tree n1"]
+        {
             assert!(text.parse::<Fault>().is_err(), "{text} was taken");
         }
     }

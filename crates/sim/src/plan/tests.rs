@@ -8,7 +8,7 @@ use crate::random::Seed;
 
 fn shape(kinds: FaultKinds) -> PlanShape {
     let horizon = VirtualTime::ZERO + Span::from_secs(8);
-    PlanShape { nodes: 5, clients: 10, horizon, kinds, faults_max: 12 }
+    PlanShape { nodes: 5, clients: 10, horizon, kinds, trees: 3, faults_max: 12 }
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn plans_print_as_documented() {
                 55ms+20ms break n1 n4; 60ms+2s partition-out n0; 70ms+2s partition-in n2; \
                 75ms+2s lose n4; 76ms+2s fail-sync n1; \
                 80ms+5ms pause n2; 90ms+1s slow n2 x8; 1s+1s disk n2 x30; \
-                2s+900ms skew n1 +35ms -200ppm";
+                2s+900ms skew n1 +35ms -200ppm; 3s+20ms tree 2 n0,n3";
     assert_eq!(text.parse::<Plan>().map(|plan| plan.to_string()), Ok(text.into()));
     let calm = Plan::calm(VirtualTime::ZERO + Span::from_secs(1));
     assert_eq!(calm.to_string(), "horizon 1s");
@@ -60,6 +60,7 @@ fn every_kind_is_drawn_by_some_seed_and_only_kinds_asked_for() {
             FaultKind::Skew => &["skew"],
             FaultKind::Loss => &["lose"],
             FaultKind::Sync => &["fail-sync"],
+            FaultKind::Tree => &["tree"],
         };
         assert!(names.iter().map(String::as_str).eq(expected.iter().copied()), "{names:?}");
     }
@@ -71,6 +72,16 @@ fn one_disk_is_lost_at_most() {
         let plan = shape(FaultKinds::all()).draw(Seed::new(seed));
         let lost = |timed: &&TimedFault| matches!(timed.fault, Fault::LoseDisk(_));
         assert!(plan.faults().iter().filter(lost).count() <= 1, "{plan}");
+    }
+}
+
+#[test]
+fn no_tree_changes_where_there_is_no_other() {
+    let treeless = PlanShape { trees: 0, ..shape(FaultKinds::all()) };
+    let without =
+        PlanShape { kinds: FaultKinds::all().without(FaultKind::Tree), ..shape(FaultKinds::NONE) };
+    for seed in 0..50 {
+        assert_eq!(treeless.draw(Seed::new(seed)), without.draw(Seed::new(seed)));
     }
 }
 

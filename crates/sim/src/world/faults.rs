@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use muesli_core::catalog::FIRST_TREE_EPOCH;
 use muesli_core::client::{self, Engine};
 use muesli_core::{Catalog, NodeId, Settings};
 
@@ -52,6 +53,7 @@ impl World {
                     host.clock.adjust(moment, leap, drift);
                 });
             }
+            Fault::Tree(tree, told) => self.tell_of_tree(number, tree, |node| told.contains(&node)),
         }
     }
 
@@ -87,6 +89,26 @@ impl World {
                 let moment = host.after_tick(now);
                 host.clock.adjust(moment, Span::ZERO, Drift::default());
             }),
+            Fault::Tree(tree, told) => {
+                self.tell_of_tree(number, tree, |node| !told.contains(&node));
+            }
+        }
+    }
+
+    /// Some nodes hear of the tree that a fault has set; later faults set later ones. Who is down
+    /// hears of it when it is back, as members tell each other.
+    fn tell_of_tree(&mut self, fault: usize, tree: u32, is_told: impl Fn(NodeId) -> bool) {
+        let hierarchy = Some(Arc::new(self.trees[tree as usize].clone()));
+        let tree_epoch = FIRST_TREE_EPOCH + 1 + fault as u64;
+        let mut changed = Catalog::clone(&self.catalog);
+        (changed.tree_epoch, changed.hierarchy) = (tree_epoch, hierarchy);
+        let changed = Arc::new(changed);
+        for node in (0..self.engines.len() as u32).map(NodeId).filter(|node| is_told(*node)) {
+            self.place(node, Arc::clone(&changed));
+            self.machine(node, |host, _| host.hear_of(&changed));
+        }
+        if changed.tree_epoch > self.catalog.tree_epoch {
+            self.catalog = changed;
         }
     }
 

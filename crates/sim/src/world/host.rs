@@ -322,10 +322,19 @@ impl Host {
         self.keep_catalog();
     }
 
+    /// What this node begins its next life with is at least as new as this.
+    pub(super) fn hear_of(&mut self, catalog: &Catalog) {
+        if let Some(newest) = self.catalog.newest(catalog) {
+            self.catalog = Arc::new(newest);
+        }
+    }
+
     fn keep_catalog(&mut self) {
         let newest = self.machine().map(AnyMachine::catalog);
         let is_news = |it: &&Arc<Catalog>| {
-            it.placement > self.catalog.placement || it.begun.len() > self.catalog.begun.len()
+            it.placement > self.catalog.placement
+                || it.begun.len() > self.catalog.begun.len()
+                || it.tree_epoch > self.catalog.tree_epoch
         };
         if let Some(newest) = newest.filter(is_news) {
             self.catalog = Arc::clone(newest);

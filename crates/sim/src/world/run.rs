@@ -20,6 +20,7 @@ use super::host::routes::Routes;
 use super::host::strangers::StrangerCount;
 use super::node_traffic::NodeTraffic;
 use crate::hardware::clock::LocalClock;
+use crate::hardware::processor::ProcessorLoad;
 use crate::history::{self, Chain, Remains, ReportedTransaction};
 use crate::time::{Span, VirtualTime};
 use crate::trace::Digest;
@@ -239,6 +240,14 @@ impl World {
         let mut all = NodeTraffic::default();
         self.engines.iter().for_each(|host_engine| all += &host_engine.host.borrow().traffic());
         all
+    }
+
+    /// What a node has done so far, over all lives.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn load_of(&self, node: NodeId) -> ProcessorLoad {
+        self.engines[node.0 as usize].host.borrow().outside.ended
     }
 
     fn rejections(&self) -> Vec<(&'static str, Rejection, u64)> {

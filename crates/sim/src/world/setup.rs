@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use muesli_core::catalog::Hierarchy;
 use muesli_core::issuance::Issuer;
 use muesli_core::{AnyProtocol, Catalog, NodeId, Settings};
 
@@ -41,6 +42,8 @@ pub struct Setup {
     pub reconnect_every: Span,
     /// What goes wrong.
     pub plan: Plan,
+    /// Other trees of validators, for faults that change the tree.
+    pub trees: Vec<Hierarchy>,
     /// How often hosts begin a checkpoint on average, after which their logs are cut; `None`:
     /// never.
     pub checkpoint_every: Option<Span>,
@@ -79,6 +82,14 @@ pub enum SetupError {
     /// Crashes would lose what clients were promised.
     #[error("the plan has `{0}`, but nothing is logged: switch logging on, or crashes off")]
     Unlogged(String),
+    /// There is no such tree to change to.
+    #[error("the plan has `{fault}`, and there are {trees} other trees, counted from 0")]
+    Tree {
+        /// The fault.
+        fault: String,
+        /// How many trees there are.
+        trees: usize,
+    },
     /// A lost disk would lose what clients were promised.
     #[error("the plan has `{0}`, but each node's data is on its own disk alone")]
     Lost(String),
@@ -109,6 +120,7 @@ impl Setup {
             patience: Span::from_millis(200),
             reconnect_every: Span::from_millis(10),
             plan,
+            trees: Vec::new(),
             checkpoint_every: None,
             early_timers: false,
             replicated: false,
@@ -137,6 +149,12 @@ impl Setup {
             for node in nodes_of(&timed.fault) {
                 self.check_node(node, || format!("`{timed}`"))?;
             }
+            if let Fault::Tree(tree, _) = timed.fault
+                && tree as usize >= self.trees.len()
+            {
+                let (fault, trees) = (timed.to_string(), self.trees.len());
+                return Err(SetupError::Tree { fault, trees });
+            }
             let loses = matches!(timed.fault, Fault::LoseDisk(_));
             if loses && !self.replicated {
                 return Err(SetupError::Lost(timed.to_string()));
@@ -161,7 +179,7 @@ impl Setup {
 fn nodes_of(fault: &Fault) -> Vec<NodeId> {
     match fault {
         Fault::Vanish(_) => Vec::new(),
-        Fault::Partition(_, nodes) => nodes.clone(),
+        Fault::Partition(_, nodes) | Fault::Tree(_, nodes) => nodes.clone(),
         Fault::Break(first, second) => vec![*first, *second],
         Fault::Crash(node)
         | Fault::LoseDisk(node)

@@ -157,8 +157,7 @@ impl World {
         let departure = joined.then(|| self.network.send(leave, from, to, bytes));
         match departure.flatten() {
             Some(departure) => {
-                let arrival = Event::Arrive { epoch: departure.epoch, sent };
-                self.queue.push(departure.due, arrival);
+                self.queue.push(departure.due, Event::Arrive { departure, sent });
             }
             None => self.trace_message("unsent", &sent.envelope),
         }

@@ -65,7 +65,8 @@ fn drawn_plan(seed: u64, kinds: &str) -> Plan {
     // Here every repository is on one disk alone.
     let kinds = kinds.without(FaultKind::Loss);
     let horizon = VirtualTime::ZERO + Span::from_millis(600);
-    let shape = PlanShape { nodes: NODES, clients: CLIENTS, horizon, kinds, faults_max: 8 };
+    let shape =
+        PlanShape { nodes: NODES, clients: CLIENTS, horizon, kinds, trees: 0, faults_max: 8 };
     shape.draw(Seed::new(seed))
 }
 

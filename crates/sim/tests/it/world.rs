@@ -58,7 +58,8 @@ fn drawn_plan(seed: u64, kinds: &str) -> Plan {
     // Here every repository is on one disk alone.
     let kinds = kinds.without(FaultKind::Loss);
     let horizon = at("1s");
-    let shape = PlanShape { nodes: NODES, clients: CLIENTS, horizon, kinds, faults_max: 12 };
+    let shape =
+        PlanShape { nodes: NODES, clients: CLIENTS, horizon, kinds, trees: 0, faults_max: 12 };
     shape.draw(Seed::new(seed))
 }
 

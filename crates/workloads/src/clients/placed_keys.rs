@@ -68,8 +68,8 @@ impl PlacedKeys {
     /// The keys of a space with [that](Self::partitioning) partitioning, `total` of them, for so
     /// many clients; `shared` of each node are shared.
     ///
-    /// Without a tree in the catalog, nodes stand in rows of `siblings`, by their numbers, as under
-    /// the lowest inner nodes of a tree of that width; 0: all in one.
+    /// Nodes stand in rows of `siblings`, by their numbers, as under the lowest inner nodes of a tree
+    /// of that width; 0: as under those of the catalog's tree, or all in one.
     pub fn new(
         catalog: &Catalog,
         space: SpaceId,
@@ -213,12 +213,13 @@ fn subtrees(
 ) -> Vec<Box<[usize]>> {
     let of_each: Vec<&Vec<RepositoryId>> = nodes.values().collect();
     let below = |own: usize, other: usize| match &catalog.hierarchy {
+        _ if siblings > 0 => own / siblings == other / siblings,
         Some(tree) => {
             let lowest = tree.lowest_above(of_each[own]);
             let is_covered = |it: &RepositoryId| lowest.is_some_and(|top| tree.covers(top, *it));
             of_each[other].iter().all(is_covered)
         }
-        None => siblings == 0 || own / siblings == other / siblings,
+        None => true,
     };
     let of = |own| (0..of_each.len()).filter(|other| below(own, *other)).collect();
     (0..of_each.len()).map(of).collect()
@@ -326,12 +327,17 @@ mod tests {
 
     #[test]
     fn subtrees_are_those_of_the_tree_or_of_rows_as_long() {
+        let rows_of_one =
+            |siblings| PlacedKeys::new(&catalog(4, 1, None), SPACE, 100, (1, 0), siblings);
         let tree = PlacedKeys::new(&catalog(4, 3, Some("2x2")), SPACE, 100, (1, 0), 0);
         let rows = PlacedKeys::new(&catalog(4, 3, None), SPACE, 100, (1, 0), 2);
         assert_eq!(tree, rows);
         assert_eq!((tree.subtree(1), tree.subtree(2)), (&[0, 1][..], &[2, 3][..]));
-        let root = PlacedKeys::new(&catalog(4, 1, Some("4")), SPACE, 100, (1, 0), 2);
-        assert_eq!(root.subtree(3), [0, 1, 2, 3]);
+        let root =
+            |siblings| PlacedKeys::new(&catalog(4, 1, Some("4")), SPACE, 100, (1, 0), siblings);
+        assert_eq!(root(0).subtree(3), [0, 1, 2, 3]);
+        assert_eq!(root(2), rows_of_one(2), "whatever the tree is");
+        let root = root(0);
         assert_eq!((root.own_node(3), root.own_node(6)), (3, 2));
     }
 }

@@ -35,6 +35,8 @@ pub(super) struct ObjectMix {
     readonly: f64,
     local: f64,
     subtree: f64,
+    /// Below how many lowest inner nodes a transaction over all nodes stays; 0: any.
+    subtrees: usize,
     sharing: f64,
 }
 
@@ -47,6 +49,7 @@ impl ObjectMix {
             readonly: values.number("readonly"),
             local: values.number("local"),
             subtree: values.number("subtree"),
+            subtrees: values.count("subtrees") as usize,
             sharing: values.number("sharing"),
         };
         let shares = mix.local + mix.subtree;
@@ -72,12 +75,19 @@ impl ObjectMix {
     /// It may not, and why, in a text for whoever set the parameters.
     pub fn fits(&self, keys: &PlacedKeys, clients: u32) -> Result<(), String> {
         let all = keys.nodes().len();
-        let fewest = match (self.local > 0.0, self.subtree > 0.0) {
-            (true, _) => 1,
-            (false, true) => (0..all).map(|node| keys.subtree(node).len()).min().unwrap_or(1),
-            (false, false) => all,
+        let narrowest = (0..all).map(|node| keys.subtree(node).len()).min().unwrap_or(1);
+        let subtrees = (0..all).filter(|node| keys.subtree(*node).first() == Some(node)).count();
+        if self.subtrees > subtrees {
+            let asked = self.subtrees;
+            return Err(format!("subtrees is {asked}, and the tree has {subtrees} to stay below"));
+        }
+        let (needed, fewest) = match (self.local > 0.0, self.subtree > 0.0, self.subtrees as u64) {
+            (true, ..) => (self.objects(), 1),
+            (false, true, _) => (self.objects(), narrowest),
+            (false, false, 0) => (self.objects(), all),
+            (false, false, shares) => (self.objects().div_ceil(shares), narrowest),
         };
-        let needed = self.objects().div_ceil(fewest as u64);
+        let needed = needed.div_ceil(fewest as u64);
         for (node, id) in keys.nodes().enumerate() {
             let shared = keys.count(node, KeyOwner::Shared);
             let shared_suffice = self.sharing == 100.0 && shared >= needed;
@@ -122,25 +132,32 @@ impl ObjectMix {
     /// The nodes of a transaction's objects, one after the other: each in another one, as long as
     /// there are others.
     fn draw_nodes(&self, client: u32, keys: &PlacedKeys, chance: &mut Chance) -> Vec<usize> {
-        let own = [keys.own_node(client)];
-        let all: Vec<usize>;
-        let within = match self.draw_reach(chance) {
-            Reach::OwnNode => &own[..],
-            Reach::Subtree => keys.subtree(own[0]),
-            Reach::AllNodes => {
-                all = (0..keys.nodes().len()).collect();
-                &all
+        let own = keys.own_node(client);
+        let objects = self.objects() as usize;
+        match self.draw_reach(chance) {
+            Reach::OwnNode => different(&[own], objects, chance),
+            Reach::Subtree => different(keys.subtree(own), objects, chance),
+            Reach::AllNodes if self.subtrees == 0 => {
+                let all: Vec<usize> = (0..keys.nodes().len()).collect();
+                different(&all, objects, chance)
             }
-        };
-        let mut nodes: Vec<usize> = Vec::with_capacity(self.objects() as usize);
-        while (nodes.len() as u64) < self.objects() {
-            let round = nodes.len() / within.len() * within.len();
-            let node = within[chance.below(within.len() as u64) as usize];
-            if !nodes[round..].contains(&node) {
-                nodes.push(node);
+            Reach::AllNodes => self.in_shares(own, keys, chance),
+        }
+    }
+
+    /// The same below the client's own lowest inner node and others, in equal shares: dealt in turn.
+    fn in_shares(&self, own: usize, keys: &PlacedKeys, chance: &mut Chance) -> Vec<usize> {
+        let mut subtrees = vec![keys.subtree(own)];
+        while subtrees.len() < self.subtrees {
+            let other = keys.subtree(chance.below(keys.nodes().len() as u64) as usize);
+            if !subtrees.contains(&other) {
+                subtrees.push(other);
             }
         }
-        nodes
+        let share = self.objects().div_ceil(self.subtrees as u64) as usize;
+        let shares: Vec<_> = subtrees.iter().map(|it| different(it, share, chance)).collect();
+        let dealt = (0..share).flat_map(|at| shares.iter().map(move |it| it[at]));
+        dealt.take(self.objects() as usize).collect()
     }
 
     fn draw_reach(&self, chance: &mut Chance) -> Reach {
@@ -151,6 +168,19 @@ impl ObjectMix {
             _ => Reach::AllNodes,
         }
     }
+}
+
+/// So many of these nodes, each another one as long as there are others.
+fn different(within: &[usize], count: usize, chance: &mut Chance) -> Vec<usize> {
+    let mut nodes: Vec<usize> = Vec::with_capacity(count);
+    while nodes.len() < count {
+        let round = nodes.len() / within.len() * within.len();
+        let node = within[chance.below(within.len() as u64) as usize];
+        if !nodes[round..].contains(&node) {
+            nodes.push(node);
+        }
+    }
+    nodes
 }
 
 #[cfg(test)]
@@ -206,6 +236,12 @@ mod tests {
         let below = nodes("subtree=100 updates=4");
         assert!(below.iter().all(|it| it.iter().filter(|node| **node == 4).count() == 2));
         assert!(below.iter().flatten().all(|node| [4, 5].contains(node)));
+        for nodes in nodes("subtrees=3 updates=5") {
+            let below = |row: usize| nodes.iter().filter(|node| **node / 2 == row).count();
+            let mut shares: Vec<_> = (0..4).map(below).collect();
+            shares.sort_unstable();
+            assert_eq!((below(2), &shares[..]), (2, &[0, 1, 2, 2][..]), "{nodes:?}");
+        }
         let mixed = nodes("local=25 subtree=25");
         let different = |nodes: &Vec<usize>| nodes.iter().collect::<BTreeSet<_>>().len();
         let within = |most| mixed.iter().filter(|nodes| different(nodes) <= most).count();
@@ -259,6 +295,8 @@ mod tests {
         let text = fits("", 8 * 7).unwrap_err();
         assert!(text.contains("56 objects leave a client 0 of its own"), "{text}");
         assert!(fits("local=1", 8 * 8).unwrap_err().contains("may use 8 there"));
+        assert!(fits("subtrees=5", 8 * 8).unwrap_err().contains("has 4 to stay below"));
+        assert!(fits("subtrees=4", 8 * 8).is_ok());
         assert!(fits("subtree=1", 8 * 8).unwrap_err().contains("may use 4 there"));
         assert_eq!(fits("sharing=100 updates=4 local=100", 8 * 4), Ok(()));
     }

@@ -104,11 +104,18 @@ pub const PARAMETERS: &[Parameter] = &[
         "Share of transactions that stay below the lowest inner node of the tree above that node.",
     ),
     Parameter::new(
+        "subtrees",
+        "0",
+        ParameterKind::Count(0, 1_024),
+        "A transaction over all nodes uses such below so many lowest inner nodes, the client's own \
+         and others, in equal shares; 0: nodes are drawn evenly from all.",
+    ),
+    Parameter::new(
         "siblings",
         "0",
         ParameterKind::Count(0, 4_096),
-        "Where there is no tree: nodes below each lowest inner node of the tree that subtree is \
-         to suppose; 0: all.",
+        "Nodes below each lowest inner node of a tree, by their numbers, as subtree and subtrees \
+         suppose it; 0: as the database's tree has it, or all nodes.",
     ),
     Parameter::new(
         "sharing",

@@ -31,6 +31,8 @@
 //! Only ratios between protocols on one machine are compared with the papers'; absolute figures
 //! say no more than that the estimates are of the right size.
 
+pub mod racks;
+
 use std::time::Duration;
 
 use muesli::Retry;
@@ -41,6 +43,8 @@ use muesli_sim::latency::Latency;
 use muesli_sim::network::topology::ChannelClass;
 use muesli_sim::time::Span;
 use thiserror::Error;
+
+use racks::RackModel;
 
 /// A kind of node with its network.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +57,8 @@ pub struct MachineModel {
     pub validator_costs: Option<Costs>,
     /// How far it is from any other.
     pub network: ChannelClass,
+    /// Which of them share links to all others.
+    pub racks: RackModel,
     /// The times of nodes are so many times their usual ones.
     pub patience: u64,
     /// Clients run on so many nodes of their own, without repositories; 0: beside these.
@@ -69,7 +75,8 @@ pub struct MachineModel {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{0}` is no change of a machine: expected one of pauses=true, pauses=false, and \
-     lock-wait-ms=N, message-us=N, read-us=N, validate-us=N, tail-us=N"
+     lock-wait-ms=N, message-us=N, read-us=N, validate-us=N, tail-us=N, packet-us=N, patience=N, \
+     rack-nodes=N, rack-packets=N, rack-mb=N"
 )]
 pub struct NoChange(String);
 
@@ -94,8 +101,10 @@ impl MachineModel {
 
     /// Changes one thing, given as `name=value`, to see what it decides: whether clients pause
     /// before they try again, how long a prepare waits for a lock, and what a message (both ends),
-    /// reading a key, and validating it or looking up its read timestamp cost; and how long a
-    /// message is under way on average beyond the least that it is.
+    /// reading a key, and validating it or looking up its read timestamp cost, and a packet (both
+    /// ends); how long a message is under way on average beyond the least that it is; by how much the
+    /// times of nodes are longer than usual; and how many
+    /// nodes with data a rack has, with the packets and the megabytes a second of its links.
     ///
     /// # Errors
     /// There is no such change.
@@ -108,7 +117,8 @@ impl MachineModel {
             return Ok(());
         }
         let number: f64 = value.parse().map_err(|_| wrong())?;
-        if !(0.0..=1e6).contains(&number) {
+        // Packets a second are millions; everything else is less.
+        if !(0.0..=1e9).contains(&number) {
             return Err(wrong());
         }
         let micros = |micros: f64| Span::from_nanos((micros * 1e3) as u64);
@@ -118,9 +128,16 @@ impl MachineModel {
             "message-us" => {
                 (costs.receive, costs.send) = (micros(number * 0.55), micros(number * 0.45));
             }
+            "packet-us" => {
+                (costs.fetch, costs.flush) = (micros(number * 0.55), micros(number * 0.45));
+            }
             "read-us" => costs.read = micros(number),
             "validate-us" => costs.validate = micros(number),
             "tail-us" => self.network.latency = self.network.latency.with_mean_tail(micros(number)),
+            "patience" => self.patience = (number as u64).max(1),
+            "rack-nodes" => self.racks.nodes = number as usize,
+            "rack-packets" => self.racks.link.packets = number as u64,
+            "rack-mb" => self.racks.link.bandwidth = (number * 1e6) as u64,
             _ => return Err(wrong()),
         }
         Ok(())
@@ -132,6 +149,7 @@ impl MachineModel {
             about: "Muesli's own node as calibrated, 10 Gbit/s",
             costs: Costs::measured(),
             validator_costs: None,
+            racks: RackModel::default(),
             network: channel(40, 20, 1_250_000_000),
             patience: 1,
             client_nodes: 0,
@@ -188,6 +206,7 @@ impl MachineModel {
                 byte_picos: 2_000,
             },
             validator_costs: None,
+            racks: RackModel::default(),
             network: channel(70, 20, 125_000_000),
             patience: 10,
             client_nodes: 10,
@@ -205,6 +224,7 @@ impl MachineModel {
             about: "virtual machine, 2 cores (cloud), Erlang, one thread; the root on 4 cores",
             costs: erlang(1),
             validator_costs: Some(erlang(4)),
+            racks: RackModel::default(),
             network: channel(100, AMARO_TAIL, 250_000_000),
             patience: SLOW,
             client_nodes: 100,
@@ -231,6 +251,7 @@ fn java_machine(about: &'static str, share: f64, network: ChannelClass) -> Machi
         about,
         costs: java(share),
         validator_costs: None,
+        racks: RackModel::default(),
         network,
         patience: SLOW,
         client_nodes: 0,
@@ -314,6 +335,12 @@ mod tests {
         let tail = changed("tail-us=7").unwrap().network.latency;
         let (least, mean_tail) = (Span::from_micros(100), Span::from_micros(7));
         assert_eq!(tail, Latency::Exponential { least, mean_tail });
+        let mut racked = port.clone();
+        let changes = ["rack-nodes=8", "rack-packets=2e5", "rack-mb=12.5", "patience=9"];
+        changes.iter().for_each(|text| racked.change(text).unwrap());
+        let RackModel { nodes, link } = racked.racks;
+        assert_eq!((nodes, link.packets, link.bandwidth), (8, 200_000, 12_500_000));
+        assert_eq!(racked.patience, 9);
         for text in ["validate-us", "validate-us=-1", "validate-us=NaN", "pauses=1", "colour=1"] {
             assert!(changed(text).unwrap_err().to_string().contains(text), "{text}");
         }

@@ -14,6 +14,8 @@ use muesli_core::catalog::{CatalogError, TreeError, TreePlan};
 use muesli_core::{Batching, Nanos, Protocol, Typed};
 use muesli_group::layout::Unfit;
 use muesli_registry::{Grouping, NoMasters, NoProtocol};
+use muesli_sim::hardware::processor::ProcessorLoad;
+use muesli_sim::network::racks::RackTraffic;
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::{Mistake, NodeTraffic, Run, Setup, SetupError, Strangers};
@@ -22,6 +24,7 @@ use thiserror::Error;
 use crate::check::Check;
 use crate::embedded::Length;
 use crate::machines::MachineModel;
+use crate::machines::racks::NoRacks;
 use crate::tally::{Tallies, Tally};
 use crate::tempo::Tempo;
 use crate::workload::AnyWorkload;
@@ -48,6 +51,8 @@ pub struct Simulated {
     /// The tree above the nodes with data, under protocols that validate by one; `None`: a root
     /// above all.
     pub tree: Option<TreePlan>,
+    /// Other trees, which faults change it to.
+    pub trees: Vec<TreePlan>,
     /// How many nodes there are besides, without data, on which the tree's validators live in turn;
     /// 0: they live beside the data. They are counted behind all others.
     pub validator_nodes: usize,
@@ -101,6 +106,7 @@ impl Simulated {
             replicas: 1,
             partitions_per_repository: 1,
             tree: None,
+            trees: Vec::new(),
             validator_nodes: 0,
             seed,
             plan: Plan::calm(VirtualTime::ZERO),
@@ -181,6 +187,11 @@ pub struct SimulatedOutcome {
     pub messages: u64,
     /// What was sent meanwhile, by all nodes together.
     pub traffic: NodeTraffic,
+    /// What of it passed from racks to others.
+    pub between_racks: RackTraffic,
+    /// What nodes with data did, all together, from the start of the clients until these were told
+    /// to stop.
+    pub load_with_data: ProcessorLoad,
     /// What the world left behind.
     pub run: Run,
 }
@@ -206,6 +217,9 @@ pub enum SimulationError {
     /// Masters that the protocol does not have.
     #[error(transparent)]
     Masters(#[from] NoMasters),
+    /// Racks that the nodes do not fill.
+    #[error(transparent)]
+    Racks(#[from] NoRacks),
     /// No nodes, or nodes without repositories.
     #[error("{nodes} nodes: there must be 1 to {repositories}, one repository a node at least")]
     Nodes {

@@ -112,7 +112,8 @@ fn impatient() -> Tempo {
 fn crashes(seed: u64, millis: u64) -> Plan {
     let kinds: FaultKinds = "crash,client,partition,link,pause".parse().unwrap();
     let horizon = VirtualTime::ZERO + Span::from_millis(millis);
-    let shape = PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, faults_max: 8 };
+    let shape =
+        PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, trees: 0, faults_max: 8 };
     shape.draw(Seed::new(seed))
 }
 

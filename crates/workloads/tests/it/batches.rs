@@ -12,6 +12,7 @@ use muesli_core::{
     Protocol, Put, Reader, RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions,
     Step, Txn, TxnOptions,
 };
+use muesli_group::{Grouped, layout};
 use muesli_protocols::hierarchy::HierarchicalValidation;
 use muesli_protocols::score::Score;
 use muesli_protocols::two_phase_commit::TwoPhaseCommit;
@@ -226,6 +227,34 @@ fn links_go_up_and_down_the_tree_of_protocols_that_have_one() {
     let of = |from, to| class::<HierarchicalValidation>(&apart, from, to);
     assert_eq!((of(0, 5), of(5, 4), of(4, 5)), (LinkClass::Up, LinkClass::Up, LinkClass::Down));
     assert_eq!((of(4, 0), of(0, 6)), (LinkClass::Down, LinkClass::Other));
+}
+
+/// Four groups, each on three of six nodes.
+#[test]
+fn members_of_a_group_are_below_what_is_above_the_group() {
+    let homes = layout::homes(4, 3, 6).unwrap();
+    let nodes: Vec<NodeId> = (0..6).map(NodeId).collect();
+    let catalog = Catalog::new(&homes, 1, &nodes).unwrap();
+    let tree = layout::with_tree(&catalog, &two_by_two(), &[NodeId(6), NodeId(7), NodeId(8)]);
+    let tree = tree.unwrap();
+    let of = |from, to| class::<Grouped<HierarchicalValidation>>(&tree, from, to);
+    // The root lives on n6, the inner node of the first two groups on n7, the other one on n8.
+    let members = |groups: [u16; 2]| {
+        let of_these = |node: &NodeId| {
+            groups
+                .into_iter()
+                .any(|it| (0..3).any(|place| catalog.home(layout::member(it, place)) == *node))
+        };
+        nodes.iter().copied().filter(of_these).collect::<Vec<_>>()
+    };
+    for (validator, groups) in [(7, [0, 1]), (8, [2, 3])] {
+        for node in &nodes {
+            let is_below = members(groups).contains(node);
+            let expected = if is_below { LinkClass::Up } else { LinkClass::Other };
+            assert_eq!(of(node.0, validator), expected, "{node:?} to {validator}");
+            assert_eq!(of(node.0, 6), LinkClass::Up, "{node:?} to the root");
+        }
+    }
 }
 
 /// Two validators for each of three inner nodes, on six nodes: those of the root first.

@@ -31,7 +31,8 @@ fn plan(kinds: &str, seed: u64) -> Plan {
     let kinds: FaultKinds = kinds.parse().unwrap();
     let horizon = VirtualTime::ZERO + Span::from_millis(200);
     let faults_max = if kinds == FaultKinds::NONE { 0 } else { 8 };
-    let shape = PlanShape { nodes: NODES, clients: CLIENTS + 1, horizon, kinds, faults_max };
+    let shape =
+        PlanShape { nodes: NODES, clients: CLIENTS + 1, horizon, kinds, trees: 0, faults_max };
     shape.draw(Seed::new(seed))
 }
 

@@ -94,7 +94,8 @@ fn groups_notice(
 fn drawn(kinds: &str) -> impl Fn(u64) -> Plan {
     let kinds: FaultKinds = kinds.parse().unwrap();
     let horizon = VirtualTime::ZERO + Span::from_millis(300);
-    let shape = PlanShape { nodes: 4, clients: CLIENTS + 1, horizon, kinds, faults_max: 8 };
+    let shape =
+        PlanShape { nodes: 4, clients: CLIENTS + 1, horizon, kinds, trees: 0, faults_max: 8 };
     move |seed| shape.draw(Seed::new(seed))
 }
 

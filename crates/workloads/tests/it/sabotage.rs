@@ -85,7 +85,7 @@ fn faults(kinds: &str, seed: u64, length: Span) -> Plan {
     let kinds: FaultKinds = kinds.parse().unwrap();
     let faults_max = if kinds == FaultKinds::NONE { 0 } else { 8 };
     let horizon = VirtualTime::ZERO + length;
-    let shape = PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, faults_max };
+    let shape = PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, trees: 0, faults_max };
     shape.draw(Seed::new(seed))
 }
 

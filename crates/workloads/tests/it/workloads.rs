@@ -120,7 +120,8 @@ pub fn drawn(seed: u64, kinds: &str) -> Simulated {
     let horizon = VirtualTime::ZERO + Span::from_millis(300);
     // Each node's data are on its own disk alone: none may be lost.
     let kinds = kinds.parse::<FaultKinds>().unwrap().without(FaultKind::Loss);
-    let shape = PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, faults_max: 5 };
+    let shape =
+        PlanShape { nodes: 3, clients: CLIENTS + 1, horizon, kinds, trees: 0, faults_max: 5 };
     Simulated {
         repositories: 4,
         replicas: 2,

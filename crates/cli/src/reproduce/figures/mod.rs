@@ -8,6 +8,16 @@ mod granola;
 
 use super::figure::Figure;
 
+/// Names that stand for several figures: those that begin with it.
+pub const GROUPS: &[&str] = &["hierarchy-wins"];
+
+/// The names of the figures that this stands for, if it stands for several.
+pub fn group(name: &str) -> Vec<&'static str> {
+    let is_of = |figure: &str| figure.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+    let known = GROUPS.contains(&name);
+    all().map(|figure| figure.name).filter(|figure| known && is_of(figure)).collect()
+}
+
 /// All figures.
 pub fn all() -> impl Iterator<Item = &'static Figure> {
     let general = bumper_general::FIGURES.iter();

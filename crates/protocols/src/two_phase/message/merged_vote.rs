@@ -3,6 +3,7 @@
 use muesli_core::{Abort, Decision, RepositoryId, Timestamp, TxnId, wire_struct};
 
 use super::Repositories;
+use super::carried::Carried;
 
 /// The votes of repositories below one inner node, merged.
 ///
@@ -21,6 +22,8 @@ pub struct MergedVote {
     pub upper_bound: Timestamp,
     /// Why one of them has refused.
     pub refused: Option<Abort>,
+    /// As printed: what they hold of the transaction.
+    pub carried: Option<Box<Carried>>,
 }
 
 wire_struct!(MergedVote {
@@ -30,6 +33,7 @@ wire_struct!(MergedVote {
     proposal: Timestamp,
     upper_bound: Timestamp,
     refused: Option<Abort>,
+    carried: Option<Box<Carried>>,
 });
 
 impl MergedVote {
@@ -42,6 +46,7 @@ impl MergedVote {
             proposal: Timestamp::ZERO,
             upper_bound: Timestamp::MAX,
             refused: None,
+            carried: None,
         }
     }
 
@@ -55,6 +60,15 @@ impl MergedVote {
         self.proposal = self.proposal.max(other.proposal);
         self.upper_bound = self.upper_bound.min(other.upper_bound);
         self.refused = self.refused.or(other.refused);
+        match (&mut self.carried, &other.carried) {
+            (Some(carried), Some(more))
+                if !other.voters.iter().all(|it| self.voters.contains(it)) =>
+            {
+                carried.join(more);
+            }
+            (carried @ None, Some(more)) => *carried = Some(more.clone()),
+            _ => {}
+        }
         self.voters.extend(other.voters.iter().copied());
         self.voters.sort_unstable();
         self.voters.dedup();

@@ -4,6 +4,7 @@
 //! message says, and what its sender promises by it, is written on it here. [`wire`] has the bytes,
 //! [`sizes`] how many there are for models of networks and disks.
 
+pub mod carried;
 pub mod merged_decision;
 pub mod merged_vote;
 pub(super) mod sizes;

@@ -56,7 +56,8 @@ impl<V: Variant> Message<V> {
             Message::Lock(asked) => KEY_BYTES + asked.key.len(),
             Message::Decide { ballots, .. } => 8 + BALLOT_BYTES * ballots.len(),
             Message::MergedVote(ballot) => {
-                17 + 2 * (ballot.participants.len() + ballot.voters.len())
+                let carried = ballot.carried.as_ref().map_or(0, |it| it.bytes());
+                18 + 2 * (ballot.participants.len() + ballot.voters.len()) + carried
             }
             Message::MergedDecision(ended) => 8 + 2 * ended.participants.len(),
             Message::Vote { .. }

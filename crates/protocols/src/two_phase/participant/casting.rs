@@ -1,10 +1,13 @@
 //! Where a vote goes: to who asked, or to a validator.
 
-use muesli_core::{Abort, Address, Decision, Role, Timestamp, TxnId};
+use muesli_core::{Abort, Address, Decision, Role, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
+use super::prepare::Write;
+use crate::two_phase::message::carried::Carried;
 use crate::two_phase::message::merged_vote::MergedVote;
 use crate::two_phase::message::{Message, Prepare, Repositories, Vote};
+use crate::two_phase::policy::TreeSwitch;
 use crate::two_phase::validator::gathering::Gathering;
 use crate::two_phase::{Context, Time, Variant};
 
@@ -88,9 +91,28 @@ impl<V: Variant> Participant<V> {
                 let (proposal, upper_bound) = V::Time::bounds_of(yes)?;
                 assert!(proposal <= upper_bound, "{txn} is refused, and not voted on so");
                 assert!(proposal > Timestamp::ZERO, "{txn} is proposed for a time");
-                Some(MergedVote { proposal, upper_bound, ..ballot })
+                let carried = self.carried(txn).map(Box::new);
+                Some(MergedVote { proposal, upper_bound, carried, ..ballot })
             }
             Err(reason) => Some(MergedVote { refused: Some(*reason), ..ballot }),
         }
+    }
+
+    /// What goes up with the vote as printed.
+    fn carried(&self, txn: TxnId) -> Option<Carried> {
+        let values_climb = !self.keeps(TreeSwitch::VotesAloneClimb);
+        if !values_climb && self.keeps(TreeSwitch::ParentsKeepNoVersions) {
+            return None;
+        }
+        let prepare = &self.table.get(self.table.owner(txn)?).prepare;
+        let written = |(space, key, value): &Write| {
+            (*space, key.clone(), value.clone().filter(|_| values_climb))
+        };
+        let read = |(space, key, _): &(SpaceId, SmallBytes, Timestamp)| (*space, key.clone());
+        Some(Carried {
+            snapshot: Timestamp(self.time.reached(&prepare.snapshot)),
+            reads: prepare.reads.iter().map(read).collect(),
+            writes: prepare.writes.iter().map(written).collect(),
+        })
     }
 }

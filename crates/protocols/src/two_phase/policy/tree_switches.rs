@@ -62,6 +62,12 @@ breakable! {
         /// A coordinator that has lost its link to a node with a validator gathers votes itself
         /// that would go there. Broken, each such commit waits until it is asked for again.
         BypassesUnreachable = "bypasses_unreachable",
+        /// Votes alone climb. As printed for timestamps what a transaction has read and writes
+        /// climbs with them, with its values: nothing wrong comes of it, but bytes.
+        VotesAloneClimb = "votes_alone_climb",
+        /// Validators keep no versions. As printed for timestamps they refuse what has not seen the
+        /// last version that passed them: others are refused for nothing.
+        ParentsKeepNoVersions = "parents_keep_no_versions",
         /// Leaves validate. (Section 4.2 measures without.)
         Validates = "validates",
     }
@@ -82,7 +88,7 @@ const PRINTED_FOR_LOCKS: [TreeSwitch; 10] = [
 ];
 
 /// What the thesis prints for timestamps (appendix B).
-const PRINTED_FOR_TIMESTAMPS: [TreeSwitch; 11] = [
+const PRINTED_FOR_TIMESTAMPS: [TreeSwitch; 13] = [
     TreeSwitch::SnapshotsByClocks,
     TreeSwitch::ReadsRaiseClocks,
     TreeSwitch::LooksUpAgain,
@@ -94,6 +100,8 @@ const PRINTED_FOR_TIMESTAMPS: [TreeSwitch; 11] = [
     TreeSwitch::WaitsForParticipants,
     TreeSwitch::RefusalsPassAtOnce,
     TreeSwitch::DecisionsGoDown,
+    TreeSwitch::VotesAloneClimb,
+    TreeSwitch::ParentsKeepNoVersions,
 ];
 
 /// How a leaf keeps others from replacing what an undecided update has read there.
@@ -154,9 +162,15 @@ impl UserChoice<TreeChoice> {
         PRINTED_FOR_TIMESTAMPS.into_iter().fold(Self::default(), Sabotage::without)
     }
 
-    /// Without validation, as section 4.2 of the thesis measures. It promises nothing.
+    /// Without validation, as section 4.2 of the thesis measures. It promises nothing. Nothing is
+    /// locked either, so that it is the variant with locks.
     pub fn unchecked() -> Self {
         Self::default().without(TreeSwitch::Validates)
+    }
+
+    /// The same with the larger votes of the variant with timestamps.
+    pub fn unchecked_with_values() -> Self {
+        Self::unchecked().without(TreeSwitch::VotesAloneClimb)
     }
 
     /// The same, decided by `decider`: what section 4.2 compares with. It promises nothing either.

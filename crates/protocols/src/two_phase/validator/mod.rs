@@ -25,6 +25,7 @@
 //! by one tree, and never round.
 
 pub(in crate::two_phase) mod gathering;
+mod latest;
 mod stable_queue;
 pub(in crate::two_phase) mod tree;
 
@@ -38,6 +39,7 @@ use muesli_core::{
 };
 
 use self::gathering::{Gathering, Recipient};
+use self::latest::LatestVersions;
 use self::stable_queue::StableQueue;
 use super::message::merged_decision::MergedDecision;
 use super::message::merged_vote::MergedVote;
@@ -58,6 +60,8 @@ pub struct Validator<V> {
     counted: VotesCounted,
     /// As printed: votes of all, kept until they are stable.
     stable: StableQueue,
+    /// As printed: what has passed here.
+    latest: LatestVersions,
     sweep_timer_set: bool,
     variant: PhantomData<V>,
 }
@@ -113,8 +117,12 @@ timers! {
 
 impl<V: Scalar> Validator<V> {
     /// Votes from below.
-    fn on_ballot(&mut self, from: Address, ballot: MergedVote, cx: &mut Context<'_, V>) {
+    fn on_ballot(&mut self, from: Address, mut ballot: MergedVote, cx: &mut Context<'_, V>) {
         let (txn, now) = (ballot.txn, cx.now());
+        let climbs = [TreeSwitch::VotesAloneClimb, TreeSwitch::ParentsKeepNoVersions];
+        if climbs.into_iter().all(|switch| self.choice.keeps(switch)) {
+            ballot.carried = None; // Nobody here says such a thing.
+        }
         let gathering = Gathering::new(self.choice.decider, cx.catalog);
         // A vote that has waited for this node's log is not judged again, and the tree has changed.
         let inner = gathering.working_for(self.number, txn);
@@ -177,9 +185,12 @@ impl<V: Scalar> Validator<V> {
             return;
         }
         gathered.passed = true;
-        let ballot = gathered.ballot.clone();
+        let mut ballot = gathered.ballot.clone();
         if are_all_there {
             self.votes.remove(&txn);
+            if !self.choice.keeps(TreeSwitch::ParentsKeepNoVersions) {
+                self.latest.check(&mut ballot);
+            }
         }
         match (are_all_there, passes_at_once) {
             (true, true) if was_passed => {}
@@ -310,6 +321,7 @@ impl<V: Scalar> StateMachine<TwoPhase<V>> for Validator<V> {
             assert_eq!(*txn, gathered.ballot.txn, "where votes are kept");
         }
         self.stable.assert_invariants();
+        self.latest.assert_invariants();
         let are_open = self.votes.values().all(|it| !it.passed || it.ballot.refused.is_some());
         assert!(are_open, "votes that were said are kept by validator {}", self.number);
         let waits = self.sweep_timer_set || self.votes.is_empty() && self.stable.is_empty();
@@ -360,6 +372,7 @@ impl<V: Scalar> Service<TwoPhase<V>> for Validator<V> {
             votes: BTreeMap::new(),
             counted: VotesCounted::default(),
             stable: StableQueue::default(),
+            latest: LatestVersions::default(),
             sweep_timer_set: false,
             variant: PhantomData,
         }

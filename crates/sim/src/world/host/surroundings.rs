@@ -31,6 +31,8 @@ pub(in crate::world) struct Surroundings {
     costs: Costs,
     /// What this turn has done so far.
     pub(in crate::world) load: ProcessorLoad,
+    /// What all turns did that have ended, over all lives.
+    pub(in crate::world) ended: ProcessorLoad,
     /// When the turn under way began.
     pub(in crate::world) now: VirtualTime,
     /// Whom messages of this turn go to.
@@ -67,6 +69,7 @@ impl Surroundings {
             processor: Processor::new(),
             costs,
             load: ProcessorLoad::default(),
+            ended: ProcessorLoad::default(),
             now: VirtualTime::ZERO,
             destinations: KnownPeers::default(),
             longest: Longest::default(),
@@ -109,6 +112,7 @@ impl Surroundings {
     pub(in crate::world) fn end_tick(&mut self, environment: &Environment) -> VirtualTime {
         let load = self.load_so_far(environment);
         self.load = ProcessorLoad::default();
+        self.ended += load;
         self.destinations.clear();
         self.processor.end(self.now, &load, &self.costs)
     }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::{Db, Error, SpaceOptions};
+use muesli_core::catalog::{Hierarchy, TreeError, TreePlan};
 use muesli_core::parallel::Shuffled;
 use muesli_core::{AnyProtocol, Catalog, NodeId, Parallel};
 use muesli_group::layout;
 use muesli_registry::NoMasters;
+use muesli_sim::hardware::processor::ProcessorLoad;
 use muesli_sim::network::topology::Topology;
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
@@ -24,6 +26,7 @@ use crate::guarantees::ENDS;
 use crate::guest;
 use crate::lingering::linger;
 use crate::machines::MachineModel;
+use crate::machines::racks::RunNodes;
 use crate::pauses::{one_clock, pause};
 use crate::tally::Tallies;
 use crate::workload::{AnyWorkload, Clock, Seat};
@@ -88,9 +91,20 @@ impl<'a> Simulation<'a> {
         };
         let catalog = Arc::new(catalog);
         let topology = Topology::uniform(nodes + usize::from(plan.guest), machine.network);
+        let run_nodes = RunNodes {
+            data: plan.nodes,
+            without: client_nodes + plan.masters,
+            apart,
+            guest: plan.guest,
+        };
+        let topology = match machine.racks.of(run_nodes, &catalog)? {
+            Some(racks) => topology.with_racks(racks),
+            None => topology,
+        };
         let seed = Seed::new(plan.seed);
         let (faults, keeps_old_versions) = (plan.plan.clone(), protocol.keeps_old_versions());
         let mut setup = Setup::new(protocol, seed, catalog.clone(), topology, faults);
+        setup.trees = other_trees(plan, &catalog, apart)?;
         setup.costs = machine.costs;
         if let Some(costs) = machine.validator_costs {
             setup.costs_of = apart.iter().map(|node| (*node, costs)).collect();
@@ -138,7 +152,8 @@ impl<'a> Simulation<'a> {
         self.load()?;
         self.world.start_strangers();
         let (begun, messages) = (self.world.now(), self.world.messages());
-        let traffic = self.world.traffic();
+        let (traffic, between_racks) = (self.world.traffic(), self.world.between_racks());
+        let load_before = self.load_with_data();
         self.add_clients();
         if let Some(node) = self.guest {
             guest::comes_and_goes(&mut self.world, &self.db, node);
@@ -152,11 +167,13 @@ impl<'a> Simulation<'a> {
             guest::wait_until_forgotten(&mut self.world, tempo.client_lease);
         }
         self.stop.set(true);
+        let load_with_data = self.load_with_data().since(&load_before);
         let in_time = self.world.now().since(begun).as_nanos();
         let in_time = (self.tallies.total(), Duration::from_nanos(in_time));
         let settled = self.world.settle(self.patience());
         let messages = self.world.messages() - messages;
         let traffic = self.world.traffic().since(&traffic);
+        let between_racks = self.world.between_racks().since(between_racks);
         let length = VirtualTime::from_nanos(self.ended.get()).since(begun);
         let mut checks = vec![ends(&settled)];
         if settled.is_ok() {
@@ -166,7 +183,22 @@ impl<'a> Simulation<'a> {
         checks.push(tally.expected());
         let length = Duration::from_nanos(length.as_nanos());
         let run = self.world.finish();
-        Ok(SimulatedOutcome { tally, in_time, length, messages, traffic, checks, run })
+        Ok(SimulatedOutcome {
+            tally,
+            in_time,
+            length,
+            messages,
+            traffic,
+            between_racks,
+            load_with_data,
+            checks,
+            run,
+        })
+    }
+
+    fn load_with_data(&self) -> ProcessorLoad {
+        let nodes = (0..self.plan.nodes as u32).map(NodeId);
+        nodes.fold(ProcessorLoad::default(), |all, node| all + self.world.load_of(node))
     }
 
     /// How long what was begun may take to end. Where strangers pass for members it need not end:
@@ -314,8 +346,7 @@ fn catalog(
     let catalog = Catalog::new(&homes, plan.replicas, &all)?;
     let catalog = catalog.with_partitions_per_repository(plan.partitions_per_repository)?;
     let mut catalog = match &plan.tree {
-        Some(tree) if grouped => layout::with_tree(&catalog, tree, apart)?,
-        Some(tree) => catalog.with_tree(tree, apart)?,
+        Some(tree) => with_tree(catalog, tree, apart, grouped)?,
         None => catalog,
     };
     for (name, options) in workload.spaces(repositories) {
@@ -325,6 +356,27 @@ fn catalog(
         catalog = catalog.with_space(guest::SPACE, SpaceOptions::default())?;
     }
     Ok(catalog)
+}
+
+fn with_tree(
+    catalog: Catalog,
+    tree: &TreePlan,
+    apart: &[NodeId],
+    grouped: bool,
+) -> Result<Catalog, TreeError> {
+    if grouped { layout::with_tree(&catalog, tree, apart) } else { catalog.with_tree(tree, apart) }
+}
+
+/// What the tree of this catalog may change to.
+fn other_trees(
+    plan: &Simulated,
+    catalog: &Catalog,
+    apart: &[NodeId],
+) -> Result<Vec<Hierarchy>, TreeError> {
+    let grouped = plan.upkeep.group > 1;
+    let trees = plan.trees.iter().map(|tree| with_tree(catalog.clone(), tree, apart, grouped));
+    let trees = trees.collect::<Result<Vec<_>, _>>()?.into_iter();
+    Ok(trees.filter_map(|with| with.hierarchy.as_deref().cloned()).collect())
 }
 
 fn ends(settled: &Result<(), Stuck>) -> Check {

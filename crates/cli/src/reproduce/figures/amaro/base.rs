@@ -1,5 +1,6 @@
 //! What Amaro's figures have in common.
 
+use muesli_core::catalog::{TreePlan, TreeShape};
 use muesli_core::{BatchLinks, Batching, LinkBatch, Nanos};
 use muesli_workloads::machines::MachineModel;
 
@@ -47,7 +48,8 @@ pub fn set_clients(clients: u32, setting: &mut Setting) {
 
 /// A root over all eight, on a node of its own.
 pub fn tree(setting: &mut Setting) {
-    (setting.tree, setting.validator_nodes) = (Some("8".to_owned()), 1);
+    let shape: TreeShape = "8".parse().expect("it is a shape");
+    (setting.tree, setting.validator_nodes) = (Some(TreePlan::from(shape)), 1);
 }
 
 /// So many messages leave together over the links of the tree.

@@ -1,11 +1,11 @@
-//! With validation (section 4.3, figures 4.8 and 4.9).
+//! With validation (section 4.3, figures 4.8 and 4.9, tables 4.2 and 4.3).
 
 use muesli_sim::time::Span;
 use muesli_workloads::machines::MachineModel;
 
-use super::base::{OBJECTS, fifties, tens, tree};
-use crate::reproduce::figure::{Figure, Measure, PlottedLine, claim, line};
-use crate::reproduce::point::Quantity::Latency;
+use super::base::{OBJECTS, batches, fifties, set_clients, tens, tree};
+use crate::reproduce::figure::{Axis, Figure, Measure, PaperClaim, PlottedLine, claim, line};
+use crate::reproduce::point::Quantity::{self, Between, Latency, Validation};
 
 /// Nodes that validate one request after the other, each for as long as the thesis measured
 /// (table 4.2).
@@ -46,6 +46,43 @@ const VALIDATED: Figure = Figure {
     ..OBJECTS
 };
 
+/// The three settings in which the thesis measured times: clients, and the size of batches.
+const SCENARIOS: Axis = Axis {
+    name: "scenario",
+    set: |x, setting| {
+        let (clients, batch) = match x {
+            _ if x < 2.0 => (100, 1),
+            _ if x < 3.0 => (100, 50),
+            _ => (200, 50),
+        };
+        set_clients(clients, setting);
+        batches(batch, setting);
+    },
+    range: (1.0, 3.0),
+    logarithmic: false,
+};
+
+const TIMES: Figure = Figure {
+    axis: SCENARIOS,
+    xs: &[1.0, 2.0, 3.0],
+    quick_xs: &[1.0, 2.0, 3.0],
+    lines: &[line("locks", "hierarchy-locking", tree), line("timestamps", "hierarchy", tree)],
+    chosen: "scenario 1 has 100 clients, 2 also batches of 50, 3 these and 200 clients; of which \
+             variant the times are is not printed; validating takes what table 4.2 says, so that \
+             there it is given and not found",
+    claims: &[],
+    ..VALIDATED
+};
+
+/// What is printed of locks in a scenario.
+const fn of_scenario(
+    what: &'static str,
+    (quantity, scenario): (Quantity, f64),
+    paper: f64,
+) -> PaperClaim {
+    claim(what, Measure::At(quantity, "locks", scenario), Some(paper), None)
+}
+
 /// All of them.
 pub const FIGURES: &[Figure] = &[
     Figure {
@@ -58,5 +95,27 @@ pub const FIGURES: &[Figure] = &[
         about: "Amaro, figure 4.9: latency over clients, with validation",
         shows: Latency,
         ..VALIDATED
+    },
+    Figure {
+        name: "amaro-table-4.2",
+        about: "Amaro, table 4.2: how long requests are processed, with validation",
+        shows: Validation,
+        claims: &[
+            of_scenario("ms, validation, scenario 1", (Validation, 1.0), 0.56),
+            of_scenario("ms, validation, scenario 2", (Validation, 2.0), 0.52),
+            of_scenario("ms, validation, scenario 3", (Validation, 3.0), 0.50),
+        ],
+        ..TIMES
+    },
+    Figure {
+        name: "amaro-table-4.3",
+        about: "Amaro, table 4.3: waiting time between requests, with validation",
+        shows: Between,
+        claims: &[
+            of_scenario("ms between requests, scenario 1", (Between, 1.0), 0.04),
+            of_scenario("ms between requests, scenario 2", (Between, 2.0), 0.26),
+            of_scenario("ms between requests, scenario 3", (Between, 3.0), 0.10),
+        ],
+        ..TIMES
     },
 ];
