@@ -106,8 +106,14 @@ impl Shape {
         let kinds = kinds.without(FaultKind::Loss);
         let horizon = VirtualTime::ZERO + self.length;
         let faults_max = if self.faults == "none" { 0 } else { 8 };
-        let shape =
-            PlanShape { nodes: self.nodes(), clients: self.clients, horizon, kinds, faults_max };
+        let shape = PlanShape {
+            nodes: self.nodes(),
+            clients: self.clients,
+            horizon,
+            kinds,
+            trees: 0,
+            faults_max,
+        };
         shape.draw(Seed::new(seed))
     }
 

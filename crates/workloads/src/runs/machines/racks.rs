@@ -61,7 +61,7 @@ impl RackModel {
             let limited = self.link != RackLink::default();
             return if limited { Err(NoRacks::Links) } else { Ok(None) };
         }
-        if nodes.data % self.nodes != 0 {
+        if !nodes.data.is_multiple_of(self.nodes) {
             return Err(NoRacks::Uneven { nodes: nodes.data, rack: self.nodes });
         }
         let rack = |node: usize| (node / self.nodes) as u16;

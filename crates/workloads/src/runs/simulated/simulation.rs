@@ -90,42 +90,9 @@ impl<'a> Simulation<'a> {
             false => catalog,
         };
         let catalog = Arc::new(catalog);
-        let topology = Topology::uniform(nodes + usize::from(plan.guest), machine.network);
-        let run_nodes = RunNodes {
-            data: plan.nodes,
-            without: client_nodes + plan.masters,
-            apart,
-            guest: plan.guest,
-        };
-        let topology = match machine.racks.of(run_nodes, &catalog)? {
-            Some(racks) => topology.with_racks(racks),
-            None => topology,
-        };
-        let seed = Seed::new(plan.seed);
-        let (faults, keeps_old_versions) = (plan.plan.clone(), protocol.keeps_old_versions());
-        let mut setup = Setup::new(protocol, seed, catalog.clone(), topology, faults);
-        setup.trees = other_trees(plan, &catalog, apart)?;
-        setup.costs = machine.costs;
-        if let Some(costs) = machine.validator_costs {
-            setup.costs_of = apart.iter().map(|node| (*node, costs)).collect();
-        }
-        machine.set_times(&mut setup.settings);
-        if let Some(tempo) = &plan.tempo {
-            tempo.set(&mut setup.settings);
-        }
-        let among_strangers = plan.upkeep.strangers.is_some() && plan.seed % 2 == 1;
-        if plan.tempo.is_some() || among_strangers {
-            // Ranges in searches have tens of rows: this makes pages of them.
-            setup.settings.limits.page_rows = PAGE_ROWS;
-        }
-        setup.settings.logging = plan.logging || machine.log.is_some();
-        setup.disk = machine.log.unwrap_or_default();
-        setup.settings.procedures = available::procedures();
-        plan.set_up(&mut setup);
-        setup.settings.record_collected = plan.history;
-        setup.settings.caches = plan.upkeep.caches;
-        let order = Shuffled { seed: plan.seed };
-        setup.settings.parallel = Parallel::new(plan.upkeep.parallel, Arc::new(order));
+        let keeps_old_versions = protocol.keeps_old_versions();
+        let topology = topology(machine, plan, apart, &catalog)?;
+        let setup = setup(machine, plan, (protocol, topology), apart, &catalog)?;
         let world = World::new(setup)?;
         let keys = if plan.upkeep.group > 1 { layout::inner(&catalog) } else { catalog };
         let db = Db::for_driver(world.database(), keys, machine.retry);
@@ -324,6 +291,58 @@ impl<'a> Simulation<'a> {
             None => vec![ends(&settled)],
         }
     }
+}
+
+/// How far nodes are from each other.
+fn topology(
+    machine: &MachineModel,
+    plan: &Simulated,
+    apart: &[NodeId],
+    catalog: &Catalog,
+) -> Result<Topology, SimulationError> {
+    let without = machine.client_nodes + plan.client_nodes + plan.masters;
+    let nodes = plan.nodes + without + apart.len() + usize::from(plan.guest);
+    let topology = Topology::uniform(nodes, machine.network);
+    let run_nodes = RunNodes { data: plan.nodes, without, apart, guest: plan.guest };
+    Ok(match machine.racks.of(run_nodes, catalog)? {
+        Some(racks) => topology.with_racks(racks),
+        None => topology,
+    })
+}
+
+/// The world that a plan asks for.
+fn setup(
+    machine: &MachineModel,
+    plan: &Simulated,
+    (protocol, topology): (Arc<dyn AnyProtocol>, Topology),
+    apart: &[NodeId],
+    catalog: &Arc<Catalog>,
+) -> Result<Setup, SimulationError> {
+    let seed = Seed::new(plan.seed);
+    let mut setup = Setup::new(protocol, seed, catalog.clone(), topology, plan.plan.clone());
+    setup.trees = other_trees(plan, catalog, apart)?;
+    setup.costs = machine.costs;
+    if let Some(costs) = machine.validator_costs {
+        setup.costs_of = apart.iter().map(|node| (*node, costs)).collect();
+    }
+    machine.set_times(&mut setup.settings);
+    if let Some(tempo) = &plan.tempo {
+        tempo.set(&mut setup.settings);
+    }
+    let among_strangers = plan.upkeep.strangers.is_some() && plan.seed % 2 == 1;
+    if plan.tempo.is_some() || among_strangers {
+        // Ranges in searches have tens of rows: this makes pages of them.
+        setup.settings.limits.page_rows = PAGE_ROWS;
+    }
+    setup.settings.logging = plan.logging || machine.log.is_some();
+    setup.disk = machine.log.unwrap_or_default();
+    setup.settings.procedures = available::procedures();
+    plan.set_up(&mut setup);
+    setup.settings.record_collected = plan.history;
+    setup.settings.caches = plan.upkeep.caches;
+    let order = Shuffled { seed: plan.seed };
+    setup.settings.parallel = Parallel::new(plan.upkeep.parallel, Arc::new(order));
+    Ok(setup)
 }
 
 fn catalog(
