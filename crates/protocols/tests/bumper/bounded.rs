@@ -95,7 +95,7 @@ impl Lone {
     /// One that delays actions on a key and asks what they gave.
     fn delaying(&mut self, key: &str, actions: &[Action], result_bytes: u64) -> TxnId {
         let asked = (0..actions.len() as u32).map(|at| (at, at)).collect();
-        let extra = Some(Box::new(Extra { calls: Vec::new(), asked, result_bytes }));
+        let extra = Some(Box::new(Extra { asked, result_bytes, ..Extra::default() }));
         let delayed = actions.iter().map(|action| (SPACE, key.into(), action.clone())).collect();
         let prepare = Prepare { delayed, extra, ..self.empty() };
         self.prepare(prepare)

@@ -89,7 +89,7 @@ impl Cluster {
 
 /// The client commits a write at both members, of which the second one is not told the end. What
 /// the client says to that one as its patience is over.
-fn said_again() -> (Cluster, Envelope<Message<Leaves>>) {
+fn decision_repeated() -> (Cluster, Envelope<Message<Leaves>>) {
     let mut cluster = Cluster::new();
     let keys = [HERE, THERE].map(|repository| cluster.key(repository));
     let asked = cluster.on(CLIENT, |node, effects| {
@@ -124,7 +124,7 @@ fn said_again() -> (Cluster, Envelope<Message<Leaves>>) {
 
 #[test]
 fn a_client_shows_what_a_validator_has_told_it() {
-    let (mut cluster, again) = said_again();
+    let (mut cluster, again) = decision_repeated();
     assert_eq!(cluster.in_doubt(NodeId(1)), 1);
     cluster.deliver(again).expect("the validator is believed");
     assert_eq!(cluster.in_doubt(NodeId(1)), 0);
@@ -132,7 +132,7 @@ fn a_client_shows_what_a_validator_has_told_it() {
 
 #[test]
 fn a_client_is_not_believed_what_it_does_not_show() {
-    let (mut cluster, mut again) = said_again();
+    let (mut cluster, mut again) = decision_repeated();
     let Message::Decide { ballots, .. } = &mut again.message else { panic!("{again:?}") };
     *ballots = Mostly::new();
     assert_eq!(cluster.deliver(again).err(), Some(Rejection::Unproven));

@@ -75,22 +75,22 @@ fn faults_with_locks() {
     hold("hierarchy_locking_faults", Level::Serializable, &all_by_locks(faults()));
 }
 
-/// Who decides, who passes the decision on, or a message between them is gone.
-fn faults_on_the_way_down() -> Vec<TreeScope> {
-    let faults = [Fault::Crash(0), Fault::Crash(1), Fault::Lose, Fault::Repeat, Fault::Early];
+fn on_the_way_down(faults: impl IntoIterator<Item = Fault>) -> Vec<TreeScope> {
     let programs = [WRITE_ABC_AT_2, READ_A_AT_0];
     let among = |fault| Scope { two_levels: true, fault: Some(fault), ..scope(&programs) };
     faults.into_iter().map(among).collect()
 }
 
+/// Who decides, who passes the decision on, or a message between them is gone.
 #[test]
 fn decisions_go_down_among_faults_with_intervals() {
-    hold("hierarchy_down", Level::Serializable, &faults_on_the_way_down());
+    let faults = [Fault::Crash(0), Fault::Crash(1), Fault::Lose, Fault::Repeat, Fault::Early];
+    hold("hierarchy_down", Level::Serializable, &on_the_way_down(faults));
 }
 
 #[test]
 fn decisions_go_down_among_faults_with_locks() {
-    let scopes = all_by_locks(faults_on_the_way_down());
+    let scopes = all_by_locks(on_the_way_down([Fault::Lose]));
     hold("hierarchy_locking_down", Level::Serializable, &scopes);
 }
 

@@ -17,3 +17,4 @@ mod judged;
 mod repository;
 mod scopes;
 mod transcripts;
+mod unreachable;

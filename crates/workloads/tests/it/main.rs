@@ -21,4 +21,5 @@ mod sabotage;
 mod searches;
 mod stepped_down;
 mod strangers;
+mod validators;
 mod workloads;

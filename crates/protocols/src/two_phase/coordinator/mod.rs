@@ -27,6 +27,7 @@ use crate::two_phase::{Context, TwoPhase, Variant};
 use crate::unknown_outcomes::UnknownOutcomes;
 use asked::{PendingRequest, WaitingOperation};
 use commit::Committing;
+use commit::unreachable::UnreachableValidators;
 use failed::Failed;
 use slot::Slot;
 
@@ -90,6 +91,7 @@ pub struct Coordinator<V: Variant> {
     /// Commits whose clients were told that nobody knows, by sequence number, and what came of
     /// them since.
     pub(in crate::two_phase) unknown: UnknownOutcomes,
+    pub(in crate::two_phase) unreachable: UnreachableValidators,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(in crate::two_phase) observed: V::Snapshot,
@@ -267,9 +269,12 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Coordinator<V> {
             }
         }
         self.committing.values_mut().for_each(Committing::expect_no_answer);
+        self.regain_validators(node);
     }
 
-    fn unlinked(&mut self, _node: NodeId, _cx: &mut Context<'_, V>) {}
+    fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_, V>) {
+        self.lose_validators(node, cx);
+    }
 
     fn unfinished(&self) -> usize {
         self.running().count() + self.committing.len()
@@ -300,6 +305,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             pages: VecDeque::new(),
             committing: Window::default(),
             unknown: UnknownOutcomes::default(),
+            unreachable: UnreachableValidators::default(),
             sweep_timer_set: false,
             observed: V::Snapshot::default(),
             fresh: V::Snapshot::default(),

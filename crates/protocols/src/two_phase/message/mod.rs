@@ -341,7 +341,8 @@ impl<V: Variant> Prepare<V> {
 /// What delayed actions gave, by the numbers that the coordinator gave them.
 pub type Answers = Vec<(u32, Gave)>;
 
-/// Delayed procedures, and what is to be told of what was delayed.
+/// Delayed procedures, and what is to be told of what was delayed; and whether votes go another way
+/// than usually.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extra {
     /// Procedures that this participant runs in the transaction's turn.
@@ -352,6 +353,8 @@ pub struct Extra {
     /// Where delayed actions may leave more bytes than they are given: at most so many. It goes
     /// with the transaction, so that all who run it, and run it again, do the same.
     pub result_bytes: u64,
+    /// Its coordinator gathers the votes itself, whoever else would: it cannot reach that one.
+    pub votes_directly: bool,
 }
 
 impl<V: Variant> Prepare<V> {
@@ -374,6 +377,11 @@ impl<V: Variant> Prepare<V> {
     /// How many bytes a delayed action may leave that was given fewer.
     pub fn result_bytes(&self) -> u64 {
         self.extra.as_ref().map_or(0, |extra| extra.result_bytes)
+    }
+
+    /// Whether its coordinator gathers the votes itself, whoever else would.
+    pub fn votes_directly(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.votes_directly)
     }
 
     /// The number under which the answer of what is at a place is told, if it is.

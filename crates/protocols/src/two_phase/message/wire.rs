@@ -94,7 +94,12 @@ wire_struct!(RepositoryVote<V: Variant> {
     tag: u64,
 });
 
-wire_struct!(Extra { calls: Vec<DelayedCall>, asked: Vec<(u32, u32)>, result_bytes: u64 });
+wire_struct!(Extra {
+    calls: Vec<DelayedCall>,
+    asked: Vec<(u32, u32)>,
+    result_bytes: u64,
+    votes_directly: bool,
+});
 
 /// By hand for the limit, which is as wide as the machine's words.
 impl<V: Variant> Wire for ScanRequest<V> {

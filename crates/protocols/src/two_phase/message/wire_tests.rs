@@ -94,8 +94,11 @@ fn extra() -> impl Strategy<Value = Option<Box<Extra>>> {
         },
     );
     let asked = vec(any::<(u32, u32)>(), 0..3);
-    let extra = (vec(call, 0..2), asked, any::<u64>())
-        .prop_map(|(calls, asked, result_bytes)| Box::new(Extra { calls, asked, result_bytes }));
+    let extra = (vec(call, 0..2), asked, any::<u64>(), any::<bool>()).prop_map(
+        |(calls, asked, result_bytes, votes_directly)| {
+            Box::new(Extra { calls, asked, result_bytes, votes_directly })
+        },
+    );
     option::of(extra)
 }
 

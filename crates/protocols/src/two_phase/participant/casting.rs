@@ -6,29 +6,45 @@ use super::Participant;
 use super::prepare::Write;
 use crate::two_phase::message::carried::Carried;
 use crate::two_phase::message::merged_vote::MergedVote;
-use crate::two_phase::message::{Message, Repositories, Vote};
+use crate::two_phase::message::{Message, Prepare, Repositories, Vote};
 use crate::two_phase::policy::TreeSwitch;
 use crate::two_phase::validator::gathering::Gathering;
 use crate::two_phase::{Context, Time, Variant};
 
+/// What of a transaction tells where a vote on it goes.
+pub(in crate::two_phase) struct VotedOn {
+    txn: TxnId,
+    participants: Repositories,
+    votes_directly: bool,
+}
+
+impl VotedOn {
+    /// That of this one.
+    pub fn of<V: Variant>(prepare: &Prepare<V>) -> VotedOn {
+        let (txn, participants) = (prepare.txn, prepare.participants.clone());
+        VotedOn { txn, participants, votes_directly: prepare.votes_directly() }
+    }
+}
+
 impl<V: Variant> Participant<V> {
-    /// Votes for the first time, on a transaction with these participants. Who asks again is
-    /// answered directly, by [`vote`](Self::vote): so no validator is waited for in vain.
+    /// Votes for the first time. Who asks again is answered directly, by [`vote`](Self::vote): so
+    /// no validator is waited for in vain.
     #[inline]
     pub(in crate::two_phase) fn cast(
         &mut self,
         asked_by: Address,
-        (txn, participants): (TxnId, Repositories),
+        voted_on: VotedOn,
         vote: Result<V::Yes, Abort>,
         cx: &mut Context<'_, V>,
     ) {
+        let VotedOn { txn, participants, votes_directly } = voted_on;
         if V::POLICIES.deciding.may_have_validators() {
             match &vote {
                 Ok(yes) if participants.len() == 1 => {
                     return self.decide_alone(asked_by, txn, yes.clone(), cx);
                 }
                 _ if participants.len() == 1 => {}
-                _ if asked_by.role != Role::Coordinator => {}
+                _ if asked_by.role != Role::Coordinator || votes_directly => {}
                 // A client may have told the copies of a key different things: it shows the votes.
                 _ if cx.catalog.replicas > 1 && cx.catalog.is_client(txn.node) => {}
                 _ => {

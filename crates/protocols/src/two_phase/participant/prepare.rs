@@ -11,6 +11,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
+use super::casting::VotedOn;
 use super::waits::{Conflict, WaitCheck, WaitState};
 use crate::two_phase::VariantState;
 use crate::two_phase::message::{Few, Message, Prepare, Record, RepositoryVote, Vote};
@@ -115,11 +116,11 @@ impl<V: Variant> Participant<V> {
     ) {
         let (txn, writes) = (prepare.txn, !prepare.writes.is_empty());
         let yes = self.time.yes(txn, writes, validation);
-        let participants = prepare.participants.clone();
+        let voted_on = VotedOn::of(&prepare);
         cx.log_lazily(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
         self.enter_prepared(prepare, yes.clone(), cx.now(), None, cx);
         self.set_sweep_timer(cx);
-        self.cast(from, (txn, participants), Ok(yes), cx);
+        self.cast(from, voted_on, Ok(yes), cx);
         if self.has_moved_much() {
             self.report_memory(cx);
         }
@@ -132,12 +133,11 @@ impl<V: Variant> Participant<V> {
         reason: Abort,
         cx: &mut Context<'_, V>,
     ) {
-        let (txn, participants) = (prepare.txn, prepare.participants.clone());
         if !self.keeps(TreeSwitch::LocksHaveOwners) {
             self.release_by_key(prepare, cx);
         }
-        self.refuse(txn, reason, cx);
-        self.cast(from, (txn, participants), Err(reason), cx);
+        self.refuse(prepare.txn, reason, cx);
+        self.cast(from, VotedOn::of(prepare), Err(reason), cx);
     }
 
     /// Looks, and changes nothing.

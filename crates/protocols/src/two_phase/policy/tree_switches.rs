@@ -59,6 +59,9 @@ breakable! {
         /// printed all are told directly: nothing wrong comes of it, but it goes to a subtree once
         /// for each of them.
         DecisionsGoDown = "decisions_go_down",
+        /// A coordinator that has lost its link to a node with a validator gathers votes itself
+        /// that would go there. Broken, each such commit waits until it is asked for again.
+        BypassesUnreachable = "bypasses_unreachable",
         /// Votes alone climb. As printed for timestamps what a transaction has read and writes
         /// climbs with them, with its values: nothing wrong comes of it, but bytes.
         VotesAloneClimb = "votes_alone_climb",

@@ -89,7 +89,9 @@ pub trait Scalar:
 const REACH_FORGOTTEN: u64 = 64;
 /// Nobody counts on clocks that are further apart: writers that meet undecided reads push clocks
 /// that far ahead.
-const REACH_MAX: u64 = 1 << 20;
+const REACH_MAX: u64 = 1 << 17;
+/// What is known of others' clocks grows by so many steps, or to its double, at once.
+const REACH_STEP: u64 = 1_024;
 
 /// The clock and queue of a repository.
 ///
@@ -107,8 +109,8 @@ pub struct ScalarTime {
     low: Timestamp,
     queue: CommitQueue<Owner>,
     choice: TreeChoice,
-    /// How many steps above what was proposed here decided transactions have lately come to lie:
-    /// the most, which is forgotten by and by.
+    /// How many steps above what was proposed here decided transactions have lately come to lie, or
+    /// those that were refused may have: the most, which is forgotten by and by.
     reach: u64,
 }
 
@@ -180,6 +182,14 @@ impl ScalarTime {
         assert!(self.reach <= REACH_MAX, "nobody counts on {} steps", self.reach);
     }
 
+    /// A transaction that was proposed at `proposed` has been refused, perhaps because others
+    /// proposed it too late for what it had read: how late is not said. While it was undecided this
+    /// clock has moved on, and theirs have as well.
+    fn note_refused(&mut self, proposed: Timestamp) {
+        let moved = self.clock.reserved().counter().saturating_sub(proposed.counter());
+        self.note_reach(moved.min(2 * self.reach + REACH_STEP));
+    }
+
     fn raise_upper_bound<V: Scalar>(&mut self, at: Timestamp, cx: &mut Context<'_, V>) {
         assert!(at > self.upper_bound, "a ceiling is raised for what is above it");
         self.upper_bound = upper_bound_above(at, cx.settings.pace.upper_bound_steps, self.id);
@@ -226,6 +236,20 @@ pub(crate) use goes_by_timestamps;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hierarchy::Leaves;
+    use crate::two_phase::time::Time;
+
+    /// It is not told how late the others proposed: the clock of this leaf has moved by 10,000.
+    #[test]
+    fn refusals_lengthen_intervals_by_and_by() {
+        let mut time = <ScalarTime as Time<Leaves>>::new(RepositoryId(0), &Default::default());
+        time.clock.reserve(Timestamp::new(10_010, RepositoryId(0)));
+        let known = [(); 4].map(|()| {
+            time.note_refused(Timestamp::new(10, RepositoryId(0)));
+            time.reach
+        });
+        assert_eq!(known, [1_024, 3_072, 7_168, 10_000]);
+    }
 
     #[test]
     fn what_is_served_lies_below_the_bound_that_is_logged() {

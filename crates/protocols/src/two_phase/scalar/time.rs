@@ -196,6 +196,9 @@ impl<V: Scalar> Time<V> for ScalarTime {
     }
 
     fn withdraw(&mut self, _txn: TxnId, yes: &V::Yes, owner: Owner) {
+        if self.has_intervals::<V>() && V::reads_hold_until(*yes) < Timestamp::MAX {
+            self.note_refused((*yes).into());
+        }
         self.queue.remove((*yes).into(), owner);
     }
 

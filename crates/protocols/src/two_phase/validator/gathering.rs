@@ -75,6 +75,22 @@ impl<'a> Gathering<'a> {
         participants.iter().copied().find(|it| self.catalog.home(*it) == txn.node)
     }
 
+    /// The nodes of the validators that votes on a transaction pass up to the one that decides; a
+    /// node may be named several times.
+    pub fn nodes_passed(self, txn: TxnId, participants: &[RepositoryId]) -> Vec<NodeId> {
+        let tree = Tree::of(self.catalog);
+        let decided_by = tree.lowest_above(participants);
+        let passed = |voter: &RepositoryId| match self.decider {
+            Decider::Tree => {
+                let above = tree.above(*voter);
+                let path = tree.path_to(above, decided_by);
+                path.into_iter().map(|inner| tree.address(inner, txn).node).collect()
+            }
+            _ => self.first(*voter, txn, participants).map(|to| to.node).into_iter().collect(),
+        };
+        participants.iter().flat_map(|voter| -> Vec<NodeId> { passed(voter) }).collect()
+    }
+
     /// What the validator with this number is for, if it works for this transaction: the number of
     /// an inner node, or of the repository that it is beside.
     pub fn working_for(self, number: u16, txn: TxnId) -> Option<u16> {

@@ -58,6 +58,14 @@ impl<'a> Tree<'a> {
         self.0.hierarchy.as_ref().and_then(|tree| tree.lowest_above(repositories)).unwrap_or(0)
     }
 
+    /// An inner node and those above it, up to and with another one.
+    pub fn path_to(self, inner: u16, last: u16) -> Vec<u16> {
+        let Some(tree) = &self.0.hierarchy else { return vec![inner] };
+        let mut path: Vec<u16> = tree.path(inner).take_while(|it| *it != last).collect();
+        path.push(last);
+        path
+    }
+
     /// Whether an inner node is somewhere above another one.
     pub fn is_ancestor(self, inner: u16, below: u16) -> bool {
         let tree = self.0.hierarchy.as_ref();

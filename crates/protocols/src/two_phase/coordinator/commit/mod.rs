@@ -1,8 +1,9 @@
 //! The coordinator's commit: one step where one repository here is enough, else two phases.
 //!
 //! [`committing`] is a commit under way, `divide` says which repository is asked for what,
-//! `awaited` collects the answers of deferred actions, and `unanswered` is what is told and
-//! remembered of commits that were not answered in time.
+//! `awaited` collects the answers of deferred actions, `unanswered` is what is told and remembered
+//! of commits that were not answered in time, and [`unreachable`] has the nodes with validators
+//! that votes are kept away from.
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ mod awaited;
 pub(in crate::two_phase) mod committing;
 mod divide;
 mod unanswered;
+pub(in crate::two_phase) mod unreachable;
 
 impl<V: Variant> Coordinator<V> {
     #[inline(always)]
@@ -180,10 +182,14 @@ impl<V: Variant> Coordinator<V> {
         let participants: Repositories = parts.iter().map(|(id, _)| *id).collect();
         assert!(!participants.is_empty(), "{id} asks nobody to commit");
         assert!(participants.windows(2).all(|pair| pair[0] < pair[1]), "participants ascend");
+        let votes_directly = self.must_gather(id, &participants, cx);
         let prepares: Parts<_> = parts
             .into_iter()
             .map(|(repository, mut part)| {
                 part.participants = participants.clone();
+                if votes_directly {
+                    part.extra.get_or_insert_default().votes_directly = true;
+                }
                 (repository, Arc::new(part))
             })
             .collect();
