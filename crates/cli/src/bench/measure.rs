@@ -145,10 +145,11 @@ impl Benchmark {
         };
         let started = match self.connect {
             Some(_) => None,
-            None => Some(Temporary::up(&plan)?),
+            None => Some(Temporary::up_in_racks(&plan, self.machine.racks)?),
         };
         let addresses = match (&self.connect, &started) {
             (Some(addresses), _) => reach::addresses(addresses),
+            (None, Some(Temporary { links: Some(links), .. })) => links.reached().servers.clone(),
             (None, Some(started)) => started.cluster.addresses().to_vec(),
             (None, None) => Vec::new(),
         };

@@ -78,7 +78,8 @@ struct BenchOptions {
     client_nodes: u16,
     /// A change of the simulated machine, whose nodes are Muesli's own as calibrated: as in
     /// `muesli reproduce`, such as message-us=20; rack-nodes=8, with rack-packets=N and rack-mb=N a
-    /// second, puts them into racks that share a link to the others; several times for several
+    /// second, puts them into racks that share a link to the others, on a started cluster through
+    /// a proxy, with the clients in the first rack; several times for several
     #[arg(long = "machine", value_name = "NAME=VALUE")]
     machine: Vec<String>,
     #[command(flatten)]
@@ -159,11 +160,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.driver != BenchDriver::Sim && (options.parallel > 1 || options.client_nodes > 0) {
         bail!("--together and --client-nodes are for the driver sim; see --procedure-threads");
     }
-    if options.driver != BenchDriver::Sim && !options.machine.is_empty() {
-        bail!("--machine is for the driver sim: elsewhere machines are what they are");
-    }
-    let mut machine = MachineModel::measured();
-    options.machine.iter().try_for_each(|change| machine.change(change))?;
+    let machine = machine(&options)?;
     if options.caches && options.driver == BenchDriver::Embedded {
         bail!("--caches is for the drivers cluster and sim: in this process all is near");
     }
@@ -216,6 +213,21 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     // A reader that has gone away is no matter.
     let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
     Ok(u8::from(!results.iter().all(BenchResult::holds)))
+}
+
+/// What the nodes are: those of a cluster that is started can be in racks, and no more.
+fn machine(options: &BenchOptions) -> anyhow::Result<MachineModel> {
+    let mut machine = MachineModel::measured();
+    options.machine.iter().try_for_each(|change| machine.change(change))?;
+    let racked = MachineModel { racks: machine.racks, ..MachineModel::measured() };
+    let started = options.driver == BenchDriver::Cluster && options.connect.is_none();
+    if options.driver != BenchDriver::Sim && machine != racked {
+        bail!("--machine is for the driver sim: elsewhere machines are what they are");
+    }
+    if machine.racks.nodes > 0 && !started && options.driver != BenchDriver::Sim {
+        bail!("racks are for the driver sim, and for clusters that are started, not --connect");
+    }
+    Ok(machine)
 }
 
 /// What is to be known of figures where more nodes run than there are processors for them.

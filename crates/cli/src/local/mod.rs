@@ -7,6 +7,7 @@
 
 mod addresses;
 mod further_keys;
+mod rack_links;
 mod temporary;
 
 use std::fs::{self, File};
@@ -22,6 +23,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use addresses::free_addresses;
 pub use further_keys::further_keys;
+pub use rack_links::RackLinks;
 pub use temporary::Temporary;
 
 /// The file of the servers' secret, in the cluster's folder.

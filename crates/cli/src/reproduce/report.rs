@@ -92,7 +92,12 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
             with_range(|it| format!("{it:.3}"), point.shows(quantity), range(quantity))
         }));
         let model = figure.models.iter().find(|model| model.of == point.line);
-        row.extend(model.map(|model| format!("{:.3}", (model.predicts)(point))));
+        let by_model = || match model.map(|model| (model.predicts)(point)) {
+            Some(number) if number >= 1_000.0 => grouped(number.round() as u64),
+            Some(number) => format!("{number:.3}"),
+            None => String::new(),
+        };
+        row.extend(figure.models.first().map(|_| by_model()));
         row.extend(figure.theory.map(|_| format!("{:.0} %", point.busy * 100.0)));
         let of_racks = [
             format!("{:.1}", point.rack_messages),

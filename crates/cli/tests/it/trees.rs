@@ -201,3 +201,38 @@ fn what_is_wrong_with_a_tree_is_said() {
     let start = ["start", "--protocol", "score", "--tree", "1", "--durability", "memory"];
     assert_refused(&start, &["goes by no tree"]);
 }
+
+/// Four nodes in two racks, on a driver, with these options.
+fn in_racks(driver: &str, more: &[&str]) -> std::process::Output {
+    let options = ["--driver", driver, "--nodes", "4", "--tree", "2x2", "--clients", "4"];
+    let objects = ["--param", "objects=160", "--param", "updates=4", "--param", "subtrees=2"];
+    let racks = ["--machine", "rack-nodes=2", "--machine", "rack-packets=5000", "--json", "-"];
+    let protocol = ["bench", "objects", "--protocol", "hierarchy-locking"];
+    run(&[&protocol, &options[..], &objects, &racks, more].concat())
+}
+
+#[test]
+fn racks_share_scarce_links_in_the_simulator_and_on_a_cluster() {
+    for driver in ["sim", "cluster"] {
+        let output = in_racks(driver, &["--transactions", "200"]);
+        assert_eq!(status(&output), 0, "{driver}: {}", text(&output.stderr));
+        let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        // At least two reads and two prepares go to the other rack, and are answered.
+        let seen = result["throughput"].as_f64().expect("a number");
+        assert!(seen < 2.0 * 5_000.0 / 8.0 * 1.2, "{driver}: {result}");
+        let between = &result["between_racks"];
+        assert_eq!(between.is_object(), driver == "sim", "{result}");
+        assert!(driver != "sim" || between["packets"].as_f64() > Some(4.0), "{result}");
+    }
+    for (driver, more, expected) in [
+        ("embedded", &[][..], "racks are for the driver sim, and for clusters"),
+        ("cluster", &["--machine", "read-us=3"], "--machine is for the driver sim"),
+        ("sim", &["--machine", "rack-nodes=3"], "4 nodes with data do not fill racks of 3"),
+        ("sim", &["--machine", "rack-nodes=0"], "rack-packets and rack-mb are for racks"),
+        ("cluster", &["--machine", "rack-nodes=3"], "4 servers do not fill racks of 3"),
+    ] {
+        let output = in_racks(driver, more);
+        let error = text(&output.stderr);
+        assert!(status(&output) != 0 && error.contains(expected), "{driver}: {error}");
+    }
+}

@@ -17,6 +17,14 @@ pub const WHO_DECIDES: &[PlottedLine] = &[
     line("participant", "hierarchy-locking-flat-participant", |_| ()),
     line("relay", "hierarchy-locking-flat-relay", racks),
     line("tree, locks", "hierarchy-locking", racks),
+];
+
+/// The same with the tree that excludes by intervals.
+pub const BOTH_TREES: &[PlottedLine] = &[
+    WHO_DECIDES[0],
+    WHO_DECIDES[1],
+    WHO_DECIDES[2],
+    WHO_DECIDES[3],
     line("tree, intervals", "hierarchy", racks),
 ];
 
@@ -26,8 +34,8 @@ pub const ALL_WAYS: &[PlottedLine] = &[
     WHO_DECIDES[1],
     WHO_DECIDES[2],
     line("2PC", "two-phase-commit", |_| ()),
-    WHO_DECIDES[3],
-    WHO_DECIDES[4],
+    BOTH_TREES[3],
+    BOTH_TREES[4],
     line("root", "hierarchy-locking", root),
 ];
 
@@ -46,12 +54,8 @@ pub const ROOTS: &[PlottedLine] = &[
 ];
 
 /// A tree of the shape that the axis says, for baselines without one.
-pub const SHAPES: &[PlottedLine] = &[
-    WHO_DECIDES[0],
-    WHO_DECIDES[1],
-    line("tree, locks", "hierarchy-locking", |_| ()),
-    line("tree, intervals", "hierarchy", |_| ()),
-];
+pub const SHAPES: &[PlottedLine] =
+    &[WHO_DECIDES[0], WHO_DECIDES[1], line("tree, locks", "hierarchy-locking", |_| ())];
 
 /// Racks below a root, as many nodes each as share links, or else a few.
 fn racks(setting: &mut Setting) {

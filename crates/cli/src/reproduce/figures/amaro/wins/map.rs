@@ -3,7 +3,7 @@
 use muesli_sim::time::Span;
 use muesli_workloads::machines::MachineModel;
 
-use super::lines::{ALL_WAYS, RACK, ROOTS, SHAPES};
+use super::lines::{ALL_WAYS, BOTH_TREES, RACK, ROOTS, SHAPES};
 use super::trees::{Home, grow};
 use super::{WINS, clients_on, most};
 use crate::reproduce::figure::{Axis, Figure};
@@ -16,7 +16,7 @@ const CLIENT_NODES: usize = 4;
 
 const CHOSEN: &str = "24 clients for each node with data, on four nodes; racks of eight below a \
                       root, a validator of each inner node on every node below it; objects of 100 \
-                      bytes, a thousand for each client, all of a transaction read at once";
+                      bytes, a hundred for each client, all of a transaction read at once";
 
 /// The thesis's machines, on which packets cost most; all alike.
 fn dear_packets() -> MachineModel {
@@ -32,7 +32,7 @@ const MAP: Figure = Figure {
     chosen: CHOSEN,
     machine: dear_packets,
     clients_a_node: CLIENTS,
-    seconds: (0.6, 0.3),
+    seconds: (0.4, 0.2),
     ..WINS
 };
 
@@ -41,6 +41,8 @@ const NODES: Axis = Axis {
     set: |x, setting| {
         setting.nodes = x as usize;
         clients_on(setting, CLIENT_NODES);
+        // Three of each node's for each client.
+        setting.put("objects", 3.0 * x * x * f64::from(CLIENTS));
     },
     range: (8.0, 128.0),
     logarithmic: true,
@@ -102,6 +104,7 @@ const LOAD: Axis = Axis {
     set: |x, setting| {
         setting.clients = Some(x as u32 * setting.nodes as u32);
         clients_on(setting, CLIENT_NODES.min(x as usize));
+        setting.put("objects", 100.0 * x * setting.nodes as f64);
     },
     range: (1.0, 100.0),
     logarithmic: false,
@@ -147,7 +150,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "hierarchy-wins-local",
         about: "The same over the share of transactions in the client's own rack, 32 nodes",
-        parameters: &["objects={clients}000", "bytes=100", "one-by-one=false", "siblings=8"],
+        parameters: &["objects={clients}00", "bytes=100", "one-by-one=false", "siblings=8"],
         axis: parameter!("subtree", "% in one rack", (0.0, 100.0)),
         xs: &[0.0, 50.0, 90.0, 100.0],
         quick_xs: &[0.0, 90.0],
@@ -159,6 +162,7 @@ pub const FIGURES: &[Figure] = &[
         axis: parameter!("sharing", "% shared", (0.0, 100.0)),
         xs: &[0.0, 1.0, 5.0, 20.0],
         quick_xs: &[0.0, 5.0],
+        lines: BOTH_TREES,
         ..MAP
     },
     Figure {

@@ -5,7 +5,7 @@ use muesli_sim::network::racks::RackLink;
 use muesli_workloads::machines::MachineModel;
 use muesli_workloads::machines::racks::RackModel;
 
-use super::lines::ALL_WAYS;
+use super::lines::{ALL_WAYS, BOTH_TREES};
 use super::{AIMS, WINS, clients_on};
 use crate::reproduce::figure::{Axis, Figure, Setting};
 
@@ -16,7 +16,7 @@ const SCARCE: u64 = 100_000;
 /// A gigabit a second, on Ethernet, where a packet takes as long as ninety bytes beside its own.
 const GIGABIT: RackLink = RackLink { packets: 1_390_000, bandwidth: 125_000_000 };
 /// How long the first message of a batch waits.
-const TIMEOUT: Nanos = Nanos::from_millis(2);
+const TIMEOUT: Nanos = Nanos::from_millis(1);
 
 const CHOSEN: &str = "two racks of 16, half of a transaction's objects in the client's own and half \
                       in the other one; ten clients for each node with data, on a node beside it; \
@@ -42,6 +42,13 @@ fn gigabit() -> MachineModel {
     }
 }
 
+/// Four times as many clients, so that batches fill and links are full all the same.
+fn many_clients(setting: &mut Setting) {
+    setting.clients = Some(40 * setting.nodes as u32);
+    setting.put("objects", 500.0 * 40.0 * setting.nodes as f64);
+    clients_on(setting, 1);
+}
+
 /// Messages over all links wait for each other.
 fn batched(size: usize, setting: &mut Setting) {
     let batch = LinkBatch::new(size, TIMEOUT).unwrap_or_default();
@@ -61,7 +68,7 @@ const RACKS: Figure = Figure {
     chosen: CHOSEN,
     machine: scarce,
     clients_a_node: 10,
-    lines: ALL_WAYS,
+    lines: BOTH_TREES,
     claims: AIMS,
     seconds: (0.4, 0.2),
     ..WINS
@@ -101,7 +108,7 @@ const BATCHES: Axis = Axis {
     name: "batch",
     set: |x, setting| {
         batched(x as usize, setting);
-        clients_on(setting, 1);
+        many_clients(setting);
     },
     range: (1.0, 1_000.0),
     logarithmic: false,
@@ -111,11 +118,19 @@ const BYTES: Axis = Axis {
     name: "bytes of an object",
     set: |x, setting| {
         setting.put("bytes", x);
-        batched(10, setting);
         clients_on(setting, 1);
     },
     range: (28.0, 100_000.0),
     logarithmic: true,
+};
+
+const BATCHED_BYTES: Axis = Axis {
+    set: |x, setting| {
+        setting.put("bytes", x);
+        batched(10, setting);
+        many_clients(setting);
+    },
+    ..BYTES
 };
 
 /// How many racks the objects of a transaction are in: nodes in racks of eight.
@@ -139,6 +154,7 @@ pub const FIGURES: &[Figure] = &[
         axis: UPLINKS,
         xs: &[30_000.0, 100_000.0, 300_000.0, 1_000_000.0],
         quick_xs: &[100_000.0, 1_000_000.0],
+        lines: ALL_WAYS,
         ..RACKS
     },
     Figure {
@@ -175,11 +191,22 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "hierarchy-wins-racks-bytes",
-        about: "The same over the bytes of an object: a gigabit a second, batches of 10",
+        about: "The same over the bytes of an object: a gigabit a second, no batches",
         machine: gigabit,
         axis: BYTES,
         xs: &[28.0, 100.0, 400.0, 1_000.0],
         quick_xs: &[28.0, 400.0],
+        seconds: (0.1, 0.05),
+        ..RACKS
+    },
+    Figure {
+        name: "hierarchy-wins-racks-bytes-batch",
+        about: "The same over the bytes of an object: a gigabit a second, batches of 10",
+        machine: gigabit,
+        axis: BATCHED_BYTES,
+        xs: &[28.0, 100.0, 400.0, 1_000.0],
+        quick_xs: &[28.0, 400.0],
+        seconds: (0.15, 0.08),
         ..RACKS
     },
 ];
