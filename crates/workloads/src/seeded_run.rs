@@ -45,7 +45,7 @@ use crate::simulated::{
 };
 use crate::tally::Tallies;
 use crate::tempo::Tempo;
-use crate::trees::{self, TreeNodes};
+use crate::trees::{self, NodesForTree};
 use crate::workload::AnyWorkload;
 
 /// What is tried with every seed.
@@ -353,10 +353,10 @@ impl SeededRun {
     }
 
     /// The nodes for a tree above so many repositories, if the protocol validates by one.
-    fn tree_nodes(&self, repositories: usize) -> Option<TreeNodes> {
+    fn tree_nodes(&self, repositories: usize) -> Option<NodesForTree> {
         let leaves = self.nodes.min(repositories);
         let for_validators = if self.validator_nodes > 0 { self.validator_nodes } else { leaves };
-        let nodes = TreeNodes { leaves, for_validators };
+        let nodes = NodesForTree { leaves, for_validators };
         check_tree(&self.protocol, true).is_ok().then_some(nodes)
     }
 

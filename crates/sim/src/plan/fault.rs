@@ -215,7 +215,7 @@ impl fmt::Display for Fault {
             Fault::Skew(node, leap, drift) => {
                 write!(out, "skew n{} +{leap} {:+}ppm", node.0, drift.parts_per_million())
             }
-            Fault::Tree(tree, told) => write!(out, "tree {tree} {}", names(told)),
+            Fault::Tree(tree, informed) => write!(out, "tree {tree} {}", names(informed)),
         }
     }
 }
@@ -263,7 +263,7 @@ fn parse(text: &str) -> Option<Fault> {
             let drift = drift.strip_suffix("ppm")?.parse().ok()?;
             Some(Fault::Skew(node(skewed)?, leap, Drift::new(drift)))
         }
-        ["tree", tree, told] => Some(Fault::Tree(tree.parse().ok()?, nodes(told)?)),
+        ["tree", tree, informed] => Some(Fault::Tree(tree.parse().ok()?, nodes(informed)?)),
         _ => None,
     }
 }

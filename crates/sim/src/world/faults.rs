@@ -53,7 +53,9 @@ impl World {
                     host.clock.adjust(moment, leap, drift);
                 });
             }
-            Fault::Tree(tree, told) => self.tell_of_tree(number, tree, |node| told.contains(&node)),
+            Fault::Tree(tree, informed) => {
+                self.tell_of_tree(number, tree, |node| informed.contains(&node))
+            }
         }
     }
 
@@ -89,23 +91,23 @@ impl World {
                 let moment = host.after_tick(now);
                 host.clock.adjust(moment, Span::ZERO, Drift::default());
             }),
-            Fault::Tree(tree, told) => {
-                self.tell_of_tree(number, tree, |node| !told.contains(&node));
+            Fault::Tree(tree, informed) => {
+                self.tell_of_tree(number, tree, |node| !informed.contains(&node));
             }
         }
     }
 
     /// Some nodes hear of the tree that a fault has set; later faults set later ones. Who is down
     /// hears of it when it is back, as members tell each other.
-    fn tell_of_tree(&mut self, fault: usize, tree: u32, is_told: impl Fn(NodeId) -> bool) {
+    fn tell_of_tree(&mut self, fault: usize, tree: u32, is_informed: impl Fn(NodeId) -> bool) {
         let hierarchy = Some(Arc::new(self.trees[tree as usize].clone()));
         let tree_epoch = FIRST_TREE_EPOCH + 1 + fault as u64;
         let mut changed = Catalog::clone(&self.catalog);
         (changed.tree_epoch, changed.hierarchy) = (tree_epoch, hierarchy);
         let changed = Arc::new(changed);
-        for node in (0..self.engines.len() as u32).map(NodeId).filter(|node| is_told(*node)) {
+        for node in (0..self.engines.len() as u32).map(NodeId).filter(|node| is_informed(*node)) {
             self.place(node, Arc::clone(&changed));
-            self.machine(node, |host, _| host.hear_of(&changed));
+            self.machine(node, |host, _| host.observe_catalog(&changed));
         }
         if changed.tree_epoch > self.catalog.tree_epoch {
             self.catalog = changed;

@@ -323,7 +323,7 @@ impl Host {
     }
 
     /// What this node begins its next life with is at least as new as this.
-    pub(super) fn hear_of(&mut self, catalog: &Catalog) {
+    pub(super) fn observe_catalog(&mut self, catalog: &Catalog) {
         if let Some(newest) = self.catalog.newest(catalog) {
             self.catalog = Arc::new(newest);
         }

@@ -9,14 +9,14 @@ pub(crate) const OTHERS: u32 = 3;
 
 /// How many nodes there are for a tree.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TreeNodes {
+pub(crate) struct NodesForTree {
     /// With data.
     pub leaves: usize,
     /// On which validators may live.
     pub for_validators: usize,
 }
 
-impl TreeNodes {
+impl NodesForTree {
     /// The tree above the nodes with data that a run begins with: two levels where their number is
     /// no prime, in two seeds of three; `None`: a root above all. It takes nothing from what else
     /// the seed draws.
@@ -60,12 +60,12 @@ mod tests {
 
     #[test]
     fn seeds_change_the_tree_to_others_over_the_same_nodes() {
-        let nodes = TreeNodes { leaves: 4, for_validators: 4 };
+        let nodes = NodesForTree { leaves: 4, for_validators: 4 };
         let all = (0..50).flat_map(|seed| nodes.others(seed));
         let shapes: BTreeSet<_> = all.map(|it| (it.to_string(), it.validators)).collect();
         let expected = ["2x2", "4", "4x1"].map(|shape| [(shape.into(), 1), (shape.into(), 2)]);
         assert_eq!(shapes, expected.concat().into_iter().collect());
-        let alone = TreeNodes { leaves: 3, for_validators: 1 };
+        let alone = NodesForTree { leaves: 3, for_validators: 1 };
         let all = (0..50).flat_map(|seed| alone.others(seed)).collect::<Vec<_>>();
         assert!(all.iter().all(|it| it.validators == 1 && it.leaves() == 3), "{all:?}");
         assert_eq!(all.len(), 50 * OTHERS as usize);
@@ -74,9 +74,9 @@ mod tests {
     #[test]
     fn a_prime_number_of_nodes_begins_with_a_root_above_all() {
         assert!(
-            (0..9).all(|seed| TreeNodes { leaves: 3, for_validators: 3 }.first(seed).is_none())
+            (0..9).all(|seed| NodesForTree { leaves: 3, for_validators: 3 }.first(seed).is_none())
         );
-        let four = TreeNodes { leaves: 4, for_validators: 4 };
+        let four = NodesForTree { leaves: 4, for_validators: 4 };
         assert_eq!(four.first(1).map(|it| it.to_string()), Some("2x2".to_owned()));
     }
 }

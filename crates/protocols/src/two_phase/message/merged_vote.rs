@@ -3,7 +3,7 @@
 use muesli_core::{Abort, Decision, RepositoryId, Timestamp, TxnId, wire_struct};
 
 use super::Repositories;
-use super::carried::Carried;
+use super::voted_footprint::VotedFootprint;
 
 /// The votes of repositories below one inner node, merged.
 ///
@@ -23,7 +23,7 @@ pub struct MergedVote {
     /// Why one of them has refused.
     pub refused: Option<Abort>,
     /// As printed: what they hold of the transaction.
-    pub carried: Option<Box<Carried>>,
+    pub carried: Option<Box<VotedFootprint>>,
 }
 
 wire_struct!(MergedVote {
@@ -33,7 +33,7 @@ wire_struct!(MergedVote {
     proposal: Timestamp,
     upper_bound: Timestamp,
     refused: Option<Abort>,
-    carried: Option<Box<Carried>>,
+    carried: Option<Box<VotedFootprint>>,
 });
 
 impl MergedVote {

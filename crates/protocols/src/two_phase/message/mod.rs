@@ -4,10 +4,10 @@
 //! message says, and what its sender promises by it, is written on it here. [`wire`] has the bytes,
 //! [`sizes`] how many there are for models of networks and disks.
 
-pub mod carried;
 pub mod merged_decision;
 pub mod merged_vote;
 pub(super) mod sizes;
+pub mod voted_footprint;
 pub(super) mod wire;
 
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use muesli_core::{Abort, Address, Decision, Role, SmallBytes, SpaceId, Timestamp
 
 use super::Participant;
 use super::prepare::Write;
-use crate::two_phase::message::carried::Carried;
 use crate::two_phase::message::merged_vote::MergedVote;
+use crate::two_phase::message::voted_footprint::VotedFootprint;
 use crate::two_phase::message::{Message, Prepare, Repositories, Vote};
 use crate::two_phase::policy::TreeSwitch;
 use crate::two_phase::validator::gathering::Gathering;
@@ -99,7 +99,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// What goes up with the vote as printed.
-    fn carried(&self, txn: TxnId) -> Option<Carried> {
+    fn carried(&self, txn: TxnId) -> Option<VotedFootprint> {
         let values_climb = !self.keeps(TreeSwitch::VotesAloneClimb);
         if !values_climb && self.keeps(TreeSwitch::ParentsKeepNoVersions) {
             return None;
@@ -109,7 +109,7 @@ impl<V: Variant> Participant<V> {
             (*space, key.clone(), value.clone().filter(|_| values_climb))
         };
         let read = |(space, key, _): &(SpaceId, SmallBytes, Timestamp)| (*space, key.clone());
-        Some(Carried {
+        Some(VotedFootprint {
             snapshot: Timestamp(self.time.reached(&prepare.snapshot)),
             reads: prepare.reads.iter().map(read).collect(),
             writes: prepare.writes.iter().map(written).collect(),

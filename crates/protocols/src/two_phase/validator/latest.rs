@@ -31,8 +31,8 @@ impl LatestVersions {
         };
         let writes = carried.writes.iter().map(|(space, key, _)| (*space, key.clone()));
         let all = carried.reads.iter().cloned().chain(writes.clone());
-        let is_later = |key| self.0.get(&key).is_some_and(|at| *at > carried.snapshot);
-        if all.into_iter().any(is_later) {
+        let has_newer = |key| self.0.get(&key).is_some_and(|at| *at > carried.snapshot);
+        if all.into_iter().any(has_newer) {
             vote.refused = Some(Abort::StaleRead);
             return;
         }
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
     use crate::two_phase::message::Repositories;
-    use crate::two_phase::message::carried::Carried;
+    use crate::two_phase::message::voted_footprint::VotedFootprint;
 
     fn at(counter: u64) -> Timestamp {
         Timestamp::new(counter, RepositoryId(0))
@@ -72,7 +72,7 @@ mod tests {
         let all = Repositories::from_slice(&[RepositoryId(0), RepositoryId(1)]);
         let key = |it: &u64| (SpaceId(0), SmallBytes::from(it.to_string().as_str()), None);
         let writes = writes.iter().map(key).collect();
-        let carried = Carried { snapshot: at(snapshot), reads: Vec::new(), writes };
+        let carried = VotedFootprint { snapshot: at(snapshot), reads: Vec::new(), writes };
         let carried = Some(Box::new(carried));
         let vote = MergedVote::of(txn, all, RepositoryId(0));
         MergedVote { proposal: at(proposal), carried, ..vote }

@@ -10,7 +10,7 @@ use crate::sizes::KEY_BYTES;
 
 /// What the voters hold of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Carried {
+pub struct VotedFootprint {
     /// What it read at.
     pub snapshot: Timestamp,
     /// What it has read.
@@ -19,15 +19,15 @@ pub struct Carried {
     pub writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
 }
 
-wire_struct!(Carried {
+wire_struct!(VotedFootprint {
     snapshot: Timestamp,
     reads: Vec<(SpaceId, SmallBytes)>,
     writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
 });
 
-impl Carried {
+impl VotedFootprint {
     /// Takes in what other voters hold.
-    pub(in crate::two_phase) fn join(&mut self, other: &Carried) {
+    pub(in crate::two_phase) fn join(&mut self, other: &VotedFootprint) {
         self.snapshot = self.snapshot.max(other.snapshot);
         self.reads.extend_from_slice(&other.reads);
         self.writes.extend_from_slice(&other.writes);
