@@ -53,9 +53,17 @@ pub const ROOTS: &[PlottedLine] = &[
     }),
 ];
 
-/// A tree of the shape that the axis says, for baselines without one.
-pub const SHAPES: &[PlottedLine] =
-    &[WHO_DECIDES[0], WHO_DECIDES[1], line("tree, locks", "hierarchy-locking", |_| ())];
+/// A tree of the shape that the axis says, and baselines without one.
+pub const SHAPES: &[PlottedLine] = &[
+    line("client", "hierarchy-locking-flat", no_tree),
+    line("participant", "hierarchy-locking-flat-participant", no_tree),
+    line("tree, locks", "hierarchy-locking", |_| ()),
+];
+
+fn no_tree(setting: &mut Setting) {
+    setting.tree = None;
+    setting.tree_spans.clear();
+}
 
 /// Racks below a root, as many nodes each as share links, or else a few.
 fn racks(setting: &mut Setting) {
