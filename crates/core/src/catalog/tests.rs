@@ -64,6 +64,28 @@ fn sites_come_with_the_placement_and_trees_by_their_own_epoch() {
     assert_eq!(refused, Some(NotATree::Leaves { leaves: 3, repositories: 4 }));
 }
 
+/// Eight repositories in racks of four: the keys of a customer are split into as many ranges.
+#[test]
+fn ranges_side_by_side_lie_below_one_inner_node() {
+    let splits = (1..8).map(|at| SmallBytes::from(format!("{}/{}", at / 4, at % 4).as_str()));
+    let partitioning = Partitioning::Range(splits.collect());
+    let options = SpaceOptions { partitioning, ..SpaceOptions::default() };
+    let plan = TreePlan::from("2x4".parse::<TreeShape>().unwrap());
+    let all = catalog(8, 1).with_space("orders", options).unwrap().with_tree(&plan, &[]).unwrap();
+    let tree = all.hierarchy.clone().unwrap();
+    let homes = |customer: u8| {
+        let key = |order| SmallBytes::from(format!("{customer}/{order}").as_str());
+        let partition = |order| RepositoryId(all.partition(SpaceId(0), &key(order)));
+        (0..10).map(partition).collect::<Vec<_>>()
+    };
+    for customer in [0, 1] {
+        let lowest = tree.lowest_above(&homes(customer)).unwrap();
+        assert_eq!(tree.parent(lowest), Some(0), "{:?}", homes(customer));
+    }
+    let both = [homes(0), homes(1)].concat();
+    assert_eq!(tree.lowest_above(&both), Some(0), "the root is above two customers");
+}
+
 #[test]
 fn whoever_is_told_of_a_move_has_the_same_catalog() {
     let before = catalog(3, 1);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use muesli_core::parts::locator::Static;
 use muesli_core::{
-    Address, Catalog, Effect, Effects, Envelope, Nanos, Node, NodeId, Rejection, RepositoryId,
-    Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, StateMachine as _, TxnOptions,
+    Address, Catalog, Effect, Effects, Envelope, Environment, Nanos, Node, NodeId, Rejection,
+    RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, StateMachine as _,
+    TxnOptions,
 };
 use muesli_protocols::hierarchy::{HierarchicalValidation, Leaves};
 use muesli_protocols::two_phase::message::{Message, Mostly};
@@ -49,8 +50,8 @@ impl Cluster {
         id: NodeId,
         run: impl FnOnce(&mut Node<HierarchicalValidation>, &mut Effects<HierarchicalValidation>),
     ) -> Sent {
-        let mut effects = Effects::default();
-        effects.now = self.now;
+        let environment = Environment { now: self.now, ..Environment::default() };
+        let mut effects = Effects { environment, ..Effects::default() };
         run(self.node(id), &mut effects);
         let sent = effects.list.into_iter().filter_map(|effect| match effect {
             Effect::Send { envelope, .. } => Some(envelope),

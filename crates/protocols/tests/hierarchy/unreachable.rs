@@ -6,8 +6,8 @@ use std::sync::Arc;
 use muesli_core::catalog::{Hierarchy, InnerNode};
 use muesli_core::parts::locator::Static;
 use muesli_core::{
-    Address, Catalog, Effect, Effects, Envelope, Nanos, Node, NodeId, RepositoryId, Role, Sender,
-    Settings, SmallBytes, SpaceId, SpaceOptions, TxnOptions,
+    Address, Catalog, Effect, Effects, Envelope, Environment, Nanos, Node, NodeId, RepositoryId,
+    Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, TxnOptions,
 };
 use muesli_protocols::hierarchy::{HierarchicalValidation, Leaves, Switches};
 use muesli_protocols::two_phase::message::Message;
@@ -40,9 +40,8 @@ fn node(id: u32, switches: &Switches) -> Node<HierarchicalValidation> {
 }
 
 fn at(now: Nanos) -> Effects<HierarchicalValidation> {
-    let mut effects = Effects::default();
-    effects.now = now;
-    effects
+    let environment = Environment { now, ..Environment::default() };
+    Effects { environment, ..Effects::default() }
 }
 
 fn sent(effects: Effects<HierarchicalValidation>) -> Sent {

@@ -86,7 +86,7 @@ pub trait Scalar:
 }
 
 /// Of what is known of others' clocks one part of so many is forgotten with each decision.
-const REACH_FORGOTTEN: u64 = 64;
+const REACH_FORGOTTEN: u64 = 1_024;
 /// Nobody counts on clocks that are further apart: writers that meet undecided reads push clocks
 /// that far ahead.
 const REACH_MAX: u64 = 1 << 17;
