@@ -121,7 +121,7 @@ impl AddAssign<(RackLoad, Span)> for RackTraffic {
 
 /// Where a message under way is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum RackStop {
     /// At the uplink of the sender's rack.
     Uplink(RackLoad),
     /// At the downlink of the receiver's rack.

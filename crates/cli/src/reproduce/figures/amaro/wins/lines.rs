@@ -2,7 +2,7 @@
 
 use muesli_core::catalog::{TreePlan, TreeShape};
 
-use super::trees::{self, Home};
+use super::trees::{self, ValidatorHome};
 use crate::reproduce::figure::{PlottedLine, Setting, line};
 
 /// Nodes of a rack, where nothing else is said.
@@ -73,7 +73,7 @@ fn racks(setting: &mut Setting) {
 
 /// A root over all, with a validator beside each of them.
 fn root(setting: &mut Setting) {
-    trees::grow(setting, &[setting.nodes], Home::BesideData);
+    trees::grow(setting, &[setting.nodes], ValidatorHome::BesideData);
 }
 
 /// A root with one validator, beside the first of them.
@@ -84,5 +84,5 @@ fn one_root(setting: &mut Setting) {
 
 /// A root with validators on so many nodes of their own.
 fn apart(setting: &mut Setting, count: usize) {
-    trees::grow(setting, &[setting.nodes], Home::Apart(count));
+    trees::grow(setting, &[setting.nodes], ValidatorHome::Apart(count));
 }

@@ -134,7 +134,7 @@ const BATCHED_BYTES: Axis = Axis {
 };
 
 /// How many racks the objects of a transaction are in: nodes in racks of eight.
-const SPREAD: Axis = Axis {
+const RACKS_USED: Axis = Axis {
     name: "racks of a transaction",
     set: |x, setting| {
         setting.machine.racks.nodes = 8;
@@ -176,7 +176,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "hierarchy-wins-racks-spread",
         about: "The same over the racks that 16 participants are in, of four with eight nodes",
-        axis: SPREAD,
+        axis: RACKS_USED,
         xs: &[1.0, 2.0, 4.0],
         quick_xs: &[2.0, 4.0],
         ..RACKS
