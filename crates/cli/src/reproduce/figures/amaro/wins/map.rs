@@ -3,9 +3,9 @@
 use muesli_sim::time::Span;
 use muesli_workloads::machines::MachineModel;
 
+use super::base::{WINS, clients_on, most};
 use super::lines::{ALL_WAYS, BOTH_TREES, RACK, ROOTS, SHAPES};
 use super::trees::{ValidatorHome, grow};
-use super::{WINS, clients_on, most};
 use crate::reproduce::figure::{Axis, Figure};
 use crate::reproduce::point::Quantity;
 
