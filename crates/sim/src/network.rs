@@ -33,7 +33,7 @@ pub mod topology;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::NodeId;
-use racks::{RackLinks, RackTraffic, Stop};
+use racks::{RackLinks, RackStop, RackTraffic};
 use topology::{Topology, index};
 
 use crate::random::Random;
@@ -85,7 +85,7 @@ pub struct Departure {
     /// When to call [`Network::arrive`], or [`Network::pass`] if it is at a link then.
     pub due: VirtualTime,
     /// Where it is then.
-    pub stop: Stop,
+    pub stop: RackStop,
     /// The life of the link that carries it.
     pub epoch: Epoch,
 }
@@ -147,12 +147,12 @@ impl<M> Network<M> {
         let (class, epoch) = (self.topology.class(from, to), Epoch(channel.epoch));
         channel.wire_free = channel.wire_free.max(now) + class.wire_time(bytes);
         if let Some(links) = self.rack_links.as_mut().filter(|links| links.are_apart(from, to)) {
-            let stop = Stop::Uplink(links.load(number, now, bytes));
+            let stop = RackStop::Uplink(links.load(number, now, bytes));
             return Some(Departure { due: channel.wire_free, stop, epoch });
         }
         let due = channel.wire_free + class.latency.draw(&mut self.random);
         channel.last_arrival = channel.last_arrival.max(due);
-        Some(Departure { due: channel.last_arrival, stop: Stop::Receiver, epoch })
+        Some(Departure { due: channel.last_arrival, stop: RackStop::Receiver, epoch })
     }
 
     /// A message is at a link on its way; `None`: it is at its receiver.
@@ -166,20 +166,20 @@ impl<M> Network<M> {
         let links = self.rack_links.as_mut()?;
         let number = channel_index(self.topology.nodes(), from, to);
         let (due, stop) = match departure.stop {
-            Stop::Uplink(load) => {
+            RackStop::Uplink(load) => {
                 let latency = self.topology.class(from, to).latency.draw(&mut self.random);
                 let due = links.ascend(now, from, load) + latency;
-                (links.between(number, due), Stop::Downlink(load))
+                (links.between(number, due), RackStop::Downlink(load))
             }
-            Stop::Downlink(load) => {
+            RackStop::Downlink(load) => {
                 let (due, channel) = (links.descend(now, to, load), &mut self.channels[number]);
                 if channel.epoch == departure.epoch.0 && !channel.broken {
                     assert!(due >= channel.last_arrival, "a message overtakes another one");
                     channel.last_arrival = due;
                 }
-                (due, Stop::Receiver)
+                (due, RackStop::Receiver)
             }
-            Stop::Receiver => return None,
+            RackStop::Receiver => return None,
         };
         Some(Departure { due, stop, ..departure })
     }

@@ -160,7 +160,6 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.driver != BenchDriver::Sim && (options.parallel > 1 || options.client_nodes > 0) {
         bail!("--together and --client-nodes are for the driver sim; see --procedure-threads");
     }
-    let machine = machine(&options)?;
     if options.caches && options.driver == BenchDriver::Embedded {
         bail!("--caches is for the drivers cluster and sim: in this process all is near");
     }
@@ -189,14 +188,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         bail!("--procedure-threads is for processes that are started: not sim, nor --connect");
     }
     options.batches.batching()?;
-    let warm_up = warm_up(&options)?;
+    let (warm_up, machine) = (warm_up(&options)?, machine(&options)?);
     let quiet = options.json.as_deref() == Some(Path::new("-"));
     let mut results = Vec::new();
     for protocol in &options.protocol {
-        let benchmark = Benchmark {
-            machine: machine.clone(),
-            ..benchmark(workload, &options, protocol, warm_up)
-        };
+        let benchmark = benchmark(workload, &options, protocol, (warm_up, &machine));
         let tallies = Arc::new(Tallies::new(options.clients));
         let (measured, history) = watched(&benchmark, &tallies)?;
         if let (Some(path), Some(history)) = (&options.history, history) {
@@ -258,7 +254,7 @@ fn benchmark(
     workload: &'static Description,
     options: &BenchOptions,
     protocol: &str,
-    warm_up: Duration,
+    (warm_up, machine): (Duration, &MachineModel),
 ) -> Benchmark {
     let tree = options.tree.plan();
     let leaves = tree.as_ref().map(TreePlan::leaves);
@@ -288,7 +284,7 @@ fn benchmark(
         parallel: usize::from(options.parallel),
         caches: options.caches,
         client_nodes: usize::from(options.client_nodes),
-        machine: MachineModel::measured(),
+        machine: machine.clone(),
         strict: options.strict,
         clients: options.clients,
         warm_up,

@@ -23,7 +23,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use addresses::free_addresses;
 pub use further_keys::further_keys;
-pub use rack_links::RackLinks;
+pub use rack_links::RackProxies;
 pub use temporary::Temporary;
 
 /// The file of the servers' secret, in the cluster's folder.

@@ -24,11 +24,11 @@ use super::ProxyAddresses;
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The links of all racks, and what is needed to dial through them.
-pub struct RackLinks {
+pub struct RackProxies {
     reached: ProxyAddresses,
 }
 
-struct Links {
+struct SlowLinks {
     model: RackModel,
     /// When each rack's uplink and downlink have served what has come.
     free: Mutex<Vec<[Instant; 2]>>,
@@ -37,17 +37,17 @@ struct Links {
 /// From which rack to which.
 type Way = (usize, usize);
 
-impl RackLinks {
+impl RackProxies {
     /// Links between the racks of servers at these addresses.
     ///
     /// # Errors
     /// The servers do not fill racks, or there are no ports left.
-    pub fn between(addresses: &[String], model: RackModel) -> anyhow::Result<RackLinks> {
+    pub fn between(addresses: &[String], model: RackModel) -> anyhow::Result<RackProxies> {
         let (nodes, rack) = (addresses.len(), model.nodes);
         if rack == 0 || nodes % rack != 0 {
             bail!("{nodes} servers do not fill racks of {rack}: give a multiple of it");
         }
-        let links = Arc::new(Links::new(model, nodes / rack));
+        let links = Arc::new(SlowLinks::new(model, nodes / rack));
         // From the first node of each rack to each node: all of a rack dial the same.
         let through = |from: usize, to: usize| match (from / rack, to / rack) {
             (from, there) if from == there => Ok(addresses[to].clone()),
@@ -59,7 +59,7 @@ impl RackLinks {
             Ok(below.collect::<anyhow::Result<Vec<_>>>()?.join(","))
         };
         let dial = (0..nodes).map(dial).collect::<anyhow::Result<_>>()?;
-        Ok(RackLinks { reached: ProxyAddresses { servers, dial } })
+        Ok(RackProxies { reached: ProxyAddresses { servers, dial } })
     }
 
     /// How servers are reached.
@@ -68,9 +68,9 @@ impl RackLinks {
     }
 }
 
-impl Links {
-    fn new(model: RackModel, racks: usize) -> Links {
-        Links { model, free: Mutex::new(vec![[Instant::now(); 2]; racks]) }
+impl SlowLinks {
+    fn new(model: RackModel, racks: usize) -> SlowLinks {
+        SlowLinks { model, free: Mutex::new(vec![[Instant::now(); 2]; racks]) }
     }
 
     /// When what has come at `now` has passed both links.
@@ -87,7 +87,7 @@ impl Links {
 }
 
 /// A way to dial from one rack to a server of another one; where it is dialled.
-fn listen(links: &Arc<Links>, way: Way, target: &str) -> anyhow::Result<String> {
+fn listen(links: &Arc<SlowLinks>, way: Way, target: &str) -> anyhow::Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").context("no port for a link")?;
     let address = listener.local_addr()?.to_string();
     let (links, target) = (links.clone(), target.to_owned());
@@ -103,7 +103,7 @@ fn listen(links: &Arc<Links>, way: Way, target: &str) -> anyhow::Result<String> 
 }
 
 fn carry(
-    links: &Arc<Links>,
+    links: &Arc<SlowLinks>,
     (from, to): Way,
     caller: &TcpStream,
     called: &TcpStream,
@@ -151,9 +151,9 @@ mod tests {
 
     use super::*;
 
-    fn links(nodes: usize, rack: usize) -> anyhow::Result<RackLinks> {
+    fn links(nodes: usize, rack: usize) -> anyhow::Result<RackProxies> {
         let addresses: Vec<_> = (0..nodes).map(|port| format!("127.0.0.1:{}", port + 1)).collect();
-        RackLinks::between(&addresses, RackModel { nodes: rack, link: RackLink::default() })
+        RackProxies::between(&addresses, RackModel { nodes: rack, link: RackLink::default() })
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_link_lets_packets_pass_at_its_rate_whoever_sends() {
         let link = RackLink { packets: 1_000, bandwidth: 0 };
-        let links = Links::new(RackModel { nodes: 2, link }, 2);
+        let links = SlowLinks::new(RackModel { nodes: 2, link }, 2);
         let begun = Instant::now();
         let pass = |way, bytes| links.pass(begun, way, bytes) - begun;
         assert_eq!(pass((0, 1), 10), Duration::from_millis(1));
@@ -185,7 +185,7 @@ mod tests {
         let there = server.local_addr().unwrap().to_string();
         let link = RackLink { packets: 2_000, bandwidth: 0 };
         let here = "127.0.0.1:1".to_owned();
-        let links = RackLinks::between(&[here, there], RackModel { nodes: 1, link }).unwrap();
+        let links = RackProxies::between(&[here, there], RackModel { nodes: 1, link }).unwrap();
         let mut caller = TcpStream::connect(&links.reached().servers[1]).unwrap();
         let (mut called, _) = server.accept().unwrap();
         for number in 0..20_u8 {

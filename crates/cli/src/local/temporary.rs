@@ -2,13 +2,13 @@
 
 use muesli_workloads::machines::racks::RackModel;
 
-use super::{ClusterPlan, LocalCluster, RackLinks};
+use super::{ClusterPlan, LocalCluster, RackProxies};
 
 /// A cluster that is stopped when this is dropped.
 pub struct Temporary {
     pub cluster: LocalCluster,
     /// What goes between its racks, if it has some.
-    pub links: Option<RackLinks>,
+    pub links: Option<RackProxies>,
     _dir: tempfile::TempDir,
 }
 
@@ -30,7 +30,7 @@ impl Temporary {
         let cluster = LocalCluster::lay_out(dir.path(), plan.nodes, plan.loops)?;
         let links = match racks.nodes {
             0 => None,
-            _ => Some(RackLinks::between(cluster.addresses(), racks)?),
+            _ => Some(RackProxies::between(cluster.addresses(), racks)?),
         };
         let reached = links.as_ref().map(|links| links.reached().clone());
         let plan = ClusterPlan { reached, ..plan.clone() };

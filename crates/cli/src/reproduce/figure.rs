@@ -88,8 +88,8 @@ pub struct Setting {
     pub masters: usize,
     /// The tree that votes climb; `None`: a root above all, beside the first.
     pub tree: Option<TreePlan>,
-    /// How many nodes with data each inner node of it covers, level by level from the leaves up, but
-    /// for the root: for a theory.
+    /// How many nodes with data each inner node of it covers, level by level from the leaves up,
+    /// but for the root: for a theory.
     pub tree_spans: Vec<usize>,
     /// How many nodes there are besides, on which the tree's validators live.
     pub validator_nodes: usize,

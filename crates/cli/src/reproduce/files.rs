@@ -40,7 +40,8 @@ fn csv(
     judged: &[JudgedClaim],
 ) -> String {
     let mut text = "seed,line,x,nodes,clients,committed_a_second,several_a_second,updates_aborted,\
-         mean_ms,several_ms,p50_ms,p99_ms,messages_a_commit,locked,transition_ms,machines,rack_messages,rack_packets,rack_bytes,\
+         mean_ms,several_ms,p50_ms,p99_ms,messages_a_commit,locked,transition_ms,machines,\
+         rack_messages,rack_packets,rack_bytes,\
          links_occupied,busy,predicted\n"
         .to_owned();
     let runs = (first..).zip(by_seed);

@@ -15,7 +15,6 @@ use std::ops::AddAssign;
 
 use muesli_core::NodeId;
 
-use super::topology::index;
 use crate::time::{Span, VirtualTime};
 
 /// Bytes of a packet: what TCP puts into one on Ethernet.
@@ -75,7 +74,7 @@ impl Racks {
 
     /// The rack of a node.
     pub fn rack_of(&self, node: NodeId) -> u16 {
-        self.rack_of[index(node)]
+        self.rack_of[node.0 as usize]
     }
 
     /// What joins them.
@@ -121,7 +120,7 @@ impl AddAssign<(RackLoad, Span)> for RackTraffic {
 
 /// Where a message under way is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum RackStop {
     /// At the uplink of the sender's rack.
     Uplink(RackLoad),
     /// At the downlink of the receiver's rack.

@@ -68,8 +68,8 @@ impl PlacedKeys {
     /// The keys of a space with [that](Self::partitioning) partitioning, `total` of them, for so
     /// many clients; `shared` of each node are shared.
     ///
-    /// Nodes stand in rows of `siblings`, by their numbers, as under the lowest inner nodes of a tree
-    /// of that width; 0: as under those of the catalog's tree, or all in one.
+    /// Nodes stand in rows of `siblings`, by their numbers, as under the lowest inner nodes of a
+    /// tree of that width; 0: as under those of the catalog's tree, or all in one.
     pub fn new(
         catalog: &Catalog,
         space: SpaceId,

@@ -145,7 +145,7 @@ impl ObjectMix {
         }
     }
 
-    /// The same below the client's own lowest inner node and others, in equal shares: dealt in turn.
+    /// The same below the client's own lowest inner node and others, dealt to these in turn.
     fn in_shares(&self, own: usize, keys: &PlacedKeys, chance: &mut Chance) -> Vec<usize> {
         let mut subtrees = vec![keys.subtree(own)];
         while subtrees.len() < self.subtrees {

@@ -102,9 +102,9 @@ impl MachineModel {
     /// Changes one thing, given as `name=value`, to see what it decides: whether clients pause
     /// before they try again, how long a prepare waits for a lock, and what a message (both ends),
     /// reading a key, and validating it or looking up its read timestamp cost, and a packet (both
-    /// ends); how long a message is under way on average beyond the least that it is; by how much the
-    /// times of nodes are longer than usual; and how many
-    /// nodes with data a rack has, with the packets and the megabytes a second of its links.
+    /// ends); how long a message is under way on average beyond the least that it is; by how much
+    /// the times of nodes are longer than usual; and how many nodes with data a rack has, with the
+    /// packets and the megabytes a second of its links.
     ///
     /// # Errors
     /// There is no such change.

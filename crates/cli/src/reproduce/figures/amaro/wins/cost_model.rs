@@ -10,6 +10,7 @@
 //! | decided by | ends that count | messages between racks |
 //! | --- | --- | --- |
 //! | the client | 3 N | 3 F |
+//! | a participant, or a relay | 5 N - 3 | 3 F + F/N |
 //! | a tree, each participant told directly | 5 N + 2 E + 1 | F + up + N (1 - 1/R) + (1 - 1/R) |
 //! | a tree, told down the tree | 5 N + 4 E + 1 | F + 2 up + (1 - 1/R) |
 //!
@@ -96,8 +97,8 @@ pub fn between_racks(commit: &ModelledCommit, racks: f64, by: DecidedBy) -> f64 
     let elsewhere = 1.0 - 1.0 / racks;
     let deciding = match by {
         DecidedBy::Client => 3.0 * far,
-        // Its rack is as far from the others as the client's is, and once more from the client.
-        DecidedBy::Participant => far + 2.0 * far * (n - far).max(far) / n + far / n,
+        // Its rack is as far from the others as the client's is, and as far from the client.
+        DecidedBy::Participant => 3.0 * far + far / n,
         DecidedBy::Tree { .. } if touched <= 1.0 => 3.0 * far,
         DecidedBy::Tree { down, .. } => {
             let up = touched * elsewhere;
@@ -153,6 +154,7 @@ mod tests {
         assert_eq!(ends(&read, DecidedBy::Client), 80.0);
         let between = |by| between_racks(&HALF_FAR, 2.0, by);
         assert_eq!(between(DecidedBy::Client), 24.0);
+        assert_eq!(between(DecidedBy::Participant), 24.5);
         assert_eq!((between(DIRECT), between(DOWN)), (8.0 + 1.0 + 8.0 + 0.5, 8.0 + 2.0 + 0.5));
         assert_eq!(between_racks(&read, 2.0, DecidedBy::Client), 40.0);
         let near = ModelledCommit { far: 0.0, racks: 1.0, ..HALF_FAR };

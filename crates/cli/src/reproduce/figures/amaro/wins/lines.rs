@@ -2,7 +2,7 @@
 
 use muesli_core::catalog::{TreePlan, TreeShape};
 
-use super::trees::{self, Home};
+use super::trees::{self, ValidatorHome};
 use crate::reproduce::figure::{PlottedLine, Setting, line};
 
 /// Nodes of a rack, where nothing else is said.
@@ -53,9 +53,17 @@ pub const ROOTS: &[PlottedLine] = &[
     }),
 ];
 
-/// A tree of the shape that the axis says, for baselines without one.
-pub const SHAPES: &[PlottedLine] =
-    &[WHO_DECIDES[0], WHO_DECIDES[1], line("tree, locks", "hierarchy-locking", |_| ())];
+/// A tree of the shape that the axis says, and baselines without one.
+pub const SHAPES: &[PlottedLine] = &[
+    line("client", "hierarchy-locking-flat", no_tree),
+    line("participant", "hierarchy-locking-flat-participant", no_tree),
+    line("tree, locks", "hierarchy-locking", |_| ()),
+];
+
+fn no_tree(setting: &mut Setting) {
+    setting.tree = None;
+    setting.tree_spans.clear();
+}
 
 /// Racks below a root, as many nodes each as share links, or else a few.
 fn racks(setting: &mut Setting) {
@@ -65,7 +73,7 @@ fn racks(setting: &mut Setting) {
 
 /// A root over all, with a validator beside each of them.
 fn root(setting: &mut Setting) {
-    trees::grow(setting, &[setting.nodes], Home::BesideData);
+    trees::grow(setting, &[setting.nodes], ValidatorHome::BesideData);
 }
 
 /// A root with one validator, beside the first of them.
@@ -76,5 +84,5 @@ fn one_root(setting: &mut Setting) {
 
 /// A root with validators on so many nodes of their own.
 fn apart(setting: &mut Setting, count: usize) {
-    trees::grow(setting, &[setting.nodes], Home::Apart(count));
+    trees::grow(setting, &[setting.nodes], ValidatorHome::Apart(count));
 }

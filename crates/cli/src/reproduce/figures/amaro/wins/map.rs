@@ -3,9 +3,9 @@
 use muesli_sim::time::Span;
 use muesli_workloads::machines::MachineModel;
 
+use super::base::{WINS, clients_on, most};
 use super::lines::{ALL_WAYS, BOTH_TREES, RACK, ROOTS, SHAPES};
-use super::trees::{Home, grow};
-use super::{WINS, clients_on, most};
+use super::trees::{ValidatorHome, grow};
 use crate::reproduce::figure::{Axis, Figure};
 use crate::reproduce::point::Quantity;
 
@@ -78,7 +78,7 @@ const PACKETS: Axis = Axis {
 };
 
 /// On how many nodes the clients of each node with data run.
-const CLIENT_SPREAD: Axis = Axis {
+const NODES_OF_CLIENTS: Axis = Axis {
     name: "client nodes a data node",
     set: |x, setting| clients_on(setting, x as usize),
     range: (1.0, 24.0),
@@ -92,7 +92,7 @@ const FANOUT: Axis = Axis {
         clients_on(setting, CLIENT_NODES);
         let (width, nodes) = (x as usize, setting.nodes);
         let levels = (1..).take_while(|level| width.pow(level - 1) < nodes).count();
-        grow(setting, &vec![width; levels], Home::BesideData);
+        grow(setting, &vec![width; levels], ValidatorHome::BesideData);
     },
     range: (2.0, 128.0),
     logarithmic: true,
@@ -142,7 +142,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "hierarchy-wins-clients",
         about: "The same over the nodes that 24 clients of a data node run on, 32 nodes",
-        axis: CLIENT_SPREAD,
+        axis: NODES_OF_CLIENTS,
         xs: &[1.0, 4.0, 24.0],
         quick_xs: &[1.0, 24.0],
         ..MAP

@@ -5,6 +5,7 @@
 //! *apart*: those are counted. Clients are on nodes of their own, as programs are that use a
 //! database; these are not counted, as every line has as many of them.
 
+mod base;
 mod cost_model;
 mod lines;
 mod map;
@@ -12,60 +13,7 @@ mod predicted;
 mod racks;
 mod trees;
 
-use crate::reproduce::figure::{ClaimTarget, Figure, Measure, Model, PaperClaim, Setting, claim};
-use crate::reproduce::point::Quantity;
-use lines::{BASELINES, WHO_DECIDES};
+use crate::reproduce::figure::Figure;
 
 /// All of them.
 pub const FIGURES: [&[Figure]; 2] = [map::FIGURES, racks::FIGURES];
-
-/// What is aimed at, for each machine and for each node with data.
-const AIMS: &[PaperClaim] = &[
-    most("tree, locks, over the best, a machine", Quantity::AMachine, "tree, locks", Some(1.3)),
-    most("tree, intervals, over the best, a machine", Quantity::AMachine, "tree, intervals", None),
-    most("tree, locks, over the best, a data node", Quantity::ANode, "tree, locks", Some(1.5)),
-    most("tree, locks, over the best, by theory", Quantity::Predicted, "tree, locks", None),
-];
-
-/// The same where a tree is not expected to win, as a record.
-const RECORDED: &[PaperClaim] = &[
-    most("tree, locks, over the best", Quantity::AMachine, "tree, locks", None),
-    most("tree, locks, over the best, by theory", Quantity::Predicted, "tree, locks", None),
-];
-
-const fn most(
-    what: &'static str,
-    quantity: Quantity,
-    line: &'static str,
-    target: Option<f64>,
-) -> PaperClaim {
-    let target = match target {
-        Some(least) => Some(ClaimTarget::Least(least)),
-        None => None,
-    };
-    claim(what, Measure::MostOverBest(quantity, line, BASELINES), None, target)
-}
-
-const MODELS: &[Model] = &[
-    Model { name: "theory: client", of: "client", predicts: |point| point.predicted },
-    Model { name: "theory: tree", of: "tree, locks", predicts: |point| point.predicted },
-];
-
-/// What all of them have in common.
-const WINS: Figure = Figure {
-    workload: "objects",
-    parameters: &["objects={clients}00", "bytes=100", "one-by-one=false"],
-    nodes: 32,
-    replicas: 1,
-    lines: WHO_DECIDES,
-    models: MODELS,
-    theory: Some(predicted::predicted),
-    baselines: BASELINES,
-    claims: RECORDED,
-    ..crate::reproduce::figure::NOTHING
-};
-
-/// Clients run on so many nodes for each node with data.
-fn clients_on(setting: &mut Setting, each: usize) {
-    setting.machine.client_nodes = each * setting.nodes;
-}

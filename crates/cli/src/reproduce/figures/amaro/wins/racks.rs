@@ -5,8 +5,8 @@ use muesli_sim::network::racks::RackLink;
 use muesli_workloads::machines::MachineModel;
 use muesli_workloads::machines::racks::RackModel;
 
+use super::base::{AIMS, WINS, clients_on};
 use super::lines::{ALL_WAYS, BOTH_TREES};
-use super::{AIMS, WINS, clients_on};
 use crate::reproduce::figure::{Axis, Figure, Setting};
 
 /// Nodes with data in a rack.
@@ -18,8 +18,9 @@ const GIGABIT: RackLink = RackLink { packets: 1_390_000, bandwidth: 125_000_000 
 /// How long the first message of a batch waits.
 const TIMEOUT: Nanos = Nanos::from_millis(1);
 
-const CHOSEN: &str = "two racks of 16, half of a transaction's objects in the client's own and half \
-                      in the other one; ten clients for each node with data, on a node beside it; \
+const CHOSEN: &str = "two racks of 16, half of a transaction's objects in the client's own and \
+                      half in the other one; ten clients for each node with data, on a node beside \
+                      it; \
                       a validator of each inner node on every node below it";
 
 /// Muesli's own nodes in racks whose links take so many packets a second.
@@ -134,7 +135,7 @@ const BATCHED_BYTES: Axis = Axis {
 };
 
 /// How many racks the objects of a transaction are in: nodes in racks of eight.
-const SPREAD: Axis = Axis {
+const RACKS_USED: Axis = Axis {
     name: "racks of a transaction",
     set: |x, setting| {
         setting.machine.racks.nodes = 8;
@@ -176,7 +177,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "hierarchy-wins-racks-spread",
         about: "The same over the racks that 16 participants are in, of four with eight nodes",
-        axis: SPREAD,
+        axis: RACKS_USED,
         xs: &[1.0, 2.0, 4.0],
         quick_xs: &[2.0, 4.0],
         ..RACKS

@@ -9,7 +9,7 @@ use crate::reproduce::figure::Setting;
 
 /// Where validators live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum ValidatorHome {
     /// Beside data, on every node below their inner node.
     BesideData,
     /// On so many nodes of their own, all of them for every inner node.
@@ -18,9 +18,9 @@ pub enum Home {
 
 /// Gives a setting a tree in which each inner node has so many children at most at each level,
 /// from the leaves up.
-pub fn grow(setting: &mut Setting, widths: &[usize], home: Home) {
+pub fn grow(setting: &mut Setting, widths: &[usize], home: ValidatorHome) {
     let first_apart = setting.nodes + setting.machine.client_nodes + setting.masters;
-    if let Home::Apart(count) = home {
+    if let ValidatorHome::Apart(count) = home {
         setting.validator_nodes = count;
     }
     let text = text(setting.nodes, widths, home, first_apart);
@@ -33,7 +33,11 @@ pub fn grow(setting: &mut Setting, widths: &[usize], home: Home) {
 /// Racks of so many nodes below a root, validators beside data.
 pub fn racks(setting: &mut Setting, rack: usize) {
     let widths = [rack, setting.nodes.div_ceil(rack)];
-    grow(setting, if setting.nodes > rack { &widths } else { &widths[..1] }, Home::BesideData);
+    grow(
+        setting,
+        if setting.nodes > rack { &widths } else { &widths[..1] },
+        ValidatorHome::BesideData,
+    );
 }
 
 /// How many nodes with data are below each inner node of a level, from the leaves up.
@@ -45,7 +49,7 @@ fn spans(nodes: usize, widths: &[usize]) -> Vec<usize> {
     spans.collect()
 }
 
-fn text(nodes: usize, widths: &[usize], home: Home, first_apart: usize) -> String {
+fn text(nodes: usize, widths: &[usize], home: ValidatorHome, first_apart: usize) -> String {
     let listed = |all: std::ops::Range<usize>| {
         all.map(|node| node.to_string()).collect::<Vec<_>>().join(" ")
     };
@@ -55,8 +59,8 @@ fn text(nodes: usize, widths: &[usize], home: Home, first_apart: usize) -> Strin
         for (number, first) in (0..nodes).step_by(*span).enumerate() {
             let covered = first..(first + span).min(nodes);
             let homes = match home {
-                Home::BesideData => covered.clone(),
-                Home::Apart(count) => first_apart..first_apart + count,
+                ValidatorHome::BesideData => covered.clone(),
+                ValidatorHome::Apart(count) => first_apart..first_apart + count,
             };
             text += &format!("v{level}.{number}");
             if let Some(above) = below.get(level + 1) {
@@ -77,10 +81,10 @@ mod tests {
     fn validators_live_on_all_nodes_below_them() {
         let two_racks = "v1.0 on 0 1 2 3\nv0.0 under v1.0 on 0 1 above 0 1\n\
                          v0.1 under v1.0 on 2 3 above 2 3\n";
-        assert_eq!(text(4, &[2, 2], Home::BesideData, 9), two_racks);
-        assert_eq!(text(3, &[8], Home::Apart(2), 9), "v0.0 on 9 10 above 0 1 2\n");
+        assert_eq!(text(4, &[2, 2], ValidatorHome::BesideData, 9), two_racks);
+        assert_eq!(text(3, &[8], ValidatorHome::Apart(2), 9), "v0.0 on 9 10 above 0 1 2\n");
         for widths in [&[2, 2, 2, 2, 2][..], &[4, 4, 2], &[8, 4], &[32]] {
-            let text = text(32, widths, Home::BesideData, 0);
+            let text = text(32, widths, ValidatorHome::BesideData, 0);
             let tree = NamedTree::read("tree", &text).unwrap();
             assert_eq!(tree.leaves(), 32, "{text}");
         }
