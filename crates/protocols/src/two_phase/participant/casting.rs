@@ -3,7 +3,6 @@
 use muesli_core::{Abort, Address, Decision, Role, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
-use super::prepare::Write;
 use crate::two_phase::message::merged_vote::MergedVote;
 use crate::two_phase::message::voted_footprint::VotedFootprint;
 use crate::two_phase::message::{Message, Prepare, Repositories, Vote};
@@ -105,7 +104,7 @@ impl<V: Variant> Participant<V> {
             return None;
         }
         let prepare = &self.table.get(self.table.owner(txn)?).prepare;
-        let written = |(space, key, value): &Write| {
+        let written = |(space, key, value): &(SpaceId, SmallBytes, Option<SmallBytes>)| {
             (*space, key.clone(), value.clone().filter(|_| values_climb))
         };
         let read = |(space, key, _): &(SpaceId, SmallBytes, Timestamp)| (*space, key.clone());

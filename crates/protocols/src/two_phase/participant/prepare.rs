@@ -21,7 +21,7 @@ use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Snapshot, ValidationResult, Variant, shown_votes};
 
 /// A key that is written, and what with.
-pub(super) type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
+type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
 
 pub(in crate::two_phase) const NO_HANDLE: Handle = Handle::NONE;
 /// A key read is compared with at most so many keys written.
