@@ -93,7 +93,8 @@ fn world(seed: u64) -> Result<(World, Db), Box<dyn std::error::Error>> {
     let topology = Topology::uniform(SERVERS as usize, ChannelClass { latency, bandwidth: 0 });
     let kinds: FaultKinds = "crash,partition,link,pause,disk,skew".parse()?;
     let horizon = VirtualTime::ZERO + Span::from_millis(300);
-    let shape = PlanShape { nodes: SERVERS, clients: CLIENTS, horizon, kinds, trees: 0, faults_max: 6 };
+    let shape =
+        PlanShape { nodes: SERVERS, clients: CLIENTS, horizon, kinds, trees: 0, faults_max: 6 };
     let plan = shape.draw(Seed::new(seed));
     println!("seed {seed}: {plan}");
     let protocol = muesli_registry::protocol("score", None)?;

@@ -25,6 +25,8 @@ pub struct LeafState {
     keys: BTreeMap<(SpaceId, SmallBytes), Few<HeldRead>>,
     ranges: Vec<(KeyRange, HeldRead)>,
     latest: Latest,
+    /// Whether `LATEST` is kept, because of what is wrong with it.
+    keeps_latest: bool,
 }
 
 /// `LATEST_OBJECT_VERSIONS`, as the thesis prints it and in other ways that are wrong.
@@ -37,25 +39,23 @@ struct Latest {
 
 impl LeafState {
     /// Above all who have read a key, and are undecided.
-    fn bound_of(&self, (space, key): Key<'_>) -> Timestamp {
+    #[inline]
+    fn bound_of(&self, key: Key<'_>) -> Timestamp {
+        if self.keys.is_empty() && self.ranges.is_empty() {
+            return Timestamp::ZERO;
+        }
+        self.bound_among_reads(key)
+    }
+
+    fn bound_among_reads(&self, (space, key): Key<'_>) -> Timestamp {
         let read = self.keys.get(&(space, key.clone())).into_iter().flatten();
         let scanned = self.ranges.iter().filter(|(range, _)| range.contains(space, key));
         let all = read.chain(scanned.map(|(_, held)| held)).map(|(_, until)| *until);
         all.max().unwrap_or(Timestamp::ZERO)
     }
 
-    /// Whether `LATEST` is kept, because of what is wrong with it.
-    fn keeps_latest(&self) -> bool {
-        let wrong = [
-            TreeSwitch::NewestAsInstalled,
-            TreeSwitch::NewestRises,
-            TreeSwitch::ReadsLeaveNoVersion,
-        ];
-        wrong.into_iter().any(|switch| !self.choice.keeps(switch))
-    }
-
     fn set_latest(&mut self, (space, key): Key<'_>, at: Timestamp) {
-        assert!(self.keeps_latest(), "`LATEST` is set, and nothing is wrong with it");
+        assert!(self.keeps_latest, "`LATEST` is set, and nothing is wrong with it");
         assert!(at > Timestamp::ZERO, "nobody writes at zero");
         self.latest.versions.insert((space, key.clone()), at);
     }
@@ -63,8 +63,18 @@ impl LeafState {
 
 impl VariantState<Leaves> for LeafState {
     fn new(switches: &Switches, _: u64) -> LeafState {
-        let (keys, ranges) = (BTreeMap::new(), Vec::new());
-        LeafState { choice: switches.choice, keys, ranges, latest: Latest::default() }
+        let wrong = [
+            TreeSwitch::NewestAsInstalled,
+            TreeSwitch::NewestRises,
+            TreeSwitch::ReadsLeaveNoVersion,
+        ];
+        LeafState {
+            choice: switches.choice,
+            keys: BTreeMap::new(),
+            ranges: Vec::new(),
+            latest: Latest::default(),
+            keeps_latest: wrong.into_iter().any(|switch| !switches.choice.keeps(switch)),
+        }
     }
 
     fn assert_invariants(&self) {
@@ -74,7 +84,7 @@ impl VariantState<Leaves> for LeafState {
         let binds = |(_, until): &HeldRead| *until < Timestamp::MAX;
         assert!(all.into_iter().all(binds), "a read that binds every writer for ever");
         let is_right = self.latest.versions.is_empty() && self.latest.undecided.is_empty();
-        assert!(is_right || self.keeps_latest(), "`LATEST` is kept, and nothing is wrong with it");
+        assert!(is_right || self.keeps_latest, "`LATEST` is kept, and nothing is wrong with it");
     }
 
     fn note_read(&mut self, _: Key<'_>, _: &Timestamp, _: &Timestamp, _: ()) {}
@@ -98,6 +108,7 @@ impl VariantState<Leaves> for LeafState {
         unreachable!("stale reads are refused before")
     }
 
+    #[inline]
     fn note_write(&self, key: Key<'_>, _: Timestamp, _: (), result: &mut ValidationResult) {
         if self.choice.keeps(TreeSwitch::WritersAboveIntervals) {
             result.lower_bound = result.lower_bound.max(self.bound_of(key));
@@ -107,7 +118,7 @@ impl VariantState<Leaves> for LeafState {
     fn note_prepared(&mut self, keys: PreparedKeys<'_>, yes: &IntervalVote) {
         let IntervalVote { proposal, upper_bound: until } = *yes;
         assert!(proposal < until, "{} votes for no interval", keys.txn);
-        if self.keeps_latest() {
+        if self.keeps_latest {
             for (space, key, _) in keys.writes {
                 *self.latest.undecided.entry((*space, key.clone())).or_default() += 1;
                 if !self.choice.keeps(TreeSwitch::NewestAsInstalled) {
@@ -154,7 +165,7 @@ impl VariantState<Leaves> for LeafState {
 
     #[inline]
     fn note_written(&mut self, key: Key<'_>, place: &Timestamp) {
-        if !self.keeps_latest() {
+        if !self.keeps_latest {
             return;
         }
         // As printed nobody raises what was set when the leaf voted.
