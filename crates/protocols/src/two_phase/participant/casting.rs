@@ -73,6 +73,9 @@ impl<V: Variant> Participant<V> {
     ) {
         let decision = self.time.decide_alone(&self.protocol_switches, yes);
         assert!(matches!(decision, Decision::Commit(_)), "{txn} is refused, and was voted for");
+        // Elsewhere a decision comes of votes that are stable. This one is seen by readers at once,
+        // so whatever is said from now on waits for the vote.
+        cx.wait_for_log();
         self.on_decide(txn, decision.clone(), cx);
         self.vote(asked_by, txn, Vote::Decided(decision), cx);
     }
