@@ -75,6 +75,19 @@ fn a_leaf_votes_for_itself_to_the_validator_above_it() {
     assert_eq!(ballot(coordinator, 1, vote()), Err(Rejection::Sender));
 }
 
+/// A client that is told the end reads above it: what the validator's node tells it proves that
+/// this was issued, though nothing was issued there.
+#[test]
+fn a_validator_proves_what_was_proposed_to_it() {
+    let (mut node, mut effects) = (node::<Leaves>(), Effects::default());
+    assert_eq!(node.issued(), Timestamp::ZERO);
+    let to = Address::service(NodeId(0), validator(1));
+    let message = Message::MergedVote(Box::new(vote()));
+    let envelope = Envelope { from: leaf(1), to, message };
+    node.receive(Sender::Member, envelope, &mut effects).expect("a vote that can be");
+    assert_eq!(node.issued(), at(7));
+}
+
 /// Which validator a leaf votes to depends on who decides, so it is the validator that looks.
 #[test]
 fn a_validator_counts_no_votes_of_leaves_that_are_not_below_it() {

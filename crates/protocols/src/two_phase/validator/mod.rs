@@ -34,8 +34,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use muesli_core::{
-    Address, Decision, LoggedRole, Nanos, NodeId, RepositoryId, Role, Service, ServiceId, Settings,
-    StateMachine, Timestamp, TxnId, timers,
+    Address, Decision, LoggedRole, Nanos, NodeId, Rejection, RepositoryId, Role, Service,
+    ServiceId, Settings, StateMachine, Timestamp, TxnId, View, timers,
 };
 
 use self::gathering::{Gathering, Recipient};
@@ -58,6 +58,8 @@ pub struct Validator<V> {
     choice: TreeChoice,
     votes: BTreeMap<TxnId, Gathered>,
     counted: VotesCounted,
+    /// The largest timestamp that members have proposed or decided here.
+    issued: Timestamp,
     /// As printed: votes of all, kept until they are stable.
     stable: StableQueue,
     /// As printed: what has passed here.
@@ -148,6 +150,7 @@ impl<V: Scalar> Validator<V> {
             None => self.votes.entry(txn).or_insert(Gathered { ballot, since: now, passed: false }),
         };
         self.counted.merged += 1;
+        self.issued = self.issued.max(gathered.ballot.proposal);
         gathered.ballot.assert_invariants();
         let below = |it: &&RepositoryId| gathering.gathers(inner, **it);
         let all = gathered.ballot.participants.len();
@@ -236,6 +239,9 @@ impl<V: Scalar> Validator<V> {
         };
         let inner = gathering.working_for(self.number, ended.txn).filter(is_above);
         self.counted.passed_down += 1;
+        if let Decision::Commit(place) = &ended.decision {
+            self.issued = self.issued.max((*place).into());
+        }
         self.tell_those_below(inner, ended, cx);
     }
 
@@ -308,7 +314,15 @@ impl<V: Scalar> StateMachine<TwoPhase<V>> for Validator<V> {
     type Timer = ValidatorTimer;
 
     muesli_core::role_without_links!(TwoPhase<V>);
-    muesli_core::role_without_judgement!(TwoPhase<V>);
+    fn judge(&self, _: &Message<V>, _: View<'_>) -> Result<(), Rejection> {
+        Ok(())
+    }
+
+    /// A client that is told an end reads above it next, and has to show a repository that this was
+    /// issued: what this node tells it proves that.
+    fn issued(&self) -> Timestamp {
+        self.issued
+    }
 
     /// What it has is also at the participants: nobody waits for a validator alone.
     fn unfinished(&self) -> usize {
@@ -371,6 +385,7 @@ impl<V: Scalar> Service<TwoPhase<V>> for Validator<V> {
             choice: V::tree(switches),
             votes: BTreeMap::new(),
             counted: VotesCounted::default(),
+            issued: Timestamp::ZERO,
             stable: StableQueue::default(),
             latest: LatestVersions::default(),
             sweep_timer_set: false,
