@@ -19,8 +19,10 @@ use muesli_core::recorder::{PartRan, RecordedOperation, Sampling, Status, TxnRec
 use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp};
 use serde_json::{Map, Value as Json};
 
+use ran::ran;
 use sampled::Sampled;
 
+mod ran;
 mod sampled;
 
 /// A transaction as its node recorded it, and what its client was told.
@@ -254,29 +256,6 @@ fn executed<N: Remains>(
         }
     }
     all.into_iter().flatten()
-}
-
-/// What the parts of a one-round transaction did that lies at `at`: what its client was told of,
-/// if it was; else what participants ran there, who must agree as above. A run that was lost in a
-/// crash before anybody heard of it may lie elsewhere.
-fn ran<N: Remains>(
-    nodes: &[N],
-    txn: muesli_core::TxnId,
-    at: Timestamp,
-) -> impl Iterator<Item = RecordedOperation> + use<N> {
-    let runs = nodes.iter().flat_map(|node| node.ran(txn)).filter(|ran| ran.at == at);
-    let runs: Vec<_> = runs.collect();
-    let shared: BTreeSet<u16> = runs.iter().filter(|ran| ran.shared).map(|ran| ran.part).collect();
-    let mut all: Vec<(u16, Vec<RecordedOperation>)> = Vec::new();
-    for PartRan { part, operations, .. } in
-        runs.into_iter().filter(|ran| ran.shared || !shared.contains(&ran.part))
-    {
-        if !all.contains(&(part, operations.clone())) {
-            all.push((part, operations));
-        }
-    }
-    all.sort_by_key(|(part, _)| *part);
-    all.into_iter().flat_map(|(_, operations)| operations)
 }
 
 /// A protocol that looks at the end of a transaction whether what it read is the newest takes a key
