@@ -24,7 +24,7 @@ use muesli_workloads::workload::AnyWorkload;
 use serde_json::{Map, Value as Json};
 
 use super::report::{BenchResult, BetweenRacks, Checked, CommitLatency, HeldTimes};
-use crate::local::{self, Temporary};
+use crate::local::{self, LocalNetwork, Temporary};
 use crate::options::{BatchOptions, tree};
 use crate::reach;
 
@@ -93,6 +93,8 @@ pub struct Benchmark {
     pub history: bool,
     /// Whether what a cluster holds is to survive its processes.
     pub durable: bool,
+    /// Whether each server of a cluster that is started has a network namespace of its own.
+    pub namespaces: bool,
     /// A cluster that is there already; none: one is started.
     pub connect: Option<String>,
 }
@@ -143,9 +145,10 @@ impl Benchmark {
             reached: None,
             troubled: false,
         };
+        let network = LocalNetwork { racks: self.machine.racks, namespaces: self.namespaces };
         let started = match self.connect {
             Some(_) => None,
-            None => Some(Temporary::up_in_racks(&plan, self.machine.racks)?),
+            None => Some(Temporary::up_on(&plan, network)?),
         };
         let addresses = match (&self.connect, &started) {
             (Some(addresses), _) => reach::addresses(addresses),

@@ -20,6 +20,7 @@ use muesli_workloads::machines::MachineModel;
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::workload::AnyWorkload;
 
+use crate::local::namespaces;
 use crate::names::{self, check_parameters};
 use crate::options::tree::TreeOptions;
 use crate::options::{BatchOptions, chosen, workload_commands};
@@ -118,6 +119,10 @@ struct BenchOptions {
     /// What a started cluster promises to survive: memory or log
     #[arg(long, value_name = "D", default_value = "memory", value_parser = ["memory", "log"])]
     durability: String,
+    /// Each server of a started cluster has a network namespace of its own, on a virtual network
+    /// that joins them and the clients; for root, with the command ip
+    #[arg(long)]
+    namespaces: bool,
     /// Addresses of servers that run already, with commas between; for the driver cluster
     #[arg(long, value_name = "HOST:PORT,…")]
     connect: Option<String>,
@@ -188,6 +193,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         bail!("--procedure-threads is for processes that are started: not sim, nor --connect");
     }
     options.batches.batching()?;
+    check_namespaces(&options)?;
     let (warm_up, machine) = (warm_up(&options)?, machine(&options)?);
     let quiet = options.json.as_deref() == Some(Path::new("-"));
     let mut results = Vec::new();
@@ -209,6 +215,18 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     // A reader that has gone away is no matter.
     let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
     Ok(u8::from(!results.iter().all(BenchResult::holds)))
+}
+
+/// Whether servers can have namespaces, if they are to have them.
+fn check_namespaces(options: &BenchOptions) -> anyhow::Result<()> {
+    if !options.namespaces {
+        return Ok(());
+    }
+    if options.driver != BenchDriver::Cluster || options.connect.is_some() {
+        bail!("--namespaces is for clusters that are started: the driver cluster, not --connect");
+    }
+    let tried = namespaces::try_out().map(drop);
+    tried.context("--namespaces: network namespaces cannot be made here")
 }
 
 /// What the nodes are: those of a cluster that is started can be in racks, and no more.
@@ -292,6 +310,7 @@ fn benchmark(
         seed: options.seed,
         history: options.history.is_some(),
         durable: options.durability == "log",
+        namespaces: options.namespaces,
         connect: options.connect.clone(),
     }
 }

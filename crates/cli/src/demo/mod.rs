@@ -94,6 +94,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             seed: 1,
             history: true,
             durable: false,
+            namespaces: false,
             connect: None,
         };
         let (measured, verdict) = measure(&benchmark)?;

@@ -7,7 +7,10 @@
 
 mod addresses;
 mod further_keys;
+mod interrupted;
+pub mod namespaces;
 mod rack_links;
+pub mod system;
 mod temporary;
 
 use std::fs::{self, File};
@@ -24,7 +27,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use addresses::free_addresses;
 pub use further_keys::further_keys;
 pub use rack_links::RackProxies;
-pub use temporary::Temporary;
+pub use temporary::{LocalNetwork, Temporary};
 
 /// The file of the servers' secret, in the cluster's folder.
 const SECRET_FILE: &str = "secret";

@@ -38,11 +38,16 @@ struct SlowLinks {
 type Way = (usize, usize);
 
 impl RackProxies {
-    /// Links between the racks of servers at these addresses.
+    /// Links between the racks of servers at these addresses, dialled at `host`, which is this
+    /// process's.
     ///
     /// # Errors
     /// The servers do not fill racks, or there are no ports left.
-    pub fn between(addresses: &[String], model: RackModel) -> anyhow::Result<RackProxies> {
+    pub fn between(
+        addresses: &[String],
+        model: RackModel,
+        host: &str,
+    ) -> anyhow::Result<RackProxies> {
         let (nodes, rack) = (addresses.len(), model.nodes);
         if rack == 0 || nodes % rack != 0 {
             bail!("{nodes} servers do not fill racks of {rack}: give a multiple of it");
@@ -51,7 +56,7 @@ impl RackProxies {
         // From the first node of each rack to each node: all of a rack dial the same.
         let through = |from: usize, to: usize| match (from / rack, to / rack) {
             (from, there) if from == there => Ok(addresses[to].clone()),
-            way => listen(&links, way, &addresses[to]),
+            way => listen(&links, way, host, &addresses[to]),
         };
         let servers = (0..nodes).map(|to| through(0, to)).collect::<anyhow::Result<Vec<_>>>()?;
         let dial = |from: usize| -> anyhow::Result<String> {
@@ -87,8 +92,8 @@ impl SlowLinks {
 }
 
 /// A way to dial from one rack to a server of another one; where it is dialled.
-fn listen(links: &Arc<SlowLinks>, way: Way, target: &str) -> anyhow::Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("no port for a link")?;
+fn listen(links: &Arc<SlowLinks>, way: Way, host: &str, target: &str) -> anyhow::Result<String> {
+    let listener = TcpListener::bind((host, 0)).context("no port for a link")?;
     let address = listener.local_addr()?.to_string();
     let (links, target) = (links.clone(), target.to_owned());
     let accept = move || {
@@ -151,9 +156,12 @@ mod tests {
 
     use super::*;
 
+    const LOOPBACK: &str = "127.0.0.1";
+
     fn links(nodes: usize, rack: usize) -> anyhow::Result<RackProxies> {
         let addresses: Vec<_> = (0..nodes).map(|port| format!("127.0.0.1:{}", port + 1)).collect();
-        RackProxies::between(&addresses, RackModel { nodes: rack, link: RackLink::default() })
+        let model = RackModel { nodes: rack, link: RackLink::default() };
+        RackProxies::between(&addresses, model, LOOPBACK)
     }
 
     #[test]
@@ -185,7 +193,8 @@ mod tests {
         let there = server.local_addr().unwrap().to_string();
         let link = RackLink { packets: 2_000, bandwidth: 0 };
         let here = "127.0.0.1:1".to_owned();
-        let links = RackProxies::between(&[here, there], RackModel { nodes: 1, link }).unwrap();
+        let links =
+            RackProxies::between(&[here, there], RackModel { nodes: 1, link }, LOOPBACK).unwrap();
         let mut caller = TcpStream::connect(&links.reached().servers[1]).unwrap();
         let (mut called, _) = server.accept().unwrap();
         for number in 0..20_u8 {

@@ -1,15 +1,39 @@
 //! A local cluster for as long as somebody needs it.
 
-use muesli_workloads::machines::racks::RackModel;
+use std::sync::Arc;
 
+use muesli_workloads::machines::racks::RackModel;
+use tempfile::TempDir;
+
+use super::interrupted::{Ending, end_with_process, locked};
+use super::namespaces::Namespaces;
 use super::{ClusterPlan, LocalCluster, RackProxies};
 
-/// A cluster that is stopped when this is dropped.
+/// Where all servers and clients are that have no networks of their own.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// What joins the servers of a local cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalNetwork {
+    /// The racks that they stand in; none: they share no links.
+    pub racks: RackModel,
+    /// Whether each has a network namespace of its own.
+    pub namespaces: bool,
+}
+
+/// A cluster that is stopped when this is dropped, or the process is interrupted.
 pub struct Temporary {
     pub cluster: LocalCluster,
     /// What goes between its racks, if it has some.
     pub links: Option<RackProxies>,
-    _dir: tempfile::TempDir,
+    running: Arc<Ending>,
+}
+
+/// What is stopped and removed, in this order.
+struct Running {
+    cluster: LocalCluster,
+    _namespaces: Option<Namespaces>,
+    _dir: TempDir,
 }
 
 impl Temporary {
@@ -18,31 +42,47 @@ impl Temporary {
     /// # Errors
     /// It does not come up.
     pub fn up(plan: &ClusterPlan) -> anyhow::Result<Temporary> {
-        Temporary::up_in_racks(plan, RackModel::default())
+        Temporary::up_on(plan, LocalNetwork::default())
     }
 
-    /// The same in racks, if `racks` says so.
+    /// The same on a network.
     ///
     /// # Errors
-    /// It does not come up, or does not fill the racks.
-    pub fn up_in_racks(plan: &ClusterPlan, racks: RackModel) -> anyhow::Result<Temporary> {
+    /// It does not come up, does not fill the racks, or namespaces cannot be made.
+    pub fn up_on(plan: &ClusterPlan, network: LocalNetwork) -> anyhow::Result<Temporary> {
+        let running: Arc<Ending> = Arc::default();
+        // Held until it serves: who interrupts this process waits for that, and ends all of it.
+        let mut starting = locked(&running);
+        end_with_process(&running)?;
         let dir = tempfile::Builder::new().prefix("muesli-").tempdir()?;
-        let cluster = LocalCluster::lay_out(dir.path(), plan.nodes, plan.loops)?;
-        let links = match racks.nodes {
+        let namespaces = network.namespaces.then(|| Namespaces::make(plan.nodes)).transpose()?;
+        let cluster = match &namespaces {
+            Some(namespaces) => LocalCluster::lay_out_in(dir.path(), namespaces.homes())?,
+            None => LocalCluster::lay_out(dir.path(), plan.nodes, plan.loops)?,
+        };
+        let host = namespaces.as_ref().map(|it| it.names().clients_address());
+        let host = host.as_deref().unwrap_or(LOOPBACK);
+        let links = match network.racks.nodes {
             0 => None,
-            _ => Some(RackProxies::between(cluster.addresses(), racks)?),
+            _ => Some(RackProxies::between(cluster.addresses(), network.racks, host)?),
         };
         let reached = links.as_ref().map(|links| links.reached().clone());
         let plan = ClusterPlan { reached, ..plan.clone() };
-        if let Err(error) = cluster.start_all(&plan) {
-            let _ = cluster.down(); // What came up in part; the first error is told.
-            return Err(error);
-        }
-        Ok(Temporary { cluster, links, _dir: dir })
+        let parts = Running { cluster: cluster.clone(), _namespaces: namespaces, _dir: dir };
+        *starting = Some(Box::new(parts));
+        cluster.start_all(&plan)?; // What came up in part is stopped.
+        drop(starting);
+        Ok(Temporary { cluster, links, running })
     }
 }
 
 impl Drop for Temporary {
+    fn drop(&mut self) {
+        drop(locked(&self.running).take());
+    }
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
         if let Err(error) = self.cluster.down() {
             eprintln!("muesli: {error:#}");

@@ -7,14 +7,13 @@
 mod links;
 mod namespaces;
 mod proxy;
-mod system;
 
 use std::fmt;
 use std::path::Path;
 
 use clap::ValueEnum;
 use links::ProxyLinks;
-use namespaces::Namespaces;
+use namespaces::CuttableNamespaces;
 
 use super::plan::{Break, Party};
 use crate::local::{LocalCluster, ProxyAddresses};
@@ -94,7 +93,7 @@ impl Means {
                 (cluster, Box::new(links))
             }
             Means::Namespaces => {
-                let namespaces = Namespaces::make(nodes)?;
+                let namespaces = CuttableNamespaces::make(nodes)?;
                 (LocalCluster::lay_out_in(dir, namespaces.homes())?, Box::new(namespaces))
             }
         })

@@ -1,9 +1,5 @@
-//! Partitions by the system: every server has a network namespace of its own.
-//!
-//! A further namespace holds a bridge, the switch that a pair of virtual interfaces joins each
-//! server to; one more pair leads to the namespace of this process, where the clients are. Nothing
-//! else of this machine's network is touched: its addresses, routes and filters stay as they are,
-//! and what filters forwarded packets here never sees those between servers.
+//! Partitions by the system: every server has a network namespace of its own
+//! ([`Namespaces`]).
 //!
 //! A partition is a set of routing rules, `from A to B blackhole`, where B receives: packets of A
 //! are lost there without a word, whoever dialled, as by a pulled cable. Rules are obeyed in the
@@ -13,51 +9,28 @@
 //! broken by `ss -K` at both ends.
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use super::CuttableNetwork;
-use super::system::{free_network, run};
+use crate::local::namespaces::{self, NamespaceNames, Namespaces};
+use crate::local::system::run;
 use crate::local::{Home, ProxyAddresses};
 use crate::torture::plan::{Break, Party};
 
-/// What the namespaces' names begin with; the process and what it is follow.
-const NAME: &str = "muesli-";
-/// What the name of this namespace's interface begins with; the process follows. A name has room
-/// for 15 bytes.
-const LINK: &str = "muesli";
-/// Where every server listens, in its own namespace.
-const PORT: u16 = 7000;
-/// The last number of the clients' address, and of the first server's.
-const CLIENTS: usize = 1;
-const FIRST_NODE: usize = 10;
 /// The number of a rule that drops, and the new one of the rule for a namespace's own addresses.
 const DROPS: u32 = 100;
 const OWN: u32 = 32_000;
-/// The trial waits so long for an answer that is to come, and for one that is not.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(3);
+/// The trial waits so long for an answer that is not to come.
 const SILENT_FOR: Duration = Duration::from_millis(200);
 
-/// The namespaces of a cluster; they are removed when this is dropped.
-pub struct Namespaces {
-    names: Names,
-    nodes: usize,
-    /// The namespaces that are there.
-    made: Vec<String>,
+/// The namespaces of a cluster, and what is lost between them.
+pub struct CuttableNamespaces {
+    spaces: Namespaces,
     /// What is lost now.
     lost: Mutex<BTreeSet<Lost>>,
-}
-
-/// How everything is called.
-#[derive(Clone, Debug)]
-struct Names {
-    process: u32,
-    /// The network, without the last number.
-    prefix: String,
 }
 
 /// Packets of one party to another are lost.
@@ -73,128 +46,48 @@ struct Lost {
 /// # Errors
 /// The command that failed, and what it said.
 pub fn try_out() -> anyhow::Result<()> {
-    remove_leftovers()?;
-    let probe = Namespaces::make(1)?;
-    let address: SocketAddr = probe.names.listens(0).parse()?;
-    let refused = |within| match TcpStream::connect_timeout(&address, within) {
-        Ok(_) => true,
-        Err(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
-    };
-    if !refused(ANSWERED_WITHIN) {
-        bail!("nothing of {address}, in a new network namespace, is heard here");
-    }
+    let probe = CuttableNamespaces::of(namespaces::try_out()?)?;
     probe.part(Party::Node(0), None, Break::Cut)?;
-    if refused(SILENT_FOR) {
+    if probe.spaces.is_heard(0, SILENT_FOR)? {
         bail!("`ip rule` with `blackhole` does not keep packets from a network namespace");
     }
     probe.heal()
 }
 
-/// Removes the namespaces of processes that are no more, and says so.
-fn remove_leftovers() -> anyhow::Result<()> {
-    let is_over = |process: u32| !Path::new(&format!("/proc/{process}")).exists();
-    let left = leftovers(&run("ip netns list")?, |process| {
-        process == std::process::id() || is_over(process)
-    });
-    for (process, names) in left {
-        let link = format!("{LINK}{process}");
-        if Path::new("/sys/class/net").join(&link).exists() {
-            run(&format!("ip link del {link}"))?;
-        }
-        names.iter().try_for_each(|name| run(&format!("ip netns del {name}")).map(drop))?;
-        eprintln!("muesli: removed what process {process} left: {}", names.join(", "));
+fn address(names: &NamespaceNames, party: Party) -> String {
+    match party {
+        Party::Node(node) => names.address(node),
+        Party::Clients => names.clients_address(),
     }
-    Ok(())
 }
 
-/// The namespaces of this list that are of processes that are `over`, by process.
-fn leftovers(list: &str, over: impl Fn(u32) -> bool) -> Vec<(u32, Vec<String>)> {
-    let mut left: Vec<(u32, Vec<String>)> = Vec::new();
-    for name in list.lines().filter_map(|line| line.split_whitespace().next()) {
-        let process = name.strip_prefix(NAME).and_then(|rest| rest.split_once('-'));
-        let process = process.and_then(|(process, _)| process.parse().ok());
-        let Some(process) = process.filter(|process| over(*process)) else { continue };
-        match left.iter_mut().find(|(other, _)| *other == process) {
-            Some((_, names)) => names.push(name.to_owned()),
-            None => left.push((process, vec![name.to_owned()])),
-        }
-    }
-    left
+/// The commands after which rules of routing come before a namespace's own addresses.
+fn rule_lines(names: &NamespaceNames, node: usize) -> [String; 2] {
+    let name = names.node(node);
+    [
+        format!("ip -n {name} rule add pref {OWN} lookup local"),
+        format!("ip -n {name} rule del pref 0"),
+    ]
 }
 
-impl Names {
-    fn switch(&self) -> String {
-        format!("{NAME}{}-switch", self.process)
-    }
+/// The command that adds (`add`) or deletes (`del`) the rule by which this is lost; none is
+/// needed among clients.
+fn iptables_line(names: &NamespaceNames, verb: &str, lost: Lost) -> Option<String> {
+    let at = match (lost.to, lost.from) {
+        (Party::Node(at), _) | (Party::Clients, Party::Node(at)) => at,
+        (Party::Clients, Party::Clients) => return None,
+    };
+    let (name, from, to) = (names.node(at), address(names, lost.from), address(names, lost.to));
+    Some(format!("ip -n {name} rule {verb} pref {DROPS} from {from} to {to} blackhole"))
+}
 
-    fn node(&self, node: usize) -> String {
-        format!("{NAME}{}-{node}", self.process)
-    }
-
-    fn link(&self) -> String {
-        format!("{LINK}{}", self.process)
-    }
-
-    fn address(&self, party: Party) -> String {
-        let last = match party {
-            Party::Node(node) => FIRST_NODE + node,
-            Party::Clients => CLIENTS,
-        };
-        format!("{}.{last}", self.prefix)
-    }
-
-    fn listens(&self, node: usize) -> String {
-        format!("{}:{PORT}", self.address(Party::Node(node)))
-    }
-
-    /// The commands that make the switch, and join this process's namespace to it.
-    fn switch_lines(&self) -> Vec<String> {
-        let (switch, link) = (self.switch(), self.link());
-        let address = self.address(Party::Clients);
-        vec![
-            format!("ip -n {switch} link add bridge type bridge"),
-            format!("ip -n {switch} link set bridge up"),
-            format!("ip link add {link} type veth peer name clients netns {switch}"),
-            format!("ip -n {switch} link set clients master bridge up"),
-            format!("ip addr add {address}/24 dev {link}"),
-            format!("ip link set {link} up"),
-        ]
-    }
-
-    /// The commands that join a node's namespace to the switch.
-    fn node_lines(&self, node: usize) -> Vec<String> {
-        let (switch, name) = (self.switch(), self.node(node));
-        let address = self.address(Party::Node(node));
-        vec![
-            format!("ip -n {switch} link add node{node} type veth peer name eth0 netns {name}"),
-            format!("ip -n {switch} link set node{node} master bridge up"),
-            format!("ip -n {name} addr add {address}/24 dev eth0"),
-            format!("ip -n {name} link set lo up"),
-            format!("ip -n {name} link set eth0 up"),
-            format!("ip -n {name} rule add pref {OWN} lookup local"),
-            format!("ip -n {name} rule del pref 0"),
-        ]
-    }
-
-    /// The command that adds (`add`) or deletes (`del`) the rule by which this is lost; none is
-    /// needed among clients.
-    fn iptables_line(&self, verb: &str, lost: Lost) -> Option<String> {
-        let at = match (lost.to, lost.from) {
-            (Party::Node(at), _) | (Party::Clients, Party::Node(at)) => at,
-            (Party::Clients, Party::Clients) => return None,
-        };
-        let (name, from, to) = (self.node(at), self.address(lost.from), self.address(lost.to));
-        Some(format!("ip -n {name} rule {verb} pref {DROPS} from {from} to {to} blackhole"))
-    }
-
-    /// The command that breaks a party's connections with another.
-    fn break_line(&self, at: Party, with: Party) -> String {
-        let place = match at {
-            Party::Node(node) => format!(" -N {}", self.node(node)),
-            Party::Clients => String::new(),
-        };
-        format!("ss{place} -K -t dst {}", self.address(with))
-    }
+/// The command that breaks a party's connections with another.
+fn break_line(names: &NamespaceNames, at: Party, with: Party) -> String {
+    let place = match at {
+        Party::Node(node) => format!(" -N {}", names.node(node)),
+        Party::Clients => String::new(),
+    };
+    format!("ss{place} -K -t dst {}", address(names, with))
 }
 
 /// What is lost when `party` is cut off from another of so many nodes and the clients, or from all.
@@ -209,35 +102,24 @@ fn lost(nodes: usize, party: Party, from: Option<Party>, how: Break) -> Vec<Lost
     others.flat_map(both).collect()
 }
 
-impl Namespaces {
+impl CuttableNamespaces {
     /// Makes a namespace for each of so many nodes.
     ///
     /// # Errors
     /// The command that failed, and what it said; what was made by then is removed.
-    pub fn make(nodes: usize) -> anyhow::Result<Namespaces> {
-        let process = std::process::id();
-        let routes = run("ip -4 route show table all")?;
-        let prefix = free_network(&routes, process).context("all private networks are in use")?;
-        let names = Names { process, prefix };
-        let mut it = Namespaces { names, nodes, made: Vec::new(), lost: Mutex::default() };
-        it.add(it.names.switch(), &it.names.switch_lines())?;
-        for node in 0..nodes {
-            it.add(it.names.node(node), &it.names.node_lines(node))?;
-        }
-        Ok(it)
+    pub fn make(nodes: usize) -> anyhow::Result<CuttableNamespaces> {
+        CuttableNamespaces::of(Namespaces::make(nodes)?)
     }
 
-    fn add(&mut self, name: String, lines: &[String]) -> anyhow::Result<()> {
-        run(&format!("ip netns add {name}"))?;
-        self.made.push(name);
-        lines.iter().try_for_each(|line| run(line).map(drop))
+    fn of(spaces: Namespaces) -> anyhow::Result<CuttableNamespaces> {
+        let lines = (0..spaces.nodes()).flat_map(|node| rule_lines(spaces.names(), node));
+        lines.into_iter().try_for_each(|line| run(&line).map(drop))?;
+        Ok(CuttableNamespaces { spaces, lost: Mutex::default() })
     }
 
     /// Where each node is to run.
     pub fn homes(&self) -> Vec<Home> {
-        let home =
-            |node| Home { namespace: self.names.node(node), address: self.names.listens(node) };
-        (0..self.nodes).map(home).collect()
+        self.spaces.homes()
     }
 
     fn lost(&self) -> MutexGuard<'_, BTreeSet<Lost>> {
@@ -245,44 +127,29 @@ impl Namespaces {
     }
 }
 
-impl CuttableNetwork for Namespaces {
+impl CuttableNetwork for CuttableNamespaces {
     fn reached(&self) -> Option<ProxyAddresses> {
         None
     }
 
     fn part(&self, party: Party, from: Option<Party>, how: Break) -> anyhow::Result<()> {
-        let all = lost(self.nodes, party, from, how);
+        let all = lost(self.spaces.nodes(), party, from, how);
         for &one in &all {
-            let line = self.names.iptables_line("add", one);
+            let line = iptables_line(self.spaces.names(), "add", one);
             if let (Some(line), true) = (line, self.lost().insert(one)) {
                 run(&line)?;
             }
         }
         // Afterwards, or they would be made again at once. Every pair comes both ways round.
         let mut broken = all.iter().filter(|_| how == Break::Cut);
-        broken.try_for_each(|one| run(&self.names.break_line(one.from, one.to)).map(drop))
+        broken.try_for_each(|one| run(&break_line(self.spaces.names(), one.from, one.to)).map(drop))
     }
 
     fn heal(&self) -> anyhow::Result<()> {
         let all = std::mem::take(&mut *self.lost());
-        let mut lines = all.into_iter().filter_map(|one| self.names.iptables_line("del", one));
+        let mut lines =
+            all.into_iter().filter_map(|one| iptables_line(self.spaces.names(), "del", one));
         lines.try_for_each(|line| run(&line).map(drop))
-    }
-}
-
-impl Drop for Namespaces {
-    fn drop(&mut self) {
-        let link = self.names.link();
-        let mut lines: Vec<_> =
-            self.made.iter().map(|name| format!("ip netns del {name}")).collect();
-        if Path::new("/sys/class/net").join(&link).exists() {
-            lines.insert(0, format!("ip link del {link}"));
-        }
-        for line in lines {
-            if let Err(error) = run(&line) {
-                eprintln!("muesli: {error:#}");
-            }
-        }
     }
 }
 
@@ -290,13 +157,13 @@ impl Drop for Namespaces {
 mod tests {
     use super::*;
 
-    fn names() -> Names {
-        Names { process: 4_194_304, prefix: "10.213.7".to_owned() }
+    fn names() -> NamespaceNames {
+        NamespaceNames::new(4_194_304, "10.213.7")
     }
 
     fn iptables_lines(party: Party, from: Option<Party>, how: Break) -> Vec<String> {
         let lost = lost(3, party, from, how);
-        lost.into_iter().map(|one| names().iptables_line("add", one).unwrap()).collect()
+        lost.into_iter().map(|one| iptables_line(&names(), "add", one).unwrap()).collect()
     }
 
     #[test]
@@ -332,28 +199,10 @@ mod tests {
     fn connections_are_broken_at_both_ends() {
         let lines: Vec<_> = lost(1, Party::Clients, None, Break::Cut)
             .into_iter()
-            .map(|one| names().break_line(one.from, one.to))
+            .map(|one| break_line(&names(), one.from, one.to))
             .collect();
         let here = "ss -K -t dst 10.213.7.10";
         let there = "ss -N muesli-4194304-0 -K -t dst 10.213.7.1";
         assert_eq!(lines, [there, here]);
-    }
-
-    #[test]
-    fn names_of_interfaces_have_room_for_any_process() {
-        assert!(names().link().len() <= 15);
-        assert_eq!(names().listens(15), "10.213.7.25:7000");
-    }
-
-    #[test]
-    fn only_what_processes_left_that_are_over_is_found() {
-        let list = "muesli-12-1 (id: 3)\nmuesli-12-switch\nmuesli-13-0 (id: 1)\nother\n\
-                    muesli-x-1\nmuesli-12\nmuesli-14-switch\n";
-        let left = leftovers(list, |process| process != 13);
-        let expected = [
-            (12, vec!["muesli-12-1".to_owned(), "muesli-12-switch".to_owned()]),
-            (14, vec!["muesli-14-switch".to_owned()]),
-        ];
-        assert_eq!(left, expected);
     }
 }
