@@ -67,14 +67,26 @@ fn remove_leftovers() -> anyhow::Result<()> {
         process == std::process::id() || is_over(process)
     });
     for (process, names) in left {
-        let link = format!("{LINK}{process}");
-        if Path::new("/sys/class/net").join(&link).exists() {
-            run(&format!("ip link del {link}"))?;
-        }
-        names.iter().try_for_each(|name| run(&format!("ip netns del {name}")).map(drop))?;
+        remove(&format!("{LINK}{process}"), &names)?;
         eprintln!("muesli: removed what process {process} left: {}", names.join(", "));
     }
     Ok(())
+}
+
+/// Removes an interface and namespaces; what another process has removed meanwhile is no error.
+fn remove(link: &str, names: &[String]) -> anyhow::Result<()> {
+    let interface = Path::new("/sys/class/net").join(link);
+    if interface.exists() {
+        let removed = run(&format!("ip link del {link}"));
+        removed.map(drop).or_else(|error| if interface.exists() { Err(error) } else { Ok(()) })?;
+    }
+    names.iter().try_for_each(|name| {
+        let is_there = |list: String| list.split_whitespace().any(|word| word == name);
+        match run(&format!("ip netns del {name}")) {
+            Err(error) if is_there(run("ip netns list")?) => Err(error),
+            _ => Ok(()),
+        }
+    })
 }
 
 /// The namespaces of this list that are of processes that are `over`, by process.
