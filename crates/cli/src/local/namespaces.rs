@@ -53,7 +53,7 @@ pub struct NamespaceNames {
 pub fn try_out() -> anyhow::Result<Namespaces> {
     remove_leftovers()?;
     let probe = Namespaces::make(1)?;
-    if !probe.is_heard(0, ANSWERED_WITHIN)? {
+    if !probe.answers(0, ANSWERED_WITHIN)? {
         let address = probe.names.listens(0);
         bail!("nothing of {address}, in a new network namespace, is heard here");
     }
@@ -214,7 +214,7 @@ impl Namespaces {
     ///
     /// # Errors
     /// Its address is none.
-    pub fn is_heard(&self, node: usize, within: Duration) -> anyhow::Result<bool> {
+    pub fn answers(&self, node: usize, within: Duration) -> anyhow::Result<bool> {
         let address: SocketAddr = self.names.listens(node).parse()?;
         Ok(match TcpStream::connect_timeout(&address, within) {
             Ok(_) => true,

@@ -30,7 +30,7 @@ pub struct Temporary {
 }
 
 /// What is stopped and removed, in this order.
-struct Running {
+struct StartedCluster {
     cluster: LocalCluster,
     _namespaces: Option<Namespaces>,
     _dir: TempDir,
@@ -68,7 +68,7 @@ impl Temporary {
         };
         let reached = links.as_ref().map(|links| links.reached().clone());
         let plan = ClusterPlan { reached, ..plan.clone() };
-        let parts = Running { cluster: cluster.clone(), _namespaces: namespaces, _dir: dir };
+        let parts = StartedCluster { cluster: cluster.clone(), _namespaces: namespaces, _dir: dir };
         *starting = Some(Box::new(parts));
         cluster.start_all(&plan)?; // What came up in part is stopped.
         drop(starting);
@@ -82,7 +82,7 @@ impl Drop for Temporary {
     }
 }
 
-impl Drop for Running {
+impl Drop for StartedCluster {
     fn drop(&mut self) {
         if let Err(error) = self.cluster.down() {
             eprintln!("muesli: {error:#}");

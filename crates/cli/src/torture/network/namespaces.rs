@@ -48,7 +48,7 @@ struct Lost {
 pub fn try_out() -> anyhow::Result<()> {
     let probe = CuttableNamespaces::of(namespaces::try_out()?)?;
     probe.part(Party::Node(0), None, Break::Cut)?;
-    if probe.spaces.is_heard(0, SILENT_FOR)? {
+    if probe.spaces.answers(0, SILENT_FOR)? {
         bail!("`ip rule` with `blackhole` does not keep packets from a network namespace");
     }
     probe.heal()
@@ -62,7 +62,7 @@ fn address(names: &NamespaceNames, party: Party) -> String {
 }
 
 /// The commands after which rules of routing come before a namespace's own addresses.
-fn rule_lines(names: &NamespaceNames, node: usize) -> [String; 2] {
+fn priority_lines(names: &NamespaceNames, node: usize) -> [String; 2] {
     let name = names.node(node);
     [
         format!("ip -n {name} rule add pref {OWN} lookup local"),
@@ -112,7 +112,7 @@ impl CuttableNamespaces {
     }
 
     fn of(spaces: Namespaces) -> anyhow::Result<CuttableNamespaces> {
-        let lines = (0..spaces.nodes()).flat_map(|node| rule_lines(spaces.names(), node));
+        let lines = (0..spaces.nodes()).flat_map(|node| priority_lines(spaces.names(), node));
         lines.into_iter().try_for_each(|line| run(&line).map(drop))?;
         Ok(CuttableNamespaces { spaces, lost: Mutex::default() })
     }
