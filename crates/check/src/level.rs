@@ -26,19 +26,23 @@ pub enum Level {
     Serializable,
     /// As `Serializable`, in an order that respects real time.
     StrictSerializable,
-    /// All transactions, aborted and running ones too, in one order that respects real time.
+    /// All transactions, aborted and running ones too, in one order. So whatever is still under way
+    /// sees a serializable snapshot, the same as all others: opacity without real time.
+    SerializableAttempts,
+    /// The same, in an order that respects real time.
     Opacity,
 }
 
 impl Level {
     /// All levels.
-    pub const ALL: [Level; 7] = [
+    pub const ALL: [Level; 8] = [
         Level::Rr,
         Level::Pl2,
         Level::Us,
         Level::Eus,
         Level::Serializable,
         Level::StrictSerializable,
+        Level::SerializableAttempts,
         Level::Opacity,
     ];
 
@@ -51,6 +55,7 @@ impl Level {
             Level::Eus => "eus",
             Level::Serializable => "serializable",
             Level::StrictSerializable => "strict-serializable",
+            Level::SerializableAttempts => "serializable-attempts",
             Level::Opacity => "opacity",
         }
     }
@@ -74,7 +79,7 @@ impl Level {
             Level::Rr | Level::Pl2 | Level::Serializable | Level::StrictSerializable => {
                 Scope::Committed
             }
-            Level::Opacity => Scope::All,
+            Level::SerializableAttempts | Level::Opacity => Scope::All,
         }
     }
 
@@ -102,7 +107,8 @@ impl fmt::Display for Level {
 /// A level name that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "no level `{0}`; allowed are rr, pl2, us, eus, serializable, strict-serializable and opacity"
+    "no level `{0}`; allowed are rr, pl2, us, eus, serializable, strict-serializable, \
+     serializable-attempts and opacity"
 )]
 pub struct UnknownLevel(pub String);
 

@@ -41,10 +41,16 @@ fn assert_finds(lines: &[&str], level: Level, anomaly: Anomaly) {
     assert!(verdict.to_string().contains(anomaly.name()));
 }
 
-const SERIALIZABLE_UP: [Level; 3] =
-    [Level::Serializable, Level::StrictSerializable, Level::Opacity];
-const UPDATES_UP: [Level; 5] =
-    [Level::Us, Level::Eus, Level::Serializable, Level::StrictSerializable, Level::Opacity];
+const SERIALIZABLE_UP: [Level; 4] =
+    [Level::Serializable, Level::StrictSerializable, Level::SerializableAttempts, Level::Opacity];
+const UPDATES_UP: [Level; 6] = [
+    Level::Us,
+    Level::Eus,
+    Level::Serializable,
+    Level::StrictSerializable,
+    Level::SerializableAttempts,
+    Level::Opacity,
+];
 
 #[test]
 fn an_empty_history_holds() {
@@ -119,10 +125,23 @@ fn read_skew_of_a_reader_breaks_update_serializability() {
 }
 
 #[test]
-fn read_skew_of_an_aborted_reader_breaks_only_eus_and_opacity() {
+fn read_skew_of_an_aborted_reader_breaks_what_judges_attempts() {
     let lines =
         [r#"A 1 1 9 c [["w","x",1],["w","y",1]]"#, r#"R 2 1 9 a [["r","x",1],["r","y",0]]"#];
-    assert_breaks(&lines, &[Level::Eus, Level::Opacity]);
+    assert_breaks(&lines, &[Level::Eus, Level::SerializableAttempts, Level::Opacity]);
+}
+
+#[test]
+fn a_long_fork_of_attempts_breaks_one_order_of_all() {
+    let lines = [
+        r#"A 1 1 9 c [["w","x",1]]"#,
+        r#"B 2 1 9 c [["w","y",1]]"#,
+        r#"R 3 1 9 a [["r","x",1],["r","y",0]]"#,
+        r#"S 4 1 null r [["r","x",0],["r","y",1]]"#,
+    ];
+    assert_breaks(&lines, &[Level::SerializableAttempts, Level::Opacity]);
+    let cycle = judge(&history(&lines), Level::SerializableAttempts).cycle.unwrap();
+    assert!(cycle.edges.iter().all(|edge| edge.kind != EdgeKind::RealTime));
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn slow_holds(txns: &[Txn], level: Level, options: &Options) -> bool {
         Level::Serializable | Level::StrictSerializable => {
             replays(txns, &select(&Txn::committed), &before)
         }
-        Level::Opacity => replays(txns, &all, &before),
+        Level::SerializableAttempts | Level::Opacity => replays(txns, &all, &before),
         Level::Us | Level::Eus => {
             let updates = select(&update);
             let judged = |txn: &Txn| !update(txn) && (txn.committed() || level == Level::Eus);
@@ -251,9 +251,14 @@ fn compare(txns: &[Txn]) -> Result<[u32; 2], TestCaseError> {
     let history = record(txns);
     let checker = Checker::new(&history);
     let mut counts = [0; 2];
-    for level in
-        [Level::Us, Level::Eus, Level::Serializable, Level::StrictSerializable, Level::Opacity]
-    {
+    for level in [
+        Level::Us,
+        Level::Eus,
+        Level::Serializable,
+        Level::StrictSerializable,
+        Level::SerializableAttempts,
+        Level::Opacity,
+    ] {
         for (session_order, update_strict) in
             [(false, false), (true, false), (false, true), (true, true)]
         {
