@@ -39,7 +39,7 @@ struct Latest {
 
 impl LeafState {
     /// Above all who have read a key, and are undecided.
-    #[inline]
+    #[inline(always)]
     fn bound_of(&self, key: Key<'_>) -> Timestamp {
         if self.keys.is_empty() && self.ranges.is_empty() {
             return Timestamp::ZERO;
@@ -47,11 +47,22 @@ impl LeafState {
         self.bound_among_reads(key)
     }
 
+    // Not in line: where nobody is undecided nothing of it is needed.
+    #[inline(never)]
     fn bound_among_reads(&self, (space, key): Key<'_>) -> Timestamp {
         let read = self.keys.get(&(space, key.clone())).into_iter().flatten();
         let scanned = self.ranges.iter().filter(|(range, _)| range.contains(space, key));
         let all = read.chain(scanned.map(|(_, held)| held)).map(|(_, until)| *until);
         all.max().unwrap_or(Timestamp::ZERO)
+    }
+
+    #[inline(never)]
+    fn note_latest(&mut self, key: Key<'_>, at: Timestamp) {
+        // As printed nobody raises what was set when the leaf voted.
+        let has_voted = self.latest.undecided.contains_key(&(key.0, key.1.clone()));
+        if self.choice.keeps(TreeSwitch::NewestAsInstalled) || !has_voted {
+            self.set_latest(key, at);
+        }
     }
 
     fn set_latest(&mut self, (space, key): Key<'_>, at: Timestamp) {
@@ -108,7 +119,7 @@ impl VariantState<Leaves> for LeafState {
         unreachable!("stale reads are refused before")
     }
 
-    #[inline]
+    #[inline(always)]
     fn note_write(&self, key: Key<'_>, _: Timestamp, _: (), result: &mut ValidationResult) {
         if self.choice.keeps(TreeSwitch::WritersAboveIntervals) {
             result.lower_bound = result.lower_bound.max(self.bound_of(key));
@@ -163,15 +174,10 @@ impl VariantState<Leaves> for LeafState {
         assert!(is_gone, "{} has ended, and keeps writers out", keys.txn);
     }
 
-    #[inline]
+    #[inline(always)]
     fn note_written(&mut self, key: Key<'_>, place: &Timestamp) {
-        if !self.keeps_latest {
-            return;
-        }
-        // As printed nobody raises what was set when the leaf voted.
-        let has_voted = self.latest.undecided.contains_key(&(key.0, key.1.clone()));
-        if self.choice.keeps(TreeSwitch::NewestAsInstalled) || !has_voted {
-            self.set_latest(key, *place);
+        if self.keeps_latest {
+            self.note_latest(key, *place);
         }
     }
 

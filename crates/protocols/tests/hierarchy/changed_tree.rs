@@ -93,7 +93,7 @@ fn recipients(
 ) -> Vec<Role> {
     let participants = all.iter().copied().map(RepositoryId).collect();
     let decision = Decision::Abort(Abort::Locked);
-    let ended = MergedDecision { txn: TXN, decision, participants };
+    let ended = MergedDecision { txn: TXN, decision, participants, carried: None };
     let validator = |it| Address::service(NodeId(0), ServiceId::new(ServiceKind::Validator, it));
     let message = Message::MergedDecision(Box::new(ended));
     let (from, to, mut effects) = (validator(from), validator(to), Effects::default());

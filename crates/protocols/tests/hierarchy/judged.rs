@@ -205,7 +205,7 @@ fn validators_decide_where_the_protocol_has_some() {
 /// An end for the two repositories below validator 1 of node 0.
 fn end_below<V: Variant>() -> MergedDecision<V> {
     let decision = Decision::Abort(Abort::Locked);
-    MergedDecision { txn: TXN, decision, participants: repositories(&[0, 1]) }
+    MergedDecision { txn: TXN, decision, participants: repositories(&[0, 1]), carried: None }
 }
 
 fn passed_down(from: Address, ended: MergedDecision<Leaves>) -> Result<(), Rejection> {
@@ -225,7 +225,11 @@ fn a_validator_passes_down_what_validators_say() {
     let coordinator = Address::coordinator(NodeId(1));
     assert_eq!(passed_down(coordinator, end_below()), Err(Rejection::Sender));
     let message = || Message::MergedDecision(Box::new(end_below()));
-    assert_eq!(judged::<Leaves>(other, leaf(0), message()), Err(Rejection::Role));
+    // As printed a participant is told so, alone, with what it holds.
+    let alone = MergedDecision { participants: repositories(&[0]), ..end_below() };
+    let alone = Message::MergedDecision(Box::new(alone));
+    assert_eq!(judged::<Leaves>(other, leaf(0), alone), Ok(()));
+    assert_eq!(judged::<Leaves>(other, leaf(0), message()), Err(Rejection::Range));
     let me = Address::coordinator(NodeId(0));
     assert_eq!(judged::<Leaves>(other, me, message()), Err(Rejection::Role));
     let message = Message::MergedDecision(Box::new(end_below()));

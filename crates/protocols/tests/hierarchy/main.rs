@@ -18,3 +18,4 @@ mod repository;
 mod scopes;
 mod transcripts;
 mod unreachable;
+mod values_climb;

@@ -278,14 +278,19 @@ fn judge_merged_vote<V: Variant>(ballot: &MergedVote, view: View<'_>) -> Result<
     ensure(may_send, Rejection::Sender)
 }
 
-/// An end for those below the one that judges. As where a validator says it to each of them itself,
-/// any may: trees change, and who hears of it by an earlier one has to hear of it all the same.
+/// An end for those below the one that judges, or for it alone. As where a validator says it to each
+/// of them itself, any may: trees change, and who hears of it by an earlier one has to hear of it all
+/// the same.
 fn judge_merged_decision<V: Variant>(
     ended: &MergedDecision<V>,
     view: View<'_>,
 ) -> Result<(), Rejection> {
-    ensure(matches!(view.me.role, Role::Service(_)), Rejection::Role)?;
     judge_validator::<V>(view)?;
+    match view.me.role {
+        Role::Service(_) => {}
+        Role::Repository(me) => ensure(ended.participants[..] == [me], Rejection::Range)?,
+        Role::Coordinator => return Err(Rejection::Role),
+    }
     sequence(ended.txn)?;
     ensure(ended.is_well_formed(), Rejection::Range)?;
     judge_end::<V>(&ended.decision, view)

@@ -27,6 +27,9 @@ impl<V: Variant> Participant<V> {
                     Sender::Client { .. } => self.judge_ballots(*txn, decision, ballots, view),
                 }
             }
+            Message::MergedDecision(ended) => {
+                self.judge_known_end(ended.txn, &ended.decision, view)
+            }
             Message::Vote { txn, vote: Vote::Decided(_), .. } => self.judge_voter(*txn, view),
             Message::Read(_)
             | Message::Scan(_)
@@ -43,7 +46,6 @@ impl<V: Variant> Participant<V> {
             | Message::Locked { .. }
             | Message::Acknowledge { .. }
             | Message::MergedVote(_)
-            | Message::MergedDecision(_)
             | Message::Ended { .. }
             | Message::Ran { .. }
             | Message::Bound { .. } => Err(Rejection::Role),

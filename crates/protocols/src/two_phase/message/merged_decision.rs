@@ -1,8 +1,10 @@
-//! Decisions on their way down: one for all of a subtree.
+//! Decisions on their way down: one for all of a subtree; or, as printed, for one participant, with
+//! what it holds of the transaction.
 
 use muesli_core::{Decision, RepositoryId, TxnId, wire_struct};
 
 use super::Repositories;
+use super::voted_footprint::VotedFootprint;
 use crate::two_phase::Variant;
 
 /// How a transaction ended, for those below one inner node who take part.
@@ -16,12 +18,15 @@ pub struct MergedDecision<V: Variant> {
     pub decision: Decision<V::Place>,
     /// Those of the participants who are to hear of it by this message.
     pub participants: Repositories,
+    /// As printed: what the participant holds of the transaction.
+    pub carried: Option<Box<VotedFootprint>>,
 }
 
 wire_struct!(MergedDecision<V: Variant> {
     txn: TxnId,
     decision: Decision<V::Place>,
     participants: Repositories,
+    carried: Option<Box<VotedFootprint>>,
 });
 
 impl<V: Variant> MergedDecision<V> {

@@ -59,7 +59,10 @@ impl<V: Variant> Message<V> {
                 let carried = ballot.carried.as_ref().map_or(0, |it| it.bytes());
                 18 + 2 * (ballot.participants.len() + ballot.voters.len()) + carried
             }
-            Message::MergedDecision(ended) => 8 + 2 * ended.participants.len(),
+            Message::MergedDecision(ended) => {
+                let carried = ended.carried.as_ref().map_or(0, |it| it.bytes());
+                8 + 2 * ended.participants.len() + carried
+            }
             Message::Vote { .. }
             | Message::Ended { .. }
             | Message::Ask { .. }

@@ -1,10 +1,12 @@
-//! What votes carry up the tree as the thesis prints it for timestamps: what their transaction has
-//! read and writes, with the values (Amaro 2018, appendix B, `gets` and `puts`).
+//! What votes carry up the tree as the thesis prints it: what their transaction has read and
+//! writes, with the values (Amaro 2018, appendices A and B, `gets` and `puts`). Decisions carry
+//! back to each participant what it holds of that.
 //!
 //! Nothing needs it. It is here to see what it costs, and what comes of validators that look at it
 //! ([`ParentsKeepNoVersions`](crate::two_phase::TreeSwitch::ParentsKeepNoVersions)).
 
-use muesli_core::{SmallBytes, SpaceId, Timestamp, wire_struct};
+use muesli_core::parts::locator::Static;
+use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp, wire_struct};
 
 use crate::sizes::KEY_BYTES;
 
@@ -31,6 +33,30 @@ impl VotedFootprint {
         self.snapshot = self.snapshot.max(other.snapshot);
         self.reads.extend_from_slice(&other.reads);
         self.writes.extend_from_slice(&other.writes);
+    }
+
+    /// What one of the voters holds of it.
+    pub(in crate::two_phase) fn of(
+        &self,
+        voter: RepositoryId,
+        catalog: &Catalog,
+    ) -> VotedFootprint {
+        let holds = |space: SpaceId, key: &SmallBytes| {
+            Static.holds(voter, catalog.partition(space, key), catalog)
+        };
+        let reads = self.reads.iter().filter(|(space, key)| holds(*space, key));
+        let writes = self.writes.iter().filter(|(space, key, _)| holds(*space, key));
+        VotedFootprint {
+            snapshot: self.snapshot,
+            reads: reads.cloned().collect(),
+            writes: writes.cloned().collect(),
+        }
+    }
+
+    /// The spaces that it names.
+    pub(in crate::two_phase) fn spaces(&self) -> impl Iterator<Item = SpaceId> + '_ {
+        let read = self.reads.iter().map(|(space, _)| *space);
+        read.chain(self.writes.iter().map(|(space, ..)| *space))
     }
 
     /// How many bytes it is, for models of networks.

@@ -11,6 +11,7 @@ use muesli_core::{
     Timestamp, TxnId, wire_struct,
 };
 
+use super::voted_footprint::VotedFootprint;
 use super::{
     About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
     Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote,
@@ -396,6 +397,9 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
     let ordered = |range: &KeyRange| {
         catalog.space(range.space).is_some_and(|it| it.options.index == Index::Ordered)
     };
+    let holds = |carried: &Option<Box<VotedFootprint>>| {
+        carried.iter().flat_map(|it| it.spaces()).all(|it| space(&it))
+    };
     match message {
         Message::Read(read) => read.keys.iter().all(|(id, _)| space(id)),
         Message::Lock(asked) => space(&asked.space),
@@ -409,8 +413,12 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
                 && prepare.scans.iter().all(ordered)
                 && !prepare.participants.is_empty()
         }
-        Message::MergedVote(ballot) => ballot.participants.iter().all(|it| place(&it.0)),
-        Message::MergedDecision(ended) => ended.participants.iter().all(|it| place(&it.0)),
+        Message::MergedVote(ballot) => {
+            ballot.participants.iter().all(|it| place(&it.0)) && holds(&ballot.carried)
+        }
+        Message::MergedDecision(ended) => {
+            ended.participants.iter().all(|it| place(&it.0)) && holds(&ended.carried)
+        }
         Message::Vote { repository, .. }
         | Message::Acknowledge { repository, .. }
         | Message::NoDoubts { repository, .. } => place(&repository.0),

@@ -347,6 +347,8 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             Message::Scan(request) => self.on_scan(from, request, cx),
             Message::Prepare(prepare) => self.on_prepare(from, prepare, cx),
             Message::Decide { txn, decision, .. } => self.on_decide(txn, decision, cx),
+            // What it carries is here already.
+            Message::MergedDecision(ended) => self.on_decide(ended.txn, ended.decision, cx),
             Message::Ask { txn } => self.on_ask(from, txn, cx),
             Message::Lock(asked) => self.on_lock(from, asked, cx),
             Message::Unlock { reader } => self.on_unlock(reader, cx),
@@ -363,7 +365,6 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
             | Message::MergedVote(_)
-            | Message::MergedDecision(_)
             | Message::Ended { .. }
             | Message::Ran { .. }
             | Message::Locked { .. }

@@ -62,8 +62,8 @@ breakable! {
         /// A coordinator that has lost its link to a node with a validator gathers votes itself
         /// that would go there. Broken, each such commit waits until it is asked for again.
         BypassesUnreachable = "bypasses_unreachable",
-        /// Votes alone climb. As printed for timestamps what a transaction has read and writes
-        /// climbs with them, with its values: nothing wrong comes of it, but bytes.
+        /// Votes alone climb. As printed what a transaction has read and writes climbs with them,
+        /// with its values, and comes back with the decision: nothing wrong comes of it, but bytes.
         VotesAloneClimb = "votes_alone_climb",
         /// Validators keep no versions. As printed for timestamps they refuse what has not seen the
         /// last version that passed them: others are refused for nothing.
@@ -74,7 +74,7 @@ breakable! {
 }
 
 /// What the thesis prints for locks (appendix A).
-const PRINTED_FOR_LOCKS: [TreeSwitch; 10] = [
+const PRINTED_FOR_LOCKS: [TreeSwitch; 11] = [
     TreeSwitch::SnapshotsByClocks,
     TreeSwitch::ReadsRaiseClocks,
     TreeSwitch::ClocksPassEnds,
@@ -85,6 +85,7 @@ const PRINTED_FOR_LOCKS: [TreeSwitch; 10] = [
     TreeSwitch::BlindWritersPass,
     TreeSwitch::LocksHaveOwners,
     TreeSwitch::DecisionsGoDown,
+    TreeSwitch::VotesAloneClimb,
 ];
 
 /// What the thesis prints for timestamps (appendix B).

@@ -43,7 +43,7 @@ use self::latest::LatestVersions;
 use self::stable_queue::StableQueue;
 use super::message::merged_decision::MergedDecision;
 use super::message::merged_vote::MergedVote;
-use super::message::{Message, Mostly, RepositoryVote, Vote};
+use super::message::{Message, Mostly, Repositories, RepositoryVote, Vote};
 use super::policy::{TreeChoice, TreeSwitch};
 use super::{Context, Scalar, TwoPhase};
 
@@ -226,12 +226,22 @@ impl<V: Scalar> Validator<V> {
         Self::tell_coordinator(ballot, cx);
         let inner = Gathering::new(self.choice.decider, cx.catalog).working_for(self.number, txn);
         let participants = ballot.participants.clone();
-        self.tell_those_below(inner, MergedDecision { txn, decision, participants }, cx);
+        let goes_back = !self.choice.keeps(TreeSwitch::VotesAloneClimb);
+        let carried = ballot.carried.clone().filter(|_| goes_back);
+        self.tell_those_below(inner, MergedDecision { txn, decision, participants, carried }, cx);
     }
 
     /// A decision of a validator above. If that is none by the tree of this node, those named are
     /// told directly.
-    fn on_decision(&mut self, from: Address, ended: MergedDecision<V>, cx: &mut Context<'_, V>) {
+    fn on_decision(
+        &mut self,
+        from: Address,
+        mut ended: MergedDecision<V>,
+        cx: &mut Context<'_, V>,
+    ) {
+        if self.choice.keeps(TreeSwitch::VotesAloneClimb) {
+            ended.carried = None; // Nobody here says such a thing.
+        }
         let gathering = Gathering::new(self.choice.decider, cx.catalog);
         let is_above = |inner: &u16| match from.role {
             Role::Service(upper) => gathering.is_above(upper.number(), *inner, ended.txn),
@@ -260,15 +270,22 @@ impl<V: Scalar> Validator<V> {
             Some(inner) => gathering.recipients(inner, ended.txn, &ended.participants),
             None => ended.participants.iter().copied().map(Recipient::Participant).collect(),
         };
-        let (txn, decision) = (ended.txn, ended.decision);
+        let MergedDecision { txn, decision, carried, .. } = ended;
         for recipient in recipients {
-            match recipient {
-                Recipient::Participant(it) => {
+            match (recipient, &carried) {
+                (Recipient::Participant(it), None) => {
                     let ballots = Mostly::new();
                     cx.send_to_repository(it, Message::Decide { txn, decision, ballots });
                 }
-                Recipient::Validator(to, participants) => {
-                    let ended = MergedDecision { txn, decision, participants };
+                (Recipient::Participant(it), Some(all)) => {
+                    let carried = Some(Box::new(all.of(it, cx.catalog)));
+                    let participants = Repositories::from_slice(&[it]);
+                    let ended = MergedDecision { txn, decision, participants, carried };
+                    cx.send_to_repository(it, Message::MergedDecision(Box::new(ended)));
+                }
+                (Recipient::Validator(to, participants), _) => {
+                    let carried = carried.clone();
+                    let ended = MergedDecision { txn, decision, participants, carried };
                     cx.send(to, Message::MergedDecision(Box::new(ended)));
                 }
             }
