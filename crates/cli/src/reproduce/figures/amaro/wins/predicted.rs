@@ -27,7 +27,13 @@ pub fn predicted(setting: &Setting) -> f64 {
         far: participants * (1.0 - 1.0 / if subtrees > 0.0 { subtrees } else { racks }),
         racks: if rack == 0 { 1.0 } else { touched(rack as f64) },
         machines: (touched(cores), nodes / cores),
-        edges: setting.tree_spans.iter().map(|span| touched(*span as f64)).sum(),
+        // Where all are below one inner node, that decides.
+        edges: setting
+            .tree_spans
+            .iter()
+            .map(|span| touched(*span as f64))
+            .filter(|it| *it > 1.0)
+            .sum(),
         read,
     };
     let wide = if rack == 0 { ModelledCommit { far: 0.0, ..wide } } else { wide };
