@@ -12,7 +12,8 @@ struct CheckOptions {
     /// The history, as JSON Lines; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The level to judge it at: rr, pl2, us, eus, serializable, strict-serializable, serializable-attempts or opacity
+    /// The level to judge it at: rr, pl2, us, eus, serializable, strict-serializable,
+    /// serializable-attempts or opacity
     #[arg(long, default_value = "serializable")]
     level: Level,
     /// Keys hold lists and writes append; for files whose first line does not say so

@@ -5,12 +5,14 @@
 //! so many messages, reads, bytes and so on took so long. The costs are what fits all equations
 //! best without being negative. What the loop itself costs is measured on a connection to the own
 //! machine: per turn it looks once whether anything has come, and reads and writes once per other
-//! node that there is something from or for.
+//! node that there is something from or for. What it costs to hand something over to another loop
+//! of the same process is measured between two threads.
 //!
 //! This is the one part of the simulator that looks at a real clock. Nothing else depends on it
 //! but through the file of figures that is kept.
 
 mod fit;
+mod handover;
 mod pair;
 
 use std::fs::File;
@@ -60,12 +62,15 @@ pub fn measure<P: Protocol>(mut progress: impl FnMut(&str)) -> io::Result<Costs>
     // Every byte is counted twice, where it is sent and where it is received.
     let byte_nanos = more / (LONG_BYTES - SHORT_BYTES) as f64 / 2.0;
     let span = |nanos: f64| Span::from_nanos(nanos.round() as u64);
+    progress("another loop");
+    let handover = handover::measure();
     progress("a disk");
     Ok(Costs {
         sync: span(sync()?),
         tick: span(short.look),
         fetch: span(short.read),
         flush: span(short.write),
+        core: span(handover),
         byte_picos: costs.byte_picos + (byte_nanos * 1_000.0).round() as u64,
         ..costs
     })

@@ -374,6 +374,7 @@ fn new_host(setup: &Setup, place: u32, unregistered: &Arc<BTreeSet<NodeId>>) -> 
     let random = setup.seed.split("host").nth(place.into()).stream();
     let costs = setup.costs_of.get(&NodeId(place)).copied().unwrap_or(setup.costs);
     let mut host = Host::new(NodeId(place), Arc::clone(&setup.catalog), disk, costs, random);
+    host.outside.cores = setup.topology.cores_of(NodeId(place));
     host.outside.unregistered = Arc::clone(unregistered);
     host.cuts_too_much = setup.mistake == Some(Mistake::CutsTooMuch);
     if setup.history {

@@ -57,6 +57,8 @@ pub struct Benchmark {
     pub driver: BenchDriver,
     pub protocol: String,
     pub nodes: usize,
+    /// How many loops each server of a cluster has: nodes with data.
+    pub loops: usize,
     /// How many nodes there are besides, which decide for the others.
     pub masters: usize,
     /// The tree above the nodes.
@@ -135,7 +137,7 @@ impl Benchmark {
         let keys_of_tree = tree.map(|tree| tree::keys(tree, masters, self.validator_nodes));
         let plan = local::ClusterPlan {
             nodes: servers,
-            loops: 1,
+            loops: self.loops,
             repositories: self.repositories,
             replicas: self.replicas,
             group: self.group,

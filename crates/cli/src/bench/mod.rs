@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_core::catalog::TreePlan;
 use muesli_registry::{check_caches, check_masters, check_strict, check_tree};
 use muesli_workloads::available::Description;
 use muesli_workloads::embedded::Length;
@@ -41,6 +40,10 @@ struct BenchOptions {
     /// simulator and on a cluster]
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
+    /// Loops of each server, each a node with data, on a cluster that is started
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=64))]
+    loops: u16,
     #[command(flatten)]
     tree: TreeOptions,
     /// So many nodes more, which decide for all others and do nothing else: the masters of
@@ -78,7 +81,8 @@ struct BenchOptions {
         value_parser = clap::value_parser!(u16).range(0..=100))]
     client_nodes: u16,
     /// A change of the simulated machine, whose nodes are Muesli's own as calibrated: as in
-    /// `muesli reproduce`, such as message-us=20; rack-nodes=8, with rack-packets=N and rack-mb=N a
+    /// `muesli reproduce`, such as message-us=20, or cores=8 for machines of eight nodes each, which
+    /// are cores that reach each other without a packet; rack-nodes=8, with rack-packets=N and rack-mb=N a
     /// second, puts them into racks that share a link to the others, on a started cluster through
     /// a proxy, with the clients in the first rack; several times for several
     #[arg(long = "machine", value_name = "NAME=VALUE")]
@@ -175,6 +179,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         && (options.driver != BenchDriver::Cluster || options.connect.is_some())
     {
         bail!("--durability log is for clusters that are started: the driver cluster");
+    }
+    if options.loops > 1 && (options.driver != BenchDriver::Cluster || options.connect.is_some()) {
+        bail!("--loops is for clusters that are started: the driver cluster");
     }
     if options.masters > 0 && options.connect.is_some() {
         bail!("--masters is for nodes that are started: not --connect");
@@ -275,7 +282,8 @@ fn benchmark(
     (warm_up, machine): (Duration, &MachineModel),
 ) -> Benchmark {
     let tree = options.tree.plan();
-    let leaves = tree.as_ref().map(TreePlan::leaves);
+    let loops = usize::from(options.loops);
+    let leaves = tree.as_ref().map(|tree| tree.leaves().div_ceil(loops));
     let nodes = options.nodes.or(leaves).unwrap_or(match options.driver {
         BenchDriver::Embedded => 1,
         BenchDriver::Sim | BenchDriver::Cluster => 3,
@@ -290,11 +298,12 @@ fn benchmark(
         driver: options.driver,
         protocol: protocol.to_owned(),
         nodes,
+        loops,
         masters: usize::from(options.masters),
         tree,
         validator_nodes: usize::from(options.tree.validator_nodes),
         batches: options.batches.clone(),
-        repositories: options.repositories.unwrap_or(nodes.max(options.replicas)),
+        repositories: options.repositories.unwrap_or((nodes * loops).max(options.replicas)),
         replicas: options.replicas,
         procedure_threads: usize::from(options.procedure_threads),
         group: options.group,

@@ -75,6 +75,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             driver: BenchDriver::Embedded,
             protocol: "score".to_owned(),
             nodes,
+            loops: 1,
             masters: 0,
             tree: None,
             validator_nodes: 0,

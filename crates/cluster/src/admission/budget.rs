@@ -267,6 +267,7 @@ mod tests {
 
     use super::*;
     use crate::connections::connection::ConnectionState;
+    use crate::connections::stream::Stream;
     use crate::wire::ids::DataId;
     use crate::wire::progress::Reached;
 
@@ -276,7 +277,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let (begun, hurry, now) = (Nanos(1), Duration::from_millis(10), Nanos::from_millis(20));
         let goes = |state: ConnectionState, crowded_since: Option<Nanos>| {
-            let stream = mio::net::TcpStream::connect(address).unwrap();
+            let stream = Stream::Tcp(mio::net::TcpStream::connect(address).unwrap());
             let mut connection = Connection::new(stream, state, None, begun);
             connection.crowded_since = crowded_since;
             assert_eq!(goes_as_client(&connection, 0, hurry, now), None, "nothing waits for it");

@@ -7,7 +7,9 @@ use mio::net::TcpStream;
 use muesli_core::Nanos;
 
 use crate::connections::connection::{Connection, ConnectionState, HandshakeClaim};
-use crate::connections::targets::{begin_look_up, look_up};
+use crate::connections::pipe::PipeEnd;
+use crate::connections::stream::Stream;
+use crate::connections::targets::{Target, begin_look_up, look_up};
 use crate::dispatch::event_loop::Loop;
 use crate::dispatch::failure::LoopFailure;
 use crate::mailbox::outgoing::SendBuffer;
@@ -40,6 +42,7 @@ impl Loop {
                 self.refuse_at_limit(stream);
                 continue;
             }
+            let stream = Stream::Tcp(stream);
             self.open(Connection::new(stream, ConnectionState::AwaitHello, None, now));
             if attempt == ACCEPTS_PER_TICK {
                 // The poller tells only once; the rest is looked for in the next turn.
@@ -72,6 +75,10 @@ impl Loop {
         while let Some(number) = self.peers.targets.next_due(now) {
             let Some(target) = self.peers.targets.get(number) else { return };
             let address = target.address.clone();
+            if let Some(pipe) = self.pipe_to(target) {
+                self.connect_by_pipe(number, pipe, now);
+                continue;
+            }
             match begin_look_up(&self.entry_point, number, &address, look_up) {
                 Ok(None) => {} // It stays busy until the name is known.
                 Ok(Some(at)) => self.connect(number, &address, at, now),
@@ -97,8 +104,25 @@ impl Loop {
         }
     }
 
+    /// A pipe to whom is to be dialled, if that is another loop of this process. One that is to be
+    /// reached at another address than the map says is dialled there.
+    fn pipe_to(&self, target: &Target) -> Option<PipeEnd> {
+        let (node, map) = (target.node?, self.peers.map.as_ref()?);
+        let usual = map.address_of(node).is_some_and(|address| *address == target.address);
+        let pipe = || self.peers.neighbours.pipe(&self.entry_point, node);
+        usual.then(pipe).flatten()
+    }
+
+    fn connect_by_pipe(&mut self, number: usize, pipe: PipeEnd, now: Nanos) {
+        let (stream, state) = (Stream::Pipe(pipe), ConnectionState::AwaitWelcome);
+        if let Some(place) = self.open(Connection::new(stream, state, Some(number), now)) {
+            self.greet(place);
+        }
+    }
+
     fn connect(&mut self, number: usize, address: &str, at: SocketAddr, now: Nanos) {
         let opened = TcpStream::connect(at).map(|stream| {
+            let stream = Stream::Tcp(stream);
             self.open(Connection::new(stream, ConnectionState::Dialling, Some(number), now))
         });
         if let Err(error) = opened {
@@ -115,8 +139,9 @@ impl Loop {
     /// A connection that was dialled is there, or has failed.
     pub(crate) fn on_dialled(&mut self, place: usize, now: Nanos) {
         let Some(connection) = self.peers.at_mut(place) else { return };
-        let failed = connection.stream.take_error().ok().flatten();
-        let (here, there) = (connection.stream.local_addr(), connection.stream.peer_addr());
+        let Stream::Tcp(socket) = &connection.stream else { return };
+        let failed = socket.take_error().ok().flatten();
+        let (here, there) = (socket.local_addr(), socket.peer_addr());
         let oneself = matches!((here, &there), (Ok(here), Ok(there)) if here == *there);
         // Where nobody listens, the system can connect a socket to itself.
         if failed.is_some() || there.is_err() || oneself {
@@ -125,6 +150,11 @@ impl Loop {
             return;
         }
         connection.state = ConnectionState::AwaitWelcome;
+        self.greet(place);
+    }
+
+    /// Says who this is to whom it has dialled.
+    fn greet(&mut self, place: usize) {
         let me = &self.peers.me;
         let proves = me.secret.is_some();
         let challenge = if proves { Challenge::draw() } else { Challenge::default() };
@@ -264,7 +294,7 @@ impl Loop {
         self.write(place, now);
         if let Some(connection) = self.peers.at(place) {
             // The other end sees the end of the stream after the refusal, and closes.
-            let _ = connection.stream.shutdown(std::net::Shutdown::Write);
+            connection.stream.end();
         }
     }
 

@@ -1,10 +1,10 @@
-//! One TCP connection: its socket, what has arrived of its next frame, and how it stands.
+//! One connection: its stream, what has arrived of its next frame, and how it stands.
 
 use std::io::{self, Read, Write};
 
-use mio::net::TcpStream;
 use muesli_core::{Nanos, NodeId};
 
+use crate::connections::stream::Stream;
 use crate::wire::challenge::Challenge;
 use crate::wire::frame;
 use crate::wire::hello::{HELLO_BYTES_MAX, Hello, ProcessKind};
@@ -37,7 +37,7 @@ pub(crate) enum ConnectionState {
 
 /// A connection.
 pub(crate) struct Connection {
-    pub stream: TcpStream,
+    pub stream: Stream,
     pub state: ConnectionState,
     /// For one that was dialled, the number of its target.
     pub target: Option<usize>,
@@ -103,7 +103,7 @@ pub(crate) enum Arrived {
 
 impl Connection {
     pub fn new(
-        stream: TcpStream,
+        stream: Stream,
         state: ConnectionState,
         target: Option<usize>,
         now: Nanos,

@@ -8,6 +8,8 @@ use muesli_core::{Nanos, NodeId, Secret};
 
 use crate::connections::connection::Connection;
 use crate::connections::heights::{Heights, Keeping};
+use crate::connections::neighbours::Neighbours;
+use crate::connections::stream::Stream;
 use crate::connections::targets::Targets;
 use crate::spaces::map::Map;
 use crate::spaces::row_reader::Readings;
@@ -84,7 +86,11 @@ pub(crate) struct Peers {
     pub refused_at_limit: u64,
     /// So much waits to be sent that nothing is read from clients.
     pub all_crowded: bool,
+    /// The other loops of this process.
+    pub neighbours: Neighbours,
     places: Vec<Option<Connection>>,
+    /// The places of connections that are pipes, of which no poller tells.
+    pipes: Vec<usize>,
     free: Vec<usize>,
     open: usize,
     readable: Vec<usize>,
@@ -128,7 +134,9 @@ impl Peers {
             awaiting_capacity: VecDeque::new(),
             refused_at_limit: 0,
             all_crowded: false,
+            neighbours: Neighbours::default(),
             places: Vec::new(),
+            pipes: Vec::new(),
             free: Vec::new(),
             open: 0,
             readable: Vec::new(),
@@ -144,6 +152,9 @@ impl Peers {
     }
 
     pub fn put(&mut self, place: usize, connection: Connection) {
+        if matches!(connection.stream, Stream::Pipe(_)) {
+            self.pipes.push(place);
+        }
         self.places[place] = Some(connection);
         self.open += 1;
     }
@@ -161,6 +172,7 @@ impl Peers {
         let connection = self.places.get_mut(place)?.take()?;
         self.incoming -= connection.capacity;
         self.awaiting_capacity.retain(|waiting| *waiting != place);
+        self.pipes.retain(|pipe| *pipe != place);
         self.free.push(place);
         self.open -= 1;
         Some(connection)
@@ -181,6 +193,25 @@ impl Peers {
     pub fn all_mut(&mut self) -> impl Iterator<Item = (usize, &mut Connection)> {
         let places = self.places.iter_mut().enumerate();
         places.filter_map(|(place, connection)| Some((place, connection.as_mut()?)))
+    }
+
+    /// Looks at all pipes: notes those with something to read, and gives the places of those that
+    /// have space again.
+    pub fn look_at_pipes(&mut self) -> (bool, Vec<usize>) {
+        let (mut any, mut writable) = (false, Vec::new());
+        for place in &self.pipes {
+            let Some(connection) = self.places[*place].as_mut() else { continue };
+            let Stream::Pipe(pipe) = &connection.stream else { continue };
+            if pipe.take_readable() {
+                any = true;
+                connection.readable = true;
+                self.readable.push(*place);
+            }
+            if pipe.take_writable() {
+                writable.push(*place);
+            }
+        }
+        (any, writable)
     }
 
     /// There is something to read at `place`.

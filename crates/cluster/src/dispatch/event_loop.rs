@@ -8,6 +8,7 @@ use muesli_core::{Nanos, RepositoryId};
 
 use crate::connections::connection::Connection;
 use crate::connections::peers::Peers;
+use crate::connections::stream::Stream;
 use crate::dispatch::failure::LoopFailure;
 use crate::mailbox::entry_point::EntryPoint;
 use crate::mailbox::tasks::Tasks;
@@ -93,10 +94,12 @@ impl Loop {
     /// Gives a connection a place.
     pub(crate) fn open(&mut self, mut connection: Connection) -> Option<usize> {
         let place = self.peers.free_place();
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.poll.registry().register(&mut connection.stream, Token(place), interest).ok()?;
-        // Messages of a turn leave together already; waiting for more would only delay them.
-        let _ = connection.stream.set_nodelay(true);
+        if let Stream::Tcp(socket) = &mut connection.stream {
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            self.poll.registry().register(socket, Token(place), interest).ok()?;
+            // Messages of a turn leave together already; waiting for more would only delay them.
+            let _ = socket.set_nodelay(true);
+        }
         self.loop_engine.inner.borrow_mut().outside.outbox.open(place);
         self.peers.put(place, connection);
         Some(place)

@@ -89,6 +89,7 @@ impl Loop {
         for event in &*events {
             self.on_event(event, now);
         }
+        self.look_at_pipes(now);
         self.read_all(now);
         self.loop_engine.inner.borrow_mut().ring_alarms();
         if now >= self.housekeeping_due {
@@ -193,6 +194,17 @@ impl Loop {
                     self.peers.note_readable(place);
                 }
             }
+        }
+    }
+
+    /// What the poller would tell of sockets.
+    fn look_at_pipes(&mut self, now: Nanos) {
+        let (any, writable) = self.peers.look_at_pipes();
+        if any {
+            self.watches_until = now + nanos(self.network.watch_for);
+        }
+        for place in writable {
+            self.on_writable(place, now);
         }
     }
 

@@ -3,9 +3,10 @@
 //! Each loop is a node: it has repositories, connections, a port and a log of its own, and shares
 //! nothing with the others. Its number and its port are counted up from those of the process, so
 //! that all servers of a cluster, which must have as many loops, know each other's loops from the
-//! list of servers alone. Loops of one process speak to each other over TCP, as to all others: a
-//! client speaks to every loop directly, so little is said between them but when a transaction is
-//! finished without its client.
+//! list of servers alone. Loops of one process speak to each other as to all others, with the same
+//! frames and handshakes, but over pipes in memory, without the system (`connections/pipe.rs`). A
+//! client speaks to every loop directly, over a connection each; so little is said between loops but
+//! where votes climb a tree, or a transaction is finished without its client.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,6 +15,7 @@ use std::thread::{self, JoinHandle};
 
 use muesli_core::NodeId;
 
+use crate::connections::neighbours::Neighbours;
 use crate::dispatch::failure::LoopFailure;
 use crate::lifecycle::options::{Durability, ServerOptions};
 use crate::lifecycle::server::{Server, StopServer};
@@ -68,11 +70,12 @@ impl Process {
             check_folder(path, loops)?;
         }
         let stops = StopAll::default();
-        let first = Server::open(of_loop(options, 0, loops)?)?;
+        let neighbours = Neighbours::default();
+        let first = Server::open_beside(of_loop(options, 0, loops)?, &neighbours)?;
         stops.add(first.stop());
         let mut others = Vec::new();
         for number in 1..loops {
-            match start(of_loop(options, number, loops)?, &stops) {
+            match start(of_loop(options, number, loops)?, &neighbours, &stops) {
                 Ok(thread) => others.push(thread),
                 Err(error) => {
                     stops.stop();
@@ -111,13 +114,14 @@ impl Process {
 /// Opens and runs a loop on a thread of its own.
 fn start(
     options: ServerOptions,
+    neighbours: &Neighbours,
     stops: &StopAll,
 ) -> Result<JoinHandle<Result<(), LoopFailure>>, StartError> {
     let (sender, receiver) = mpsc::channel();
-    let all = stops.clone();
+    let (all, neighbours) = (stops.clone(), neighbours.clone());
     let name = format!("muesli-loop-{}", options.node.0);
     let run = move || {
-        let server = match Server::open(options) {
+        let server = match Server::open_beside(options, &neighbours) {
             Ok(server) => server,
             Err(error) => {
                 let _ = sender.send(Err(error)); // Whoever opens the process waits for it.

@@ -11,6 +11,7 @@ use muesli_registry::{Grouping, NoMasters, check_tree};
 use muesli_threads::ThreadsError;
 
 use crate::connections::heights::Heights;
+use crate::connections::neighbours::Neighbours;
 use crate::connections::peers::{Peers, ProcessIdentity};
 use crate::connections::targets::Targets;
 use crate::dispatch::event_loop::{LISTENER, Loop, WAKER};
@@ -61,13 +62,21 @@ impl Server {
     /// # Errors
     /// Options that cannot be, or an address that cannot be listened on.
     pub fn open(options: ServerOptions) -> Result<Server, StartError> {
+        Server::open_beside(options, &Neighbours::default())
+    }
+
+    /// As [`open`](Server::open), beside other loops of the process.
+    pub(crate) fn open_beside(
+        options: ServerOptions,
+        neighbours: &Neighbours,
+    ) -> Result<Server, StartError> {
         let tick = Nanos(options.group_tick.as_nanos() as u64);
         let disk_ticks_max = (options.group_disk.as_nanos() as u64).div_ceil(tick.0.max(1));
         let limits = Limits { disk_ticks_max, ..options.group_limits };
         let grouping = Grouping { tick, accepts_loss: options.accepts_loss, limits };
         let grouping = (options.group > 1).then_some(grouping);
         let protocol = muesli_registry::protocol(&options.protocol, grouping)?;
-        open(options, protocol)
+        open(options, protocol, neighbours)
     }
 
     /// Where it listens.
@@ -89,7 +98,11 @@ impl Server {
     }
 }
 
-fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server, StartError> {
+fn open(
+    options: ServerOptions,
+    protocol: Arc<dyn AnyProtocol>,
+    neighbours: &Neighbours,
+) -> Result<Server, StartError> {
     if options.cluster == ClusterId(0) {
         return Err(StartError::Cluster);
     }
@@ -119,6 +132,8 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
         prepare(&options, &*protocol, (map, clock.now().as_millis()), entry_point.clone())?;
     judge_frame(&prepared.map, &options)?;
     let (for_loop, over) = (entry_point.clone(), entry_point.clone());
+    neighbours.join(options.node, entry_point.clone());
+    let neighbours = neighbours.clone();
     let serve = move || {
         let ReadyServer { inner, map, data_id, begun, begins, folder, fresh } = prepared;
         let me = ProcessIdentity {
@@ -137,7 +152,7 @@ fn open(options: ServerOptions, protocol: Arc<dyn AnyProtocol>) -> Result<Server
         let mut peers = Peers::new(me, Some(map), Some(listener), targets);
         peers.heights = Heights::recall(&folder.as_ref().map(Folder::recalled).unwrap_or_default());
         (peers.folder, peers.fresh, peers.begins) = (folder, fresh, begins);
-        peers.clients_prove = options.clients_prove;
+        (peers.clients_prove, peers.neighbours) = (options.clients_prove, neighbours);
         let mut serving = Loop::new(process_kind, peers, poll, for_loop, network);
         serving.notice = options.notice;
         let ended = serving.run().map(drop);

@@ -11,6 +11,7 @@ use crossbeam_queue::ArrayQueue;
 use muesli_core::client::Task;
 use muesli_core::{NodeId, Traffic};
 
+use crate::connections::pipe::PipeEnd;
 use crate::mailbox::signal::Signal;
 use crate::spaces::map::Map;
 use crate::spaces::parts::SpaceParts;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
         /// Where that leads to.
         found: Result<SocketAddr, String>,
     },
+    /// Another loop of the process has dialled this one.
+    Pipe(PipeEnd),
     /// The register of spaces was read, as it was said to have grown.
     SpacesRead(Read),
     /// The register of spaces makes no sense: servers are to look at it.

@@ -17,6 +17,9 @@ pub struct Costs {
     pub fetch: Span,
     /// Flushing what there is for one other node: once a turn and node.
     pub flush: Span,
+    /// Handing over what there is for another core of the same machine, or taking in what one has
+    /// handed over: once a turn and core.
+    pub core: Span,
     /// Taking in a message.
     pub receive: Span,
     /// Sending a message.
@@ -43,6 +46,7 @@ impl Costs {
         tick: Span::ZERO,
         fetch: Span::ZERO,
         flush: Span::ZERO,
+        core: Span::ZERO,
         receive: Span::ZERO,
         send: Span::ZERO,
         operation: Span::ZERO,
@@ -63,11 +67,12 @@ impl Costs {
         kept.parse().expect("the kept figures are a table of costs")
     }
 
-    fn named(&mut self) -> [(&'static str, &mut Span); 11] {
+    fn named(&mut self) -> [(&'static str, &mut Span); 12] {
         [
             ("turn", &mut self.tick),
             ("fetch", &mut self.fetch),
             ("flush", &mut self.flush),
+            ("core", &mut self.core),
             ("receive", &mut self.receive),
             ("send", &mut self.send),
             ("operation", &mut self.operation),
@@ -95,8 +100,8 @@ impl fmt::Display for Costs {
 pub enum CostsError {
     /// A line that says nothing known.
     #[error(
-        "`{0}` is no cost: expected `name = 120ns` with a name of turn, fetch, flush, receive, \
-         send, operation, read, validate, install, log, sync, or `byte = 80ps`"
+        "`{0}` is no cost: expected `name = 120ns` with a name of turn, fetch, flush, core, \
+         receive, send, operation, read, validate, install, log, sync, or `byte = 80ps`"
     )]
     Line(String),
     /// A cost that no line gives.
@@ -158,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn printed_costs_read_back(nanos: [u32; 11], byte_picos: u32) {
+        fn printed_costs_read_back(nanos: [u32; 12], byte_picos: u32) {
             let mut costs = Costs { byte_picos: u64::from(byte_picos), ..Costs::FREE };
             for ((_, span), nanos) in costs.named().into_iter().zip(nanos) {
                 *span = Span::from_nanos(u64::from(nanos));

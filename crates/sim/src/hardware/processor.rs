@@ -29,10 +29,12 @@ pub struct Processor<I> {
 /// What a turn was kept busy with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorLoad {
-    /// Nodes that messages were taken in from.
+    /// Nodes of other machines that messages were taken in from.
     pub sources: u64,
-    /// Nodes that messages were sent to.
+    /// Nodes of other machines that messages were sent to.
     pub destinations: u64,
+    /// Other cores of the machine that messages were taken in from, or sent to.
+    pub cores: u64,
     /// Messages taken in.
     pub received: u64,
     /// Messages sent out.
@@ -57,6 +59,7 @@ impl ProcessorLoad {
         costs.tick
             + costs.fetch.times(self.sources)
             + costs.flush.times(self.destinations)
+            + costs.core.times(self.cores)
             + costs.receive.times(self.received)
             + costs.send.times(self.sent)
             + costs.operation.times(self.operations)
@@ -78,6 +81,7 @@ impl ProcessorLoad {
         ProcessorLoad {
             sources: counted(self.sources, other.sources),
             destinations: counted(self.destinations, other.destinations),
+            cores: counted(self.cores, other.cores),
             received: counted(self.received, other.received),
             sent: counted(self.sent, other.sent),
             bytes: counted(self.bytes, other.bytes),

@@ -3,8 +3,11 @@
 //! Channels belong to classes (within a rack, across a region), and a table holds one byte per
 //! channel, so that every pair may differ and 160 nodes still cost 25 KB.
 
+use std::ops::Range;
+
 use muesli_core::NodeId;
 
+use super::cores::Cores;
 use super::racks::Racks;
 use crate::latency::Latency;
 use crate::time::Span;
@@ -20,6 +23,8 @@ pub struct Topology {
     pub break_notice: Latency,
     /// Which nodes share links to all others; `None`: no link is shared.
     racks: Option<Racks>,
+    /// Which nodes are cores of one machine; `None`: each is a machine.
+    cores: Option<Cores>,
 }
 
 /// What channels of one class are like.
@@ -63,8 +68,8 @@ impl Topology {
             least: class.latency.median(),
             mean_tail: class.latency.median().times(4),
         };
-        let (classes, racks) = (vec![LOOPBACK, class], None);
-        Topology { nodes, classes, class_of, break_notice, racks }
+        let (classes, racks, cores) = (vec![LOOPBACK, class], None, None);
+        Topology { nodes, classes, class_of, break_notice, racks, cores }
     }
 
     /// The same nodes in racks.
@@ -79,6 +84,27 @@ impl Topology {
     /// The racks, if there are some.
     pub fn racks(&self) -> Option<&Racks> {
         self.racks.as_ref()
+    }
+
+    /// The same nodes, some of which are cores of one machine: these reach each other as a node
+    /// reaches itself.
+    ///
+    /// # Panics
+    /// If there are cores for more nodes.
+    pub fn with_cores(self, cores: Cores) -> Self {
+        assert!(cores.nodes() <= self.nodes, "each core is a node");
+        let mut topology = Topology { cores: Some(cores), ..self };
+        for from in (0..topology.nodes as u32).map(NodeId) {
+            for to in cores.of(from) {
+                topology.class_of[index(from) * topology.nodes + to as usize] = 0;
+            }
+        }
+        topology
+    }
+
+    /// The cores of the machine of this node, by their numbers.
+    pub fn cores_of(&self, node: NodeId) -> Range<u32> {
+        self.cores.map_or(node.0..node.0 + 1, |cores| cores.of(node))
     }
 
     /// Nodes in regions of `region_nodes`: one class within a region, another across.
@@ -143,6 +169,16 @@ mod tests {
         assert_eq!(*topology.class(NodeId(2), NodeId(3)), near);
         assert_eq!(*topology.class(NodeId(3), NodeId(4)), far);
         assert_eq!(*topology.class(NodeId(5), NodeId(5)), LOOPBACK);
+    }
+
+    #[test]
+    fn cores_of_one_machine_have_no_wire_between_them() {
+        let near = class(50, 7);
+        let topology = Topology::uniform(5, near).with_cores(Cores::new(4, 2));
+        assert_eq!(*topology.class(NodeId(2), NodeId(3)), LOOPBACK);
+        assert_eq!(*topology.class(NodeId(1), NodeId(2)), near);
+        assert_eq!(*topology.class(NodeId(3), NodeId(4)), near);
+        assert_eq!((topology.cores_of(NodeId(3)), topology.cores_of(NodeId(4))), (2..4, 4..5));
     }
 
     #[test]

@@ -295,7 +295,9 @@ impl Host {
                     outside.proven = outside.proven.max(proven);
                 }
                 outside.load.received += 1;
-                outside.load.sources += u64::from(self.sources.insert(envelope.from.node));
+                if self.sources.insert(envelope.from.node) {
+                    outside.note_source(envelope.from.node);
+                }
                 outside.load.bytes += envelope.message.bytes;
                 // What is left out is counted by the node, and as lost as what a link loses.
                 let _ = receive(&mut **machine, sender, &envelope, outside);

@@ -10,7 +10,7 @@ use muesli_core::BatchCounts;
 pub struct NodeTraffic {
     /// Messages.
     pub messages: u64,
-    /// Packets: all that left for one node at the end of one turn is one.
+    /// Packets: all that left for one node of another machine at the end of one turn is one.
     pub packets: u64,
     /// Bytes of the messages.
     pub bytes: u64,
@@ -36,10 +36,11 @@ impl NodeTraffic {
         }
     }
 
-    /// A message leaves, in a packet of its own or behind others of the turn.
-    pub(in crate::world) fn note(&mut self, name: &'static str, bytes: u64, is_first: bool) {
+    /// A message leaves, in a packet of its own or not: behind others of the turn, or to
+    /// another core.
+    pub(in crate::world) fn note(&mut self, name: &'static str, bytes: u64, in_packet: bool) {
         self.messages += 1;
-        self.packets += u64::from(is_first);
+        self.packets += u64::from(in_packet);
         self.bytes += bytes;
         *self.kinds.entry(name).or_default() += 1;
     }

@@ -31,6 +31,7 @@
 //! Only ratios between protocols on one machine are compared with the papers'; absolute figures
 //! say no more than that the estimates are of the right size.
 
+pub mod cores;
 pub mod racks;
 
 use std::time::Duration;
@@ -59,6 +60,8 @@ pub struct MachineModel {
     pub network: ChannelClass,
     /// Which of them share links to all others.
     pub racks: RackModel,
+    /// How many nodes with data are cores of one machine; 0 or 1: each is a machine.
+    pub cores: usize,
     /// The times of nodes are so many times their usual ones.
     pub patience: u64,
     /// Clients run on so many nodes of their own, without repositories; 0: beside these.
@@ -76,7 +79,7 @@ pub struct MachineModel {
 #[error(
     "`{0}` is no change of a machine: expected one of pauses=true, pauses=false, and \
      lock-wait-ms=N, message-us=N, read-us=N, validate-us=N, tail-us=N, packet-us=N, patience=N, \
-     rack-nodes=N, rack-packets=N, rack-mb=N"
+     rack-nodes=N, rack-packets=N, rack-mb=N, cores=N, core-us=N"
 )]
 pub struct NoChange(String);
 
@@ -104,7 +107,8 @@ impl MachineModel {
     /// reading a key, and validating it or looking up its read timestamp cost, and a packet (both
     /// ends); how long a message is under way on average beyond the least that it is; by how much
     /// the times of nodes are longer than usual; and how many nodes with data a rack has, with the
-    /// packets and the megabytes a second of its links.
+    /// packets and the megabytes a second of its links; and how many nodes with data are cores of
+    /// one machine, with what it costs to hand something over to another one (both ends).
     ///
     /// # Errors
     /// There is no such change.
@@ -135,6 +139,8 @@ impl MachineModel {
             "validate-us" => costs.validate = micros(number),
             "tail-us" => self.network.latency = self.network.latency.with_mean_tail(micros(number)),
             "patience" => self.patience = (number as u64).max(1),
+            "cores" => self.cores = number as usize,
+            "core-us" => costs.core = micros(number / 2.0),
             "rack-nodes" => self.racks.nodes = number as usize,
             "rack-packets" => self.racks.link.packets = number as u64,
             "rack-mb" => self.racks.link.bandwidth = (number * 1e6) as u64,
@@ -150,6 +156,7 @@ impl MachineModel {
             costs: Costs::measured(),
             validator_costs: None,
             racks: RackModel::default(),
+            cores: 0,
             network: channel(40, 20, 1_250_000_000),
             patience: 1,
             client_nodes: 0,
@@ -195,6 +202,7 @@ impl MachineModel {
                 tick: micros(1),
                 fetch: Span::ZERO,
                 flush: Span::ZERO,
+                core: Span::ZERO,
                 receive: micros(6),
                 send: micros(5),
                 operation: micros(1),
@@ -207,6 +215,7 @@ impl MachineModel {
             },
             validator_costs: None,
             racks: RackModel::default(),
+            cores: 0,
             network: channel(70, 20, 125_000_000),
             patience: 10,
             client_nodes: 10,
@@ -225,6 +234,7 @@ impl MachineModel {
             costs: erlang(1),
             validator_costs: Some(erlang(4)),
             racks: RackModel::default(),
+            cores: 0,
             network: channel(100, AMARO_TAIL, 250_000_000),
             patience: SLOW,
             client_nodes: 100,
@@ -252,6 +262,7 @@ fn java_machine(about: &'static str, share: f64, network: ChannelClass) -> Machi
         costs: java(share),
         validator_costs: None,
         racks: RackModel::default(),
+        cores: 0,
         network,
         patience: SLOW,
         client_nodes: 0,
@@ -281,6 +292,7 @@ fn java(factor: f64) -> Costs {
         tick: span(1.0),
         fetch: span(0.0),
         flush: span(0.0),
+        core: Span::ZERO,
         receive: span(55.0),
         send: span(45.0),
         operation: span(5.0),
@@ -302,6 +314,7 @@ fn erlang(machines: u64) -> Costs {
         tick: span(1.0),
         fetch: span(49.5),
         flush: span(40.5),
+        core: Span::ZERO,
         receive: span(5.5),
         send: span(4.5),
         operation: span(5.0),
@@ -341,6 +354,9 @@ mod tests {
         let RackModel { nodes, link } = racked.racks;
         assert_eq!((nodes, link.packets, link.bandwidth), (8, 200_000, 12_500_000));
         assert_eq!(racked.patience, 9);
+        let mut cores = port.clone();
+        ["cores=8", "core-us=0.3"].iter().for_each(|text| cores.change(text).unwrap());
+        assert_eq!((cores.cores, cores.costs.core), (8, Span::from_nanos(150)));
         for text in ["validate-us", "validate-us=-1", "validate-us=NaN", "pauses=1", "colour=1"] {
             assert!(changed(text).unwrap_err().to_string().contains(text), "{text}");
         }

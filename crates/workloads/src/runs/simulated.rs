@@ -24,6 +24,7 @@ use thiserror::Error;
 use crate::check::Check;
 use crate::embedded::Length;
 use crate::machines::MachineModel;
+use crate::machines::cores::NoCores;
 use crate::machines::racks::NoRacks;
 use crate::tally::{Tallies, Tally};
 use crate::tempo::Tempo;
@@ -220,6 +221,9 @@ pub enum SimulationError {
     /// Racks that the nodes do not fill.
     #[error(transparent)]
     Racks(#[from] NoRacks),
+    /// Machines that the nodes do not fill.
+    #[error(transparent)]
+    Cores(#[from] NoCores),
     /// No nodes, or nodes without repositories.
     #[error("{nodes} nodes: there must be 1 to {repositories}, one repository a node at least")]
     Nodes {

@@ -278,9 +278,9 @@ fn judge_merged_vote<V: Variant>(ballot: &MergedVote, view: View<'_>) -> Result<
     ensure(may_send, Rejection::Sender)
 }
 
-/// An end for those below the one that judges, or for it alone. As where a validator says it to each
-/// of them itself, any may: trees change, and who hears of it by an earlier one has to hear of it all
-/// the same.
+/// An end for those below the one that judges, or for it alone. As where a validator says it to
+/// each of them itself, any may: trees change, and who hears of it by an earlier one has to hear of
+/// it all the same.
 fn judge_merged_decision<V: Variant>(
     ended: &MergedDecision<V>,
     view: View<'_>,

@@ -1,6 +1,7 @@
 //! What a host does for the machine of its node: what the node says leaves at the end of the turn.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use muesli_core::{
@@ -29,6 +30,8 @@ pub(in crate::world) struct Surroundings {
     pub(in crate::world) outgoing: OutgoingMessages,
     pub(in crate::world) processor: Processor<HostInput>,
     costs: Costs,
+    /// The cores of its machine, by their numbers.
+    pub(in crate::world) cores: Range<u32>,
     /// What this turn has done so far.
     pub(in crate::world) load: ProcessorLoad,
     /// What all turns did that have ended, over all lives.
@@ -68,6 +71,7 @@ impl Surroundings {
             outgoing: OutgoingMessages::default(),
             processor: Processor::new(),
             costs,
+            cores: 0..0,
             load: ProcessorLoad::default(),
             ended: ProcessorLoad::default(),
             now: VirtualTime::ZERO,
@@ -78,6 +82,19 @@ impl Surroundings {
             unregistered: Arc::default(),
             proven: Timestamp::ZERO,
         }
+    }
+
+    /// Something has come from a node that nothing came from in this turn.
+    pub(in crate::world) fn note_source(&mut self, node: NodeId) {
+        match self.is_core(node) {
+            true => self.load.cores += 1,
+            false => self.load.sources += 1,
+        }
+    }
+
+    /// Whether a node is a core of the same machine.
+    fn is_core(&self, node: NodeId) -> bool {
+        self.cores.contains(&node.0)
     }
 
     /// The node has crashed: what was to leave with its turn does not.
@@ -173,9 +190,11 @@ impl Driver for Surroundings {
         }
         self.load.sent += 1;
         let is_first = self.destinations.insert(outgoing_message.to.node);
-        self.load.destinations += u64::from(is_first);
+        let is_core = self.is_core(outgoing_message.to.node);
+        self.load.cores += u64::from(is_first && is_core);
+        self.load.destinations += u64::from(is_first && !is_core);
         let bytes = outgoing_message.bytes as u64;
-        self.traffic.note(outgoing_message.name, bytes, is_first);
+        self.traffic.note(outgoing_message.name, bytes, is_first && !is_core);
         self.load.bytes += bytes;
         self.longest.note_message(bytes, || outgoing_message.name);
         self.routes.note(&outgoing_message);

@@ -25,8 +25,8 @@ use crate::embedded::Length;
 use crate::guarantees::ENDS;
 use crate::guest;
 use crate::lingering::linger;
-use crate::machines::MachineModel;
 use crate::machines::racks::RunNodes;
+use crate::machines::{MachineModel, cores};
 use crate::pauses::{one_clock, pause};
 use crate::tally::Tallies;
 use crate::workload::{AnyWorkload, Clock, Seat};
@@ -303,6 +303,10 @@ fn topology(
     let without = machine.client_nodes + plan.client_nodes + plan.masters;
     let nodes = plan.nodes + without + apart.len() + usize::from(plan.guest);
     let topology = Topology::uniform(nodes, machine.network);
+    let topology = match cores::of(plan.nodes, machine.cores)? {
+        Some(cores) => topology.with_cores(cores),
+        None => topology,
+    };
     let run_nodes = RunNodes { data: plan.nodes, without, apart, guest: plan.guest };
     Ok(match machine.racks.of(run_nodes, catalog)? {
         Some(racks) => topology.with_racks(racks),

@@ -4,8 +4,8 @@
 //! decides, there are N prepares and N votes; with a tree of levels the votes climb on as E merged
 //! ones. Decisions go to N participants and to the client. Each message has two ends; those at
 //! nodes with data, or with validators, take their processors' time, those at clients' nodes do
-//! not count. An end costs as much as a message and its share of a packet of B messages; validating
-//! and installing costs w at each participant.
+//! not count. An end costs as much as a message and its share of a packet of B messages, which costs
+//! less to take in than to send; validating and installing costs w at each participant.
 //!
 //! | decided by | ends that count | messages between racks |
 //! | --- | --- | --- |
@@ -13,6 +13,11 @@
 //! | a participant, or a relay | 5 N - 3 | 3 F + F/N |
 //! | a tree, each participant told directly | 5 N + 2 E + 1 | F + up + N (1 - 1/R) + (1 - 1/R) |
 //! | a tree, told down the tree | 5 N + 4 E + 1 | F + 2 up + (1 - 1/R) |
+//!
+//! Where nodes are cores of T machines, an inner node for each, ends within a machine cost a message
+//! and a handover and no packet: all of votes to it and of decisions from it, 4 N, and those of
+//! merged votes and decisions where the root's validator is on the same machine; and what a
+//! participant that decides says to others of its machine, 4 (N/T - 1).
 //!
 //! A prepare, and an answer to a read, has an object's bytes; everything else is short.
 //!
@@ -43,6 +48,9 @@ pub struct ModelledCommit {
     pub far: f64,
     /// Racks that take part, the client's included if it does.
     pub racks: f64,
+    /// Machines that take part, and all of them: participants are cores of these; all alike where a
+    /// node is a machine.
+    pub machines: (f64, f64),
     /// How many merged votes climb from inner nodes to those above them, where there is a tree.
     pub edges: f64,
     /// Share of objects that are read first.
@@ -53,12 +61,17 @@ pub struct ModelledCommit {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelledMachines {
     /// Nodes with data, and with validators.
-    pub machines: f64,
+    pub nodes: f64,
     /// In so many racks; 1: no links.
     pub racks: f64,
-    /// Seconds of an end of a message, of a packet, and of a participant's other work.
+    /// How many of them are cores of one machine; 1: each is a machine.
+    pub cores: f64,
+    /// Seconds of an end of a message, of taking in a packet and of sending it, of an end of a
+    /// handover to another core, and of a participant's other work.
     pub message: f64,
-    pub packet: f64,
+    pub fetch: f64,
+    pub flush: f64,
+    pub handover: f64,
     pub work: f64,
     /// How many messages share a packet.
     pub batch: f64,
@@ -81,14 +94,58 @@ struct Demand {
 }
 
 /// Ends of messages at nodes that count.
-pub fn ends(commit: &ModelledCommit, by: DecidedBy) -> f64 {
-    let n = commit.participants;
-    let deciding = match by {
-        DecidedBy::Client => 3.0 * n,
-        DecidedBy::Participant => n + 4.0 * (n - 1.0) + 1.0,
-        DecidedBy::Tree { down } => 5.0 * n + if down { 4.0 } else { 2.0 } * commit.edges + 1.0,
-    };
-    deciding + 2.0 * n * commit.read
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ends {
+    /// Of messages from other machines.
+    pub received: f64,
+    /// Of those to other machines.
+    pub sent: f64,
+    /// Of those between cores of one machine.
+    pub within: f64,
+}
+
+impl Ends {
+    /// All of them.
+    #[cfg(test)]
+    fn all(self) -> f64 {
+        self.received + self.sent + self.within
+    }
+
+    /// And so many messages, both of whose ends count, of which a share stays within a machine.
+    fn and_between(self, messages: f64, within: f64) -> Ends {
+        let apart = messages * (1.0 - within);
+        Ends {
+            received: self.received + apart,
+            sent: self.sent + apart,
+            within: self.within + 2.0 * messages * within,
+        }
+    }
+}
+
+/// Ends of messages at nodes that count, by how many of these are cores of one machine.
+pub fn ends(commit: &ModelledCommit, cores: f64, by: DecidedBy) -> Ends {
+    let ModelledCommit { participants: n, edges, machines: (touched, all), read, .. } = *commit;
+    let reads = Ends { received: n * read, sent: n * read, within: 0.0 };
+    // Where each node is a machine, nothing stays within one.
+    let near = |share: f64| if cores > 1.0 { share } else { 0.0 };
+    let prepared = Ends { received: reads.received + n, ..reads };
+    let answered = Ends { sent: reads.sent + 1.0, ..prepared };
+    match by {
+        DecidedBy::Client => {
+            Ends { received: prepared.received + n, sent: reads.sent + n, ..reads }
+        }
+        DecidedBy::Participant => {
+            let others = n - 1.0;
+            let share = (n / touched - 1.0) / others.max(1.0);
+            answered.and_between(2.0 * others, near(share))
+        }
+        DecidedBy::Tree { down } => {
+            let votes = answered.and_between(n, near(1.0));
+            let edges = if down { 2.0 } else { 1.0 } * edges;
+            let merged = votes.and_between(edges, near(1.0 / all));
+            merged.and_between(n, near(if down { 1.0 } else { 1.0 / all }))
+        }
+    }
 }
 
 /// Messages that leave their rack.
@@ -109,13 +166,17 @@ pub fn between_racks(commit: &ModelledCommit, racks: f64, by: DecidedBy) -> f64 
 }
 
 fn demand(commit: &ModelledCommit, machines: &ModelledMachines, by: DecidedBy) -> Demand {
-    let end = machines.message + machines.packet / machines.batch;
+    let ends = ends(commit, machines.cores, by);
+    let end = |shared: f64| machines.message + shared / machines.batch;
+    let saying = ends.received * end(machines.fetch)
+        + ends.sent * end(machines.flush)
+        + ends.within * end(machines.handover);
     let messages = between_racks(commit, machines.racks, by);
     let long = commit.far * (1.0 + commit.read);
     let bytes =
         long * machines.object + commit.far * PREPARE_BYTES + (messages - commit.far) * SHORT_BYTES;
     Demand {
-        processors: ends(commit, by) * end + commit.participants * machines.work,
+        processors: saying + commit.participants * machines.work,
         links: messages * machines.link_packet / machines.batch + bytes * machines.link_byte,
     }
 }
@@ -133,7 +194,7 @@ pub fn throughput(
             links: all.links + share * one.links,
         }
     });
-    let by_processors = machines.machines / all.processors;
+    let by_processors = machines.nodes / all.processors;
     if all.links > 0.0 { by_processors.min(machines.racks / all.links) } else { by_processors }
 }
 
@@ -141,13 +202,20 @@ pub fn throughput(
 mod tests {
     use super::*;
 
-    const HALF_FAR: ModelledCommit =
-        ModelledCommit { participants: 16.0, far: 8.0, racks: 2.0, edges: 2.0, read: 0.0 };
+    const HALF_FAR: ModelledCommit = ModelledCommit {
+        participants: 16.0,
+        far: 8.0,
+        racks: 2.0,
+        machines: (16.0, 32.0),
+        edges: 2.0,
+        read: 0.0,
+    };
     const DIRECT: DecidedBy = DecidedBy::Tree { down: false };
     const DOWN: DecidedBy = DecidedBy::Tree { down: true };
 
     #[test]
     fn messages_are_those_that_are_said() {
+        let ends = |commit: &ModelledCommit, by| ends(commit, 1.0, by).all();
         assert_eq!(ends(&HALF_FAR, DecidedBy::Client), 48.0);
         assert_eq!((ends(&HALF_FAR, DIRECT), ends(&HALF_FAR, DOWN)), (85.0, 89.0));
         let read = ModelledCommit { read: 1.0, ..HALF_FAR };
@@ -162,12 +230,35 @@ mod tests {
     }
 
     #[test]
+    fn what_stays_within_a_machine_is_no_packet() {
+        // Sixteen cores of two machines, of four.
+        let commit = ModelledCommit { machines: (2.0, 4.0), read: 1.0, ..HALF_FAR };
+        let of = |by| ends(&commit, 8.0, by);
+        assert_eq!(
+            of(DecidedBy::Client),
+            Ends { received: 16.0 + 32.0, sent: 16.0 + 16.0, within: 0.0 }
+        );
+        let deciding = of(DecidedBy::Participant);
+        assert_eq!(deciding.within, 4.0 * 7.0);
+        assert_eq!(deciding.received + deciding.sent, 32.0 + 16.0 + 4.0 * 8.0 + 1.0);
+        let tree = of(DOWN);
+        assert_eq!((tree.received, tree.sent), (16.0 + 16.0 + 3.0, 16.0 + 1.0 + 3.0));
+        assert_eq!(tree.within, 64.0 + 2.0);
+        let alone = ModelledCommit { machines: (1.0, 4.0), edges: 0.0, read: 0.0, ..HALF_FAR };
+        let tree = ends(&alone, 8.0, DOWN);
+        assert_eq!((tree.received, tree.sent), (16.0, 1.0), "one machine decides by itself");
+    }
+
+    #[test]
     fn the_scarcest_thing_limits() {
         let machines = ModelledMachines {
-            machines: 32.0,
+            nodes: 32.0,
             racks: 2.0,
+            cores: 1.0,
             message: 1e-6,
-            packet: 9e-6,
+            fetch: 9e-6,
+            flush: 9e-6,
+            handover: 0.0,
             work: 2e-6,
             batch: 1.0,
             link_packet: 0.0,

@@ -65,10 +65,12 @@ fn no_tree(setting: &mut Setting) {
     setting.tree_spans.clear();
 }
 
-/// Racks below a root, as many nodes each as share links, or else a few.
+/// Racks or machines below a root, as many nodes each as share links or are cores of one machine,
+/// or else a few.
 fn racks(setting: &mut Setting) {
-    let rack = setting.machine.racks.nodes;
-    trees::racks(setting, if rack == 0 { RACK } else { rack });
+    let (rack, cores) = (setting.machine.racks.nodes, setting.machine.cores);
+    let below = [rack, cores].into_iter().find(|nodes| *nodes > 1);
+    trees::racks(setting, below.unwrap_or(RACK));
 }
 
 /// A root over all, with a validator beside each of them.

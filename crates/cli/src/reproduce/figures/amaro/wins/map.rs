@@ -24,7 +24,7 @@ fn dear_packets() -> MachineModel {
 }
 
 /// Muesli's own node with times for messages of a millisecond.
-fn own() -> MachineModel {
+pub fn own() -> MachineModel {
     MachineModel { patience: 50, ..MachineModel::measured() }
 }
 

@@ -6,6 +6,7 @@
 //! database; these are not counted, as every line has as many of them.
 
 mod base;
+mod cores;
 mod cost_model;
 mod lines;
 mod map;
@@ -16,4 +17,4 @@ mod trees;
 use crate::reproduce::figure::Figure;
 
 /// All of them.
-pub const FIGURES: [&[Figure]; 2] = [map::FIGURES, racks::FIGURES];
+pub const FIGURES: [&[Figure]; 3] = [map::FIGURES, racks::FIGURES, cores::FIGURES];

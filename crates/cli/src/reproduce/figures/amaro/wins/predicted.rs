@@ -21,17 +21,31 @@ pub fn predicted(setting: &Setting) -> f64 {
         0.0 => touched(nodes, span, participants),
         _ => subtrees.min(nodes / span),
     };
+    let cores = setting.machine.cores.max(1) as f64;
     let wide = ModelledCommit {
         participants,
         far: participants * (1.0 - 1.0 / if subtrees > 0.0 { subtrees } else { racks }),
         racks: if rack == 0 { 1.0 } else { touched(rack as f64) },
-        edges: setting.tree_spans.iter().map(|span| touched(*span as f64)).sum(),
+        machines: (touched(cores), nodes / cores),
+        // Where all are below one inner node, that decides.
+        edges: setting
+            .tree_spans
+            .iter()
+            .map(|span| touched(*span as f64))
+            .filter(|it| *it > 1.0)
+            .sum(),
         read,
     };
     let wide = if rack == 0 { ModelledCommit { far: 0.0, ..wide } } else { wide };
     let own = setting.tree_spans.first().map_or(nodes, |span| *span as f64);
-    let near =
-        ModelledCommit { participants: updates.min(own), far: 0.0, racks: 1.0, edges: 0.0, read };
+    let near = ModelledCommit {
+        participants: updates.min(own),
+        far: 0.0,
+        racks: 1.0,
+        edges: 0.0,
+        machines: ((updates.min(own) / cores).max(1.0), nodes / cores),
+        read,
+    };
     let share = number("subtree", 0.0) / 100.0;
     throughput(&[(1.0 - share, wide), (share, near)], &machines(setting, racks, read), by(setting))
 }
@@ -51,10 +65,13 @@ fn machines(setting: &Setting, racks: f64, read: f64) -> ModelledMachines {
     let (costs, link) = (&setting.machine.costs, setting.machine.racks.link);
     let each = |rate: u64| if rate == 0 { 0.0 } else { 1.0 / rate as f64 };
     ModelledMachines {
-        machines: (setting.nodes + setting.validator_nodes) as f64,
+        nodes: (setting.nodes + setting.validator_nodes) as f64,
         racks,
+        cores: setting.machine.cores.max(1) as f64,
         message: seconds(costs.receive + costs.send) / 2.0,
-        packet: seconds(costs.fetch + costs.flush) / 2.0,
+        fetch: seconds(costs.fetch),
+        flush: seconds(costs.flush),
+        handover: seconds(costs.core),
         work: seconds(costs.install)
             + seconds(costs.validate) * (1.0 + read)
             + seconds(costs.read) * read,
