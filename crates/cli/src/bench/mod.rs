@@ -81,10 +81,10 @@ struct BenchOptions {
         value_parser = clap::value_parser!(u16).range(0..=100))]
     client_nodes: u16,
     /// A change of the simulated machine, whose nodes are Muesli's own as calibrated: as in
-    /// `muesli reproduce`, such as message-us=20, or cores=8 for machines of eight nodes each, which
-    /// are cores that reach each other without a packet; rack-nodes=8, with rack-packets=N and rack-mb=N a
-    /// second, puts them into racks that share a link to the others, on a started cluster through
-    /// a proxy, with the clients in the first rack; several times for several
+    /// `muesli reproduce`, such as message-us=20, or cores=8 for machines of eight nodes each,
+    /// which are cores that reach each other without a packet; rack-nodes=8, with rack-packets=N
+    /// and rack-mb=N a second, puts them into racks that share a link to the others, on a started
+    /// cluster through a proxy, with the clients in the first rack; several times for several
     #[arg(long = "machine", value_name = "NAME=VALUE")]
     machine: Vec<String>,
     #[command(flatten)]

@@ -5,8 +5,8 @@
 //! that all servers of a cluster, which must have as many loops, know each other's loops from the
 //! list of servers alone. Loops of one process speak to each other as to all others, with the same
 //! frames and handshakes, but over pipes in memory, without the system (`connections/pipe.rs`). A
-//! client speaks to every loop directly, over a connection each; so little is said between loops but
-//! where votes climb a tree, or a transaction is finished without its client.
+//! client speaks to every loop directly, over a connection each; so little is said between loops
+//! but where votes climb a tree, or a transaction is finished without its client.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -4,8 +4,8 @@
 //! decides, there are N prepares and N votes; with a tree of levels the votes climb on as E merged
 //! ones. Decisions go to N participants and to the client. Each message has two ends; those at
 //! nodes with data, or with validators, take their processors' time, those at clients' nodes do
-//! not count. An end costs as much as a message and its share of a packet of B messages, which costs
-//! less to take in than to send; validating and installing costs w at each participant.
+//! not count. An end costs as much as a message and its share of a packet of B messages, which
+//! costs less to take in than to send; validating and installing costs w at each participant.
 //!
 //! | decided by | ends that count | messages between racks |
 //! | --- | --- | --- |
@@ -14,10 +14,10 @@
 //! | a tree, each participant told directly | 5 N + 2 E + 1 | F + up + N (1 - 1/R) + (1 - 1/R) |
 //! | a tree, told down the tree | 5 N + 4 E + 1 | F + 2 up + (1 - 1/R) |
 //!
-//! Where nodes are cores of T machines, an inner node for each, ends within a machine cost a message
-//! and a handover and no packet: all of votes to it and of decisions from it, 4 N, and those of
-//! merged votes and decisions where the root's validator is on the same machine; and what a
-//! participant that decides says to others of its machine, 4 (N/T - 1).
+//! Where nodes are cores of T machines, an inner node for each, ends within a machine cost a
+//! message and a handover and no packet: all of votes to it and of decisions from it, 4 N, and
+//! those of merged votes and decisions where the root's validator is on the same machine; and what
+//! a participant that decides says to others of its machine, 4 (N/T - 1).
 //!
 //! A prepare, and an answer to a read, has an object's bytes; everything else is short.
 //!
