@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::append::procedures::AppendProcedures;
 use crate::append::{self, Append};
+use crate::bank::loan::{self, Loan};
 use crate::bank::{self, Bank};
 use crate::counter_service::{self, CounterService};
 use crate::counters::{self, Counters};
@@ -54,6 +55,13 @@ pub static WORKLOADS: &[Description] = &[
         parameters: bank::PARAMETERS,
         small: SMALL,
         build: |values, clients| Ok(Arc::new(Bank::new(values, clients)?)),
+    },
+    Description {
+        name: "loan",
+        about: "Accounts borrow from others, which borrow in turn; groups keep what they hold.",
+        parameters: loan::PARAMETERS,
+        small: SMALL,
+        build: |values, clients| Ok(Arc::new(Loan::new(values, clients)?)),
     },
     Description {
         name: "ycsb",

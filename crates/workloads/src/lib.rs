@@ -1,6 +1,7 @@
 //! Workloads: what clients do to a database, to measure it and to find it wrong.
 //!
-//! [`workload`] says what one is; [`available`] lists those that there are: [`bank`], [`ycsb`],
+//! [`workload`] says what one is; [`available`] lists those that there are: [`bank`] and its
+//! [loans](bank::loan), [`ycsb`],
 //! [`objects`], [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`],
 //! [`counter_service`], [`vacation`] and those on [`home`] copies. They are written once against
 //! [`muesli::Db`]; [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under

@@ -8,8 +8,8 @@ use std::ops::RangeInclusive;
 use muesli::{Db, Error};
 
 use super::account::Account;
+use super::books::Books;
 use super::ledger::{BankUpdate, Transfer, closed};
-use super::{Bank, SPACE};
 use crate::check::{Check, Complaints};
 
 /// So many accounts are read in one transaction.
@@ -22,60 +22,63 @@ struct Bounds {
     writes: RangeInclusive<u64>,
 }
 
-pub(super) async fn check(bank: &Bank, db: &Db) -> Result<Vec<Check>, Error> {
-    let accounts = read_accounts(bank, db).await?;
-    let (bounds, totals_read, perhaps, wrong, mut overdrawn) = close_books(bank);
+/// What holds of the accounts.
+///
+/// # Errors
+/// What the database says.
+pub(super) async fn check(books: &Books, db: &Db) -> Result<Vec<Check>, Error> {
+    let accounts = read_accounts(books, db).await?;
+    let (bounds, totals_read, perhaps, wrong, mut overdrawn) = close_books(books);
     let sum: i64 = accounts.iter().map(|account| account.balance).sum();
     let (mut balances, mut versions) = (Complaints::default(), Complaints::default());
     for (number, (account, bounds)) in accounts.iter().zip(&bounds).enumerate() {
-        let change = account.balance - bank.initial;
+        let change = account.balance - books.initial;
         if !bounds.change.contains(&change) {
             balances.add(|| format!("account {number} changed by {change}, not {bounds:?}"));
         }
         if !bounds.writes.contains(&account.version) {
             versions.add(|| format!("account {number} at {}, not {bounds:?}", account.version));
         }
-        if !bank.overdraft && account.balance < 0 {
+        if !books.overdraft && account.balance < 0 {
             overdrawn.add(|| format!("account {number} holds {}", account.balance));
         }
     }
     let booked = format!("{} accounts, {perhaps} updates of unknown outcome", accounts.len());
-    let conserved = format!("{sum}, at first {}", bank.total());
+    let conserved = format!("{sum}, at first {}", books.total());
     let mut checks = vec![
-        Check { name: "money is conserved", ok: sum == bank.total(), details: conserved },
+        Check { name: "money is conserved", ok: sum == books.total(), details: conserved },
         Check::none_wrong("snapshots hold the total", &wrong, format!("{totals_read} read")),
         Check::none_wrong("balances are those of the committed transfers", &balances, booked),
         Check::none_wrong("versions count the committed writes", &versions, String::new()),
     ];
-    if !bank.overdraft {
+    if !books.overdraft {
         let checked = format!("{} accounts", accounts.len());
         checks.push(Check::none_wrong("no account is overdrawn", &overdrawn, checked));
     }
     Ok(checks)
 }
 
-async fn read_accounts(bank: &Bank, db: &Db) -> Result<Vec<Account>, Error> {
-    let (space, strict) = (db.space(SPACE)?, db.strict().read_only());
-    let numbers: Vec<u32> = (0..bank.accounts as u32).collect();
+async fn read_accounts(books: &Books, db: &Db) -> Result<Vec<Account>, Error> {
+    let (space, strict) = (Books::space_of(db)?, db.strict().read_only());
+    let numbers: Vec<u32> = (0..books.accounts as u32).collect();
     let mut accounts = Vec::new();
     for chunk in numbers.chunks(CHUNK) {
-        let read =
-            async |tx: &muesli::Tx| bank.read_accounts(tx, space, chunk.iter().copied()).await;
+        let read = async |tx: &muesli::Tx| books.read(tx, space, chunk.iter().copied()).await;
         accounts.extend(strict.transact_here(read).await?);
     }
     Ok(accounts)
 }
 
 /// The bounds of every account; totals read; unknown outcomes; wrong snapshots; overdrawn ones.
-fn close_books(bank: &Bank) -> (Vec<Bounds>, u64, usize, Complaints, Complaints) {
-    let ledgers = closed(&bank.ledgers);
+fn close_books(books: &Books) -> (Vec<Bounds>, u64, usize, Complaints, Complaints) {
+    let ledgers = closed(&books.ledgers);
     let all: u64 = ledgers.iter().map(|ledger| ledger.all_written).sum();
     let booked = |account| {
         let booked = ledgers.iter().map(|ledger| ledger.booked(account));
         let (change, writes) = booked.fold((0, all), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         Bounds { change: change..=change, writes: writes..=writes }
     };
-    let mut bounds: Vec<_> = (0..bank.accounts as u32).map(booked).collect();
+    let mut bounds: Vec<_> = (0..books.accounts as u32).map(booked).collect();
     let perhaps: Vec<&BankUpdate> = ledgers.iter().flat_map(|ledger| &ledger.perhaps).collect();
     perhaps.iter().for_each(|update| widen(&mut bounds, update));
     let (mut wrong, mut overdrawn) = (Complaints::default(), Complaints::default());

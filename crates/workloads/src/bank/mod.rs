@@ -7,24 +7,23 @@
 //! carries a version counter, raised by every write.
 
 mod account;
+mod books;
 mod checks;
 mod ledger;
+pub mod loan;
 mod mix;
 
-use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions};
+use muesli::{Db, Error, Space, SpaceOptions};
 
 use crate::check::Check;
-use crate::loading::write_missing;
 use crate::marks::{self, Marks};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 use account::Account;
-use ledger::{BankLedger, Ledgers, Transfer};
+use books::Books;
+use ledger::Transfer;
 use mix::{BankChoice, BankMix};
-
-/// The space with the accounts.
-const SPACE: &str = "accounts";
 
 /// What the bank takes.
 pub const PARAMETERS: &[Parameter] = &[
@@ -114,14 +113,10 @@ pub const PARAMETERS: &[Parameter] = &[
 /// The bank.
 #[derive(Debug)]
 pub struct Bank {
-    accounts: u64,
-    initial: i64,
-    overdraft: bool,
+    books: Books,
     delayed: bool,
-    keys: Box<[SmallBytes]>,
     mix: BankMix,
     marks: Marks,
-    ledgers: Ledgers,
 }
 
 /// What a client of the bank remembers.
@@ -139,36 +134,12 @@ impl Bank {
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<Bank, ParameterError> {
         let mix = BankMix::new(values, clients)?;
-        let accounts = values.count("keys");
         Ok(Bank {
-            accounts,
-            initial: values.count("initial") as i64,
-            overdraft: values.flag("overdraft"),
+            books: Books::new(values, values.flag("overdraft"), clients),
             delayed: values.flag("delayed"),
-            keys: (0..accounts).map(|account| SmallBytes::from(&*account.to_string())).collect(),
             mix,
             marks: Marks::new(values),
-            ledgers: Ledgers::new(clients, |_| BankLedger::default()),
         })
-    }
-
-    /// What all accounts together hold.
-    fn total(&self) -> i64 {
-        self.initial * self.accounts as i64
-    }
-
-    fn key(&self, account: u32) -> SmallBytes {
-        self.keys[account as usize].clone()
-    }
-
-    async fn read_accounts(
-        &self,
-        tx: &muesli::Tx,
-        space: Space,
-        accounts: impl Iterator<Item = u32>,
-    ) -> Result<Vec<Account>, Error> {
-        let values = tx.get_many(space, accounts.map(|account| self.key(account))).await?;
-        values.iter().map(|value| Account::decode(value.as_ref())).collect()
     }
 
     async fn transfer(
@@ -178,20 +149,20 @@ impl Bank {
         transfers: &[Transfer],
         marks: &[marks::Use],
     ) -> (Ended, u32) {
-        self.ledgers.of(seat.client).set_out(transfers.to_vec());
-        let (space, overdraft) = (memory.space, self.overdraft);
+        self.books.ledgers.of(seat.client).set_out(transfers.to_vec());
+        let (space, overdraft) = (memory.space, self.books.overdraft);
         let (answer, attempts) = transact(&seat.db, async |tx| {
             let touched = |it: &Transfer| [Some(it.from), (!self.delayed).then_some(it.to)];
             let touched = transfers.iter().flat_map(touched).flatten();
-            let found = self.read_accounts(tx, space, touched).await?;
+            let found = self.books.read(tx, space, touched).await?;
             let each = if self.delayed { 1 } else { 2 };
             for (transfer, found) in transfers.iter().zip(found.chunks_exact(each)) {
                 if !overdraft && found[0].balance < transfer.amount {
                     return Err(Error::rollback("the account does not hold the amount"));
                 }
                 let payer = found[0].after(-transfer.amount);
-                tx.put(space, self.key(transfer.from), payer.encode()).await?;
-                let to = self.key(transfer.to);
+                tx.put(space, self.books.key(transfer.from), payer.encode()).await?;
+                let to = self.books.key(transfer.to);
                 match found.get(1) {
                     Some(payee) => {
                         tx.put(space, to, payee.after(transfer.amount).encode()).await?;
@@ -203,7 +174,7 @@ impl Bank {
         })
         .await;
         let ended = ended(answer);
-        self.ledgers.of(seat.client).settle(&ended);
+        self.books.ledgers.of(seat.client).settle(&ended);
         (ended, attempts)
     }
 
@@ -218,15 +189,15 @@ impl Bank {
         let space = memory.space;
         let (answer, attempts) = transact(&memory.reader, async |tx| {
             marks::perform(tx, &seat.db, marks).await?;
-            self.read_accounts(tx, space, two.into_iter()).await
+            self.books.read(tx, space, two.into_iter()).await
         })
         .await;
         if let Ok(found) = &answer {
             self.judge_balances(seat, found);
             let sum = found[0].balance + found[1].balance;
-            if !self.overdraft && sum > self.total() {
+            if !self.books.overdraft && sum > self.books.total() {
                 let complain = || format!("accounts {two:?} hold {sum}, more than there is");
-                self.ledgers.of(seat.client).wrong_snapshots.add(complain);
+                self.books.ledgers.of(seat.client).wrong_snapshots.add(complain);
             }
         }
         (ended(answer), attempts)
@@ -235,16 +206,16 @@ impl Bank {
     async fn read_all(&self, memory: &BankMemory, seat: &Seat) -> (Ended, u32) {
         let space = memory.space;
         let (answer, attempts) = transact(&memory.reader, async |tx| {
-            self.read_accounts(tx, space, 0..self.accounts as u32).await
+            self.books.read(tx, space, 0..self.books.accounts as u32).await
         })
         .await;
         if let Ok(found) = &answer {
             self.judge_balances(seat, found);
             let sum: i64 = found.iter().map(|account| account.balance).sum();
-            let mut ledger = self.ledgers.of(seat.client);
+            let mut ledger = self.books.ledgers.of(seat.client);
             ledger.totals_read += 1;
-            if sum != self.total() {
-                let complain = || format!("a snapshot holds {sum}, not {}", self.total());
+            if sum != self.books.total() {
+                let complain = || format!("a snapshot holds {sum}, not {}", self.books.total());
                 ledger.wrong_snapshots.add(complain);
             }
         }
@@ -253,25 +224,25 @@ impl Bank {
 
     fn judge_balances(&self, seat: &Seat, found: &[Account]) {
         let lowest = found.iter().map(|account| account.balance).min().unwrap_or(0);
-        if !self.overdraft && lowest < 0 {
+        if !self.books.overdraft && lowest < 0 {
             let complain = || format!("a snapshot has a balance of {lowest}");
-            self.ledgers.of(seat.client).overdrawn.add(complain);
+            self.books.ledgers.of(seat.client).overdrawn.add(complain);
         }
     }
 
     async fn write_all(&self, memory: &BankMemory, seat: &Seat) -> (Ended, u32) {
-        self.ledgers.of(seat.client).set_out_all();
+        self.books.ledgers.of(seat.client).set_out_all();
         let space = memory.space;
         let (answer, attempts) = transact(&seat.db, async |tx| {
-            let found = self.read_accounts(tx, space, 0..self.accounts as u32).await?;
+            let found = self.books.read(tx, space, 0..self.books.accounts as u32).await?;
             for (account, state) in found.iter().enumerate() {
-                tx.put(space, self.key(account as u32), state.after(0).encode()).await?;
+                tx.put(space, self.books.key(account as u32), state.after(0).encode()).await?;
             }
             Ok(())
         })
         .await;
         let ended = ended(answer);
-        self.ledgers.of(seat.client).settle(&ended);
+        self.books.ledgers.of(seat.client).settle(&ended);
         (ended, attempts)
     }
 }
@@ -280,20 +251,17 @@ impl Workload for Bank {
     type Memory = BankMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        let accounts = (SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() });
-        std::iter::once(accounts).chain(self.marks.space()).collect()
+        std::iter::once(Books::space()).chain(self.marks.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
-        let first = Account { balance: self.initial, version: 0 }.encode();
-        let rows = self.keys.iter().map(|key| (key.clone(), first.clone()));
-        write_missing(db, db.space(SPACE)?, rows).await
+        self.books.load(db).await
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<BankMemory, Error> {
-        self.ledgers.of(seat.client).begin_incarnation();
-        let space = seat.db.space(SPACE)?;
-        let choice = self.mix.choice(seat, space, &self.keys);
+        self.books.ledgers.of(seat.client).begin_incarnation();
+        let space = Books::space_of(&seat.db)?;
+        let choice = self.mix.choice(seat, space, &self.books.keys);
         Ok(BankMemory { space, reader: seat.db.read_only(), choice })
     }
 
@@ -313,6 +281,6 @@ impl Workload for Bank {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(self, db).await
+        checks::check(&self.books, db).await
     }
 }

@@ -39,6 +39,8 @@ const CASES: &[(&str, &str)] = &[
     ("tpcc", "keys=20 payment=40 delivery=20 new-order=40 rollbacks=20 home=node"),
     ("tpcc", "keys=50 districts=2 names=3 balance=apart lookups=each warehouses=3"),
     ("tpcc", "keys=50 districts=2 names=2 balance=apart delayed=false payment=50 delivery=50"),
+    ("loan", "keys=30 reads=30 totals=10"),
+    ("loan", "keys=24 group=12 lenders=6 calls=2"),
     ("skiplist", "keys=40 initial=20 levels=4 walks=5"),
     ("skiplist", "keys=60 rule=random operations=3 structures=2"),
     ("list", "keys=30 walks=5"),

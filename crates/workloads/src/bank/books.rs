@@ -1,0 +1,78 @@
+//! Accounts with what clients know of them: what the bank and its loans have in common.
+
+use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
+
+use super::account::Account;
+use super::ledger::{BankLedger, Ledgers};
+use crate::loading::write_missing;
+use crate::parameters::Values;
+
+/// The space with the accounts.
+const SPACE: &str = "accounts";
+
+/// Accounts that held the same at first, and the ledgers of all who move money between them.
+#[derive(Debug)]
+pub(super) struct Books {
+    /// How many accounts there are.
+    pub accounts: u64,
+    /// What each of them held at first.
+    pub initial: i64,
+    /// Whether they may be overdrawn.
+    pub overdraft: bool,
+    /// Their keys, by their numbers.
+    pub keys: Box<[SmallBytes]>,
+    /// One for each client.
+    pub ledgers: Ledgers,
+}
+
+impl Books {
+    /// As many accounts as the parameter `keys` says, for so many clients.
+    pub fn new(values: &Values, overdraft: bool, clients: u32) -> Books {
+        let accounts = values.count("keys");
+        Books {
+            accounts,
+            initial: values.count("initial") as i64,
+            overdraft,
+            keys: (0..accounts).map(|account| SmallBytes::from(&*account.to_string())).collect(),
+            ledgers: Ledgers::new(clients, |_| BankLedger::default()),
+        }
+    }
+
+    /// The space that they need.
+    pub fn space() -> (&'static str, SpaceOptions) {
+        (SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() })
+    }
+
+    /// Where they are.
+    pub fn space_of(db: &Db) -> Result<Space, Error> {
+        db.space(SPACE)
+    }
+
+    /// What all accounts together hold.
+    pub fn total(&self) -> i64 {
+        self.initial * self.accounts as i64
+    }
+
+    /// An account's key.
+    pub fn key(&self, account: u32) -> SmallBytes {
+        self.keys[account as usize].clone()
+    }
+
+    /// Writes those that are not there yet.
+    pub async fn load(&self, db: &Db) -> Result<(), Error> {
+        let first = Account { balance: self.initial, version: 0 }.encode();
+        let rows = self.keys.iter().map(|key| (key.clone(), first.clone()));
+        write_missing(db, Books::space_of(db)?, rows).await
+    }
+
+    /// What accounts hold, in this order.
+    pub async fn read(
+        &self,
+        tx: &Tx,
+        space: Space,
+        accounts: impl Iterator<Item = u32>,
+    ) -> Result<Vec<Account>, Error> {
+        let values = tx.get_many(space, accounts.map(|account| self.key(account))).await?;
+        values.iter().map(|value| Account::decode(value.as_ref())).collect()
+    }
+}

@@ -1,0 +1,364 @@
+//! Loans between accounts, whose lenders borrow in turn: deep calls that no money leaves.
+//!
+//! A transaction borrows an amount for an account from up to two others. Each lender pays first,
+//! and then borrows the same amount itself from those accounts that are left, so the calls are a
+//! tree; accounts at its leaves pay in the end. An account may be called several times, as each
+//! call has a list of its own of who is left. The shape is that of the distributed transactional
+//! memories' benchmark of this name, in which each call is a transaction within its caller's. Reads
+//! sum up the same tree of accounts.
+//!
+//! What makes runs checkable: accounts form groups that no loan leaves, so each look at a whole
+//! group must find what it held at first; and clients book what each of their calls has moved, as
+//! in the [bank](super).
+
+use muesli::{Db, Error, Space, SpaceOptions, Tx};
+
+use super::books::Books;
+use super::checks;
+use super::ledger::Transfer;
+use crate::chance::Chance;
+use crate::check::Check;
+use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
+use crate::tally::Ended;
+use crate::workload::{LocalFuture, Seat, Workload, ended, transact};
+
+/// What loans take.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter::new(
+        "keys",
+        "1000",
+        ParameterKind::Count(2, 100_000_000),
+        "How many accounts there are.",
+    ),
+    Parameter::new(
+        "initial",
+        "10000",
+        ParameterKind::Count(0, 1_000_000_000),
+        "What each account holds at first; it may be overdrawn.",
+    ),
+    Parameter::new(
+        "amount",
+        "9999",
+        ParameterKind::Count(0, 1_000_000_000),
+        "The most that is borrowed.",
+    ),
+    Parameter::new(
+        "lenders",
+        "4",
+        ParameterKind::Count(1, 10),
+        "Accounts that a loan may come from: 1, 3, 6, 11, 19, 32, 53, 87, 142 or 231 calls for 1 \
+         to 10 of them.",
+    ),
+    Parameter::new(
+        "calls",
+        "1",
+        ParameterKind::Count(1, 100),
+        "Loans, or sums, of one transaction.",
+    ),
+    Parameter::new(
+        "group",
+        "10",
+        ParameterKind::Count(2, 10_000),
+        "Accounts of a group, which all accounts of a loan are of.",
+    ),
+    Parameter::new(
+        "reads",
+        "50",
+        ParameterKind::Percent,
+        "Share of transactions that read accounts, one after the other, as a loan would.",
+    ),
+    Parameter::new(
+        "totals",
+        "1",
+        ParameterKind::Percent,
+        "Share of transactions that read a whole group.",
+    ),
+];
+
+/// A part of a loan is drawn in so many steps.
+const PARTS: u64 = 1 << 16;
+
+/// Loans among accounts.
+#[derive(Debug)]
+pub struct Loan {
+    books: Books,
+    amount: u64,
+    lenders: usize,
+    calls: usize,
+    group: u32,
+    reads: f64,
+    totals: f64,
+}
+
+/// What a client remembers.
+#[derive(Debug)]
+pub struct LoanMemory {
+    space: Space,
+    reader: Db,
+}
+
+/// A call of an account for money: it pays what it was called for, if it was, and borrows that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LoanCall {
+    account: u32,
+    /// What it pays to who has called it; nobody calls the first one.
+    pays: i64,
+    /// Whom it calls, one after the other.
+    lenders: Vec<LoanCall>,
+}
+
+impl LoanCall {
+    /// An account calls up to two of those who are left, the last one for all that is lacking.
+    fn new(account: u32, pays: i64, borrows: i64, left: &[u32], chance: &mut Chance) -> LoanCall {
+        let (mut lacking, mut lenders) = (borrows, Vec::new());
+        let asked = left.len().min(2);
+        for turn in 0..asked {
+            let part = match turn + 1 == asked {
+                true => lacking,
+                false => (lacking as u64 * chance.below(PARTS) / PARTS) as i64,
+            };
+            let others = &left[turn + 1..];
+            lenders.push(LoanCall::new(left[turn], part, part, others, chance));
+            lacking -= part;
+        }
+        LoanCall { account, pays, lenders }
+    }
+
+    /// What the calls move, one after the other.
+    fn transfers(&self, into: &mut Vec<Transfer>) {
+        for lender in &self.lenders {
+            into.push(Transfer { from: lender.account, to: self.account, amount: lender.pays });
+            lender.transfers(into);
+        }
+    }
+}
+
+impl Loan {
+    /// Loans with these parameters, for so many clients.
+    ///
+    /// # Errors
+    /// Groups that are larger than all accounts, or too small for a loan.
+    pub fn new(values: &Values, clients: u32) -> Result<Loan, ParameterError> {
+        let (keys, group) = (values.count("keys"), values.count("group"));
+        let lenders = values.count("lenders");
+        if group > keys || group <= lenders {
+            return Err(ParameterError::Incompatible(format!(
+                "group must be {} to {keys} where there are {lenders} lenders and {keys} keys; it \
+                 is {group}",
+                lenders + 1
+            )));
+        }
+        let (reads, totals) = (values.number("reads"), values.number("totals"));
+        if reads + totals > 100.0 {
+            return Err(ParameterError::Incompatible(format!(
+                "reads and totals make {} %, over 100 %",
+                reads + totals
+            )));
+        }
+        Ok(Loan {
+            books: Books::new(values, true, clients),
+            amount: values.count("amount"),
+            lenders: lenders as usize,
+            calls: values.count("calls") as usize,
+            group: group as u32,
+            reads,
+            totals,
+        })
+    }
+
+    /// The first account of some group.
+    fn draw_group(&self, chance: &mut Chance) -> u32 {
+        chance.below(self.books.accounts / u64::from(self.group)) as u32 * self.group
+    }
+
+    /// Some loans within one group.
+    fn draw(&self, chance: &mut Chance) -> Vec<LoanCall> {
+        let first = self.draw_group(chance);
+        let one = |_| {
+            let mut accounts = Vec::with_capacity(self.lenders + 1);
+            while accounts.len() <= self.lenders {
+                let account = first + chance.below(u64::from(self.group)) as u32;
+                if !accounts.contains(&account) {
+                    accounts.push(account);
+                }
+            }
+            let amount = chance.between(0, self.amount) as i64;
+            LoanCall::new(accounts[0], 0, amount, &accounts[1..], chance)
+        };
+        (0..self.calls).map(one).collect()
+    }
+
+    async fn change(&self, tx: &Tx, space: Space, account: u32, by: i64) -> Result<(), Error> {
+        let found = self.books.read(tx, space, std::iter::once(account)).await?;
+        tx.put(space, self.books.key(account), found[0].after(by).encode()).await
+    }
+
+    /// Pays, and borrows as much.
+    fn lend<'a>(
+        &'a self,
+        tx: &'a Tx,
+        space: Space,
+        call: &'a LoanCall,
+        is_first: bool,
+    ) -> LocalFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            if !is_first {
+                self.change(tx, space, call.account, -call.pays).await?;
+            }
+            for lender in &call.lenders {
+                self.lend(tx, space, lender, false).await?;
+                self.change(tx, space, call.account, lender.pays).await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// What an account and those that it would call hold, each as often as it would be called.
+    fn sum<'a>(
+        &'a self,
+        tx: &'a Tx,
+        space: Space,
+        call: &'a LoanCall,
+    ) -> LocalFuture<'a, Result<i64, Error>> {
+        Box::pin(async move {
+            let found = self.books.read(tx, space, std::iter::once(call.account)).await?;
+            let mut sum = found[0].balance;
+            for lender in &call.lenders {
+                sum += self.sum(tx, space, lender).await?;
+            }
+            Ok(sum)
+        })
+    }
+
+    async fn borrow(&self, memory: &LoanMemory, seat: &Seat, loans: &[LoanCall]) -> (Ended, u32) {
+        let mut transfers = Vec::new();
+        loans.iter().for_each(|loan| loan.transfers(&mut transfers));
+        self.books.ledgers.of(seat.client).set_out(transfers);
+        let space = memory.space;
+        let (answer, attempts) = transact(&seat.db, async |tx| {
+            for loan in loans {
+                self.lend(tx, space, loan, true).await?;
+            }
+            Ok(())
+        })
+        .await;
+        let ended = ended(answer);
+        self.books.ledgers.of(seat.client).settle(&ended);
+        (ended, attempts)
+    }
+
+    async fn read(&self, memory: &LoanMemory, loans: &[LoanCall]) -> (Ended, u32) {
+        let space = memory.space;
+        let (answer, attempts) = transact(&memory.reader, async |tx| {
+            let mut sum = 0;
+            for loan in loans {
+                sum += self.sum(tx, space, loan).await?;
+            }
+            Ok(sum)
+        })
+        .await;
+        (ended(answer), attempts)
+    }
+
+    async fn read_group(&self, memory: &LoanMemory, seat: &Seat, first: u32) -> (Ended, u32) {
+        let (space, all) = (memory.space, first..first + self.group);
+        let (answer, attempts) =
+            transact(&memory.reader, async |tx| self.books.read(tx, space, all.clone()).await)
+                .await;
+        if let Ok(found) = &answer {
+            let sum: i64 = found.iter().map(|account| account.balance).sum();
+            let total = self.books.initial * i64::from(self.group);
+            let mut ledger = self.books.ledgers.of(seat.client);
+            ledger.totals_read += 1;
+            if sum != total {
+                ledger.wrong_snapshots.add(|| format!("group {first} holds {sum}, not {total}"));
+            }
+        }
+        (ended(answer), attempts)
+    }
+}
+
+impl Workload for Loan {
+    type Memory = LoanMemory;
+
+    fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
+        vec![Books::space()]
+    }
+
+    async fn load(&self, db: &Db) -> Result<(), Error> {
+        self.books.load(db).await
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<LoanMemory, Error> {
+        self.books.ledgers.of(seat.client).begin_incarnation();
+        Ok(LoanMemory { space: Books::space_of(&seat.db)?, reader: seat.db.read_only() })
+    }
+
+    async fn transact(&self, seat: &mut Seat, memory: &mut LoanMemory) -> (Ended, u32) {
+        let drawn = 100.0 * seat.chance.fraction();
+        if drawn < self.totals {
+            let first = self.draw_group(&mut seat.chance);
+            return self.read_group(memory, seat, first).await;
+        }
+        let loans = self.draw(&mut seat.chance);
+        match drawn < self.totals + self.reads {
+            true => self.read(memory, &loans).await,
+            false => self.borrow(memory, seat, &loans).await,
+        }
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        checks::check(&self.books, db).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(call: &LoanCall) -> usize {
+        call.lenders.iter().map(|lender| 1 + count(lender)).sum()
+    }
+
+    #[test]
+    fn calls_are_as_many_as_lists_of_their_own_make_them() {
+        let expected = [0, 1, 3, 6, 11, 19, 32, 53, 87, 142, 231];
+        for (lenders, expected) in expected.into_iter().enumerate() {
+            let all: Vec<u32> = (1..=lenders as u32).collect();
+            let call = LoanCall::new(0, 0, 100, &all, &mut Chance::new(7, 0, 1));
+            assert_eq!(count(&call), expected, "{lenders} lenders");
+        }
+    }
+
+    #[test]
+    fn who_borrows_gains_what_the_last_ones_pay() {
+        for seed in 0..100 {
+            let call = LoanCall::new(0, 0, 100, &[1, 2, 3, 4], &mut Chance::new(seed, 0, 1));
+            let mut transfers = Vec::new();
+            call.transfers(&mut transfers);
+            let balance = |account| -> i64 {
+                let of = |it: &Transfer| match account {
+                    _ if it.to == account => it.amount,
+                    _ if it.from == account => -it.amount,
+                    _ => 0,
+                };
+                transfers.iter().map(of).sum()
+            };
+            assert_eq!(balance(0), 100);
+            assert_eq!((0..5).map(balance).sum::<i64>(), 0);
+            assert!((1..5).map(balance).all(|paid| paid <= 0), "{transfers:?}");
+        }
+    }
+
+    #[test]
+    fn two_lenders_share_a_loan_as_in_the_example() {
+        // The first one is called for a part, and calls the second one for it; then the second one
+        // is called for the rest.
+        let call = LoanCall::new(0, 0, 100, &[1, 2], &mut Chance::new(1, 0, 1));
+        let [first, second] = &call.lenders[..] else { panic!("{call:?}") };
+        assert_eq!((first.account, second.account), (1, 2));
+        assert_eq!(first.pays + second.pays, 100);
+        assert_eq!(first.lenders, [LoanCall { account: 2, pays: first.pays, lenders: vec![] }]);
+        assert!(second.lenders.is_empty());
+    }
+}
