@@ -77,6 +77,33 @@ fn validators_live_on_servers_of_their_own_and_share_the_transactions() {
     assert_eq!(members.lines().filter(|line| line.contains("127.0.0.1")).count(), 3, "{members}");
 }
 
+/// How many transfers new clients commit in a second, over the data of an earlier run.
+fn committed_in_a_second(cluster: &Cluster) -> u64 {
+    let addresses = cluster.addresses().join(",");
+    let driver = ["bench", "bank", "--driver", "cluster", "--connect", &addresses];
+    let rest = ["--protocol", &cluster.protocol, "--seconds", "1", "--clients", "8"];
+    let file = cluster.node(0).join("bench.json");
+    let file = file.display().to_string();
+    let output = muesli(&[&driver[..], &rest, &["--json", &file]].concat()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", output_text(&output));
+    let json: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let run = json.as_array().map_or(&json, |runs| &runs[0]);
+    run["committed"].as_u64().unwrap()
+}
+
+/// They never had a link to its server, and gather the votes themselves that would pass there: were
+/// each such commit to wait for its coordinator's patience, a tenth would commit.
+#[test]
+fn clients_that_come_after_a_validator_died_do_not_wait_for_it() {
+    let tree = ["3", "--tree", "3", "--validators", "2", "--validator-nodes", "2"];
+    let cluster = Cluster::up(&[&HIERARCHY[..], &tree].concat());
+    bank_holds(&cluster, 500);
+    let alive = committed_in_a_second(&cluster);
+    cluster.signal(4, rustix::process::Signal::KILL);
+    let gone = committed_in_a_second(&cluster);
+    assert!(gone * 4 > alive, "{gone} where one of two validators is gone, else {alive}");
+}
+
 #[test]
 fn groups_have_a_tree_too() {
     let tree = ["4", "--group", "3", "--tree", "2x2"];

@@ -131,6 +131,9 @@ impl Loop {
     }
 
     fn on_unreachable(&mut self, number: usize, why: String, now: Nanos) {
+        if let Some(node) = self.peers.targets.get(number).and_then(|target| target.node) {
+            self.loop_engine.inner.borrow_mut().miss(node);
+        }
         let pauses = (self.network.redial_first, self.network.redial_most);
         self.peers.targets.failed(number, now, pauses);
         self.entry_point.change(|status| status.trouble = Some(why));

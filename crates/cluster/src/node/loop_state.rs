@@ -198,6 +198,14 @@ impl LoopState {
         }
     }
 
+    /// No connection to `node` could be made.
+    pub fn miss(&mut self, node: NodeId) {
+        let LoopState { machine, outside, .. } = self;
+        if outside.outbox.place_of(node).is_none() {
+            machine.unlinked(node, outside);
+        }
+    }
+
     /// What was sent to `node` up to now, at `place`, has been counted.
     pub fn note_sent(&mut self, place: usize, node: NodeId, now: Nanos) {
         let outgoing = self.outside.outbox.at(place);

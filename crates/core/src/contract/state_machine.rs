@@ -29,7 +29,7 @@ pub trait StateMachine<P: Protocol>: Debug {
     /// A link to another node is there from now on: whatever was sent to it before may be lost. A
     /// repository that a group keeps is told nothing of links, which differ from member to member.
     fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>);
-    /// The link to another node is gone.
+    /// The link to another node is gone, or could not be made; a driver may say so several times.
     fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_, P>);
     /// How many transactions have not ended as far as is known here: at a coordinator those that
     /// run, or have committed and are not known to be so everywhere; elsewhere those in doubt.

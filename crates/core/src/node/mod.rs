@@ -200,7 +200,7 @@ impl<P: Protocol> Node<P> {
         self.deliver_local(effects, before);
     }
 
-    /// The link to another node is gone.
+    /// The link to another node is gone, or could not be made.
     pub fn unlinked(&mut self, node: NodeId, effects: &mut Effects<P>) {
         let before = effects.list.len();
         self.coordinator.unlinked(node, &mut context!(self, Role::Coordinator, effects));
