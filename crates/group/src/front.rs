@@ -105,8 +105,11 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
     }
 
     fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
-        self.run(cx, |inner, _, cx| inner.linked(node, cx));
-        if !cx.catalog.is_client(node) || cx.catalog.is_client(cx.me.node) {
+        if !cx.catalog.is_client(node) {
+            // Services have nodes of their own names; where groups are led is found out otherwise.
+            return self.run(cx, |inner, _, cx| inner.linked(node, cx));
+        }
+        if cx.catalog.is_client(cx.me.node) {
             return;
         }
         self.unregistered.insert(node);
@@ -118,8 +121,9 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
 
     fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
         self.unregistered.remove(&node);
-        // Services have nodes of their own names, so those that are gone mean what they say.
-        self.run(cx, |inner, _, cx| inner.unlinked(node, cx));
+        if !cx.catalog.is_client(node) {
+            self.run(cx, |inner, _, cx| inner.unlinked(node, cx));
+        }
     }
 
     fn unfinished(&self) -> usize {

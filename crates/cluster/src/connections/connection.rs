@@ -45,6 +45,8 @@ pub(crate) struct Connection {
     input: Vec<u8>,
     /// There may be something to read.
     pub readable: bool,
+    /// The poller has told that nothing comes after what is there.
+    pub read_closed: bool,
     /// The socket took less than it was given; it will say when it can take more.
     pub blocked: bool,
     pub opened: Nanos,
@@ -114,6 +116,7 @@ impl Connection {
             target,
             input: Vec::new(),
             readable: false,
+            read_closed: false,
             blocked: false,
             opened: now,
             seen_at: now,
@@ -212,8 +215,9 @@ impl Connection {
         match self.stream.read(scratch) {
             Ok(0) => Arrived::Closed,
             Ok(count) => {
-                // A short read has emptied the socket; the poller tells of what comes next.
-                self.readable = count == scratch.len();
+                // A short read has emptied the socket; the poller tells of what comes next, but for
+                // an end that it has told of with these bytes.
+                self.readable = count == scratch.len() || self.read_closed;
                 Arrived::Bytes(count)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -6,24 +6,43 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use muesli_core::NodeId;
 
 use super::pipe::PipeEnd;
-use crate::mailbox::entry_point::{Command, EntryPoint};
+use crate::mailbox::entry_point::EntryPoint;
 
 /// The loops of one process, which know each other by it.
 #[derive(Clone, Default)]
 pub(crate) struct Neighbours(Arc<Mutex<BTreeMap<NodeId, Arc<EntryPoint>>>>);
 
+/// A loop is there as long as this is; then it is told to stop, if it was not, and pipes that it
+/// has not opened are closed.
+pub(crate) struct Presence {
+    neighbours: Neighbours,
+    node: NodeId,
+    entry_point: Arc<EntryPoint>,
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.entry_point.stop();
+        self.neighbours.all().remove(&self.node);
+        // Nobody finds it any more, so these are the last ones.
+        drop(self.entry_point.take_pipes());
+    }
+}
+
 impl Neighbours {
     /// A loop of the process is there.
-    pub fn join(&self, node: NodeId, entry_point: Arc<EntryPoint>) {
-        self.all().insert(node, entry_point);
+    pub fn join(&self, node: NodeId, entry_point: Arc<EntryPoint>) -> Presence {
+        self.all().insert(node, Arc::clone(&entry_point));
+        Presence { neighbours: self.clone(), node, entry_point }
     }
 
     /// A pipe to another loop, which is given its end; `None`: it is of another process, or not
     /// there yet, or no more.
     pub fn pipe(&self, from: &EntryPoint, to: NodeId) -> Option<PipeEnd> {
-        let there = self.all().get(&to).filter(|there| !there.is_stopping()).cloned()?;
+        let all = self.all();
+        let there = all.get(&to).filter(|there| !there.is_stopping())?;
         let (ours, theirs) = PipeEnd::pair(&from.signal, &there.signal);
-        there.command(Command::Pipe(theirs));
+        there.hand_over(theirs);
         Some(ours)
     }
 
@@ -48,17 +67,18 @@ mod tests {
         };
         let (here, there, neighbours) = (entry_point(), entry_point(), Neighbours::default());
         assert!(neighbours.pipe(&here, NodeId(1)).is_none(), "it is not there yet");
-        neighbours.join(NodeId(1), there.clone());
+        let presence = neighbours.join(NodeId(1), there.clone());
         let mut ours = neighbours.pipe(&here, NodeId(1)).unwrap();
         ours.write_all(b"hello").unwrap();
-        let Some(Command::Pipe(mut theirs)) = there.commands.lock().unwrap().pop() else {
-            panic!("it is given its end");
-        };
+        let mut theirs = there.take_pipes().pop().expect("it is given its end");
         assert!(there.signal.is_raised() && theirs.take_readable());
         let mut bytes = [0; 9];
         assert_eq!(theirs.read(&mut bytes).unwrap(), 5);
+        assert!(neighbours.pipe(&here, NodeId(2)).is_none(), "that is another process");
+        let mut unopened = neighbours.pipe(&here, NodeId(1)).unwrap();
         there.stop();
         assert!(neighbours.pipe(&here, NodeId(1)).is_none(), "it is stopping");
-        assert!(neighbours.pipe(&here, NodeId(2)).is_none(), "that is another process");
+        drop(presence);
+        assert_eq!(unopened.read(&mut bytes).unwrap(), 0, "it has ended");
     }
 }

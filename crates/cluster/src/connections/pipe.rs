@@ -13,6 +13,8 @@ use crate::mailbox::signal::Signal;
 
 /// So many bytes are on their way at most, one way.
 const CAPACITY: usize = 1 << 20;
+/// Memory for more than so many is given back once all were read.
+const KEPT: usize = 64 << 10;
 
 /// One end of a pipe.
 pub(crate) struct PipeEnd {
@@ -102,10 +104,16 @@ impl Channel {
         if state.read == state.bytes.len() {
             state.read = 0;
             state.bytes.clear();
+            state.bytes.shrink_to(KEPT);
         }
-        if std::mem::take(&mut state.full) {
-            drop(state);
+        let has_space = std::mem::take(&mut state.full);
+        let ends = state.ended && state.bytes.is_empty();
+        drop(state);
+        if has_space {
             self.tell_writer();
+        }
+        if ends {
+            self.tell_reader(); // The end is still to be read.
         }
         Ok(count)
     }
@@ -195,8 +203,11 @@ mod tests {
         assert_eq!(read(&mut other, 2).unwrap(), b"ab");
         assert_eq!(one.write(b"f").unwrap(), 1);
         drop(one);
-        assert!(other.take_readable());
-        assert_eq!(read(&mut other, 9).unwrap(), b"cdef");
+        assert!(other.take_readable() && !other.take_readable());
+        assert_eq!(read(&mut other, 3).unwrap(), b"cde");
+        assert!(!other.take_readable());
+        assert_eq!(read(&mut other, 9).unwrap(), b"f");
+        assert!(other.take_readable(), "its end came with its last bytes, and was not read");
         assert_eq!(read(&mut other, 9).unwrap(), b"");
         assert_eq!(other.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
     }
@@ -213,6 +224,7 @@ mod tests {
         assert_eq!(one.write(&long).unwrap(), 10);
         one.end();
         assert_eq!(read(&mut other, 2 * CAPACITY).unwrap().len(), CAPACITY);
+        assert!(other.incoming.state().bytes.capacity() <= 2 * KEPT, "memory is given back");
         assert_eq!(read(&mut other, 1).unwrap(), b"");
     }
 }

@@ -1,7 +1,5 @@
 //! What other threads hand over: jobs, which become tasks of the loop, and commands.
 
-use crate::connections::connection::{Connection, ConnectionState};
-use crate::connections::stream::Stream;
 use crate::dispatch::event_loop::{Loop, Stopping};
 use crate::mailbox::entry_point::Command;
 /// So many jobs from other threads are taken in one turn.
@@ -39,12 +37,6 @@ impl Loop {
                 Command::Found { number, address, found } => {
                     let now = self.loop_engine.inner.borrow().now();
                     self.on_found(number, &address, found, now);
-                }
-                Command::Pipe(end) => {
-                    let (now, stream) = (self.loop_engine.inner.borrow().now(), Stream::Pipe(end));
-                    self.open(Connection::new(stream, ConnectionState::AwaitHello, None, now));
-                    // What came over it before is looked at in the next turn.
-                    self.entry_point.signal.raise();
                 }
                 Command::SpacesRead(read) => self.spaces_read(read),
                 Command::DoubtSpaces => self.doubt_spaces(),

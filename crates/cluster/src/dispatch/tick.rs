@@ -14,8 +14,9 @@ use muesli_core::client::{self, Engine};
 use muesli_core::operations::SLICE;
 use muesli_core::{Nanos, Recorder};
 
-use crate::connections::connection::ConnectionState;
-use crate::dispatch::event_loop::{LISTENER, Loop, WAKER};
+use crate::connections::connection::{Connection, ConnectionState};
+use crate::connections::stream::Stream;
+use crate::dispatch::event_loop::{LISTENER, Loop, Stopping, WAKER};
 use crate::dispatch::failure::LoopFailure;
 use crate::storage::log::LogFailure;
 use crate::wire::hello::ProcessKind as Kind;
@@ -132,6 +133,12 @@ impl Loop {
         if self.watch(events, at_most)? {
             return Ok(());
         }
+        if at_most.is_zero() || self.entry_point.signal.is_raised() {
+            // It does not sleep, so nobody has to wake it.
+            let polled = self.look(events, Duration::ZERO);
+            self.entry_point.signal.end_sleep();
+            return polled;
+        }
         let raised = self.entry_point.signal.begin_sleep();
         let at_most = if raised { Duration::ZERO } else { at_most };
         let polled = self.look(events, at_most);
@@ -191,14 +198,23 @@ impl Loop {
                     && let Some(connection) = self.peers.at_mut(place)
                 {
                     connection.readable = true;
+                    connection.read_closed |= event.is_read_closed();
                     self.peers.note_readable(place);
                 }
             }
         }
     }
 
-    /// What the poller would tell of sockets.
+    /// What the poller would tell of sockets. Pipes that others have made are opened, whatever
+    /// else waits, as connections are accepted.
     fn look_at_pipes(&mut self, now: Nanos) {
+        let opens = matches!(self.stopping, Stopping::No | Stopping::Ending(_));
+        for end in self.entry_point.take_pipes() {
+            if opens {
+                let state = ConnectionState::AwaitHello;
+                self.open(Connection::new(Stream::Pipe(end), state, None, now));
+            }
+        }
         let (any, writable) = self.peers.look_at_pipes();
         if any {
             self.watches_until = now + nanos(self.network.watch_for);

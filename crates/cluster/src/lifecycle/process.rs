@@ -59,6 +59,15 @@ impl StopAll {
     }
 }
 
+/// Where a loop ends, or panics, the others are told to stop.
+struct StopsOthers(StopAll);
+
+impl Drop for StopsOthers {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 impl Process {
     /// Sets up a process with so many loops: all of them listen from here on. The options are
     /// those of the process, with one entry for each process in the lists of servers.
@@ -101,8 +110,9 @@ impl Process {
     /// # Errors
     /// A loop cannot go on; the others were stopped then.
     pub fn run(self) -> Result<(), LoopFailure> {
+        let stops_others = StopsOthers(self.stops);
         let mut ended = self.first.run();
-        self.stops.stop();
+        drop(stops_others);
         for thread in self.others {
             let other = thread.join().unwrap_or(Err(LoopFailure::Panicked));
             ended = ended.and(other);
@@ -129,9 +139,8 @@ fn start(
             }
         };
         let _ = sender.send(Ok(server.stop()));
-        let ended = server.run();
-        all.stop();
-        ended
+        let _stops_others = StopsOthers(all);
+        server.run()
     };
     let thread = thread::Builder::new().name(name).spawn(run).map_err(StartError::Poll)?;
     let opened = receiver.recv().map_err(|gone| StartError::Poll(std::io::Error::other(gone)))?;

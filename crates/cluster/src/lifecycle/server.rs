@@ -131,10 +131,11 @@ fn open(
     let prepared =
         prepare(&options, &*protocol, (map, clock.now().as_millis()), entry_point.clone())?;
     judge_frame(&prepared.map, &options)?;
-    let (for_loop, over) = (entry_point.clone(), entry_point.clone());
-    neighbours.join(options.node, entry_point.clone());
+    let for_loop = entry_point.clone();
+    let presence = neighbours.join(options.node, entry_point.clone());
     let neighbours = neighbours.clone();
     let serve = move || {
+        let _presence = presence; // Until it ends, and if it panics.
         let ReadyServer { inner, map, data_id, begun, begins, folder, fresh } = prepared;
         let me = ProcessIdentity {
             cluster: options.cluster,
@@ -155,9 +156,7 @@ fn open(
         (peers.clients_prove, peers.neighbours) = (options.clients_prove, neighbours);
         let mut serving = Loop::new(process_kind, peers, poll, for_loop, network);
         serving.notice = options.notice;
-        let ended = serving.run().map(drop);
-        over.stop();
-        ended
+        serving.run().map(drop)
     };
     Ok(Server { address, entry_point, serve: Box::new(serve) })
 }

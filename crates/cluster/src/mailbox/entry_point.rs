@@ -39,8 +39,6 @@ pub(crate) enum Command {
         /// Where that leads to.
         found: Result<SocketAddr, String>,
     },
-    /// Another loop of the process has dialled this one.
-    Pipe(PipeEnd),
     /// The register of spaces was read, as it was said to have grown.
     SpacesRead(Read),
     /// The register of spaces makes no sense: servers are to look at it.
@@ -68,6 +66,8 @@ pub(crate) struct ClientStatus {
 pub(crate) struct EntryPoint {
     pub jobs: ArrayQueue<Job>,
     pub commands: Mutex<Vec<Command>>,
+    /// Pipes that other loops of the process have made, which are not open here yet.
+    pipes: Mutex<Vec<PipeEnd>>,
     pub signal: Arc<Signal>,
     /// As of the last turn that wrote something.
     pub traffic: Mutex<Traffic>,
@@ -83,6 +83,7 @@ impl EntryPoint {
         EntryPoint {
             jobs: ArrayQueue::new(JOBS_MAX),
             commands: Mutex::new(Vec::new()),
+            pipes: Mutex::default(),
             signal,
             traffic: Mutex::default(),
             stop: AtomicBool::new(false),
@@ -96,6 +97,17 @@ impl EntryPoint {
     pub fn command(&self, command: Command) {
         self.commands.lock().unwrap_or_else(|broken| broken.into_inner()).push(command);
         self.signal.raise();
+    }
+
+    /// Hands over the loop's end of a pipe.
+    pub fn hand_over(&self, end: PipeEnd) {
+        self.pipes.lock().unwrap_or_else(|broken| broken.into_inner()).push(end);
+        self.signal.raise();
+    }
+
+    /// The pipes that were handed over.
+    pub fn take_pipes(&self) -> Vec<PipeEnd> {
+        std::mem::take(&mut *self.pipes.lock().unwrap_or_else(|broken| broken.into_inner()))
     }
 
     /// Tells the loop to stop.

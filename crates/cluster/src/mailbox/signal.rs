@@ -18,7 +18,7 @@ impl Signal {
 
     /// There is something for the loop. Call after publishing it.
     pub fn raise(&self) {
-        self.raised.store(true, Ordering::Relaxed);
+        self.raised.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if self.sleeping.load(Ordering::Relaxed) && self.sleeping.swap(false, Ordering::AcqRel) {
             // The only error is that the poller is gone, and then nobody sleeps.
@@ -41,7 +41,8 @@ impl Signal {
     /// The loop is awake, and will look at everything.
     pub fn end_sleep(&self) {
         self.sleeping.store(false, Ordering::Relaxed);
-        self.raised.store(false, Ordering::SeqCst);
+        // It takes over what was published before it was raised.
+        self.raised.swap(false, Ordering::SeqCst);
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Servers {
 
 /// Addresses that are free now: they are bound and let go. They are of a loopback address that
 /// belongs to this process: no other program takes their ports before the servers do.
-fn free_addresses(count: usize) -> Vec<String> {
+pub fn free_addresses(count: usize) -> Vec<String> {
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let own = std::net::Ipv4Addr::new(127, 1, high, low);
     let bound: Vec<_> =
@@ -69,7 +69,7 @@ impl Servers {
     }
 }
 
-fn increment(db: &Db) -> Result<i64, Error> {
+pub fn increment(db: &Db) -> Result<i64, Error> {
     let counters = db.space("counters")?.typed::<u64, i64>();
     db.blocking().transact(async move |tx| {
         let mut sum = 0;

@@ -11,6 +11,7 @@ mod delayed_sizes;
 mod endings;
 mod faulty_parts;
 mod large;
+mod loops;
 mod masters;
 mod mistakes;
 mod partitions;

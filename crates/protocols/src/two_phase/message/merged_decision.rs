@@ -18,7 +18,7 @@ pub struct MergedDecision<V: Variant> {
     pub decision: Decision<V::Place>,
     /// Those of the participants who are to hear of it by this message.
     pub participants: Repositories,
-    /// As printed: what the participant holds of the transaction.
+    /// As printed: what these participants hold of the transaction.
     pub carried: Option<Box<VotedFootprint>>,
 }
 

@@ -31,18 +31,28 @@ impl VotedFootprint {
     /// Takes in what other voters hold.
     pub(in crate::two_phase) fn join(&mut self, other: &VotedFootprint) {
         self.snapshot = self.snapshot.max(other.snapshot);
-        self.reads.extend_from_slice(&other.reads);
-        self.writes.extend_from_slice(&other.writes);
+        // Holders of copies say the same.
+        for read in &other.reads {
+            if !self.reads.contains(read) {
+                self.reads.push(read.clone());
+            }
+        }
+        for write in &other.writes {
+            if !self.writes.contains(write) {
+                self.writes.push(write.clone());
+            }
+        }
     }
 
-    /// What one of the voters holds of it.
+    /// What some of the voters hold of it.
     pub(in crate::two_phase) fn of(
         &self,
-        voter: RepositoryId,
+        voters: &[RepositoryId],
         catalog: &Catalog,
     ) -> VotedFootprint {
         let holds = |space: SpaceId, key: &SmallBytes| {
-            Static.holds(voter, catalog.partition(space, key), catalog)
+            let partition = catalog.partition(space, key);
+            voters.iter().any(|voter| Static.holds(*voter, partition, catalog))
         };
         let reads = self.reads.iter().filter(|(space, key)| holds(*space, key));
         let writes = self.writes.iter().filter(|(space, key, _)| holds(*space, key));

@@ -43,6 +43,7 @@ use self::latest::LatestVersions;
 use self::stable_queue::StableQueue;
 use super::message::merged_decision::MergedDecision;
 use super::message::merged_vote::MergedVote;
+use super::message::voted_footprint::VotedFootprint;
 use super::message::{Message, Mostly, Repositories, RepositoryVote, Vote};
 use super::policy::{TreeChoice, TreeSwitch};
 use super::{Context, Scalar, TwoPhase};
@@ -278,13 +279,14 @@ impl<V: Scalar> Validator<V> {
                     cx.send_to_repository(it, Message::Decide { txn, decision, ballots });
                 }
                 (Recipient::Participant(it), Some(all)) => {
-                    let carried = Some(Box::new(all.of(it, cx.catalog)));
+                    let carried = Some(Box::new(all.of(&[it], cx.catalog)));
                     let participants = Repositories::from_slice(&[it]);
                     let ended = MergedDecision { txn, decision, participants, carried };
                     cx.send_to_repository(it, Message::MergedDecision(Box::new(ended)));
                 }
                 (Recipient::Validator(to, participants), _) => {
-                    let carried = carried.clone();
+                    let of = |all: &VotedFootprint| Box::new(all.of(&participants, cx.catalog));
+                    let carried = carried.as_deref().map(of);
                     let ended = MergedDecision { txn, decision, participants, carried };
                     cx.send(to, Message::MergedDecision(Box::new(ended)));
                 }
