@@ -7,12 +7,12 @@ use mio::net::TcpStream;
 use muesli_core::Nanos;
 
 use crate::connections::connection::{Connection, ConnectionState, HandshakeClaim};
-use crate::connections::pipe::PipeEnd;
 use crate::connections::stream::Stream;
 use crate::connections::targets::{Target, begin_look_up, look_up};
 use crate::dispatch::event_loop::Loop;
 use crate::dispatch::failure::LoopFailure;
 use crate::mailbox::outgoing::SendBuffer;
+use crate::mailbox::pipe::PipeEnd;
 use crate::spaces::map::Map;
 use crate::wire::challenge::Challenge;
 use crate::wire::frame::FrameKind;

@@ -9,6 +9,5 @@ pub(crate) mod connection;
 pub(crate) mod heights;
 pub(crate) mod neighbours;
 pub(crate) mod peers;
-pub(crate) mod pipe;
 pub(crate) mod stream;
 pub(crate) mod targets;

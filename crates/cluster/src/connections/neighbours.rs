@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use muesli_core::NodeId;
 
-use super::pipe::PipeEnd;
 use crate::mailbox::entry_point::EntryPoint;
+use crate::mailbox::pipe::PipeEnd;
 
 /// The loops of one process, which know each other by it.
 #[derive(Clone, Default)]

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use mio::net::TcpStream;
 
-use super::pipe::PipeEnd;
+use crate::mailbox::pipe::PipeEnd;
 
 /// A stream of bytes, both ways.
 pub(crate) enum Stream {

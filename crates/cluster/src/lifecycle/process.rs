@@ -4,7 +4,7 @@
 //! nothing with the others. Its number and its port are counted up from those of the process, so
 //! that all servers of a cluster, which must have as many loops, know each other's loops from the
 //! list of servers alone. Loops of one process speak to each other as to all others, with the same
-//! frames and handshakes, but over pipes in memory, without the system (`connections/pipe.rs`). A
+//! frames and handshakes, but over pipes in memory, without the system (`mailbox/pipe.rs`). A
 //! client speaks to every loop directly, over a connection each; so little is said between loops
 //! but where votes climb a tree, or a transaction is finished without its client.
 

@@ -11,7 +11,7 @@ use crossbeam_queue::ArrayQueue;
 use muesli_core::client::Task;
 use muesli_core::{NodeId, Traffic};
 
-use crate::connections::pipe::PipeEnd;
+use crate::mailbox::pipe::PipeEnd;
 use crate::mailbox::signal::Signal;
 use crate::spaces::map::Map;
 use crate::spaces::parts::SpaceParts;
