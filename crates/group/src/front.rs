@@ -27,6 +27,7 @@ use crate::timers;
 pub struct Front<P: Protocol> {
     inner: P::Coordinator,
     inside: Inside<P>,
+    switches: P::Switches,
     unregistered: BTreeSet<NodeId>,
     /// The epoch of the placement that unregistered clients were told.
     announced: u64,
@@ -59,6 +60,13 @@ impl<P: Protocol> Front<P> {
 }
 
 impl<P: Protocol> Front<P> {
+    /// Whether the coordinator inside is told of links to a node: it knows by that node's name the
+    /// services there, and of groups no more than who leads them, which is found out otherwise.
+    fn has_services(&mut self, node: NodeId, cx: &Context<'_, P>) -> bool {
+        let inner = self.inside.catalog(cx.catalog);
+        !P::services(&self.switches, node, &inner).is_empty()
+    }
+
     /// A node goes by the placement of this epoch: whoever is behind is told.
     fn compare_epochs(&self, whom: Address, epoch: u64, cx: &mut Context<'_, P>) {
         if epoch > cx.catalog.placement {
@@ -105,11 +113,10 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
     }
 
     fn linked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
-        if !cx.catalog.is_client(node) {
-            // Services have nodes of their own names; where groups are led is found out otherwise.
-            return self.run(cx, |inner, _, cx| inner.linked(node, cx));
+        if self.has_services(node, cx) {
+            self.run(cx, |inner, _, cx| inner.linked(node, cx));
         }
-        if cx.catalog.is_client(cx.me.node) {
+        if !cx.catalog.is_client(node) || cx.catalog.is_client(cx.me.node) {
             return;
         }
         self.unregistered.insert(node);
@@ -121,7 +128,7 @@ impl<P: Protocol> StateMachine<Grouped<P>> for Front<P> {
 
     fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_, P>) {
         self.unregistered.remove(&node);
-        if !cx.catalog.is_client(node) {
+        if self.has_services(node, cx) {
             self.run(cx, |inner, _, cx| inner.unlinked(node, cx));
         }
     }
@@ -143,7 +150,8 @@ impl<P: Protocol> Coordinator<Grouped<P>> for Front<P> {
     ) -> Front<P> {
         let inner = P::Coordinator::new(node, incarnation, &group_settings.inner);
         let (inside, unregistered) = (Inside::new(), BTreeSet::new());
-        Front { inner, inside, unregistered, announced: 0 }
+        let switches = group_settings.inner.clone();
+        Front { inner, inside, switches, unregistered, announced: 0 }
     }
 
     fn operate(

@@ -160,6 +160,39 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if !(options.seconds > 0.0 && options.seconds <= 1e6) {
         bail!("--seconds {}: allowed are numbers above 0, to a million", options.seconds);
     }
+    check_driver(&options)?;
+    let masters = usize::from(options.masters);
+    options.protocol.iter().try_for_each(|name| check_masters(name, masters))?;
+    options.protocol.iter().try_for_each(|name| check_strict(name, options.strict))?;
+    options.protocol.iter().try_for_each(|name| check_caches(name, options.caches))?;
+    options.protocol.iter().try_for_each(|name| check_tree(name, options.tree.tree.is_some()))?;
+    options.batches.batching()?;
+    check_namespaces(&options)?;
+    let (warm_up, machine) = (warm_up(&options)?, machine(&options)?);
+    let quiet = options.json.as_deref() == Some(Path::new("-"));
+    let mut results = Vec::new();
+    for protocol in &options.protocol {
+        let benchmark = benchmark(workload, &options, protocol, (warm_up, &machine));
+        let tallies = Arc::new(Tallies::new(options.clients));
+        let (measured, history) = watched(&benchmark, &tallies)?;
+        if let (Some(path), Some(history)) = (&options.history, history) {
+            write_history(&history, path)?;
+        }
+        results.push(measured);
+    }
+    if let Some(path) = &options.json {
+        write_json(&results, path)?;
+    }
+    let crowded = results.first().and_then(|one| crowded(one.nodes, options.driver));
+    let crowded = crowded.map_or(String::new(), |message| format!("\n{message}"));
+    let table = format!("{}{crowded}{}", side_by_side(&results), broken(&results));
+    // A reader that has gone away is no matter.
+    let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
+    Ok(u8::from(!results.iter().all(BenchResult::holds)))
+}
+
+/// Whether what was asked for is for this driver.
+fn check_driver(options: &BenchOptions) -> anyhow::Result<()> {
     if options.connect.is_some() && options.driver != BenchDriver::Cluster {
         bail!("--connect is for the driver cluster");
     }
@@ -186,11 +219,6 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if options.masters > 0 && options.connect.is_some() {
         bail!("--masters is for nodes that are started: not --connect");
     }
-    let masters = usize::from(options.masters);
-    options.protocol.iter().try_for_each(|name| check_masters(name, masters))?;
-    options.protocol.iter().try_for_each(|name| check_strict(name, options.strict))?;
-    options.protocol.iter().try_for_each(|name| check_caches(name, options.caches))?;
-    options.protocol.iter().try_for_each(|name| check_tree(name, options.tree.tree.is_some()))?;
     if options.tree.tree.is_some() && options.connect.is_some() {
         bail!("--tree is for nodes that are started: not --connect; see `muesli admin tree set`");
     }
@@ -199,29 +227,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     {
         bail!("--procedure-threads is for processes that are started: not sim, nor --connect");
     }
-    options.batches.batching()?;
-    check_namespaces(&options)?;
-    let (warm_up, machine) = (warm_up(&options)?, machine(&options)?);
-    let quiet = options.json.as_deref() == Some(Path::new("-"));
-    let mut results = Vec::new();
-    for protocol in &options.protocol {
-        let benchmark = benchmark(workload, &options, protocol, (warm_up, &machine));
-        let tallies = Arc::new(Tallies::new(options.clients));
-        let (measured, history) = watched(&benchmark, &tallies)?;
-        if let (Some(path), Some(history)) = (&options.history, history) {
-            write_history(&history, path)?;
-        }
-        results.push(measured);
-    }
-    if let Some(path) = &options.json {
-        write_json(&results, path)?;
-    }
-    let crowded = results.first().and_then(|one| crowded(one.nodes, options.driver));
-    let crowded = crowded.map_or(String::new(), |message| format!("\n{message}"));
-    let table = format!("{}{crowded}{}", side_by_side(&results), broken(&results));
-    // A reader that has gone away is no matter.
-    let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
-    Ok(u8::from(!results.iter().all(BenchResult::holds)))
+    Ok(())
 }
 
 /// Whether servers can have namespaces, if they are to have them.

@@ -3,30 +3,32 @@
 use std::sync::Arc;
 
 use muesli::server::{RunningServer, ServerOptions};
-use muesli::{Db, Error, SmallBytes, SpaceOptions};
+use muesli::{Connect, Db, Error, SmallBytes, SpaceOptions};
 use muesli_core::NodeId;
 
 const LOOPS: usize = 3;
-/// Longer than what is on its way between two loops at one time, four to a transaction.
+/// Several of a transaction are more than what is on its way between two loops at one time.
 const LONG: usize = 400 << 10;
 
-/// A server whose loops keep a repository each, or all of three repositories together.
-fn start(protocol: &str, group: u16) -> RunningServer {
+/// A server whose loops keep a repository each, and a client.
+fn start(protocol: &str) -> (RunningServer, Db) {
     let options = ServerOptions {
         node: NodeId(0),
         listen: super::cluster::free_addresses(1).remove(0),
         protocol: protocol.to_owned(),
         repositories: LOOPS,
-        group,
         ..ServerOptions::default()
     };
-    RunningServer::start(options, LOOPS).unwrap()
+    let server = RunningServer::start(options, LOOPS).unwrap();
+    let addresses = vec![server.address().to_string()];
+    let protocol = protocol.to_owned();
+    let db = Db::connect_with(Connect { addresses, protocol, ..Connect::default() }).unwrap();
+    (server, db)
 }
 
 #[test]
 fn votes_climb_from_loop_to_loop() {
-    let server = start("hierarchy", 1);
-    let db = Db::connect([server.address().to_string()]).unwrap();
+    let (server, db) = start("hierarchy");
     db.create_space("counters", SpaceOptions::default()).unwrap();
     for round in 0..50 {
         assert_eq!(super::cluster::increment(&db.strict()).unwrap(), 8 * round);
@@ -35,12 +37,12 @@ fn votes_climb_from_loop_to_loop() {
     server.stop().unwrap();
 }
 
+/// Votes carry them up from each loop to the one with the validator, and decisions carry them back.
 #[test]
 fn long_values_pass_between_loops_whole_and_in_order() {
-    let server = start("score", 3);
-    let db = Db::connect([server.address().to_string()]).unwrap();
+    let (server, db) = start("hierarchy-unchecked");
     let space = db.create_space("values", SpaceOptions::default()).unwrap();
-    let keys: Vec<SmallBytes> = (0..4_u8).map(|key| SmallBytes::new(&[key])).collect();
+    let keys: Vec<SmallBytes> = (0..12_u8).map(|key| SmallBytes::new(&[key])).collect();
     let keys: Arc<[SmallBytes]> = keys.into();
     for round in 0..6_u8 {
         let (keys, value) = (Arc::clone(&keys), SmallBytes::new(&vec![round; LONG]));

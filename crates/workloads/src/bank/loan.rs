@@ -112,13 +112,13 @@ impl LoanCall {
     fn new(account: u32, pays: i64, borrows: i64, left: &[u32], chance: &mut Chance) -> LoanCall {
         let (mut lacking, mut lenders) = (borrows, Vec::new());
         let asked = left.len().min(2);
-        for turn in 0..asked {
-            let part = match turn + 1 == asked {
+        for at in 0..asked {
+            let part = match at + 1 == asked {
                 true => lacking,
                 false => (lacking as u64 * chance.below(PARTS) / PARTS) as i64,
             };
-            let others = &left[turn + 1..];
-            lenders.push(LoanCall::new(left[turn], part, part, others, chance));
+            let others = &left[at + 1..];
+            lenders.push(LoanCall::new(left[at], part, part, others, chance));
             lacking -= part;
         }
         LoanCall { account, pays, lenders }

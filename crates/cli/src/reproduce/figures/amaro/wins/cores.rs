@@ -67,7 +67,7 @@ fn served(client_nodes: usize, setting: &mut Setting) {
 }
 
 /// On how many machines eight cores of a transaction are.
-const SPREAD: Axis = Axis {
+const MACHINES_USED: Axis = Axis {
     name: "machines of eight participants",
     set: |x, setting| touching(x, 8.0, setting),
     range: (1.0, 4.0),
@@ -111,7 +111,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "hierarchy-wins-cores",
         about: "Who decides blind writes on eight cores, over the machines that these are on",
-        axis: SPREAD,
+        axis: MACHINES_USED,
         xs: &[1.0, 2.0, 4.0],
         quick_xs: &[1.0, 2.0, 4.0],
         ..WIDE

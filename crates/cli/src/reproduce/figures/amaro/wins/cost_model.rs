@@ -95,7 +95,7 @@ struct Demand {
 
 /// Ends of messages at nodes that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Ends {
+pub struct MessageEnds {
     /// Of messages from other machines.
     pub received: f64,
     /// Of those to other machines.
@@ -104,7 +104,7 @@ pub struct Ends {
     pub within: f64,
 }
 
-impl Ends {
+impl MessageEnds {
     /// All of them.
     #[cfg(test)]
     fn all(self) -> f64 {
@@ -112,9 +112,9 @@ impl Ends {
     }
 
     /// And so many messages, both of whose ends count, of which a share stays within a machine.
-    fn and_between(self, messages: f64, within: f64) -> Ends {
+    fn and_between(self, messages: f64, within: f64) -> MessageEnds {
         let apart = messages * (1.0 - within);
-        Ends {
+        MessageEnds {
             received: self.received + apart,
             sent: self.sent + apart,
             within: self.within + 2.0 * messages * within,
@@ -123,16 +123,16 @@ impl Ends {
 }
 
 /// Ends of messages at nodes that count, by how many of these are cores of one machine.
-pub fn ends(commit: &ModelledCommit, cores: f64, by: DecidedBy) -> Ends {
+pub fn ends(commit: &ModelledCommit, cores: f64, by: DecidedBy) -> MessageEnds {
     let ModelledCommit { participants: n, edges, machines: (touched, all), read, .. } = *commit;
-    let reads = Ends { received: n * read, sent: n * read, within: 0.0 };
+    let reads = MessageEnds { received: n * read, sent: n * read, within: 0.0 };
     // Where each node is a machine, nothing stays within one.
     let near = |share: f64| if cores > 1.0 { share } else { 0.0 };
-    let prepared = Ends { received: reads.received + n, ..reads };
-    let answered = Ends { sent: reads.sent + 1.0, ..prepared };
+    let prepared = MessageEnds { received: reads.received + n, ..reads };
+    let answered = MessageEnds { sent: reads.sent + 1.0, ..prepared };
     match by {
         DecidedBy::Client => {
-            Ends { received: prepared.received + n, sent: reads.sent + n, ..reads }
+            MessageEnds { received: prepared.received + n, sent: reads.sent + n, ..reads }
         }
         DecidedBy::Participant => {
             let others = n - 1.0;
@@ -236,7 +236,7 @@ mod tests {
         let of = |by| ends(&commit, 8.0, by);
         assert_eq!(
             of(DecidedBy::Client),
-            Ends { received: 16.0 + 32.0, sent: 16.0 + 16.0, within: 0.0 }
+            MessageEnds { received: 16.0 + 32.0, sent: 16.0 + 16.0, within: 0.0 }
         );
         let deciding = of(DecidedBy::Participant);
         assert_eq!(deciding.within, 4.0 * 7.0);
