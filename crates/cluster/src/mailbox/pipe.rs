@@ -18,13 +18,13 @@ const KEPT: usize = 64 << 10;
 
 /// One end of a pipe.
 pub(crate) struct PipeEnd {
-    incoming: Arc<Channel>,
-    outgoing: Arc<Channel>,
+    incoming: Arc<PipeChannel>,
+    outgoing: Arc<PipeChannel>,
 }
 
 /// One direction.
-struct Channel {
-    state: Mutex<ChannelState>,
+struct PipeChannel {
+    state: Mutex<PipeState>,
     /// There is something new for the reader: bytes, or their end.
     readable: AtomicBool,
     /// There is space again for a writer who had found none.
@@ -34,7 +34,7 @@ struct Channel {
 }
 
 #[derive(Default)]
-struct ChannelState {
+struct PipeState {
     bytes: Vec<u8>,
     /// How many of these were read.
     read: usize,
@@ -46,10 +46,10 @@ struct ChannelState {
     full: bool,
 }
 
-impl Channel {
-    fn new(writer: &Arc<Signal>, reader: &Arc<Signal>) -> Arc<Channel> {
+impl PipeChannel {
+    fn new(writer: &Arc<Signal>, reader: &Arc<Signal>) -> Arc<PipeChannel> {
         let (reader, writer) = (Arc::clone(reader), Arc::clone(writer));
-        Arc::new(Channel {
+        Arc::new(PipeChannel {
             state: Mutex::default(),
             readable: AtomicBool::new(false),
             writable: AtomicBool::new(false),
@@ -58,7 +58,7 @@ impl Channel {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, ChannelState> {
+    fn state(&self) -> MutexGuard<'_, PipeState> {
         self.state.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
@@ -122,7 +122,7 @@ impl Channel {
 impl PipeEnd {
     /// Both ends of a pipe, the first for the loop with the first signal.
     pub fn pair(first: &Arc<Signal>, second: &Arc<Signal>) -> (PipeEnd, PipeEnd) {
-        let (there, back) = (Channel::new(first, second), Channel::new(second, first));
+        let (there, back) = (PipeChannel::new(first, second), PipeChannel::new(second, first));
         let ours = PipeEnd { incoming: Arc::clone(&back), outgoing: Arc::clone(&there) };
         (ours, PipeEnd { incoming: there, outgoing: back })
     }

@@ -12,7 +12,7 @@ const SPACE: &str = "accounts";
 
 /// Accounts that held the same at first, and the ledgers of all who move money between them.
 #[derive(Debug)]
-pub(super) struct Books {
+pub(super) struct AccountBooks {
     /// How many accounts there are.
     pub accounts: u64,
     /// What each of them held at first.
@@ -25,11 +25,11 @@ pub(super) struct Books {
     pub ledgers: Ledgers,
 }
 
-impl Books {
+impl AccountBooks {
     /// As many accounts as the parameter `keys` says, for so many clients.
-    pub fn new(values: &Values, overdraft: bool, clients: u32) -> Books {
+    pub fn new(values: &Values, overdraft: bool, clients: u32) -> AccountBooks {
         let accounts = values.count("keys");
-        Books {
+        AccountBooks {
             accounts,
             initial: values.count("initial") as i64,
             overdraft,
@@ -62,7 +62,7 @@ impl Books {
     pub async fn load(&self, db: &Db) -> Result<(), Error> {
         let first = Account { balance: self.initial, version: 0 }.encode();
         let rows = self.keys.iter().map(|key| (key.clone(), first.clone()));
-        write_missing(db, Books::space_of(db)?, rows).await
+        write_missing(db, AccountBooks::space_of(db)?, rows).await
     }
 
     /// What accounts hold, in this order.

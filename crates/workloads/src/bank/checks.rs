@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use muesli::{Db, Error};
 
 use super::account::Account;
-use super::books::Books;
+use super::books::AccountBooks;
 use super::ledger::{BankUpdate, Transfer, closed};
 use crate::check::{Check, Complaints};
 
@@ -26,7 +26,7 @@ struct Bounds {
 ///
 /// # Errors
 /// What the database says.
-pub(super) async fn check(books: &Books, db: &Db) -> Result<Vec<Check>, Error> {
+pub(super) async fn check(books: &AccountBooks, db: &Db) -> Result<Vec<Check>, Error> {
     let accounts = read_accounts(books, db).await?;
     let (bounds, totals_read, perhaps, wrong, mut overdrawn) = close_books(books);
     let sum: i64 = accounts.iter().map(|account| account.balance).sum();
@@ -58,8 +58,8 @@ pub(super) async fn check(books: &Books, db: &Db) -> Result<Vec<Check>, Error> {
     Ok(checks)
 }
 
-async fn read_accounts(books: &Books, db: &Db) -> Result<Vec<Account>, Error> {
-    let (space, strict) = (Books::space_of(db)?, db.strict().read_only());
+async fn read_accounts(books: &AccountBooks, db: &Db) -> Result<Vec<Account>, Error> {
+    let (space, strict) = (AccountBooks::space_of(db)?, db.strict().read_only());
     let numbers: Vec<u32> = (0..books.accounts as u32).collect();
     let mut accounts = Vec::new();
     for chunk in numbers.chunks(CHUNK) {
@@ -70,7 +70,7 @@ async fn read_accounts(books: &Books, db: &Db) -> Result<Vec<Account>, Error> {
 }
 
 /// The bounds of every account; totals read; unknown outcomes; wrong snapshots; overdrawn ones.
-fn close_books(books: &Books) -> (Vec<Bounds>, u64, usize, Complaints, Complaints) {
+fn close_books(books: &AccountBooks) -> (Vec<Bounds>, u64, usize, Complaints, Complaints) {
     let ledgers = closed(&books.ledgers);
     let all: u64 = ledgers.iter().map(|ledger| ledger.all_written).sum();
     let booked = |account| {

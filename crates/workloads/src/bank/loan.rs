@@ -13,7 +13,7 @@
 
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
-use super::books::Books;
+use super::books::AccountBooks;
 use super::checks;
 use super::ledger::Transfer;
 use crate::chance::Chance;
@@ -81,7 +81,7 @@ const PARTS: u64 = 1 << 16;
 /// Loans among accounts.
 #[derive(Debug)]
 pub struct Loan {
-    books: Books,
+    books: AccountBooks,
     amount: u64,
     lenders: usize,
     calls: usize,
@@ -156,7 +156,7 @@ impl Loan {
             )));
         }
         Ok(Loan {
-            books: Books::new(values, true, clients),
+            books: AccountBooks::new(values, true, clients),
             amount: values.count("amount"),
             lenders: lenders as usize,
             calls: values.count("calls") as usize,
@@ -282,7 +282,7 @@ impl Workload for Loan {
     type Memory = LoanMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        vec![Books::space()]
+        vec![AccountBooks::space()]
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -291,7 +291,7 @@ impl Workload for Loan {
 
     fn begin(&self, seat: &mut Seat) -> Result<LoanMemory, Error> {
         self.books.ledgers.of(seat.client).begin_incarnation();
-        Ok(LoanMemory { space: Books::space_of(&seat.db)?, reader: seat.db.read_only() })
+        Ok(LoanMemory { space: AccountBooks::space_of(&seat.db)?, reader: seat.db.read_only() })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut LoanMemory) -> (Ended, u32) {

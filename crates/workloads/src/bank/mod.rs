@@ -21,7 +21,7 @@ use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 use account::Account;
-use books::Books;
+use books::AccountBooks;
 use ledger::Transfer;
 use mix::{BankChoice, BankMix};
 
@@ -113,7 +113,7 @@ pub const PARAMETERS: &[Parameter] = &[
 /// The bank.
 #[derive(Debug)]
 pub struct Bank {
-    books: Books,
+    books: AccountBooks,
     delayed: bool,
     mix: BankMix,
     marks: Marks,
@@ -135,7 +135,7 @@ impl Bank {
     pub fn new(values: &Values, clients: u32) -> Result<Bank, ParameterError> {
         let mix = BankMix::new(values, clients)?;
         Ok(Bank {
-            books: Books::new(values, values.flag("overdraft"), clients),
+            books: AccountBooks::new(values, values.flag("overdraft"), clients),
             delayed: values.flag("delayed"),
             mix,
             marks: Marks::new(values),
@@ -251,7 +251,7 @@ impl Workload for Bank {
     type Memory = BankMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        std::iter::once(Books::space()).chain(self.marks.space()).collect()
+        std::iter::once(AccountBooks::space()).chain(self.marks.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -260,7 +260,7 @@ impl Workload for Bank {
 
     fn begin(&self, seat: &mut Seat) -> Result<BankMemory, Error> {
         self.books.ledgers.of(seat.client).begin_incarnation();
-        let space = Books::space_of(&seat.db)?;
+        let space = AccountBooks::space_of(&seat.db)?;
         let choice = self.mix.choice(seat, space, &self.books.keys);
         Ok(BankMemory { space, reader: seat.db.read_only(), choice })
     }
