@@ -41,16 +41,9 @@ fn assert_finds(lines: &[&str], level: Level, anomaly: Anomaly) {
     assert!(verdict.to_string().contains(anomaly.name()));
 }
 
-const SERIALIZABLE_UP: [Level; 4] =
-    [Level::Serializable, Level::StrictSerializable, Level::SerializableAttempts, Level::Opacity];
-const UPDATES_UP: [Level; 6] = [
-    Level::Us,
-    Level::Eus,
-    Level::Serializable,
-    Level::StrictSerializable,
-    Level::SerializableAttempts,
-    Level::Opacity,
-];
+/// From a level on, as the table of all levels has them.
+const SERIALIZABLE_UP: &[Level] = Level::ALL.split_at(4).1;
+const UPDATES_UP: &[Level] = Level::ALL.split_at(2).1;
 
 #[test]
 fn an_empty_history_holds() {
@@ -100,7 +93,7 @@ fn unrepeatable_read_breaks_all_but_pl2() {
 fn lost_update_breaks_update_serializability() {
     let lines =
         [r#"A 1 1 9 c [["r","x",0],["w","x",1]]"#, r#"B 2 1 9 c [["r","x",0],["w","x",2]]"#];
-    assert_breaks(&lines, &UPDATES_UP);
+    assert_breaks(&lines, UPDATES_UP);
 }
 
 #[test]
@@ -109,7 +102,7 @@ fn write_skew_breaks_update_serializability() {
         r#"A 1 1 9 c [["r","x",0],["r","y",0],["w","x",1]]"#,
         r#"B 2 1 9 c [["r","x",0],["r","y",0],["w","y",1]]"#,
     ];
-    assert_breaks(&lines, &UPDATES_UP);
+    assert_breaks(&lines, UPDATES_UP);
     let cycle = judge(&history(&lines), Level::Serializable).cycle.unwrap();
     let kinds: Vec<EdgeKind> = cycle.edges.iter().map(|edge| edge.kind).collect();
     assert_eq!(kinds, [EdgeKind::ReadWrite, EdgeKind::ReadWrite]);
@@ -121,7 +114,7 @@ fn write_skew_breaks_update_serializability() {
 fn read_skew_of_a_reader_breaks_update_serializability() {
     let lines =
         [r#"A 1 1 9 c [["w","x",1],["w","y",1]]"#, r#"R 2 1 9 c [["r","x",1],["r","y",0]]"#];
-    assert_breaks(&lines, &UPDATES_UP);
+    assert_breaks(&lines, UPDATES_UP);
 }
 
 #[test]
@@ -152,7 +145,7 @@ fn two_readers_of_a_long_fork_are_update_serializable_but_not_serializable() {
         r#"R 3 1 9 c [["r","x",1],["r","y",0]]"#,
         r#"S 4 1 9 c [["r","x",0],["r","y",1]]"#,
     ];
-    assert_breaks(&lines, &SERIALIZABLE_UP);
+    assert_breaks(&lines, SERIALIZABLE_UP);
 }
 
 #[test]
@@ -161,7 +154,7 @@ fn phantom_is_an_anti_dependency_of_the_scan() {
         r#"A 1 1 9 c [["s","a","m",[]],["w","z",1]]"#,
         r#"B 2 1 9 c [["s","n",null,[]],["w","b",1]]"#,
     ];
-    assert_breaks(&lines, &UPDATES_UP);
+    assert_breaks(&lines, UPDATES_UP);
     let cycle = judge(&history(&lines), Level::Serializable).cycle.unwrap();
     assert_eq!(cycle.edges[0].key, "b");
     assert_eq!(cycle.edges[1].key, "z");
@@ -246,7 +239,7 @@ fn an_unknown_transaction_is_what_the_data_say() {
         r#"{"t":"order","k":"x","node":1,"vs":[1,2]}"#,
     ];
     // B overlooked it: a lost update.
-    assert_breaks(&in_chain, &UPDATES_UP);
+    assert_breaks(&in_chain, UPDATES_UP);
     assert_eq!(judge(&history(&in_chain), Level::Rr).stats.committed, 2);
 }
 

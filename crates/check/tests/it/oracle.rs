@@ -251,14 +251,7 @@ fn compare(txns: &[Txn]) -> Result<[u32; 2], TestCaseError> {
     let history = record(txns);
     let checker = Checker::new(&history);
     let mut counts = [0; 2];
-    for level in [
-        Level::Us,
-        Level::Eus,
-        Level::Serializable,
-        Level::StrictSerializable,
-        Level::SerializableAttempts,
-        Level::Opacity,
-    ] {
+    for &level in &Level::ALL[2..] {
         for (session_order, update_strict) in
             [(false, false), (true, false), (false, true), (true, true)]
         {

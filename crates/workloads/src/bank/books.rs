@@ -5,10 +5,25 @@ use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 use super::account::Account;
 use super::ledger::{BankLedger, Ledgers};
 use crate::loading::write_missing;
-use crate::parameters::Values;
+use crate::parameters::{Parameter, ParameterKind, Values};
 
 /// The space with the accounts.
 const SPACE: &str = "accounts";
+
+/// How many accounts there are.
+pub(super) const KEYS: Parameter = Parameter::new(
+    "keys",
+    "1000",
+    ParameterKind::Count(2, 100_000_000),
+    "How many accounts there are.",
+);
+/// What each of them holds at first.
+pub(super) const INITIAL: Parameter = Parameter::new(
+    "initial",
+    "10000",
+    ParameterKind::Count(0, 1_000_000_000),
+    "What each account holds at first.",
+);
 
 /// Accounts that held the same at first, and the ledgers of all who move money between them.
 #[derive(Debug)]

@@ -13,7 +13,7 @@
 
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
-use super::books::AccountBooks;
+use super::books::{AccountBooks, INITIAL, KEYS};
 use super::checks;
 use super::ledger::Transfer;
 use crate::chance::Chance;
@@ -24,18 +24,8 @@ use crate::workload::{LocalFuture, Seat, Workload, ended, transact};
 
 /// What loans take.
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter::new(
-        "keys",
-        "1000",
-        ParameterKind::Count(2, 100_000_000),
-        "How many accounts there are.",
-    ),
-    Parameter::new(
-        "initial",
-        "10000",
-        ParameterKind::Count(0, 1_000_000_000),
-        "What each account holds at first; it may be overdrawn.",
-    ),
+    KEYS,
+    INITIAL,
     Parameter::new(
         "amount",
         "9999",
@@ -193,20 +183,17 @@ impl Loan {
         tx.put(space, self.books.key(account), found[0].after(by).encode()).await
     }
 
-    /// Pays, and borrows as much.
-    fn lend<'a>(
+    /// An account borrows: each that it calls pays, and borrows as much itself.
+    fn call<'a>(
         &'a self,
         tx: &'a Tx,
         space: Space,
         call: &'a LoanCall,
-        is_first: bool,
     ) -> LocalFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            if !is_first {
-                self.change(tx, space, call.account, -call.pays).await?;
-            }
             for lender in &call.lenders {
-                self.lend(tx, space, lender, false).await?;
+                self.change(tx, space, lender.account, -lender.pays).await?;
+                self.call(tx, space, lender).await?;
                 self.change(tx, space, call.account, lender.pays).await?;
             }
             Ok(())
@@ -237,7 +224,7 @@ impl Loan {
         let space = memory.space;
         let (answer, attempts) = transact(&seat.db, async |tx| {
             for loan in loans {
-                self.lend(tx, space, loan, true).await?;
+                self.call(tx, space, loan).await?;
             }
             Ok(())
         })

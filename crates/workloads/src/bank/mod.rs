@@ -21,24 +21,14 @@ use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 use account::Account;
-use books::AccountBooks;
+use books::{AccountBooks, INITIAL, KEYS};
 use ledger::Transfer;
 use mix::{BankChoice, BankMix};
 
 /// What the bank takes.
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter::new(
-        "keys",
-        "1000",
-        ParameterKind::Count(2, 100_000_000),
-        "How many accounts there are.",
-    ),
-    Parameter::new(
-        "initial",
-        "10000",
-        ParameterKind::Count(0, 1_000_000_000),
-        "What each account holds at first.",
-    ),
+    KEYS,
+    INITIAL,
     Parameter::new(
         "amount",
         "100",

@@ -169,7 +169,7 @@ impl UserChoice<TreeChoice> {
         Self::default().without(TreeSwitch::Validates)
     }
 
-    /// The same with the larger votes of the variant with timestamps.
+    /// The same with values that climb and come back, as the thesis prints it.
     pub fn unchecked_with_values() -> Self {
         Self::unchecked().without(TreeSwitch::VotesAloneClimb)
     }
