@@ -32,6 +32,7 @@ pub mod repeatable_read;
 mod sabotage;
 pub mod score;
 mod sizes;
+pub mod tfa;
 pub mod two_phase;
 pub mod two_phase_commit;
 mod unknown_outcomes;
