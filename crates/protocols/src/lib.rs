@@ -119,6 +119,8 @@ protocols! {
         hierarchy::HierarchicalValidation, hierarchy::Switches::unchecked();
     "hierarchy-locking-printed" =>
         hierarchy::HierarchicalValidation, hierarchy::Switches::printed_for_locks();
+    "tfa" => tfa::Tfa, tfa::Switches::default();
+    "tfa-staying" => tfa::Tfa, tfa::Switches::staying();
     "non-genuine-multiversioning" was "ngm" =>
         non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Switches::default();
 }

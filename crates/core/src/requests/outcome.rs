@@ -72,11 +72,14 @@ pub enum Abort {
          `client_lease_ms`, and may have forgotten the transaction; run it again"
     )]
     Forgotten,
+    /// A key that the transaction writes was not where its coordinator took it to be.
+    #[error("a key that the transaction writes has moved to another node")]
+    Moved,
 }
 
 impl Abort {
     /// All reasons, in their order.
-    pub const ALL: [Abort; 15] = [
+    pub const ALL: [Abort; 16] = [
         Abort::StaleRead,
         Abort::Phantom,
         Abort::Locked,
@@ -92,6 +95,7 @@ impl Abort {
         Abort::Superseded,
         Abort::OutOfMemory,
         Abort::Forgotten,
+        Abort::Moved,
     ];
 
     /// Whether delayed actions are done at once where the transaction is run again.
@@ -255,6 +259,7 @@ impl Wire for Abort {
             Abort::OutOfMemory => 12,
             Abort::TimeWarpedActions => 13,
             Abort::Forgotten => 14,
+            Abort::Moved => 15,
         });
     }
 
@@ -276,6 +281,7 @@ impl Wire for Abort {
             12 => Abort::OutOfMemory,
             13 => Abort::TimeWarpedActions,
             14 => Abort::Forgotten,
+            15 => Abort::Moved,
             other => return Err(WireError::no_variant("reason of an abort", at, other)),
         })
     }

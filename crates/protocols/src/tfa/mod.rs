@@ -15,7 +15,7 @@
 
 use muesli_core::{Isolation, NoService};
 
-use crate::two_phase::policy::{ApplyOrder, Policies, Validation, WaitPolicy};
+use crate::two_phase::policy::{ApplyOrder, MovePolicy, Policies, Validation, WaitPolicy};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 mod switches;
@@ -35,6 +35,7 @@ impl Variant for Objects {
         waiting: WaitPolicy::ForWritesOrNone,
         validation: Validation::EveryTransaction,
         order: ApplyOrder::AsDecided,
+        moving: MovePolicy::ToCommitter,
         ..Policies::SCORE
     };
     const ISOLATION: Isolation = Isolation::StrictSerializable;
@@ -47,6 +48,10 @@ impl Variant for Objects {
 
     fn waits_for_locks(_: &Switches) -> bool {
         false
+    }
+
+    fn moves(switches: &Switches) -> bool {
+        switches.choice == Placement::Moves
     }
 }
 

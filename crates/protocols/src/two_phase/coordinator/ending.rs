@@ -113,6 +113,7 @@ impl<V: Variant> Coordinator<V> {
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
             Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}
             Abort::Rollback
+            | Abort::Moved
             | Abort::FootprintViolation
             | Abort::Superseded
             | Abort::OutOfMemory => {}

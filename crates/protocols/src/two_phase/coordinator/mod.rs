@@ -4,12 +4,13 @@
 //! (`delays`). [`reads`] and [`scans`] answer from this node where a replica is here; what is
 //! elsewhere is asked for by [`remote_requests`] (their state is in `asked`), large answers in
 //! [`pages`]. [`commit`] divides a transaction among its repositories and counts their votes;
-//! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
+//! [`owners`] says where keys are, where these move; `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
 //! use; [`failed`] remembers why transactions failed before their commit.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::Wire;
+use muesli_core::parts::locator::Hints;
 use muesli_core::parts::watermark::Bound;
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
@@ -29,6 +30,7 @@ use asked::{PendingRequest, WaitingOperation};
 use commit::Committing;
 use commit::unreachable::UnreachableValidators;
 use failed::Failed;
+use owners::{HINTS_MAX, HintedKey};
 use slot::Slot;
 
 pub(in crate::two_phase) mod asked;
@@ -37,6 +39,7 @@ mod delays;
 mod ending;
 pub(in crate::two_phase) mod failed;
 mod invariants;
+pub(in crate::two_phase) mod owners;
 pub(in crate::two_phase) mod pages;
 pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod remote_requests;
@@ -92,6 +95,8 @@ pub struct Coordinator<V: Variant> {
     /// them since.
     pub(in crate::two_phase) unknown: UnknownOutcomes,
     pub(in crate::two_phase) unreachable: UnreachableValidators,
+    /// Where keys are that have moved.
+    hints: Hints<HintedKey>,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(in crate::two_phase) observed: V::Snapshot,
@@ -306,6 +311,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             committing: Window::default(),
             unknown: UnknownOutcomes::default(),
             unreachable: UnreachableValidators::default(),
+            hints: Hints::new(HINTS_MAX),
             sweep_timer_set: false,
             observed: V::Snapshot::default(),
             fresh: V::Snapshot::default(),

@@ -133,6 +133,7 @@ impl<V: Variant> Coordinator<V> {
     ) -> bool {
         let reader = V::Reader::new(self.id, self.incarnation, txn);
         let may_delay = V::delays_actions(&self.switches);
+        let owner = keys.first().and_then(|key| self.owner_to_read(space, key, &here, cx));
         let Ok(slot) = self.open(txn) else { return false };
         let delays = may_delay && !slot.delays.is_empty();
         let plain = V::POLICIES.reading.has_snapshots() && slot.sets.writes.is_empty() && !delays;
@@ -142,9 +143,11 @@ impl<V: Variant> Coordinator<V> {
             return false;
         }
         let Some(key) = keys.first() else { return true };
-        let Some((replica, participant)) = replica_here(&mut here, space, key, cx.catalog) else {
-            return false;
+        let replica = match V::keys_move(cx.catalog) {
+            true => here.first_of(owner.into_iter()),
+            false => replica_here(&mut here, space, key, cx.catalog),
         };
+        let Some((replica, participant)) = replica else { return false };
         if !slot.may_read_at(replica) {
             return false;
         }
@@ -229,10 +232,13 @@ impl<V: Variant> Coordinator<V> {
         }
         let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
         let reader = V::Reader::new(self.id, self.incarnation, txn);
+        let owner = self.owner_to_read(space, key, here, cx);
         let slot = self.open(txn)?;
-        let Some((replica, participant)) = replica_here(here, space, key, cx.catalog) else {
-            return Ok(Local::Ask);
+        let replica = match V::keys_move(cx.catalog) {
+            true => here.first_of(owner.into_iter()),
+            false => replica_here(here, space, key, cx.catalog),
         };
+        let Some((replica, participant)) = replica else { return Ok(Local::Ask) };
         if !slot.may_read_at(replica) {
             return Ok(Local::Ask);
         }
@@ -260,7 +266,7 @@ impl<V: Variant> Coordinator<V> {
                 let noted = slot.note(entry, newest, suffered);
                 Ok(noted.map_or_else(Local::Failed, |()| Local::Value(value)))
             }
-            Err(NotServed::Blocked | NotServed::TooLarge) => Ok(Local::Ask),
+            Err(NotServed::Blocked | NotServed::TooLarge | NotServed::Elsewhere) => Ok(Local::Ask),
             Err(NotServed::TooOld) => {
                 // The next attempt begins at what this repository has come to (`learn_from`).
                 self.observed.join(&participant.committed());
@@ -303,6 +309,23 @@ impl<V: Variant> Coordinator<V> {
             return Step::Done(Ok(values));
         }
         Step::Wait(self.ask_keys(txn, OperationKind::Many(values), asked, &here, cx))
+    }
+}
+
+impl<V: Variant> Coordinator<V> {
+    /// Where keys move: the repository here that a key is read at, if one has it.
+    #[inline]
+    fn owner_to_read(
+        &self,
+        space: SpaceId,
+        key: &SmallBytes,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
+    ) -> Option<RepositoryId> {
+        match V::keys_move(cx.catalog) {
+            true => self.owner_here(space, key, here, cx.catalog),
+            false => None,
+        }
     }
 }
 

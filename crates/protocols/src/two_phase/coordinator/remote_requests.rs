@@ -21,6 +21,7 @@ use super::Coordinator;
 use super::asked::{
     Asked, AskedKeys, Groups, OperationKind, PendingRequest, Queued, WaitingOperation,
 };
+use super::owners::divide_answer;
 use super::pages::first_pages;
 use super::slot::Slot;
 use crate::two_phase::message::{LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
@@ -44,7 +45,7 @@ impl<V: Variant> Coordinator<V> {
             && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
         let mut groups = Groups::new();
         for key in keys {
-            let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
+            let to = self.whom_to_ask((key.1, &key.2), here, cx);
             let first_is_full =
                 alone && groups.first().is_some_and(|(_, keys)| keys.len() >= FIRST_KEYS_MAX);
             let mut open = groups.iter_mut().skip(usize::from(first_is_full));
@@ -258,20 +259,31 @@ impl<V: Variant> Coordinator<V> {
         let Some((txn, request)) = self.take_answer(answer, cx) else { return };
         let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
         let Asked::Keys(mut keys) = request.asked else { return };
+        let is_row = (self.operations.get(request.op.0))
+            .is_some_and(|it| matches!(it.kind, OperationKind::Scan(_)));
         let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));
         if !self.count_bytes(request.op, answered, cx) {
             return;
         }
         let rest: AskedKeys = keys.drain(reply.found.len().min(keys.len())..).collect();
         assert_eq!(keys.len(), reply.found.len(), "keys that were answered");
-        for ((place, space, key), found) in keys.into_iter().zip(reply.found) {
+        for it in reply.moved.iter() {
+            if let Some((_, space, key)) = keys.get(it.place as usize) {
+                self.learn_owner((*space, key.clone()), (it.to, it.at));
+            }
+        }
+        let is_elsewhere = |at| reply.moved.iter().any(|it| it.place as usize == at);
+        let (answered, moved) = divide_answer(keys.into_iter().zip(reply.found), is_elsewhere);
+        for ((place, space, key), found) in answered {
             let recording = cx.effects.recorder.is_some();
             let Some(slot) = self.slot(txn) else { return };
             let found = slot.repeated(space, &key, found);
-            if recording {
+            let is_row = is_row && V::keys_move(cx.catalog);
+            if recording && !is_row {
                 slot.sets.operations.read(space, &key, found.recorded(), found.value.as_ref());
             }
             let (handle, version) = (Handle::NONE, found.version);
+            let row = is_row.then(|| key.clone());
             let read = ReadEntry { space, repository: request.to, handle, key, version };
             if let Err(reason) = slot.note(read, found.newest, suffered) {
                 self.abort(txn, &Failure::Aborted(reason), cx);
@@ -280,14 +292,23 @@ impl<V: Variant> Coordinator<V> {
             match self.operations.get_mut(request.op.0).map(|operation| &mut operation.kind) {
                 Some(OperationKind::Get(value)) => *value = found.value,
                 Some(OperationKind::Many(values)) => values[place] = found.value,
+                Some(OperationKind::Scan(gathered)) if row.is_some() => {
+                    gathered.rows.extend(row.map(|key| (key, found)));
+                }
                 Some(OperationKind::Scan(_) | OperationKind::Lock) | None => {
                     unreachable!("keys are asked by gets only")
                 }
             }
         }
         match rest.is_empty() {
-            true => self.count_answer(request.op, cx),
-            false => self.ask_more((txn, request.op), (request.to, Asked::Keys(rest)), cx),
+            true if moved.is_empty() => self.count_answer(request.op, cx),
+            false if moved.is_empty() => {
+                self.ask_more((txn, request.op), (request.to, Asked::Keys(rest)), cx);
+            }
+            is_all => {
+                let rest = (!is_all).then_some((request.to, rest));
+                self.ask_on((txn, request.op), moved, rest, cx);
+            }
         }
     }
 
@@ -386,7 +407,11 @@ impl<V: Variant> Coordinator<V> {
     /// old one that still comes is then nobody's.
     fn ask_others(&mut self, id: u64, cx: &mut Context<'_, V>) {
         let Some(mut request) = self.requests.remove(id) else { return };
-        let mut groups = request.asked.by_next_replica(request.to, cx.catalog);
+        let mut groups = match V::keys_move(cx.catalog) {
+            true => vec![(request.to, request.asked)],
+            false => request.asked.by_next_replica(request.to, cx.catalog),
+        };
+        request.asked = Asked::Keys(AskedKeys::new());
         let operation = self.operations.get_mut(request.op.0).expect("requests have operations");
         let txn = operation.txn;
         assert!(!groups.is_empty(), "request {id} asked for nothing");

@@ -1,0 +1,13 @@
+//! TFA, message by message: every interleaving of small scopes, checkpoints, strangers, and limits.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+#[path = "../two_phase/mod.rs"]
+mod two_phase;
+
+mod clusters;
+mod every_protocol;
+mod explore;
+mod formats;
+mod repository;
+mod transcripts;
