@@ -41,7 +41,7 @@ impl<V: Variant> Coordinator<V> {
     /// A transaction with locks ends: where it has not prepared it gives them back.
     fn give_locks_back(&mut self, txn: Txn, status: Status, cx: &mut Context<'_, V>) {
         let slot = &self.slots[txn.slot as usize];
-        if status == Status::Committed && slot.committing.is_some() {
+        if status == Status::Committed && slot.committing().is_some() {
             return; // Its prepares have taken them over.
         }
         let may_hold = self.locks_at_writes || slot.locked_at.is_empty();

@@ -37,7 +37,7 @@ impl<V: Variant> Coordinator<V> {
             slot.assert_invariants();
             let may_delay = V::delays_actions(&self.switches);
             assert!(may_delay || slot.delays.is_empty(), "slot {place} delays, and may not");
-            let Some(sequence) = slot.committing.filter(|_| slot.running) else { continue };
+            let Some(sequence) = slot.committing().filter(|_| slot.running) else { continue };
             let commit = self.committing.get(sequence).expect("a commit that a slot knows");
             let txn = Txn { slot: place as u32, generation: slot.generation };
             assert_eq!(commit.txn, txn, "whose commit {} is", commit.id);
@@ -88,7 +88,7 @@ impl<V: Variant> Coordinator<V> {
                 .slots
                 .get(txn.slot as usize)
                 .filter(|slot| slot.running && slot.generation == txn.generation);
-            let known = slot.and_then(|slot| slot.committing);
+            let known = slot.and_then(Slot::committing);
             assert_eq!(known, op.map(|_| sequence), "whether {id} is waited for");
             commit.assert_invariants();
             let is_sent = matches!(commit.phase, Phase::Deciding { .. });

@@ -5,7 +5,8 @@
 //! elsewhere is asked for by [`remote_requests`] (their state is in `asked`), large answers in
 //! [`pages`]. [`commit`] divides a transaction among its repositories and counts their votes;
 //! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
-//! use; [`failed`] remembers why transactions failed before their commit.
+//! use; [`failed`] remembers why transactions failed before their commit; `levels` begins and ends
+//! the parts of a transaction that can be undone alone.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -29,7 +30,7 @@ use asked::{PendingRequest, WaitingOperation};
 use commit::Committing;
 use commit::unreachable::UnreachableValidators;
 use failed::Failed;
-use slot::Slot;
+use slot::{Slot, SlotPhase};
 
 pub(in crate::two_phase) mod asked;
 pub(in crate::two_phase) mod commit;
@@ -37,6 +38,7 @@ mod delays;
 mod ending;
 pub(in crate::two_phase) mod failed;
 mod invariants;
+mod levels;
 pub(in crate::two_phase) mod pages;
 pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod remote_requests;
@@ -134,11 +136,12 @@ impl<V: Variant> Coordinator<V> {
             Some(slot)
                 if slot.running
                     && slot.generation == txn.generation
-                    && slot.committing.is_none() =>
+                    && slot.phase == SlotPhase::Open =>
             {
                 Ok(slot)
             }
-            _ => Err(self.failed.reason(txn)),
+            Some(slot) => Err(slot.refusal(txn, &self.failed)),
+            None => Err(self.failed.reason(txn)),
         }
     }
 
@@ -347,6 +350,15 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             Operation::Delay(txn, delay, answered) => {
                 Step::Done(self.on_deferral(txn, &delay, answered, cx).map(Answer::Delayed))
             }
+            Operation::Nest(txn, level) => {
+                Step::Done(self.on_nest(txn, level, cx).map(Answer::Nested))
+            }
+            Operation::Merge(txn, level) => {
+                Step::Done(self.on_merge(txn, level, cx).map(|()| Answer::Ended))
+            }
+            Operation::Unnest(txn, level) => {
+                Step::Done(self.on_unnest(txn, level, cx).map(|()| Answer::Ended))
+            }
             Operation::Commit(txn) => {
                 std::mem::forget(operation);
                 let step = self.on_commit(txn, here.reborrow(), cx);
@@ -354,7 +366,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 step.map(Answer::Committed)
             }
             Operation::Abort(txn, why) => {
-                if self.open(txn).is_ok() {
+                if self.slot(txn).is_some_and(|slot| slot.committing().is_none()) {
                     self.abort(txn, &why, cx);
                 }
                 Step::Done(Ok(Answer::Ended))
@@ -377,7 +389,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn open_transactions(&self) -> Vec<Txn> {
-        let is_open = |slot: &Slot<V>| slot.running && slot.committing.is_none();
+        let is_open = |slot: &Slot<V>| slot.running && slot.committing().is_none();
         let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
         slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
     }
@@ -443,7 +455,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn record_running(&self, recorder: &mut Recorder) {
         for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.running) {
-            let (sequence, status) = match slot.committing {
+            let (sequence, status) = match slot.committing() {
                 Some(sequence) => (sequence, Status::Unknown),
                 None => (u64::MAX - place as u64, Status::Running),
             };

@@ -13,16 +13,29 @@ use super::delays::Delays;
 use crate::two_phase::Variant;
 use crate::two_phase::message::Found;
 
+/// What a transaction takes of its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::two_phase) enum SlotPhase {
+    /// Operations.
+    Open,
+    /// Its commit is under way, under this number: no further operations.
+    Committing(u64),
+    /// This level was undone, with all inside: none but those that begin it once more, or give it
+    /// up.
+    Undone(u32),
+}
+
 /// A transaction's place; reused, with its memory, by the next one.
 ///
 /// Invariants: one that is free has no sets, and nothing delayed; a commit under way has no request
-/// held back; locks are asked for of somebody; what is delayed is asked by numbers in order.
+/// held back; what was undone is the level inside of those that are left; locks are asked for of
+/// somebody; what is delayed is asked by numbers in order.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct Slot<V: Variant> {
     pub generation: u32,
     pub running: bool,
-    /// Its commit is under way: no further operations.
-    pub committing: Option<u64>,
+    /// What it takes of its client.
+    pub phase: SlotPhase,
     pub options: TxnOptions,
     /// The least snapshot it may get.
     pub base: V::Snapshot,
@@ -54,7 +67,7 @@ impl<V: Variant> Slot<V> {
         Slot {
             generation: 0,
             running: false,
-            committing: None,
+            phase: SlotPhase::Open,
             options: TxnOptions::default(),
             base: V::Snapshot::default(),
             snapshot: None,
@@ -76,7 +89,7 @@ impl<V: Variant> Slot<V> {
     #[inline]
     pub fn occupy(&mut self, options: TxnOptions, base: V::Snapshot, now: Nanos) {
         self.running = true;
-        self.committing = None;
+        self.phase = SlotPhase::Open;
         self.options = options;
         self.base = base;
         self.snapshot = None;
@@ -119,12 +132,30 @@ impl<V: Variant> Slot<V> {
         self.sets.assert_invariants();
         self.delays.assert_invariants();
         assert_eq!(self.locked.is_empty(), self.locked_at.is_empty(), "keys, and where locked");
-        let holds = self.committing.is_some() && !self.held.is_empty();
-        assert!(!holds, "{:?} are held back as their transaction commits", self.held);
+        let holds = self.phase != SlotPhase::Open && !self.held.is_empty();
+        assert!(!holds, "{:?} are held back, and their transaction takes nothing", self.held);
+        let undone = match self.phase {
+            SlotPhase::Undone(level) => level.checked_sub(1),
+            SlotPhase::Open | SlotPhase::Committing(_) => None,
+        };
+        let depth = self.sets.depth();
+        assert!(
+            undone.is_none_or(|it| it == depth),
+            "{depth} levels, {undone:?} outside of what is undone"
+        );
         assert!(
             !V::POLICIES.reading.has_snapshots() || self.seen.is_empty(),
             "reads at a snapshot are not kept to repeat"
         );
+    }
+
+    /// The number of its commit, if that is under way.
+    #[inline]
+    pub fn committing(&self) -> Option<u64> {
+        match self.phase {
+            SlotPhase::Committing(sequence) => Some(sequence),
+            SlotPhase::Open | SlotPhase::Undone(_) => None,
+        }
     }
 
     /// What it reads at, or at least will.

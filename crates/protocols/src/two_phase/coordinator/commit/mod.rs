@@ -16,6 +16,7 @@ use muesli_core::{
 };
 
 use super::Coordinator;
+use super::slot::SlotPhase;
 use crate::two_phase::ReaderBounds;
 use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::participant::one_phase::Alone;
@@ -172,7 +173,7 @@ impl<V: Variant> Coordinator<V> {
         let (node, incarnation) = (self.id, self.incarnation);
         let slot = self.slot(txn).expect("an open transaction");
         assert!(slot.held.is_empty(), "{id} commits, and has requests that are held back");
-        slot.committing = Some(id.sequence);
+        slot.phase = SlotPhase::Committing(id.sequence);
         let reader = V::Reader::new(node, incarnation, txn);
         let strict = slot.options.strict;
         let whole = Prepare { settled_below, strict, ..Prepare::new(id, snapshot, reader) };
