@@ -178,3 +178,72 @@ fn without_levels_a_child_is_a_part_of_its_transaction() {
     assert_eq!(runs.load(Ordering::Relaxed), 1);
     assert_eq!(stored(&db, ["a", "b", "c"]), ["child", "parent", ""].map(str::to_owned));
 }
+
+/// How often the bodies of a transaction and of its child ran.
+#[derive(Default)]
+struct Runs {
+    parent: AtomicU32,
+    child: AtomicU32,
+}
+
+/// A transaction reads `a` itself, or in a child, which then reads `b`; in between another one
+/// changes both, so many times.
+fn changed_meanwhile(db: &Db, read_by_parent: bool, times: u32) -> (u32, u32, String) {
+    let space = db.space("s").unwrap();
+    let (runs, other) = (Arc::new(Runs::default()), db.clone());
+    let counted = runs.clone();
+    let body = async move |tx: &Tx| {
+        counted.parent.fetch_add(1, Ordering::Relaxed);
+        tx.put(space, "mine", "parent").await?;
+        if read_by_parent {
+            text(tx, space, "a").await?;
+        }
+        tx.nested(async |child| {
+            let run = counted.child.fetch_add(1, Ordering::Relaxed);
+            let before = text(child, space, "a").await?;
+            if run < times {
+                let change = other.transact(async move |tx| {
+                    tx.put(space, "a", format!("a{run}").as_str()).await?;
+                    tx.put(space, "b", format!("b{run}").as_str()).await
+                });
+                change.await?;
+            }
+            // The body makes something else of the error, which must not matter.
+            let after = text(child, space, "b").await.map_err(|_| Error::rollback("hidden"))?;
+            child.put(space, "seen", format!("{before} {after}").as_str()).await?;
+            Ok::<_, Error>(())
+        })
+        .await
+    };
+    db.blocking().transact(body).unwrap();
+    let [seen, ..] = stored(db, ["seen", "a", "b"]);
+    (runs.parent.load(Ordering::Relaxed), runs.child.load(Ordering::Relaxed), seen)
+}
+
+#[test]
+fn what_changed_in_a_child_runs_that_again_and_nothing_else() {
+    for protocol in ["score", "two-phase-commit", "hierarchy", "bumper-delaying", "tfa"] {
+        let (parent, child, seen) = changed_meanwhile(&open(protocol), false, 1);
+        assert_eq!((parent, child, seen.as_str()), (1, 2, "a0 b0"), "{protocol}");
+    }
+}
+
+#[test]
+fn what_changed_of_its_parent_runs_all_of_it_again() {
+    for protocol in ["score", "tfa"] {
+        let (parent, child, seen) = changed_meanwhile(&open(protocol), true, 1);
+        assert_eq!((parent, child, seen.as_str()), (2, 2, "a0 b0"), "{protocol}");
+    }
+}
+
+#[test]
+fn without_a_snapshot_that_moves_all_of_it_runs_again() {
+    let (parent, child, seen) = changed_meanwhile(&open("gmu"), false, 1);
+    assert_eq!((parent, child, seen.as_str()), (2, 2, "a0 b0"));
+}
+
+#[test]
+fn a_child_that_is_undone_too_often_makes_all_of_it_run_again() {
+    let (parent, child, seen) = changed_meanwhile(&open("score"), false, 6);
+    assert_eq!((parent, child, seen.as_str()), (2, 7, "a5 b5"), "four retries, then the parent");
+}

@@ -51,7 +51,12 @@ impl<V: Variant> Coordinator<V> {
         self.requests.iter().for_each(|(_, request)| *open.entry(request.op.0).or_default() += 1);
         for (number, operation) in self.operations.iter() {
             assert!(number <= self.next_op, "operation {number}, of {}", self.next_op);
-            let waits_for = open.remove(&number).unwrap_or_default() + operation.queued.len();
+            let slot = self.slots.get(operation.txn.slot as usize);
+            let moving = slot.and_then(|slot| slot.moving.as_ref());
+            let aside = moving.and_then(|moving| moving.aside.as_ref());
+            let aside = usize::from(aside.is_some_and(|(request, _)| request.op.0 == number));
+            let asked = open.remove(&number).unwrap_or_default();
+            let waits_for = asked + operation.queued.len() + aside;
             assert_eq!(operation.missing, waits_for, "what operation {number} waits for");
             assert!(operation.missing > 0, "operation {number} waits for nothing");
             assert!(self.runs(operation.txn), "operation {number} of a transaction that is over");

@@ -5,8 +5,8 @@
 //! elsewhere is asked for by [`remote_requests`] (their state is in `asked`), large answers in
 //! [`pages`]. [`commit`] divides a transaction among its repositories and counts their votes;
 //! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
-//! use; [`failed`] remembers why transactions failed before their commit; `levels` begins and ends
-//! the parts of a transaction that can be undone alone.
+//! use; [`failed`] remembers why transactions failed before their commit; `nesting` begins and
+//! ends the parts of a transaction that can be undone alone, and moves its snapshot.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -38,7 +38,7 @@ mod delays;
 mod ending;
 pub(in crate::two_phase) mod failed;
 mod invariants;
-mod levels;
+mod nesting;
 pub(in crate::two_phase) mod pages;
 pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod remote_requests;
@@ -354,7 +354,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 Step::Done(self.on_nest(txn, level, cx).map(Answer::Nested))
             }
             Operation::Merge(txn, level) => {
-                Step::Done(self.on_merge(txn, level, cx).map(|()| Answer::Ended))
+                self.on_merge(txn, level, &here, cx).map(|()| Answer::Ended)
             }
             Operation::Unnest(txn, level) => {
                 Step::Done(self.on_unnest(txn, level, cx).map(|()| Answer::Ended))

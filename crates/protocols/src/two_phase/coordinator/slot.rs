@@ -9,6 +9,7 @@ use muesli_core::{
     Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, TxnOptions,
 };
 
+use super::asked::{MOVING, Moving};
 use super::delays::Delays;
 use crate::two_phase::Variant;
 use crate::two_phase::message::Found;
@@ -47,6 +48,8 @@ pub(in crate::two_phase) struct Slot<V: Variant> {
     pub undisturbed_since: Option<u64>,
     /// A request is under way elsewhere that may change the snapshot; others wait for it.
     pub fixing: Option<u64>,
+    /// Its snapshot is on its way to a later one; until then it has none, and `fixing` is set.
+    pub moving: Option<Box<Moving<V>>>,
     /// Requests that wait for the snapshot, in order.
     pub held: Vec<u64>,
     /// What must be stable before the client may hear of what it read here.
@@ -74,6 +77,7 @@ impl<V: Variant> Slot<V> {
             answers: 0,
             undisturbed_since: None,
             fixing: None,
+            moving: None,
             held: Vec::new(),
             gate: LogPosition(0),
             begun: Nanos(0),
@@ -96,6 +100,7 @@ impl<V: Variant> Slot<V> {
         self.answers = 0;
         self.undisturbed_since = None;
         self.fixing = None;
+        self.moving = None;
         self.held.clear();
         self.gate = LogPosition(0);
         self.begun = now;
@@ -108,6 +113,9 @@ impl<V: Variant> Slot<V> {
         self.generation = self.generation.wrapping_add(1);
         self.sets.clear();
         self.delays.clear();
+        if V::POLICIES.reading.can_move() {
+            self.moving = None;
+        }
         if !V::POLICIES.reading.has_snapshots() {
             self.seen.clear();
         }
@@ -134,6 +142,9 @@ impl<V: Variant> Slot<V> {
         assert_eq!(self.locked.is_empty(), self.locked_at.is_empty(), "keys, and where locked");
         let holds = self.phase != SlotPhase::Open && !self.held.is_empty();
         assert!(!holds, "{:?} are held back, and their transaction takes nothing", self.held);
+        let is_moving = self.moving.is_some();
+        assert!(!is_moving || self.snapshot.is_none(), "a snapshot that is there, and moves");
+        assert_eq!(is_moving, self.fixing == Some(MOVING), "what fixes a snapshot that moves");
         let undone = match self.phase {
             SlotPhase::Undone(level) => level.checked_sub(1),
             SlotPhase::Open | SlotPhase::Committing(_) => None,

@@ -1,4 +1,5 @@
 //! Reads at a replica: the clock passes the snapshot, then locks are looked at, then versions.
+//! `looks` has those of versions alone, of what was read before.
 
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::ranges::KeyRange;
@@ -8,11 +9,13 @@ use super::Participant;
 use super::waits::reads::WaitingRead;
 use crate::two_phase::VariantState;
 use crate::two_phase::message::{
-    Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest,
+    Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest, Wanted,
 };
 use crate::two_phase::policy::{FamilySwitch, TreeSwitch};
 use crate::two_phase::time::{NotServed, Reading, Snapshot, Time};
 use crate::two_phase::{Context, Variant};
+
+mod looks;
 
 /// Rows of a scan, and the last key that was looked at where the range goes on.
 type Page = (Vec<(SmallBytes, Found)>, Option<SmallBytes>);
@@ -205,9 +208,16 @@ impl<V: Variant> Participant<V> {
     ) -> Result<ReadReply<V>, NotServed> {
         let (asked, first, reader) = (request.snapshot.clone(), request.first, request.reader);
         let asked = Reading { snapshot: asked, first, here: false, reader };
-        let snapshot = self.time.serve(&asked, cx)?;
+        if request.wanted == Wanted::Versions {
+            return self.look_again(request, asked, cx);
+        }
+        let mut snapshot = self.time.serve(&asked, cx)?;
         let limits = cx.settings.limits;
         let most = request.keys.len().min(limits.page_rows);
+        let forwards = request.wanted == Wanted::NewestValues && !first;
+        if forwards && self.is_behind(&request.keys[..most], &snapshot) {
+            snapshot = self.time.serve(&Reading { first: true, ..asked }, cx)?;
+        }
         let mut found = Mostly::with_capacity(most);
         let mut bytes = 0;
         for (space, key) in request.keys.iter().take(most) {

@@ -5,14 +5,23 @@
 //! asked for beside the child, which cannot be: it fails.
 
 use muesli_core::parts::levels::LEVELS_MAX;
-use muesli_core::{Failure, Nesting, Txn};
+use muesli_core::recorder::Status;
+use muesli_core::{Failure, Here, Nesting, Step, Txn, TxnId};
 
 use super::Coordinator;
 use super::failed::Failed;
 use super::slot::{Slot, SlotPhase};
-use crate::two_phase::{Context, Variant};
+use crate::two_phase::{Context, TwoPhase, Variant};
+
+mod moving;
 
 impl<V: Variant> Slot<V> {
+    /// The innermost level is its parent's.
+    pub fn merge(&mut self) {
+        self.sets.merge();
+        self.delays.merge();
+    }
+
     /// Why a transaction, which had this slot or has it, takes no operation.
     #[cold]
     pub(in crate::two_phase) fn refusal(&self, txn: Txn, failed: &Failed) -> Failure {
@@ -57,18 +66,25 @@ impl<V: Variant> Coordinator<V> {
         Ok(Nesting::Closed)
     }
 
-    /// The innermost level is its parent's.
+    /// The innermost level is its parent's; perhaps after what was read is known to stand.
     pub(in crate::two_phase) fn on_merge(
         &mut self,
         txn: Txn,
         level: u32,
+        here: &Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
-    ) -> Result<(), Failure> {
-        self.end_level(txn, level, cx)?.map_or(Ok(()), |slot| {
-            slot.sets.merge();
-            slot.delays.merge();
-            Ok(())
-        })
+    ) -> Step<()> {
+        let slot = match self.end_level(txn, level, cx) {
+            Ok(Some(slot)) => slot,
+            Ok(None) => return Step::Done(Ok(())),
+            Err(failure) => return Step::Done(Err(failure)),
+        };
+        let validates = slot.options.validated_merges && slot.can_look_again();
+        if validates {
+            return Step::Wait(self.look_before_merge(txn, here, cx));
+        }
+        slot.merge();
+        Step::Done(Ok(()))
     }
 
     /// The innermost level is given up: its reads are its parent's. One that was undone is no more
@@ -89,6 +105,30 @@ impl<V: Variant> Coordinator<V> {
             slot.delays.roll_back(level);
             Ok(())
         })
+    }
+
+    /// A level is undone, with all inside: what it read has changed. For histories, all that the
+    /// transaction saw until now is an attempt that was aborted.
+    pub(in crate::two_phase) fn undo(&mut self, txn: Txn, level: u32, cx: &mut Context<'_, V>) {
+        let environment = &mut cx.effects.environment;
+        let slot = &mut self.slots[txn.slot as usize];
+        assert!(
+            slot.running && slot.phase == SlotPhase::Open,
+            "a level of no transaction is undone"
+        );
+        if let Some(recorder) = &mut environment.recorder {
+            self.sequence += 1;
+            let (node, incarnation, sequence) = (self.id, self.incarnation, self.sequence);
+            let id = TxnId { node, incarnation, sequence };
+            let end = (Some(environment.now), None);
+            slot.sets.record(id, (slot.begun, &slot.options), Status::Aborted, end, recorder);
+        }
+        slot.sets.roll_back(level);
+        slot.delays.roll_back(level);
+        environment.maintenance.partial_aborts += 1;
+        self.fail_operations(txn, &Failure::PartialAbort { level }, cx);
+        let slot = &mut self.slots[txn.slot as usize];
+        slot.phase = SlotPhase::Undone(level);
     }
 
     /// The slot of a transaction whose innermost level ends, if that is the one of this number.
