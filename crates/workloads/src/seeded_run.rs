@@ -314,7 +314,7 @@ impl SeededRun {
         let lists = lists.map(|lists| ("-lists", by_lists(&lists, meta())));
         let mut verdicts = Vec::new();
         for (kind, history) in std::iter::once(("", versions)).chain(lists) {
-            verdicts.push(match history {
+            let verdict = match history {
                 Err(error) => Err(format!("no history: {error}")),
                 Ok(history) => {
                     self.write(&history, description, simulated.seed, kind)?;
@@ -326,7 +326,8 @@ impl SeededRun {
                     let guarantee = guarantee.ok_or_else(|| "no such protocol".to_owned());
                     guarantee.map(|(level, options)| muesli_check::check(&history, level, &options))
                 }
-            });
+            };
+            verdicts.push(verdict);
         }
         Ok(verdicts)
     }

@@ -100,7 +100,7 @@ impl<V: Variant> Slot<V> {
         self.answers = 0;
         self.undisturbed_since = None;
         self.fixing = None;
-        self.moving = None;
+
         self.held.clear();
         self.gate = LogPosition(0);
         self.begun = now;
