@@ -18,5 +18,6 @@ pages! {
     sessions: "using/sessions.md";
     procedures: "using/procedures.md";
     structures: "using/structures.md";
+    nested: "using/nested.md";
     cluster: "running/cluster.md";
 }

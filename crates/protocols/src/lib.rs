@@ -12,6 +12,7 @@
 //! * [`non_genuine_multiversioning`]: SCORe with everybody taking part in every update.
 //! * [`hierarchy`]: votes climb a tree of validators, and the lowest one that covers a transaction
 //!   decides it; leaves go by intervals of timestamps, or by locks.
+//! * [`tfa`]: one version of each object, the newest; the snapshot of a running transaction moves.
 //! * [`two_phase`]: what all of these share.
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.

@@ -29,7 +29,7 @@ pub mod workload;
 pub mod ycsb;
 
 pub use clients::{
-    chance, check, distribution, list_history, marks, parameters, placed_keys, tally,
+    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, tally,
 };
 use clients::{loading, per_client, reading};
 

@@ -134,6 +134,16 @@ pub enum Failure {
     /// Aborted; nothing was changed. Run it again.
     #[error("aborted: {0}; run the transaction again")]
     Aborted(#[from] Abort),
+    /// A part of the transaction was undone: this level of it, with all inside. What is further out
+    /// stands, and the level's body is to be run again, begun by [`Nest`](crate::Operation::Nest).
+    #[error("level {level} of the transaction was undone; run its body again")]
+    PartialAbort {
+        /// The outermost level that was undone.
+        level: u32,
+    },
+    /// Something was asked of a transaction beside a child of it that is open, or a second child.
+    #[error("a child of the transaction is open; wait for its end, for one runs at a time")]
+    ChildOpen,
     /// A delayed action cannot be left to its turn, as this text says; nothing was changed. Run it
     /// again, with its actions done at once.
     #[error("a delayed action cannot be left to its turn: {0}; run it again, done at once")]

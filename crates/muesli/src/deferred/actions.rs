@@ -154,6 +154,7 @@ impl Tx {
     }
 
     async fn delay(&self, delay: &Delay, answered: bool) -> Result<Deferral, Error> {
+        self.takes_operations()?;
         let operation = Operation::Delay(self.txn, delay.clone(), answered);
         let asked = match self.remote.as_deref() {
             None => self.here(|engine| engine.operate(operation))?,

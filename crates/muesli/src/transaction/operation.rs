@@ -220,7 +220,7 @@ impl<A: Ask> Future for Reply<'_, A> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let tx = this.tx;
-        if let (ReplyState::New, None) = (&this.state, &tx.remote) {
+        if let (ReplyState::New, true) = (&this.state, tx.is_plain()) {
             let ask = this.ask.as_mut().expect("polled after it was ready");
             match client::with(tx.database, |engine| ask.start(engine, tx.txn)) {
                 Some(Step::Done(Ok(answer))) => return Poll::Ready(Ok(answer)),
@@ -238,7 +238,11 @@ impl<A: Ask> Future for Reply<'_, A> {
 impl<A: Ask> Reply<'_, A> {
     #[cold]
     fn poll_deferred(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
-        if let (ReplyState::New, Some((db, home))) = (&self.state, self.tx.remote.as_deref()) {
+        if let ReplyState::New = self.state {
+            if let Err(error) = self.tx.takes_operations() {
+                return Poll::Ready(Err(error));
+            }
+            let (db, home) = self.tx.remote.as_deref().expect("else it is a call");
             self.state = ReplyState::Remote(self.ship(db, *home));
         }
         let polled = match &mut self.state {

@@ -15,7 +15,9 @@
 
 use muesli_core::{Isolation, NoService};
 
-use crate::two_phase::policy::{ApplyOrder, MovePolicy, Policies, Validation, WaitPolicy};
+use crate::two_phase::policy::{
+    ApplyOrder, MovePolicy, Policies, ReadPolicy, Validation, WaitPolicy,
+};
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
 mod switches;
@@ -32,6 +34,7 @@ pub enum Objects {}
 impl Variant for Objects {
     const NAME: &'static str = "tfa";
     const POLICIES: Policies = Policies {
+        reading: ReadPolicy::NewestForwarded,
         waiting: WaitPolicy::ForWritesOrNone,
         validation: Validation::EveryTransaction,
         order: ApplyOrder::AsDecided,

@@ -1,4 +1,5 @@
-//! TFA, message by message: every interleaving of small scopes, checkpoints, strangers, and limits.
+//! TFA, message by message: transcripts, every interleaving of small scopes,
+//! checkpoints, strangers, and limits.
 
 #[path = "../harness/mod.rs"]
 mod harness;

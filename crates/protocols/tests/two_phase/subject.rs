@@ -8,7 +8,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Decision, NodeId, Role, SpaceId, Timestamp, TxnId};
 use muesli_protocols::two_phase::message::merged_vote::MergedVote;
 use muesli_protocols::two_phase::message::moves::MovedKey;
-use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
+use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote, Wanted};
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
 use crate::harness::subject::lines::{given, joined, name, text, value, writes};
@@ -146,7 +146,12 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
     match message {
         Message::Read(read) => {
             let keys = joined(read.keys.iter().map(|(_, key)| text(key)));
-            format!("Read {keys} {}", snapshot(&read.snapshot, read.first))
+            let wanted = match read.wanted {
+                Wanted::Values => "",
+                Wanted::NewestValues => ", or the newest",
+                Wanted::Versions => ", versions alone",
+            };
+            format!("Read {keys} {}{wanted}", snapshot(&read.snapshot, read.first))
         }
         Message::ReadReply(reply) => {
             let all = joined(reply.found.iter().map(found));

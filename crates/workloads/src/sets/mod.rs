@@ -2,7 +2,8 @@
 //! search trees, each of the library's transactional structures.
 //!
 //! A transaction looks whether keys are there (read-only), adds keys, or removes keys; how much it
-//! reads, and so what is in its way, is up to the structure. With `rule=pairs` a client adds a key
+//! reads, and so what is in its way, is up to the structure; with `nesting=closed` each key is a child's.
+//! With `rule=pairs` a client adds a key
 //! and, with its next change, removes it again, so that the size stays level; with `rule=random`
 //! it adds and removes at random.
 //!
@@ -15,11 +16,12 @@ mod checks;
 pub(crate) mod ledger;
 mod structure;
 
-use muesli::{Db, Error, Index, Space, SpaceOptions};
+use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
 
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::loading::insist;
+use crate::nesting::{NESTING, NestingModel};
 use crate::parameters::{Parameter, ParameterKind as Takes, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -83,13 +85,14 @@ const BUCKETS: Parameter =
     Parameter::new("buckets", "61", Takes::Count(1, 1_000_000), "Buckets of a hash table.");
 
 /// What lists and trees take.
-pub const PARAMETERS: &[Parameter] = &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS];
+pub const PARAMETERS: &[Parameter] =
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING];
 /// What skip lists take.
 pub const SKIP_LIST_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, LEVELS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING, LEVELS];
 /// What hash tables take.
 pub const HASH_TABLE_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, BUCKETS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING, BUCKETS];
 
 /// Sets of one kind.
 #[derive(Debug)]
@@ -103,6 +106,7 @@ pub struct Sets {
     walks: f64,
     operations: usize,
     pairs: bool,
+    nesting: NestingModel,
     ledgers: Ledgers,
 }
 
@@ -142,6 +146,7 @@ impl Sets {
             walks: values.number("walks"),
             operations,
             pairs: values.word("rule") == "pairs",
+            nesting: NestingModel::new(values),
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
         }
     }
@@ -174,7 +179,8 @@ impl Sets {
         let (answer, attempts) = transact(&memory.reader, async |tx| {
             let mut wrong = None;
             for key in keys {
-                wrong = wrong.or(structure.contains(tx, *key).await?.1);
+                let look = async |tx: &Tx| structure.contains(tx, *key).await;
+                wrong = wrong.or(self.nesting.run(tx, look).await?.1);
             }
             Ok(wrong)
         })
@@ -215,11 +221,11 @@ impl Sets {
         let (answer, attempts) = transact(&seat.db, async |tx| {
             let mut changed = Vec::new();
             for &key in keys {
-                let effect = match adds {
-                    true => structure.add(tx, key).await?,
-                    false => structure.remove(tx, key).await?,
+                let change = async |tx: &Tx| match adds {
+                    true => structure.add(tx, key).await,
+                    false => structure.remove(tx, key).await,
                 };
-                changed.extend(effect.then_some(key));
+                changed.extend(self.nesting.run(tx, change).await?.then_some(key));
             }
             let by = if adds { 1 } else { -1 };
             let changes = changed.iter().map(|key| SetChange { structure: at, key: *key, by });
@@ -314,7 +320,7 @@ impl Workload for Sets {
     async fn load(&self, db: &Db) -> Result<(), Error> {
         for structure in self.structures(db.space(SPACE)?) {
             for keys in self.initial.chunks(BATCH) {
-                let add = async |tx: &muesli::Tx| {
+                let add = async |tx: &Tx| {
                     for key in keys {
                         structure.add(tx, *key).await?;
                     }

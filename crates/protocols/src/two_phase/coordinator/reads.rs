@@ -54,6 +54,20 @@ impl<V: Variant> Slot<V> {
         self.seen.entry((space, key.clone())).or_insert(found).clone()
     }
 
+    /// Whether a read that does not see the newest version moves the snapshot to the present. It
+    /// does where every read is forwarded; elsewhere in a child of an update, which could not
+    /// commit, and of which a part may stand.
+    #[inline]
+    pub fn forwards(&self, suffered: bool) -> bool {
+        let in_child = || {
+            let suffered = suffered && !self.options.strict;
+            self.sets.depth() > 0 && !self.sets.writes.is_empty() && !suffered
+        };
+        V::POLICIES.reading.can_move()
+            && self.snapshot.is_some()
+            && (V::POLICIES.reading.is_forwarded() || in_child())
+    }
+
     /// How it reads now.
     #[inline]
     fn reading(&self, reader: V::Reader) -> Reading<V> {
@@ -157,9 +171,13 @@ impl<V: Variant> Coordinator<V> {
         let TransactionSets { reads, operations, .. } = &mut slot.sets;
         let (before, mark) = (reads.len(), operations.mark());
         let mut undisturbed = before == 0 || slot.undisturbed_since == Some(participant.changes);
+        let mut all_newest = true;
         let read = participant.read_all_here(space, keys, reading, &mut at, |place, read| {
             out[place] = read.version.value.cloned();
             undisturbed &= read.version.newest && !read.locked;
+            if V::POLICIES.reading.is_forwarded() {
+                all_newest &= read.version.newest;
+            }
             if recording {
                 operations.read(space, &keys[place], read.recorded(), read.version.value);
             }
@@ -170,7 +188,7 @@ impl<V: Variant> Coordinator<V> {
             }
         });
         let changes = participant.changes;
-        let Ok(snapshot) = read else {
+        let Some(snapshot) = read.ok().filter(|_| all_newest) else {
             slot.sets.reads.truncate(before);
             slot.sets.operations.rewind(mark);
             return false;
@@ -245,6 +263,7 @@ impl<V: Variant> Coordinator<V> {
         let reading = slot.reading(reader);
         let mut at = cx.at(Role::Repository(replica));
         match participant.read_here(space, key, reading, &mut at) {
+            Ok(read) if !read.version.newest && slot.forwards(suffered) => Ok(Local::Ask),
             Ok(read) => {
                 let (recorded, collected) = (read.recorded(), read.collected);
                 slot.learn(read.snapshot);

@@ -215,10 +215,25 @@ pub struct ReadRequest<V: Variant> {
     pub snapshot: V::Snapshot,
     /// Whether this read fixes the snapshot.
     pub first: bool,
+    /// What is wanted of the keys.
+    pub wanted: Wanted,
     /// Who reads.
     pub reader: V::Reader,
     /// The keys.
     pub keys: Mostly<(SpaceId, SmallBytes)>,
+}
+
+/// What a [`ReadRequest`] wants of its keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// Versions and values at the snapshot.
+    #[default]
+    Values,
+    /// The same, but if one of them is not the newest, those at a snapshot of the present, at which
+    /// they are: the answer says which.
+    NewestValues,
+    /// Versions at the snapshot, without values: what was read is looked at once more.
+    Versions,
 }
 
 /// A request for the lock of a key.

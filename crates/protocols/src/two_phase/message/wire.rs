@@ -15,17 +15,47 @@ use super::moves::{Leaving, MovedRow, Redirect, WhereKeysMove};
 use super::voted_footprint::VotedFootprint;
 use super::{
     About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
-    Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote,
+    Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote, Wanted,
 };
 use crate::two_phase::Variant;
 
-wire_struct!(ReadRequest<V: Variant> {
-    request: u64,
-    snapshot: V::Snapshot,
-    first: bool,
-    reader: V::Reader,
-    keys: Mostly<(SpaceId, SmallBytes)>,
-});
+/// By hand for what is wanted, which shares a byte with whether it is the first read.
+impl<V: Variant> Wire for ReadRequest<V> {
+    const LEAST_BYTES: usize = u64::LEAST_BYTES
+        + V::Snapshot::LEAST_BYTES
+        + 1
+        + V::Reader::LEAST_BYTES
+        + Mostly::<(SpaceId, SmallBytes)>::LEAST_BYTES;
+
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.request.encode(out);
+        self.snapshot.encode(out);
+        let wanted = match self.wanted {
+            Wanted::Values => 0,
+            Wanted::NewestValues => 2,
+            Wanted::Versions => 4,
+        };
+        out.push(u8::from(self.first) | wanted);
+        self.reader.encode(out);
+        self.keys.encode(out);
+    }
+
+    #[inline]
+    fn decode(input: &mut Reader<'_>) -> Result<Self, WireError> {
+        let (request, snapshot) = (u64::decode(input)?, V::Snapshot::decode(input)?);
+        let at = input.position();
+        let flags = u8::decode(input)?;
+        let wanted = match flags & !1 {
+            0 => Wanted::Values,
+            2 => Wanted::NewestValues,
+            4 => Wanted::Versions,
+            other => return Err(WireError::no_variant("kind of a read", at, other)),
+        };
+        let (first, reader) = (flags & 1 == 1, V::Reader::decode(input)?);
+        Ok(ReadRequest { request, snapshot, first, wanted, reader, keys: Mostly::decode(input)? })
+    }
+}
 
 wire_struct!(LockRequest<V: Variant> {
     request: u64,

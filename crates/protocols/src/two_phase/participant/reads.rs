@@ -1,4 +1,5 @@
 //! Reads at a replica: the clock passes the snapshot, then locks are looked at, then versions.
+//! `looks` has those of versions alone, of what was read before.
 
 use muesli_core::parts::locks::LockWord;
 use muesli_core::parts::versions::{Handle, Version, Versions};
@@ -11,11 +12,13 @@ use super::waits::reads::WaitingRead;
 use crate::two_phase::VariantState;
 use crate::two_phase::message::moves::{MovedRow, Redirect, WhereKeysMove};
 use crate::two_phase::message::{
-    Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest,
+    Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest, Wanted,
 };
 use crate::two_phase::policy::{FamilySwitch, TreeSwitch};
 use crate::two_phase::time::{NotServed, Reading, Snapshot, Time};
 use crate::two_phase::{Context, Variant};
+
+mod looks;
 
 /// Rows of a scan, and the last key that was looked at where the range goes on.
 type Page = (Vec<(SmallBytes, Found)>, Option<SmallBytes>);
@@ -42,7 +45,7 @@ impl<V: Variant> Participant<V> {
     /// Whether a read of an entry at `snapshot` must wait: it is locked by a writer that may come
     /// to lie inside the snapshot. In SCORe one that was proposed a later timestamp ends up later.
     #[inline]
-    fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: &V::Snapshot) -> bool {
+    pub(super) fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: &V::Snapshot) -> bool {
         if !V::POLICIES.reading.has_snapshots() {
             return false; // The newest version there is, whoever is about to replace it.
         }
@@ -84,9 +87,6 @@ impl<V: Variant> Participant<V> {
         self.protocol_state.note_read((space, key), &snapshot, &committed, reader);
         let versions = self.versions(space).expect("made above");
         let read = self.time.read(versions, space, key, &snapshot);
-        if V::keys_move(cx.catalog) && read.is_some_and(|(.., it)| !it.newest) {
-            return Err(NotServed::TooOld);
-        }
         if V::keys_move(cx.catalog) && read.is_none_or(|(.., it)| it.value.is_none()) {
             let lock = read.map_or_else(LockWord::default, |(_, lock, _)| lock);
             if let Some(why) = self.elsewhere((space, key), lock, cx.catalog) {
@@ -142,9 +142,6 @@ impl<V: Variant> Participant<V> {
                     let locked = self.is_closed(lock);
                     if locked && self.must_wait(space, handle, &snapshot) {
                         return Err(NotServed::Blocked);
-                    }
-                    if V::keys_move(cx.catalog) && !version.newest {
-                        return Err(NotServed::TooOld);
                     }
                     if version.value.is_none() && !self.has_key(space, key, cx.catalog) {
                         return Err(NotServed::Elsewhere);
@@ -227,9 +224,16 @@ impl<V: Variant> Participant<V> {
     ) -> Result<ReadReply<V>, NotServed> {
         let (asked, first, reader) = (request.snapshot.clone(), request.first, request.reader);
         let asked = Reading { snapshot: asked, first, here: false, reader };
-        let snapshot = self.time.serve(&asked, cx)?;
+        if request.wanted == Wanted::Versions {
+            return self.look_again(request, asked, cx);
+        }
+        let mut snapshot = self.time.serve(&asked, cx)?;
         let limits = cx.settings.limits;
         let most = request.keys.len().min(limits.page_rows);
+        let forwards = request.wanted == Wanted::NewestValues && !first;
+        if forwards && self.is_behind(&request.keys[..most], &snapshot) {
+            snapshot = self.time.serve(&Reading { first: true, ..asked }, cx)?;
+        }
         let mut found = Mostly::with_capacity(most);
         let mut moved = WhereKeysMove::default();
         let mut bytes = 0;
@@ -345,6 +349,9 @@ impl<V: Variant> Participant<V> {
                     return Err(NotServed::Blocked);
                 }
                 let version = self.time.version(versions, *space, handle, snapshot);
+                if V::keys_move(cx.catalog) && !version.newest {
+                    return Err(NotServed::TooOld); // It may have been elsewhere then.
+                }
                 live += usize::from(version.value.is_some());
                 if version.at != Timestamp::ZERO {
                     bytes += key.len() + version.value.map_or(0, SmallBytes::len);

@@ -18,6 +18,7 @@ use muesli_core::{
 };
 
 use super::Coordinator;
+use super::slot::SlotPhase;
 use crate::two_phase::ReaderBounds;
 use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::participant::one_phase::Alone;
@@ -63,8 +64,10 @@ impl<V: Variant> Coordinator<V> {
         let has_read = !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
         let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
         let delays = may_delay && !slot.delays.is_empty();
+        let rules = V::switches(&self.switches);
         let counts = V::POLICIES.validation.has_readers()
-            || strict && V::switches(&self.switches).keeps(FamilySwitch::ValidatesStrict);
+            && rules.keeps(FamilySwitch::ValidatesReaders)
+            || strict && rules.keeps(FamilySwitch::ValidatesStrict);
         if writes_nothing && !delays && !(has_read && counts) {
             self.remember(&snapshot);
             return self.finish_at_once(txn, Ok(snapshot.at()), cx);
@@ -217,7 +220,7 @@ impl<V: Variant> Coordinator<V> {
         let (node, incarnation) = (self.id, self.incarnation);
         let slot = self.slot(txn).expect("an open transaction");
         assert!(slot.held.is_empty(), "{id} commits, and has requests that are held back");
-        slot.committing = Some(id.sequence);
+        slot.phase = SlotPhase::Committing(id.sequence);
         let reader = V::Reader::new(node, incarnation, txn);
         let strict = slot.options.strict;
         let whole = Prepare { settled_below, strict, ..Prepare::new(id, snapshot, reader) };
