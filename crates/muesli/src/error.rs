@@ -63,6 +63,13 @@ pub enum Error {
         /// The outermost level that was undone; children of the transaction itself have 1.
         level: u32,
     },
+    /// The transaction [waits](crate::Tx::retry) for a change of what it has read. A body passes this
+    /// on, and is run again by itself.
+    #[error(
+        "the transaction waits for a change of what it has read: run it by `transact`, which runs it \
+         again then"
+    )]
+    Retry,
     /// Something was asked of a transaction beside a [child](crate::Tx::nested) of it that is open.
     #[error(
         "a child of the transaction is open: wait for its end before using the transaction itself, \
@@ -185,7 +192,9 @@ impl Error {
                 }
                 _ => ErrorKind::Conflict,
             },
-            Error::FootprintViolation(_) | Error::PartialAbort { .. } => ErrorKind::Conflict,
+            Error::FootprintViolation(_) | Error::PartialAbort { .. } | Error::Retry => {
+                ErrorKind::Conflict
+            }
             Error::Unknown { .. } => ErrorKind::Unknown,
             Error::TooLarge { .. } | Error::OverServerLimit(_) => ErrorKind::Limit,
             Error::TransactionTimeout { .. } => ErrorKind::Timeout,
@@ -219,8 +228,8 @@ impl Error {
 
     /// Whether `transact` runs a body again that met this.
     pub(crate) fn is_conflict(&self) -> bool {
-        use Error::{Conflict, FootprintViolation, PartialAbort};
-        matches!(self, Conflict { .. } | FootprintViolation(_) | PartialAbort { .. })
+        use Error::{Conflict, FootprintViolation, PartialAbort, Retry};
+        matches!(self, Conflict { .. } | FootprintViolation(_) | PartialAbort { .. } | Retry)
     }
 }
 

@@ -46,6 +46,9 @@ pub enum Operation {
     /// this. Harmless where it has ended or its commit is under way, which then goes on without
     /// anybody waiting. [`Answer::Ended`], at once.
     Abort(Txn, Failure),
+    /// Ends the transaction without effect, and waits until something that it has read has changed,
+    /// or may have. [`Answer::Changed`]. An [abort](Operation::Abort) ends the wait.
+    Watch(Txn),
     /// Runs a one-round transaction, begun and ended in one. [`Answer::Invoked`].
     Invoke(TxnOptions, Call),
 }
@@ -70,6 +73,7 @@ impl Operation {
             | Operation::Merge(..)
             | Operation::Unnest(..)
             | Operation::Commit(_)
+            | Operation::Watch(_)
             | Operation::Abort(..) => false,
         }
     }
@@ -77,7 +81,8 @@ impl Operation {
     /// Whether a history tells its moment: a transaction begins or ends with it.
     #[inline]
     pub fn is_timed(&self) -> bool {
-        self.begins() || matches!(self, Operation::Commit(_) | Operation::Abort(..))
+        self.begins()
+            || matches!(self, Operation::Commit(_) | Operation::Watch(_) | Operation::Abort(..))
     }
 }
 
@@ -120,6 +125,8 @@ pub enum Answer {
     Ended,
     /// Of a one-round transaction.
     Invoked(Invoked),
+    /// Of a wait for a change.
+    Changed,
     /// Of a sleep, which the driver answers.
     Awake,
 }

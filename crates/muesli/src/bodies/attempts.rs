@@ -44,6 +44,11 @@ impl Db {
                 }
                 // A child that went on without its parent's knowing of it.
                 Err(Stopped::Database(Error::PartialAbort { .. })) => Abort::StaleRead,
+                Err(Stopped::Database(Error::Retry)) => {
+                    timeout.check()?;
+                    attempts = 0; // Nobody was in the way.
+                    continue;
+                }
                 Err(Stopped::Database(error)) => return Err(error.into()),
             };
             eager |= reason.ends_delays();
@@ -91,13 +96,29 @@ impl Db {
         };
         let answer = match ran {
             Ok(answer) => answer,
-            Err(error) => return Err(Stopped::by(error, open.tx.conflict())),
+            Err(error) => {
+                let stopped = Stopped::by(error, open.tx.conflict());
+                if matches!(stopped, Stopped::Database(Error::Retry)) {
+                    self.wait_for_change(&open.tx, timeout).await?;
+                }
+                return Err(stopped);
+            }
         };
         let committed = open.tx.commit_here(self, fate).await;
         std::mem::forget(open);
         let (_, given) = committed?;
         assert!(asks || given.is_empty(), "nobody asked what delayed actions gave");
         Ok((answer, given))
+    }
+
+    /// Waits until something that a transaction has read has changed, or for a while where that
+    /// cannot be known.
+    async fn wait_for_change(&self, tx: &Tx, timeout: &Timeout) -> Result<(), Error> {
+        let change = pin!(tx.wait_for_change());
+        match WithTimeout::new(change, timeout).await? {
+            true => Ok(()),
+            false => self.sleep(self.inner.retry.pause_max).await,
+        }
     }
 
     async fn pause(&self, attempts: u32) -> Result<(), Error> {

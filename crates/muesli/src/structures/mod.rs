@@ -12,6 +12,9 @@
 //! | [`SearchTree`] | a node per key, with two children | its depth: about 2 ln n nodes |
 //! | [`HashTable`] | head, and a row per bucket | one row, and the head where that is absent |
 //! | [`Counter`] | one row | one row, or none ([`Counter::add_deferred`]) |
+//! | [`BlockingQueue`] | head, and a row per item | the head, and a row; waits where there is none |
+//! | [`Semaphore`] | one row | one row; waits where too few permits are left |
+//! | [`WorkList`] | those of a queue, and one | as a queue; waits while others are at work |
 //!
 //! Nodes lie under their own keys, and links are keys: no ids are given out, a link tells on
 //! which side of a key it leads without being followed, and [`Map::get`] is one read whatever the
@@ -38,20 +41,26 @@
 //! # }
 //! ```
 
+mod blocking_queue;
 mod counter;
 mod hash_table;
 mod linked_list;
 mod rows;
 mod search_tree;
+mod semaphore;
 mod skip_list;
 #[cfg(test)]
 mod tests;
+mod work_list;
 
+pub use blocking_queue::BlockingQueue;
 pub use counter::Counter;
 pub use hash_table::HashTable;
 pub use linked_list::LinkedList;
 pub use search_tree::SearchTree;
+pub use semaphore::Semaphore;
 pub use skip_list::SkipList;
+pub use work_list::WorkList;
 
 use crate::error::Error;
 use crate::transaction::tx::Tx;

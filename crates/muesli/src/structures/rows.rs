@@ -35,6 +35,9 @@ pub(super) enum StructureShape {
     },
     /// Its row is a number as actions store it, and says nothing.
     Counter,
+    Queue,
+    Semaphore,
+    WorkList,
 }
 
 impl fmt::Display for StructureShape {
@@ -45,6 +48,9 @@ impl fmt::Display for StructureShape {
             StructureShape::SearchTree => write!(f, "a search tree"),
             StructureShape::HashTable { buckets } => write!(f, "a hash table of {buckets} buckets"),
             StructureShape::Counter => write!(f, "a counter"),
+            StructureShape::Queue => write!(f, "a queue"),
+            StructureShape::Semaphore => write!(f, "a semaphore"),
+            StructureShape::WorkList => write!(f, "a work list"),
         }
     }
 }

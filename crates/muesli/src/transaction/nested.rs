@@ -60,18 +60,31 @@ impl Tx {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
+        let ran = self.run_child(&body, false).await?;
+        Ok(ran.expect("a child that does not wait passes it on"))
+    }
+
+    /// Runs a body as a child; `None`: it was [given up](Tx::retry), and that is `caught` here.
+    pub(crate) async fn run_child<T, E, F>(&self, body: &F, caught: bool) -> Result<Option<T>, E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
         let mut open = OpenChild::begin(self).await?;
         let mut undone = 0;
         loop {
             let child = self.child();
             let ran = body(&child).await;
+            let waits = caught && child.conflict() == Some(Error::Retry);
             let ended = match (child.conflict(), &ran) {
+                _ if waits => open.give_up().await,
                 (Some(conflict), _) => Err(conflict),
                 (None, Ok(_)) => open.merge().await,
                 (None, Err(_)) => open.give_up().await,
             };
             match ended {
-                Ok(()) => return ran,
+                Ok(()) if waits => return Ok(None),
+                Ok(()) => return ran.map(Some),
                 Err(Error::PartialAbort { level }) if level == child.level => {}
                 Err(outer) => return Err(open.pass_on(outer).into()),
             }

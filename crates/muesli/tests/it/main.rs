@@ -18,6 +18,7 @@ mod nested;
 mod partitions;
 mod procedure_threads;
 mod procedures;
+mod retrying;
 mod sampled;
 mod sessions;
 mod sizes;

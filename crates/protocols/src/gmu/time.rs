@@ -306,6 +306,10 @@ impl Time<Vectors> for VectorTime {
         self.log.add(place.vector.clone(), keys);
     }
 
+    fn pass(&mut self, at: Timestamp) {
+        unreachable!("no key came from elsewhere, where it was deleted at {at}");
+    }
+
     fn rest(&mut self) {}
 
     /// Only past an empty queue, and only where nothing is logged. What is in a vector is waited

@@ -227,6 +227,10 @@ impl<P: SingleRepositoryProtocol> Coordinator<P> for SingleRepositoryCoordinator
             }
             Operation::Merge(..) | Operation::Unnest(..) => Ok(Step::Done(Ok(Answer::Ended))),
             Operation::Commit(txn) => self.commit(txn, cx),
+            Operation::Watch(txn) => {
+                let _ = self.open.end(txn); // What changes is not told: whoever waits looks again.
+                Ok(Step::Done(Ok(Answer::Changed)))
+            }
             Operation::Abort(txn, failure) => {
                 let _ = self.open.end(txn); // It may have ended.
                 for (_, read) in self.reads.extract_if(.., |_, read| read.txn == txn) {

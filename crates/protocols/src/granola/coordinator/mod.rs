@@ -352,6 +352,13 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             }
             Operation::Merge(..) | Operation::Unnest(..) => Step::Done(Ok(Answer::Ended)),
             Operation::Commit(txn) => self.on_commit(txn, cx).map(Answer::Committed),
+            // What changes is not told: whoever waits looks again.
+            Operation::Watch(txn) => {
+                if self.open(txn).is_ok() {
+                    self.abort(txn, &Failure::Aborted(Abort::Rollback), cx);
+                }
+                Step::Done(Ok(Answer::Changed))
+            }
             Operation::Abort(txn, why) => {
                 if self.open(txn).is_ok() {
                     self.abort(txn, &why, cx);

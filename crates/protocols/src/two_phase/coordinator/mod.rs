@@ -34,6 +34,7 @@ use commit::unreachable::UnreachableValidators;
 use failed::Failed;
 use owners::{HINTS_MAX, HintedKey};
 use slot::{Slot, SlotPhase};
+use watching::Watching;
 
 pub(in crate::two_phase) mod asked;
 pub(in crate::two_phase) mod commit;
@@ -48,6 +49,7 @@ pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod remote_requests;
 pub(in crate::two_phase) mod scans;
 pub(in crate::two_phase) mod slot;
+pub(in crate::two_phase) mod watching;
 pub(in crate::two_phase) mod watermark;
 
 timers! {
@@ -100,6 +102,8 @@ pub struct Coordinator<V: Variant> {
     pub(in crate::two_phase) unreachable: UnreachableValidators,
     /// Where keys are that have moved.
     hints: Hints<HintedKey>,
+    /// Clients that wait for a change, by the numbers of their requests.
+    watching: Window<Watching<V>>,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(in crate::two_phase) observed: V::Snapshot,
@@ -184,7 +188,9 @@ impl<V: Variant> Coordinator<V> {
         self.sweep_timer_set = false;
         self.retry_requests(cx);
         self.retry_commits(cx);
-        if !self.requests.is_empty() || !self.committing.is_empty() {
+        self.watch_again(cx);
+        let waits = !self.requests.is_empty() || !self.watching.is_empty();
+        if waits || !self.committing.is_empty() {
             self.set_sweep_timer(cx);
         }
     }
@@ -278,6 +284,7 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Coordinator<V> {
             }
         }
         self.committing.values_mut().for_each(Committing::expect_no_answer);
+        self.watching.values_mut().for_each(Watching::expect_nothing);
         self.regain_validators(node);
     }
 
@@ -316,6 +323,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             unknown: UnknownOutcomes::default(),
             unreachable: UnreachableValidators::default(),
             hints: Hints::new(HINTS_MAX),
+            watching: Window::default(),
             sweep_timer_set: false,
             observed: V::Snapshot::default(),
             fresh: V::Snapshot::default(),
@@ -376,8 +384,10 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 if self.slot(txn).is_some_and(|slot| slot.committing().is_none()) {
                     self.abort(txn, &why, cx);
                 }
+                self.stop_watching(txn, &why, cx);
                 Step::Done(Ok(Answer::Ended))
             }
+            Operation::Watch(txn) => self.on_watch(txn, cx),
             Operation::Invoke(..) => Step::Done(Err(no_procedures::<V>())),
         }
     }
@@ -398,7 +408,9 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     fn open_transactions(&self) -> Vec<Txn> {
         let is_open = |slot: &Slot<V>| slot.running && slot.committing().is_none();
         let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
-        slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
+        let waits = self.watching.iter().map(|(_, watching)| watching.txn);
+        let named = slots.map(|(at, slot)| Txn { slot: at as u32, generation: slot.generation });
+        named.chain(waits).collect()
     }
 
     fn receive(
@@ -428,6 +440,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             }
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
             Message::Locked { request, refused } => self.on_locked(request, refused, cx),
+            Message::Changed { request } => self.on_changed(request, cx),
             Message::Ended { txn, decision, newest, tag } => {
                 self.observed.join(&newest);
                 if txn.incarnation == self.incarnation {

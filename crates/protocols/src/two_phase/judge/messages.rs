@@ -16,7 +16,8 @@ use crate::two_phase::message::merged_decision::MergedDecision;
 use crate::two_phase::message::merged_vote::MergedVote;
 use crate::two_phase::message::moves::{Leaving, MovedKey};
 use crate::two_phase::message::{
-    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, Wanted, requests,
+    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, Wanted, WatchRequest,
+    requests,
 };
 use crate::two_phase::participant::whereabouts::TOLD_AT_ONCE;
 use crate::two_phase::time::{Snapshot, Time};
@@ -47,6 +48,7 @@ pub(in crate::two_phase) fn judge<V: Variant>(
         | Message::Acknowledge { .. }
         | Message::Ended { .. }
         | Message::Ran { .. }
+        | Message::Changed { .. }
         | Message::Bound { .. } => {
             ensure(!to_repository, Rejection::Role)?;
             judge_reply(message, view)
@@ -83,6 +85,8 @@ fn judge_request<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(),
             view.voter(*repository)?;
             ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
         }
+        Message::Watch(watch) => judge_watch(watch, view),
+        Message::Unwatch { .. } => view.coordinator(),
         Message::NewOwners { moved } => judge_moved(moved, true, view),
         Message::KnownOwners { moved } => judge_moved(moved, false, view),
         _ => Err(Rejection::Role),
@@ -102,7 +106,7 @@ fn judge_reply<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(), R
             reply.rows.iter().try_for_each(|(_, found)| in_range(found.version))?;
             judge_answered(reply.snapshot.as_ref(), &reply.committed, view)
         }
-        Message::Locked { .. } => judge_answer(view),
+        Message::Locked { .. } | Message::Changed { .. } => judge_answer(view),
         Message::Acknowledge { repository, txns } => {
             view.voter(*repository)?;
             ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
@@ -191,6 +195,18 @@ fn judge_read<V: Variant>(request: &ReadRequest<V>, view: View<'_>) -> Result<()
     ensure(can_be, Rejection::State)?;
     judge_snapshot(&request.snapshot, view)?;
     request.keys.iter().try_for_each(|(space, key)| judge_key::<V>(*space, key, view))
+}
+
+/// A coordinator has read keys that are here, and ranges, and waits for a change of them.
+fn judge_watch<V: Variant>(watch: &WatchRequest<V>, view: View<'_>) -> Result<(), Rejection> {
+    view.coordinator()?;
+    judge_snapshot(&watch.snapshot, view)?;
+    for (space, key, version) in &watch.reads {
+        in_range(*version)?;
+        ensure(key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
+        judge_key::<V>(*space, key, view)?;
+    }
+    watch.scans.iter().try_for_each(|range| view.range(range))
 }
 
 /// A coordinator scans partitions that are here, at a snapshot that it can have.
@@ -430,7 +446,9 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
         Message::Settled { txn } => Some(Message::Settled { txn: own(txn) }),
         Message::Lock(asked) => Some(Message::Lock(LockRequest { reader, ..asked.clone() })),
         Message::Unlock { .. } => Some(Message::Unlock { reader }),
-        Message::Bound { .. } => Some(message.clone()),
+        Message::Bound { .. } | Message::Watch(_) | Message::Unwatch { .. } => {
+            Some(message.clone())
+        }
         Message::ReadReply(_)
         | Message::ScanReply(_)
         | Message::MergedVote(_)
@@ -439,6 +457,7 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
         | Message::Vote { .. }
         | Message::Acknowledge { .. }
         | Message::Ran { .. }
+        | Message::Changed { .. }
         | Message::Locked { .. }
         | Message::NewOwners { .. }
         | Message::KnownOwners { .. }

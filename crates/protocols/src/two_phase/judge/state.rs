@@ -40,6 +40,8 @@ impl<V: Variant> Participant<V> {
             | Message::Vote { .. }
             | Message::NewOwners { .. }
             | Message::KnownOwners { .. }
+            | Message::Watch(_)
+            | Message::Unwatch { .. }
             | Message::AskDoubts { .. }
             | Message::NoDoubts { .. }
             | Message::Watermark { .. } => Ok(()),
@@ -50,6 +52,7 @@ impl<V: Variant> Participant<V> {
             | Message::MergedVote(_)
             | Message::Ended { .. }
             | Message::Ran { .. }
+            | Message::Changed { .. }
             | Message::Bound { .. } => Err(Rejection::Role),
         }
     }
@@ -163,6 +166,7 @@ impl<V: Variant> Coordinator<V> {
             | Message::Acknowledge { .. }
             | Message::Locked { .. }
             | Message::Ran { .. }
+            | Message::Changed { .. }
             | Message::Bound { .. }
             | Message::Watermark { .. } => Ok(()),
             requests!() => Err(Rejection::Role),

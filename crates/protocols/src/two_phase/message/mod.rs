@@ -165,6 +165,19 @@ pub enum Message<V: Variant> {
         /// The keys, as they were told.
         moved: Vec<MovedKey>,
     },
+    /// Coordinator to a repository: say when one of these keys has another version, or a range
+    /// another row. Repeated while its client waits.
+    Watch(Box<WatchRequest<V>>),
+    /// Coordinator to a repository: its client does not wait any more.
+    Unwatch {
+        /// The number of the request.
+        request: u64,
+    },
+    /// Repository to coordinator: something has changed of what it watches, or may have.
+    Changed {
+        /// The number of the request.
+        request: u64,
+    },
     /// Participant to all other ones: are you in doubt of anything that these clients began? It
     /// makes nobody refuse anything.
     AskDoubts {
@@ -198,6 +211,8 @@ macro_rules! requests {
             | Message::Settled { .. }
             | Message::NewOwners { .. }
             | Message::KnownOwners { .. }
+            | Message::Watch(_)
+            | Message::Unwatch { .. }
             | Message::AskDoubts { .. }
             | Message::NoDoubts { .. }
             | Message::Ask { .. }
@@ -234,6 +249,19 @@ pub enum Wanted {
     NewestValues,
     /// Versions at the snapshot, without values: what was read is looked at once more.
     Versions,
+}
+
+/// What a transaction has read at a repository, whose client waits for a change of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchRequest<V: Variant> {
+    /// The coordinator's number for the answer.
+    pub request: u64,
+    /// What the ranges were read at.
+    pub snapshot: V::Snapshot,
+    /// Keys, with the versions read.
+    pub reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
+    /// Ranges.
+    pub scans: Vec<KeyRange>,
 }
 
 /// A request for the lock of a key.

@@ -58,6 +58,11 @@ impl<V: Variant> Message<V> {
             Message::NewOwners { moved } | Message::KnownOwners { moved } => {
                 moved.iter().map(MovedKey::bytes).sum()
             }
+            Message::Watch(watch) => {
+                let read = |(_, key, _): &(SpaceId, SmallBytes, _)| KEY_BYTES + key.len();
+                watch.reads.iter().map(read).sum::<usize>()
+                    + watch.scans.iter().map(range_bytes).sum::<usize>()
+            }
             Message::Ran { answers, violation, .. } => {
                 8 + answers_bytes(answers) + violation.as_ref().map_or(0, SmallBytes::len)
             }
@@ -76,6 +81,8 @@ impl<V: Variant> Message<V> {
             | Message::Ask { .. }
             | Message::Locked { .. }
             | Message::Unlock { .. }
+            | Message::Unwatch { .. }
+            | Message::Changed { .. }
             | Message::Settled { .. }
             | Message::Bound { .. }
             | Message::Watermark { .. } => 8,
@@ -107,6 +114,9 @@ impl<V: Variant> Message<V> {
             Message::Watermark { .. } => "Watermark",
             Message::AskDoubts { .. } => "AskDoubts",
             Message::NoDoubts { .. } => "NoDoubts",
+            Message::Watch(_) => "Watch",
+            Message::Unwatch { .. } => "Unwatch",
+            Message::Changed { .. } => "Changed",
             Message::NewOwners { .. } => "NewOwners",
             Message::KnownOwners { .. } => "KnownOwners",
         }

@@ -15,7 +15,7 @@ use super::moves::{Leaving, MovedRow, Redirect, WhereKeysMove};
 use super::voted_footprint::VotedFootprint;
 use super::{
     About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
-    Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote, Wanted,
+    Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote, Wanted, WatchRequest,
 };
 use crate::two_phase::Variant;
 
@@ -56,6 +56,13 @@ impl<V: Variant> Wire for ReadRequest<V> {
         Ok(ReadRequest { request, snapshot, first, wanted, reader, keys: Mostly::decode(input)? })
     }
 }
+
+wire_struct!(WatchRequest<V: Variant> {
+    request: u64,
+    snapshot: V::Snapshot,
+    reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
+    scans: Vec<KeyRange>,
+});
 
 wire_struct!(LockRequest<V: Variant> {
     request: u64,
@@ -221,6 +228,9 @@ mod kind {
     pub const MERGED_DECISION: u8 = 20;
     pub const NEW_OWNERS: u8 = 21;
     pub const KNOWN_OWNERS: u8 = 22;
+    pub const WATCH: u8 = 23;
+    pub const UNWATCH: u8 = 24;
+    pub const CHANGED: u8 = 25;
 }
 
 /// Appends a kind and what belongs to it.
@@ -296,6 +306,9 @@ impl<V: Variant> Wire for Message<V> {
             }
             Message::NewOwners { moved } => put(kind::NEW_OWNERS, moved, out),
             Message::KnownOwners { moved } => put(kind::KNOWN_OWNERS, moved, out),
+            Message::Watch(watch) => put(kind::WATCH, watch, out),
+            Message::Unwatch { request } => put(kind::UNWATCH, request, out),
+            Message::Changed { request } => put(kind::CHANGED, request, out),
         }
     }
 
@@ -369,6 +382,9 @@ impl<V: Variant> Wire for Message<V> {
             kind::KNOWN_OWNERS if V::POLICIES.moving.may_move() => {
                 Message::KnownOwners { moved: Wire::decode(input)? }
             }
+            kind::WATCH => Message::Watch(Wire::decode(input)?),
+            kind::UNWATCH => Message::Unwatch { request: Wire::decode(input)? },
+            kind::CHANGED => Message::Changed { request: Wire::decode(input)? },
             other => return Err(WireError::no_variant("message", at, other)),
         })
     }
@@ -454,6 +470,9 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
     match message {
         Message::Read(read) => read.keys.iter().all(|(id, _)| space(id)),
         Message::Lock(asked) => space(&asked.space),
+        Message::Watch(watch) => {
+            watch.reads.iter().all(|(id, ..)| space(id)) && watch.scans.iter().all(ordered)
+        }
         Message::Scan(scan) => ordered(&scan.range) && scan.partitions.iter().all(part),
         Message::Prepare(prepare) => {
             prepare.participants.iter().all(|repository| place(&repository.0))
@@ -480,6 +499,8 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
             moved.iter().all(|it| space(&it.space) && place(&it.to.0))
         }
         Message::Decide { .. }
+        | Message::Unwatch { .. }
+        | Message::Changed { .. }
         | Message::Ended { .. }
         | Message::Ran { .. }
         | Message::Ask { .. }

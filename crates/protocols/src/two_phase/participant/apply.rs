@@ -92,6 +92,9 @@ impl<V: Variant> Participant<V> {
             self.hand_over(&prepared.prepare, at, cx);
         }
         self.note_applied(&prepared.prepare, &place);
+        if self.is_watched() {
+            self.tell_of(&prepared.prepare, cx);
+        }
         let touched = prepared.prepare.reads.len() + prepared.prepare.writes.len();
         cx.effects.work.validated += V::read_timestamps(touched);
         cx.effects.work.installed += prepared.writes.len() as u64;

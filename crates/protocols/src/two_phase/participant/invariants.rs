@@ -69,6 +69,7 @@ impl<V: Variant> Participant<V> {
         self.time.assert_invariants();
         self.encounters.assert_invariants();
         self.waiting_reads.assert_invariants();
+        self.watches.assert_invariants();
         self.waiting_prepares.assert_invariants();
         self.protocol_state.assert_invariants();
         self.assert_as_printed();
@@ -170,7 +171,7 @@ impl<V: Variant> Participant<V> {
         }
         let waits_for_lock = !self.waiting_prepares.is_empty() || self.encounters.waits();
         assert!(!waits_for_lock || self.lock_timer_set, "nobody ends the waits for locks");
-        let sweeps = !self.waiting_reads.is_empty() || self.encounters.holds();
+        let sweeps = !self.waiting_reads.is_empty() || self.encounters.holds() || self.is_watched();
         assert!(!sweeps || self.sweep_timer_set, "nobody looks after reads and running locks");
         self.acknowledgements.assert_invariants(self.sweep_timer_set);
         if let Some(asking) = &self.asking {

@@ -34,6 +34,7 @@ use memory::Reported;
 use termination::Finishing;
 use waits::prepares::WaitingPrepares;
 use waits::reads::WaitingReads;
+use watches::Watches;
 use whereabouts::Whereabouts;
 
 mod apply;
@@ -49,6 +50,7 @@ mod range_entries;
 pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod termination;
 pub(in crate::two_phase) mod waits;
+pub(in crate::two_phase) mod watches;
 pub(in crate::two_phase) mod whereabouts;
 
 timers! {
@@ -88,6 +90,8 @@ pub struct Participant<V: Variant> {
     pub(in crate::two_phase) table: Table<V>,
     pub(in crate::two_phase) ranges: RangeLocks,
     pub(in crate::two_phase) waiting_reads: WaitingReads<V>,
+    /// Who waits for a change of what was read.
+    watches: Watches,
     /// Room for what a vote vouches for.
     pub(in crate::two_phase) vouched_bytes: Vec<u8>,
     /// Who has delayed actions on a key.
@@ -287,7 +291,9 @@ impl<V: Variant> Participant<V> {
         if self.whereabouts.has_news() {
             self.tell_new_owners(cx);
         }
+        self.drop_watches(cx);
         let waits = !self.waiting_reads.is_empty()
+            || !self.watches.is_empty()
             || !self.encounters.is_empty()
             || self.whereabouts.has_news();
         if self.table.in_doubt().next().is_some() || waits {
@@ -374,6 +380,8 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             Message::NoDoubts { repository, asked, clients } => {
                 self.on_no_doubts(repository, asked, &clients, cx);
             }
+            Message::Watch(watch) => self.on_watch(from, *watch, cx),
+            Message::Unwatch { request } => self.on_unwatch(from, request),
             Message::NewOwners { moved } => self.on_new_owners(from, moved, cx),
             Message::KnownOwners { moved } => self.on_known_owners(moved, cx),
             Message::ReadReply(_)
@@ -382,6 +390,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             | Message::MergedVote(_)
             | Message::Ended { .. }
             | Message::Ran { .. }
+            | Message::Changed { .. }
             | Message::Locked { .. }
             | Message::Bound { .. } => {} // For coordinators: whoever sent it here is mistaken.
         }
@@ -412,7 +421,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             Record::Committed { at, writes } => self.replay_committed(&at, writes, cx),
             Record::UpperBound { at } => self.time.replay_upper_bound(at),
             Record::Low { low } => self.drop_below(&low, cx),
-            Record::NewOwners { moved } => self.learn_owners(&moved, cx.catalog),
+            Record::NewOwners { moved } => self.learn_owners(&moved, cx),
             Record::KnownOwners { moved } => self.forget_owners(&moved, cx.catalog),
         }
     }
@@ -450,6 +459,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             table: Table::default(),
             ranges: RangeLocks::default(),
             waiting_reads: WaitingReads::default(),
+            watches: Watches::default(),
             vouched_bytes: Vec::new(),
             delayers: BTreeMap::new(),
             encounters: EncounterLocks::default(),
@@ -502,10 +512,13 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         self.take_back_report(settings);
     }
 
-    fn chains(&self, _: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
+    fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
         let mut chains = Vec::new();
         for (space, versions) in self.spaces.iter() {
-            for (key, chain) in versions.chains() {
+            for (key, mut chain) in versions.chains() {
+                if V::keys_move(catalog) {
+                    chain.drain(..chain.len() - 1); // It may have been elsewhere between two.
+                }
                 chains.push((space, key.clone(), chain));
             }
         }

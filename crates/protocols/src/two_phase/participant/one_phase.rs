@@ -138,6 +138,11 @@ impl<V: Variant> Participant<V> {
             }
             self.protocol_state.note_written((write.space, &write.key), place);
         }
+        if self.is_watched() {
+            for write in &sets.writes {
+                self.tell_watchers(write.space, &write.key, cx);
+            }
+        }
         for read in &sets.reads {
             self.protocol_state.note_read_by((read.space, &read.key), place);
         }

@@ -12,9 +12,12 @@
 //! before.
 //!
 //! A key is here if static placement puts it here and there is no pointer, or else if its newest
-//! version has a value: whoever deletes a key moves it to where static placement puts it. While a
-//! commit that moves a key is in doubt, both repositories have its lock: nobody is sent on from
-//! the new owner to the old one.
+//! version has a value. While a commit that moves a key is in doubt, both repositories have its
+//! lock: nobody is sent on from the new owner to the old one.
+//!
+//! A key that is deleted where static placement does not put it goes back to its directory, which
+//! is told at once, with the version of the deletion: from then on the key is there, and absent.
+//! Until then it is at neither, and whoever asks is sent to and fro.
 //!
 //! # Stale news
 //! The directory learns of an owner only where it has an earlier pointer. Where it has none the key
@@ -32,7 +35,7 @@ use muesli_core::{Address, Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp
 use super::Participant;
 use crate::two_phase::message::moves::MovedKey;
 use crate::two_phase::message::{Message, Prepare, Record};
-use crate::two_phase::{Context, NotServed, Variant};
+use crate::two_phase::{Context, NotServed, Time, Variant};
 
 /// So many keys are told of in one message.
 pub(in crate::two_phase) const TOLD_AT_ONCE: usize = 256;
@@ -217,12 +220,31 @@ impl<V: Variant> Participant<V> {
                 self.whereabouts.untold.insert((*space, key.clone()));
             }
         }
+        self.give_back(prepare, at, cx);
         for place in prepare.arriving.iter() {
             let Some((space, key, _)) = prepare.writes.get(*place as usize) else { continue };
             self.whereabouts.forget(*space, key, at, cx.catalog);
         }
         if self.whereabouts.has_news() && !self.replaying {
             self.set_sweep_timer(cx);
+        }
+    }
+
+    /// Keys that a transaction deletes where static placement does not put them go back.
+    fn give_back(&mut self, prepare: &Prepare<V>, at: Timestamp, cx: &mut Context<'_, V>) {
+        let leaves = |place: usize| prepare.leaving.iter().any(|it| it.place as usize == place);
+        for (place, (space, key, value)) in prepare.writes.iter().enumerate() {
+            let is_here = self.is_directory_of(*space, key, cx.catalog);
+            if value.is_some() || is_here || leaves(place) {
+                continue;
+            }
+            let directory = directory_of(*space, key, cx.catalog);
+            let moved = MovedKey { space: *space, key: key.clone(), to: directory, at };
+            self.whereabouts.point(&moved, cx.catalog);
+            self.whereabouts.untold.insert((*space, key.clone()));
+            if !self.replaying {
+                cx.send_to_repository(directory, Message::NewOwners { moved: vec![moved] });
+            }
         }
     }
 
@@ -279,16 +301,34 @@ impl<V: Variant> Participant<V> {
         }
         if !news.is_empty() {
             cx.log_lazily(|| Record::NewOwners { moved: news.clone() });
-            self.learn_owners(&news, cx.catalog);
+            self.learn_owners(&news, cx);
         }
         if !known.is_empty() {
             cx.send_when_logged(from, Message::KnownOwners { moved: known });
         }
     }
 
-    /// Keys that static placement puts here have these owners.
-    pub(super) fn learn_owners(&mut self, news: &[MovedKey], catalog: &Catalog) {
-        news.iter().for_each(|moved| self.whereabouts.point(moved, catalog));
+    /// Keys that static placement puts here have these owners; those that come back to it are
+    /// deleted.
+    pub(super) fn learn_owners(&mut self, news: &[MovedKey], cx: &mut Context<'_, V>) {
+        for moved in news {
+            let MovedKey { space, key, to, at } = moved;
+            if *to != self.id {
+                self.whereabouts.point(moved, cx.catalog);
+                continue;
+            }
+            self.whereabouts.forget(*space, key, *at, cx.catalog);
+            let versions = self.space(*space, cx);
+            let handle = versions.find_or_create(Handle::NONE, key);
+            if versions.newest(handle).at < *at {
+                versions.install(handle, None, *at);
+            }
+            self.time.pass(*at);
+            self.changes += 1;
+            if self.is_watched() {
+                self.tell_watchers(*space, key, cx);
+            }
+        }
     }
 
     /// Directories know where keys went that were here.

@@ -241,6 +241,10 @@ impl<V: Scalar> Time<V> for ScalarTime {
         }
     }
 
+    fn pass(&mut self, at: Timestamp) {
+        self.clock.apply(at);
+    }
+
     #[inline]
     fn rest(&mut self) {
         if self.queue.is_empty() || !self.switches.keeps(FamilySwitch::CatchUpWhenIdle) {

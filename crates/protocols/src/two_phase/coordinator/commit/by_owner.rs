@@ -1,8 +1,8 @@
 //! Which repository is asked for what of a transaction, where keys move.
 //!
 //! What is read is validated where it was read. What is written is locked at its owner; where it
-//! moves, its new owner has its lock as well, and the value. A key that is deleted goes back to
-//! its directory, so that nobody else keeps anything of it.
+//! moves, its new owner has its lock as well, and the value. A key that is deleted is locked at its
+//! owner alone, which gives it back to its directory once it is.
 
 use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
 use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId};
@@ -11,7 +11,6 @@ use super::divide::{Parts, divide_scans, part_of};
 use crate::two_phase::Variant;
 use crate::two_phase::message::Prepare;
 use crate::two_phase::message::moves::Leaving;
-use crate::two_phase::participant::whereabouts::directory_of;
 
 /// A transaction's part for each repository that has a key it read or wrote, or comes to have one,
 /// or could have seen one in a scan.
@@ -32,10 +31,7 @@ pub(super) fn divide_by_owner<V: Variant>(
         let is_it = |read: &&ReadEntry| read.key == *key && read.space == space;
         let read = sets.reads.iter().rev().find(is_it);
         let from = read.map_or_else(|| owner(space, key), |read| read.repository);
-        let to = match write.value {
-            None => directory_of(space, key, catalog),
-            Some(_) => new_owner.unwrap_or(from),
-        };
+        let to = new_owner.filter(|_| write.value.is_some()).unwrap_or(from);
         let whole = (space, key.clone(), write.value.clone());
         if to == from {
             part_of(&mut parts, from, empty).writes.push(whole);

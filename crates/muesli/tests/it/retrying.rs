@@ -1,0 +1,150 @@
+//! Transactions that wait for a change of what they have read: who is woken, and that nobody is
+//! forgotten.
+
+use std::thread;
+use std::time::Duration;
+
+use muesli::structures::{BlockingQueue, Semaphore, WorkList};
+use muesli::{Db, Error, Options, Space, SpaceOptions};
+
+/// Protocols that say what has changed, one that does not, and one whose keys move.
+const PROTOCOLS: [&str; 6] =
+    ["score", "two-phase-commit", "tfa", "gmu", "repeatable-read-at-commit", "granola"];
+
+fn open(protocol: &str) -> Db {
+    let options = Options { protocol: protocol.to_owned(), loops: 2, ..Options::default() };
+    Db::open(options.space("s", SpaceOptions::default())).unwrap()
+}
+
+fn space(db: &Db) -> Space {
+    db.space("s").unwrap()
+}
+
+/// Two queues with room for one item: each side sleeps for the other one, again and again.
+#[test]
+fn no_change_is_missed() {
+    for protocol in PROTOCOLS.into_iter().filter(|it| !it.starts_with("repeatable")) {
+        let db = open(protocol);
+        let (there, back) = (
+            BlockingQueue::<u32>::new(space(&db), "there", 1),
+            BlockingQueue::<u32>::new(space(&db), "back", 1),
+        );
+        let echo = {
+            let (db, there, back) = (db.clone(), there.clone(), back.clone());
+            thread::spawn(move || {
+                for round in 0..200 {
+                    let (there, back) = (there.clone(), back.clone());
+                    let taken = db.blocking().transact(async move |tx| there.take(tx).await);
+                    assert_eq!(taken.unwrap(), round);
+                    db.blocking().transact(async move |tx| back.put(tx, &round).await).unwrap();
+                }
+            })
+        };
+        for round in 0..200 {
+            let (there, back) = (there.clone(), back.clone());
+            db.blocking().transact(async move |tx| there.put(tx, &round).await).unwrap();
+            let taken = db.blocking().transact(async move |tx| back.take(tx).await);
+            assert_eq!(taken.unwrap(), round, "{protocol}");
+        }
+        echo.join().unwrap();
+    }
+}
+
+#[test]
+fn the_alternative_is_taken_and_what_was_given_up_is_undone() {
+    let db = open("score");
+    let (first, second) = (
+        BlockingQueue::<u32>::new(space(&db), "first", 9),
+        BlockingQueue::<u32>::new(space(&db), "second", 9),
+    );
+    let queue = second.clone();
+    db.blocking().transact(async move |tx| queue.put(tx, &2).await).unwrap();
+    let either = {
+        let (first, second) = (first.clone(), second.clone());
+        move |db: &Db| {
+            let (first, second, space) = (first.clone(), second.clone(), space(db));
+            db.blocking().transact(async move |tx| {
+                let of_first = async |tx: &muesli::Tx| {
+                    tx.put(space, "note", "first").await?;
+                    first.take(tx).await
+                };
+                tx.or_else(of_first, async |tx: &muesli::Tx| second.take(tx).await).await
+            })
+        }
+    };
+    assert_eq!(either(&db), Ok(2));
+    let all = space(&db);
+    let note = db.blocking().transact(async move |tx| tx.get(all, "note").await);
+    assert_eq!(note, Ok(None), "it was undone");
+    // Both are empty: whichever gets something wakes it.
+    let waiting = {
+        let (db, either) = (db.clone(), either.clone());
+        thread::spawn(move || either(&db))
+    };
+    thread::sleep(Duration::from_millis(20));
+    db.blocking().transact(async move |tx| first.put(tx, &1).await).unwrap();
+    assert_eq!(waiting.join().unwrap(), Ok(1));
+}
+
+#[test]
+fn who_waits_for_too_long_is_told_and_a_range_wakes_too() {
+    let db = open("score");
+    let short = db.timeout(Duration::from_millis(30));
+    let all = space(&db);
+    let waits = async move |tx: &muesli::Tx| match tx.scan(all, muesli::Range::prefix("k")).await? {
+        rows if rows.is_empty() => tx.retry(),
+        rows => Ok::<_, Error>(rows.len()),
+    };
+    let given_up = short.blocking().transact(waits);
+    assert_eq!(given_up, Err(Error::TransactionTimeout { after_ms: 30 }));
+    let waiting = {
+        let db = db.clone();
+        thread::spawn(move || db.blocking().transact(waits))
+    };
+    thread::sleep(Duration::from_millis(20));
+    db.blocking().transact(async move |tx| tx.put(all, "k1", "v").await).unwrap();
+    assert_eq!(waiting.join().unwrap(), Ok(1));
+}
+
+#[test]
+fn permits_are_waited_for_and_work_is_done_by_all() {
+    let db = open("two-phase-commit");
+    let (permits, work) =
+        (Semaphore::new(space(&db), "permits", 2), WorkList::<u32>::new(space(&db), "work"));
+    let first = work.clone();
+    db.blocking().transact(async move |tx| first.add(tx, &6).await).unwrap();
+    let workers: Vec<_> = (0..3)
+        .map(|_| {
+            let (db, permits, work) = (db.clone(), permits.clone(), work.clone());
+            thread::spawn(move || {
+                let mut done = 0;
+                loop {
+                    let (p, w) = (permits.clone(), work.clone());
+                    let item = db.blocking().transact(async move |tx| {
+                        p.acquire(tx, 1).await?;
+                        let item = w.take(tx).await?;
+                        if item.is_none() {
+                            p.release(tx, 1).await?;
+                        }
+                        Ok::<_, Error>(item)
+                    });
+                    let Some(item) = item.unwrap() else { return done };
+                    done += 1;
+                    let (p, w) = (permits.clone(), work.clone());
+                    let finished = db.blocking().transact(async move |tx| {
+                        for smaller in 0..item {
+                            w.add(tx, &smaller).await?;
+                        }
+                        w.finish(tx).await?;
+                        p.release(tx, 1).await
+                    });
+                    finished.unwrap();
+                }
+            })
+        })
+        .collect();
+    let done: u32 = workers.into_iter().map(|worker| worker.join().unwrap()).sum();
+    assert_eq!(done, 64, "an item of n leads to all that are smaller");
+    let left = db.blocking().transact(async move |tx| permits.available(tx).await);
+    assert_eq!(left, Ok(2));
+}
