@@ -222,6 +222,13 @@ impl Db {
         Db { options: TxnOptions { read_only: true, ..self.options }, ..self.clone() }
     }
 
+    /// The same session, whose transactions look at all that they have read before a
+    /// [child](crate::Tx::nested) of them is merged: what has changed by then is run again at once.
+    /// Protocols of which snapshots cannot move merge without.
+    pub fn validating_merges(&self) -> Db {
+        Db { options: TxnOptions { validated_merges: true, ..self.options }, ..self.clone() }
+    }
+
     /// The same session, with strictly serializable transactions: those that only read are
     /// validated as updates are, and see everything that was committed before they began. Under
     /// `repeatable-read`, and under Granola, whose order keeps real time only as far as the

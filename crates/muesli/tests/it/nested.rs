@@ -247,3 +247,75 @@ fn a_child_that_is_undone_too_often_makes_all_of_it_run_again() {
     let (parent, child, seen) = changed_meanwhile(&open("score"), false, 6);
     assert_eq!((parent, child, seen.as_str()), (2, 7, "a5 b5"), "four retries, then the parent");
 }
+
+#[test]
+fn a_merge_that_looks_first_runs_its_child_again() {
+    for protocol in ["score", "tfa", "gmu"] {
+        let db = open(protocol);
+        let space = db.space("s").unwrap();
+        let (runs, other) = (Arc::new(AtomicU32::new(0)), db.clone());
+        let counted = runs.clone();
+        let body = async move |tx: &Tx| {
+            tx.nested(async |child| {
+                let run = counted.fetch_add(1, Ordering::Relaxed);
+                let read = text(child, space, "a").await?;
+                if run == 0 {
+                    other.transact(async move |tx| tx.put(space, "a", "changed").await).await?;
+                }
+                Ok::<_, Error>(read)
+            })
+            .await
+        };
+        let read = db.validating_merges().blocking().transact(body).unwrap();
+        let moves = protocol != "gmu";
+        let wanted = if moves { ("changed", 2) } else { ("", 1) };
+        assert_eq!((read.as_str(), runs.load(Ordering::Relaxed)), wanted, "{protocol}");
+    }
+}
+
+#[test]
+fn a_transaction_does_not_commit_while_a_child_is_to_run_again() {
+    let db = open("score");
+    let space = db.space("s").unwrap();
+    let (runs, other) = (Arc::new(AtomicU32::new(0)), db.clone());
+    let counted = runs.clone();
+    let body = async move |tx: &Tx| {
+        let run = counted.fetch_add(1, Ordering::Relaxed);
+        tx.put(space, "mine", "parent").await?;
+        let child = tx.nested(async |child| {
+            text(child, space, "a").await?;
+            if run == 0 {
+                let change = async move |tx: &Tx| {
+                    tx.put(space, "a", "1").await?;
+                    tx.put(space, "b", "1").await
+                };
+                other.transact(change).await?;
+            }
+            // Undone, and then gone before it can run again.
+            let read = text(child, space, "b").await;
+            if run == 0 {
+                assert!(matches!(read, Err(Error::PartialAbort { level: 1 })), "{read:?}");
+                std::future::pending::<()>().await;
+            }
+            read.map(drop)
+        });
+        poll_some(child).await;
+        tx.put(space, "seen", "x").await
+    };
+    db.blocking().transact(body).unwrap();
+    assert_eq!(stored(&db, ["mine", "seen", "a"]), ["parent", "x", "1"].map(str::to_owned));
+}
+
+/// Polls a future some times, and drops it.
+async fn poll_some(future: impl Future) {
+    let (mut future, mut left) = (Box::pin(future), 50);
+    poll_fn(|cx| {
+        left -= 1;
+        cx.waker().wake_by_ref();
+        match future.as_mut().poll(cx).is_ready() || left == 0 {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+}

@@ -54,7 +54,7 @@ impl<V: Variant> Coordinator<V> {
         let may_delay = V::delays_actions(&self.switches);
         let slot = match self.open(txn) {
             Ok(slot) => slot,
-            Err(failure) => return Step::Done(Err(failure)),
+            Err(failure) => return Step::Done(Err(self.not_committed(txn, failure, cx))),
         };
         let snapshot = slot.reads_at().clone();
         if !V::POLICIES.validation.has_reads() {

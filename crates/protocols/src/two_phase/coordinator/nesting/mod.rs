@@ -6,7 +6,7 @@
 
 use muesli_core::parts::levels::LEVELS_MAX;
 use muesli_core::recorder::Status;
-use muesli_core::{Failure, Here, Nesting, Step, Txn, TxnId};
+use muesli_core::{Abort, Failure, Here, Nesting, Step, Txn, TxnId};
 
 use super::Coordinator;
 use super::failed::Failed;
@@ -129,6 +129,21 @@ impl<V: Variant> Coordinator<V> {
         self.fail_operations(txn, &Failure::PartialAbort { level }, cx);
         let slot = &mut self.slots[txn.slot as usize];
         slot.phase = SlotPhase::Undone(level);
+    }
+
+    /// A transaction that takes no operations is asked to commit: one of which a level was undone,
+    /// and not run again, ends by that.
+    #[cold]
+    pub(in crate::two_phase) fn not_committed(
+        &mut self,
+        txn: Txn,
+        failure: Failure,
+        cx: &mut Context<'_, V>,
+    ) -> Failure {
+        let Failure::PartialAbort { .. } = failure else { return failure };
+        let failure = Failure::Aborted(Abort::StaleRead);
+        self.abort(txn, &failure, cx);
+        failure
     }
 
     /// The slot of a transaction whose innermost level ends, if that is the one of this number.
