@@ -61,7 +61,8 @@ impl Db {
         self.pause(attempts).await
     }
 
-    async fn attempt<T, E, F>(
+    /// One attempt, and no more.
+    pub(crate) async fn attempt<T, E, F>(
         &self,
         body: &F,
         how: AttemptOptions<'_>,
@@ -98,7 +99,8 @@ impl Db {
         Ok((answer, given))
     }
 
-    async fn pause(&self, attempts: u32) -> Result<(), Error> {
+    /// Waits before the next attempt.
+    pub(crate) async fn pause(&self, attempts: u32) -> Result<(), Error> {
         let retry = &self.inner.retry;
         let most = retry.pause.saturating_mul(1 << attempts.min(20)).min(retry.pause_max);
         let random = client::with(self.inner.database, |engine| engine.random());
@@ -136,11 +138,13 @@ impl<E: 'static> Stopped<E> {
 
 /// How an attempt is made.
 #[derive(Clone, Copy)]
-struct AttemptOptions<'a> {
-    timeout: &'a Timeout,
-    fate: Option<&'a Arc<Fate>>,
+pub(crate) struct AttemptOptions<'a> {
+    /// The time that the transaction has, with all its attempts.
+    pub timeout: &'a Timeout,
+    /// Of the caller, if it is on another thread.
+    pub fate: Option<&'a Arc<Fate>>,
     /// Delayed actions are done at once.
-    eager: bool,
+    pub eager: bool,
     /// What delayed actions gave may be asked.
-    asks: bool,
+    pub asks: bool,
 }

@@ -1,6 +1,7 @@
 //! A running transaction: its handle, its operations, and its end.
 
 pub(crate) mod commit;
+pub(crate) mod detour;
 pub(crate) mod explicit;
 pub(crate) mod open;
 pub(crate) mod operation;

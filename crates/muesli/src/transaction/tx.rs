@@ -9,6 +9,7 @@ use muesli_core::{Catalog, Operation, Txn};
 use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
 use crate::error::Error;
+use crate::transaction::detour::{AccessWatcher, Detour};
 
 /// The handle of a running transaction: reads see the transaction's snapshot and its own writes;
 /// writes are buffered until it commits.
@@ -21,8 +22,8 @@ pub struct Tx {
     /// Whose spaces it uses.
     pub(crate) origin: Origin,
     pub(crate) txn: Txn,
-    /// Where the transaction lives, if that is not the loop that polls this.
-    pub(crate) remote: Option<Box<(Db, usize)>>,
+    /// Set where operations do not go straight to the loop that polls this.
+    pub(crate) detour: Option<Box<Detour>>,
     /// The first conflict that an operation met: the transaction cannot commit any more, whatever
     /// error its body makes of that.
     conflict: OnceLock<Error>,
@@ -58,13 +59,34 @@ impl Tx {
     /// A transaction of the loop that polls this.
     #[inline]
     pub(crate) fn at(database: u64, origin: Origin, txn: Txn) -> Tx {
-        Tx { database, origin, txn, remote: None, conflict: OnceLock::new() }
+        Tx { database, origin, txn, detour: None, conflict: OnceLock::new() }
     }
 
     /// A transaction of a loop of this number, which is used from elsewhere.
     pub(crate) fn remote(db: &Db, txn: Txn, home: Option<usize>) -> Tx {
-        let remote = home.map(|home| Box::new((db.clone(), home)));
-        Tx { remote, ..Tx::at(db.inner.database, db.inner.origin, txn) }
+        let detour = home.map(|home| Box::new(Detour::Remote(db.clone(), home)));
+        Tx { detour, ..Tx::at(db.inner.database, db.inner.origin, txn) }
+    }
+
+    /// The same transaction of the loop that polls this, whose accesses a layer watches.
+    pub(crate) fn watched(&self, watcher: Arc<dyn AccessWatcher>) -> Tx {
+        Tx { detour: Some(Box::new(Detour::Watched(watcher))), ..self.at_home() }
+    }
+
+    /// Where the transaction lives, if that is not the loop that polls this.
+    pub(crate) fn other_loop(&self) -> Option<(&Db, usize)> {
+        match self.detour.as_deref() {
+            Some(Detour::Remote(db, home)) => Some((db, *home)),
+            Some(Detour::Watched(_)) | None => None,
+        }
+    }
+
+    /// Who watches its accesses.
+    pub(crate) fn watcher(&self) -> Option<&dyn AccessWatcher> {
+        match self.detour.as_deref() {
+            Some(Detour::Watched(watcher)) => Some(&**watcher),
+            Some(Detour::Remote(..)) | None => None,
+        }
     }
 
     /// Refuses a space of another database.
@@ -98,7 +120,7 @@ impl Tx {
     /// The catalog of its database, where that is to be had.
     #[cold]
     pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
-        match self.remote.as_deref() {
+        match self.other_loop() {
             Some((db, _)) => Some(db.catalog()),
             None => self.here(|engine| engine.catalog()).ok()?.ok(),
         }
