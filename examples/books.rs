@@ -18,5 +18,6 @@ pages! {
     sessions: "using/sessions.md";
     procedures: "using/procedures.md";
     structures: "using/structures.md";
+    open_nesting: "using/open-nesting.md";
     cluster: "running/cluster.md";
 }

@@ -20,6 +20,7 @@ pub mod delayed_adds;
 pub mod history;
 pub mod home;
 pub mod objects;
+mod open_counters;
 mod runs;
 pub mod seeded_run;
 pub mod sets;
@@ -31,7 +32,7 @@ pub mod ycsb;
 pub use clients::{
     chance, check, distribution, list_history, marks, parameters, placed_keys, tally,
 };
-use clients::{loading, per_client, reading};
+use clients::{loading, nesting, per_client, reading};
 
 use runs::{batches, guarantees, guest, lingering, pauses, trees};
 pub use runs::{connected, embedded, machines, simulated, tempo};

@@ -145,8 +145,9 @@ impl OpenTx {
         })?;
         if let Some(holder) = conflict.filter(|_| self.layer.nesting.holds(NestingRule::CheckLocks))
         {
-            self.scope.refuse(holder);
-            return Err(Error::LockRefused { lock: name(), holder: holder.to_string() });
+            let error = Error::LockRefused { lock: name(), holder: holder.to_string() };
+            self.scope.refuse(holder, &error);
+            return Err(error);
         }
         if row.add(scope.id, mode) {
             rows.write(&self.raw, key, &row).await?;
@@ -174,12 +175,11 @@ impl OpenTx {
     /// Why it is not to commit, whatever its body made of that.
     fn check(&self) -> Result<(), Error> {
         self.scope.check()?;
-        match self.scope.refused() {
-            Some(holder) => {
-                Err(Error::LockRefused { lock: "asked for".to_owned(), holder: holder.to_string() })
-            }
-            None => Ok(()),
+        if !self.scope.is_certain_within() {
+            // A child of its was dropped as it committed: whether it did is not known.
+            return Err(self.ended_by_others(&self.scope));
         }
+        self.scope.refused().map_or(Ok(()), |(_, error)| Err(error))
     }
 
     async fn hand_over(&self, how: &OpenNested) -> Result<Conclusion, Error> {

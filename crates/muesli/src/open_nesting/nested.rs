@@ -110,6 +110,7 @@ impl<'a> ChildAttempt<'a> {
             };
             child.pass_conflict(tx);
             ended.set(Some(concluded?));
+            flight.ask();
             Ok(())
         };
         match self.layer.db.attempt(&attempt, options).await {
@@ -169,11 +170,11 @@ impl<'a> ChildAttempt<'a> {
     /// More than this child is to be run again.
     async fn is_refused(&self, layer: &Layer) -> Result<bool, Error> {
         self.scope.check()?;
-        let Some(holder) = self.own.refused() else { return Ok(self.own.doomed().is_some()) };
+        let Some((holder, refused)) = self.own.refused() else {
+            return Ok(self.own.doomed().is_some());
+        };
         // Where it cannot be finished it is in the way of the next attempt as well.
         let _ = layer.meet(holder).await;
-        let (lock, holder) = ("asked for".to_owned(), holder.to_string());
-        let refused = Error::LockRefused { lock, holder };
         match self.scope.doom_holder(&refused) {
             true => Err(refused),
             false => Ok(true),

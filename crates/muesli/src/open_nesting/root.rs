@@ -26,9 +26,10 @@ impl Db {
     /// If the future is dropped, its children are compensated in the background.
     ///
     /// # Errors
-    /// What the body returned, or what [`transact`](Self::transact) says; [`Error::LockRefused`]
-    /// where others held a lock for longer than the [timeout](Self::timeout); [`Error::Nesting`]
-    /// for a mistake of the program. All of these after the compensations.
+    /// What the body returned, or what [`transact`](Self::transact) says, which is
+    /// [`Error::TransactionTimeout`] where others held a lock for longer than the
+    /// [timeout](Self::timeout); [`Error::Nesting`] for a mistake of the program. All of these after
+    /// the compensations.
     /// [`Error::Unfinished`] where these could not be run to their end. After [`Error::Unknown`] it
     /// may have committed.
     ///
@@ -67,7 +68,7 @@ impl Db {
         let (mut attempts, mut eager) = (0, false);
         loop {
             attempts += 1;
-            let attempt = RootAttempt::new(self, &layer)?;
+            let attempt = RootAttempt::new(&layer)?;
             let options = AttemptOptions { timeout: &timeout, fate: None, eager, asks: false };
             let stopped = match attempt.run(&body, options).await {
                 Ok(answer) => return Ok(answer),
@@ -96,17 +97,16 @@ impl Db {
 /// One attempt of a transaction with open children. Dropped before it has ended, it is ended in the
 /// background.
 struct RootAttempt<'a> {
-    db: &'a Db,
     layer: &'a Layer,
     scope: Arc<Scope>,
     ended: Cell<bool>,
 }
 
 impl<'a> RootAttempt<'a> {
-    fn new(db: &'a Db, layer: &'a Layer) -> Result<RootAttempt<'a>, Error> {
+    fn new(layer: &'a Layer) -> Result<RootAttempt<'a>, Error> {
         let level = Level::new(layer.nesting.rows.space.id, None);
         let scope = Scope::new(layer.draw()?, level, None);
-        Ok(RootAttempt { db, layer, scope, ended: Cell::new(false) })
+        Ok(RootAttempt { layer, scope, ended: Cell::new(false) })
     }
 
     async fn run<T, E, F>(&self, body: &F, options: AttemptOptions<'_>) -> Result<T, Stopped<E>>
@@ -128,9 +128,10 @@ impl<'a> RootAttempt<'a> {
             };
             root.pass_conflict(tx);
             is_sealed_apart.set(concluded?);
+            flight.ask();
             Ok(())
         };
-        let ran = self.db.attempt(&attempt, options).await;
+        let ran = self.layer.db.attempt(&attempt, options).await;
         let (ran, is_released) = match ran {
             Ok(_) if is_sealed_apart.get() => match self.seal().await {
                 Ok(is_released) => (Ok(()), is_released),
@@ -212,6 +213,6 @@ impl Drop for RootAttempt<'_> {
         let finish = async move {
             let _ = layer.finish(scope.id, Finish::own(&scope)).await;
         };
-        client::with(self.db.inner.database, |engine| engine.spawn(Box::pin(finish)));
+        client::with(self.layer.db.inner.database, |engine| engine.spawn(Box::pin(finish)));
     }
 }

@@ -1,5 +1,6 @@
 //! What the client of a scope knows of it, beside the rows.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::level::Level;
@@ -29,8 +30,8 @@ struct Known {
     uncertain: usize,
     /// Why it cannot commit: it is to be aborted and run again.
     doom: Option<Error>,
-    /// The scope whose lock kept its transaction from going on.
-    refused: Option<ScopeId>,
+    /// The scope whose lock kept its transaction from going on, and what was said of it.
+    refused: Option<(ScopeId, Error)>,
 }
 
 impl Scope {
@@ -63,6 +64,11 @@ impl Scope {
     /// Whether all that was begun for it has an end that is known.
     pub fn is_certain(&self) -> bool {
         self.known().uncertain == 0
+    }
+
+    /// Whether all has that was begun within its transaction, which is under way itself.
+    pub fn is_certain_within(&self) -> bool {
+        self.known().uncertain <= 1
     }
 
     pub fn held(&self) -> Vec<Vec<u8>> {
@@ -117,12 +123,12 @@ impl Scope {
         true
     }
 
-    pub fn refuse(&self, holder: ScopeId) {
-        self.known().refused.get_or_insert(holder);
+    pub fn refuse(&self, holder: ScopeId, error: &Error) {
+        self.known().refused.get_or_insert_with(|| (holder, error.clone()));
     }
 
-    pub fn refused(&self) -> Option<ScopeId> {
-        self.known().refused
+    pub fn refused(&self) -> Option<(ScopeId, Error)> {
+        self.known().refused.clone()
     }
 }
 
@@ -132,6 +138,8 @@ pub(super) struct InFlight {
     scope: Arc<Scope>,
     /// Whether it is an open child, which may leave something to its scope.
     is_child: bool,
+    /// Whether its commit was asked for; before, it has not committed.
+    asked: Cell<bool>,
     over: bool,
 }
 
@@ -148,11 +156,20 @@ impl InFlight {
 
     fn new(scope: &Arc<Scope>, is_child: bool) -> InFlight {
         scope.chain().for_each(|scope| scope.known().uncertain += 1);
-        InFlight { scope: scope.clone(), is_child, over: false }
+        InFlight { scope: scope.clone(), is_child, asked: Cell::new(false), over: false }
+    }
+
+    /// Its commit is about to be asked for.
+    pub fn ask(&self) {
+        self.asked.set(true);
     }
 
     /// It is known how it ended.
     pub fn over(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
         self.over = true;
         self.scope.chain().for_each(|scope| {
             let mut known = scope.known();
@@ -164,8 +181,11 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        if !self.over && self.is_child {
-            self.scope.touch();
+        match (self.over, self.asked.get()) {
+            (true, _) => {}
+            (false, false) => self.end(),
+            (false, true) if self.is_child => self.scope.touch(),
+            (false, true) => {}
         }
     }
 }

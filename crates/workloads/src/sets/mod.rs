@@ -13,13 +13,16 @@
 
 mod checks;
 pub(crate) mod ledger;
+mod open;
 mod structure;
 
+use muesli::open_nesting::{NestingRule, OpenNesting};
 use muesli::{Db, Error, Index, Space, SpaceOptions};
 
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::loading::insist;
+use crate::nesting::{NESTING, NestingModel};
 use crate::parameters::{Parameter, ParameterKind as Takes, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -83,13 +86,14 @@ const BUCKETS: Parameter =
     Parameter::new("buckets", "61", Takes::Count(1, 1_000_000), "Buckets of a hash table.");
 
 /// What lists and trees take.
-pub const PARAMETERS: &[Parameter] = &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS];
+pub const PARAMETERS: &[Parameter] =
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING];
 /// What skip lists take.
 pub const SKIP_LIST_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, LEVELS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING, LEVELS];
 /// What hash tables take.
 pub const HASH_TABLE_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, BUCKETS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING, BUCKETS];
 
 /// Sets of one kind.
 #[derive(Debug)]
@@ -103,6 +107,9 @@ pub struct Sets {
     walks: f64,
     operations: usize,
     pairs: bool,
+    nesting: NestingModel,
+    /// For tests: a rule of open nesting that is broken.
+    broken: Option<NestingRule>,
     ledgers: Ledgers,
 }
 
@@ -111,6 +118,8 @@ pub struct Sets {
 pub struct SetMemory {
     structures: Vec<Structure>,
     reader: Db,
+    /// Where operations are open children.
+    open: Option<OpenNesting>,
     /// What it added last, to be removed next: the structure and the keys.
     added: Option<(usize, Vec<u64>)>,
 }
@@ -142,8 +151,16 @@ impl Sets {
             walks: values.number("walks"),
             operations,
             pairs: values.word("rule") == "pairs",
+            nesting: NestingModel::of(values),
+            broken: None,
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
         }
+    }
+
+    /// For tests: breaks a rule of open nesting.
+    #[doc(hidden)]
+    pub fn without(self, rule: NestingRule) -> Sets {
+        Sets { broken: Some(rule), ..self }
     }
 
     fn structures(&self, space: Space) -> Vec<Structure> {
@@ -171,14 +188,19 @@ impl Sets {
 
     async fn look(&self, seat: &Seat, memory: &SetMemory, at: usize, keys: &[u64]) -> (Ended, u32) {
         let structure = &memory.structures[at];
-        let (answer, attempts) = transact(&memory.reader, async |tx| {
-            let mut wrong = None;
-            for key in keys {
-                wrong = wrong.or(structure.contains(tx, *key).await?.1);
+        let (answer, attempts) = match &memory.open {
+            Some(layer) => open::look(layer, seat, (at, structure), keys).await,
+            None => {
+                transact(&memory.reader, async |tx| {
+                    let mut wrong = None;
+                    for key in keys {
+                        wrong = wrong.or(structure.contains(tx, *key).await?.1);
+                    }
+                    Ok(wrong)
+                })
+                .await
             }
-            Ok(wrong)
-        })
-        .await;
+        };
         if let Ok(Some(value)) = &answer {
             let complain = || format!("a search found the value {value}");
             self.ledgers.of(seat.client).wrong_answers.add(complain);
@@ -212,21 +234,29 @@ impl Sets {
         adds: bool,
     ) -> (Ended, u32, Vec<u64>) {
         let (structure, client) = (&memory.structures[at], seat.client);
-        let (answer, attempts) = transact(&seat.db, async |tx| {
-            let mut changed = Vec::new();
-            for &key in keys {
-                let effect = match adds {
-                    true => structure.add(tx, key).await?,
-                    false => structure.remove(tx, key).await?,
-                };
-                changed.extend(effect.then_some(key));
-            }
+        let set_out = |changed: &[u64]| {
             let by = if adds { 1 } else { -1 };
             let changes = changed.iter().map(|key| SetChange { structure: at, key: *key, by });
             self.ledgers.of(client).set_out(changes.collect());
-            Ok(changed)
-        })
-        .await;
+        };
+        let (answer, attempts) = match &memory.open {
+            Some(layer) => open::change(layer, seat, (at, structure), (keys, adds), set_out).await,
+            None => {
+                transact(&seat.db, async |tx| {
+                    let mut changed = Vec::new();
+                    for &key in keys {
+                        let effect = match adds {
+                            true => structure.add(tx, key).await?,
+                            false => structure.remove(tx, key).await?,
+                        };
+                        changed.extend(effect.then_some(key));
+                    }
+                    set_out(&changed);
+                    Ok(changed)
+                })
+                .await
+            }
+        };
         let changed = answer.as_ref().cloned().unwrap_or_default();
         let ended = ended(answer);
         self.ledgers.of(client).settle(&ended);
@@ -308,7 +338,8 @@ impl Workload for Sets {
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         // The check reads all rows.
-        vec![(SPACE, SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() })]
+        let rows = (SPACE, SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() });
+        std::iter::once(rows).chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -329,7 +360,11 @@ impl Workload for Sets {
     fn begin(&self, seat: &mut Seat) -> Result<SetMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
         let structures = self.structures(seat.db.space(SPACE)?);
-        Ok(SetMemory { structures, reader: seat.db.read_only(), added: None })
+        let open = match self.nesting {
+            NestingModel::Open => Some(open::layer(self, &seat.db)?),
+            NestingModel::Flat => None,
+        };
+        Ok(SetMemory { structures, reader: seat.db.read_only(), open, added: None })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut SetMemory) -> (Ended, u32) {

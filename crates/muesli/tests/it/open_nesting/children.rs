@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use muesli::blocking::block_on;
-use muesli::open_nesting::{CompatibilityMatrix, LockMode, NestingLimits, NestingRule, OpenNested};
+use muesli::open_nesting::{
+    CompatibilityMatrix, LockMode, NestingLimits, NestingRule, OpenNested, OpenTx,
+};
 use muesli::{Error, ErrorKind, Options};
 
 use super::{Bench, add, add_open, read_open};
@@ -19,9 +21,7 @@ fn asked_while(held: &LockMode, asked: &LockMode, bench: &Bench) -> Result<(), E
             let (db, asked) = (own.db.session().timeout(Duration::from_millis(10)), asked.clone());
             Ok(db
                 .transact_nested_here(&own.nesting, async move |tx| {
-                    let child = async |child: &muesli::open_nesting::OpenTx| {
-                        child.acquire_lock("lock", &asked).await
-                    };
+                    let child = async |child: &OpenTx| child.acquire_lock("lock", &asked).await;
                     tx.open_nested(OpenNested::new(), child).await
                 })
                 .await)
@@ -136,9 +136,7 @@ fn limits_are_errors_that_name_them() {
     });
     let deep: Run = Box::new(move |bench| {
         bench.run(async move |tx| {
-            let within = async |child: &muesli::open_nesting::OpenTx| {
-                read_open(child, numbers, "b").await.map(drop)
-            };
+            let within = async |child: &OpenTx| read_open(child, numbers, "b").await.map(drop);
             tx.open_nested(OpenNested::new(), within).await
         })
     });

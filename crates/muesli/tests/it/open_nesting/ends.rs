@@ -1,10 +1,11 @@
 //! How transactions with open children end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use muesli::open_nesting::NestingRule;
+use muesli::blocking::block_on;
+use muesli::open_nesting::{NestingRule, OpenNested, OpenTx};
 use muesli::{Error, ErrorKind, Options, Tx, protocol_names};
 
 use super::{Bench, add, add_open, read_open};
@@ -64,20 +65,18 @@ fn conflicting(options: Options) -> (Bench, Result<i64, Error>) {
 
 #[test]
 fn a_conflict_of_the_transaction_itself_compensates_and_runs_it_again() {
-    // As printed, the first is not serializable, and its readers never get on here.
-    let broken = |name: &str| name.ends_with("-printed") || name == "repeatable-read";
+    // These are not serializable; under those as printed readers may never get on.
+    let broken = |name: &str| name.ends_with("-printed") || name.starts_with("repeatable-read");
     let mut tried = Vec::new();
     for protocol in protocol_names().into_iter().filter(|name| !broken(name)) {
-        let begun = std::time::Instant::now();
         let options = Options { protocol: protocol.to_string(), ..Options::default() };
         let (bench, ended) = conflicting(options);
         assert_eq!(ended, Ok(11), "{protocol}");
         assert_eq!((bench.number("own"), bench.number("a")), (11, 5), "{protocol}");
         assert_eq!(bench.log(), ["undo a 5", "done a"], "{protocol}");
         bench.assert_nothing_is_left();
-        tried.push((protocol, begun.elapsed()));
+        tried.push(protocol);
     }
-    println!("{tried:?}");
     assert!(tried.len() > 5, "{tried:?}");
 }
 
@@ -110,12 +109,12 @@ fn a_transaction_without_children_leaves_nothing() {
 fn a_dropped_future_is_compensated_in_the_background() {
     let bench = Bench::new();
     let (numbers, db) = (bench.numbers, bench.db.clone());
-    let body = async move |tx: &muesli::open_nesting::OpenTx| {
+    let body = async move |tx: &OpenTx| {
         add_open(tx, numbers, "a", 5).await?;
         db.sleep(Duration::from_secs(600)).await
     };
     let mut running = Box::pin(bench.db.transact_nested(&bench.nesting, body));
-    muesli::blocking::block_on(std::future::poll_fn(|cx| {
+    block_on(std::future::poll_fn(|cx| {
         let _ = running.as_mut().poll(cx);
         std::task::Poll::Ready(())
     }));
@@ -133,19 +132,18 @@ fn a_dropped_future_is_compensated_in_the_background() {
 fn what_cannot_be_compensated_is_said_and_finished_later() {
     let bench = Bench::new();
     let numbers = bench.numbers;
-    let body = async move |tx: &muesli::open_nesting::OpenTx| {
+    let body = async move |tx: &OpenTx| {
         add_open(tx, numbers, "a", 5).await?;
         Err::<(), _>(Error::rollback("enough"))
     };
-    let ended =
-        muesli::blocking::block_on(bench.db.transact_nested(&bench.bare(), body)).unwrap_err();
+    let ended = block_on(bench.db.transact_nested(&bench.bare(), body)).unwrap_err();
     assert_eq!(ended.kind(), ErrorKind::Unavailable);
     assert!(ended.to_string().contains("there is no handler `undo`"), "{ended}");
     assert_eq!((bench.rows().scopes, bench.rows().locks, bench.number("a")), (1, 1, 5));
     let finish = bench.nesting.finish_abandoned(&bench.db, Duration::from_millis(1));
-    assert_eq!(muesli::blocking::block_on(finish), Ok(1));
+    assert_eq!(block_on(finish), Ok(1));
     assert_eq!((bench.rows().scopes, bench.rows().locks, bench.number("a")), (0, 0, 0));
-    assert_eq!(muesli::blocking::block_on(bench.nesting.forget_ends(&bench.db)), Ok(1));
+    assert_eq!(block_on(bench.nesting.forget_ends(&bench.db)), Ok(1));
     bench.assert_nothing_is_left();
 }
 
@@ -153,8 +151,8 @@ fn what_cannot_be_compensated_is_said_and_finished_later() {
 fn commit_handlers_that_could_not_be_run_are_run_by_others() {
     let bench = Bench::new();
     let numbers = bench.numbers;
-    let body = async move |tx: &muesli::open_nesting::OpenTx| add_open(tx, numbers, "a", 5).await;
-    let ended = muesli::blocking::block_on(bench.db.transact_nested(&bench.bare(), body));
+    let body = async move |tx: &OpenTx| add_open(tx, numbers, "a", 5).await;
+    let ended = block_on(bench.db.transact_nested(&bench.bare(), body));
     assert_eq!(ended, Ok(5), "it has committed");
     assert_eq!((bench.rows().scopes, bench.log().len()), (1, 0));
     // Who asks for its lock finds it stuck.
@@ -175,4 +173,53 @@ fn compensations_in_the_wrong_order_are_seen() {
     });
     assert!(ended.is_err());
     assert_eq!(bench.log(), ["undo a 5", "undo b 7"]);
+}
+
+/// A transaction aborts; while its compensations are at work another one asks for a lock of its.
+fn asked_during_compensation(rule: Option<NestingRule>) -> Result<i64, Error> {
+    let mut bench = Bench::with(Options { repositories: 2, loops: 2, ..Options::default() });
+    let (waits, goes_on) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let (flags, db) = ((waits.clone(), goes_on.clone()), bench.db.clone());
+    bench.nesting =
+        bench.nesting.patience(Duration::from_secs(60)).handler("wait", move |_, (): ()| {
+            let ((waits, goes_on), db) = (flags.clone(), db.clone());
+            Box::pin(async move {
+                waits.store(true, Ordering::Relaxed);
+                while !goes_on.load(Ordering::Relaxed) {
+                    db.sleep(Duration::from_millis(1)).await?;
+                }
+                Ok(())
+            })
+        });
+    if let Some(rule) = rule {
+        bench.nesting = bench.nesting.without(rule);
+    }
+    let (own, numbers) = (bench.clone(), bench.numbers);
+    let aborting = std::thread::spawn(move || {
+        own.run(async move |tx| {
+            add_open(tx, numbers, "a", 5).await?;
+            let how = OpenNested::new().on_abort("wait", &());
+            tx.open_nested(how, async |_| Ok::<_, Error>(())).await?;
+            Err::<(), _>(Error::rollback("enough"))
+        })
+    });
+    while !waits.load(Ordering::Relaxed) {
+        std::thread::yield_now();
+    }
+    let hurried = bench.db.session().timeout(Duration::from_millis(30));
+    let read = async move |tx: &OpenTx| read_open(tx, numbers, "a").await;
+    let got = block_on(hurried.transact_nested(&bench.nesting, read));
+    goes_on.store(true, Ordering::Relaxed);
+    assert_eq!(aborting.join().unwrap(), Err(Error::rollback("enough")));
+    assert_eq!(bench.run(async move |tx| read_open(tx, numbers, "a").await), Ok(0));
+    bench.assert_nothing_is_left();
+    got
+}
+
+#[test]
+fn locks_go_after_the_last_compensation() {
+    let got = asked_during_compensation(None).unwrap_err();
+    assert_eq!(got.kind(), ErrorKind::Timeout);
+    let got = asked_during_compensation(Some(NestingRule::ReleaseLast));
+    assert_eq!(got, Ok(5), "it sees what is about to be undone");
 }
