@@ -11,9 +11,9 @@ use std::time::Duration;
 use muesli_core::SmallBytes;
 
 use super::ending::Finish;
+use super::layer::watch::Watch;
 use super::layer::{Layer, OpenNesting, count};
 use super::rows::{END, LOCK, SCOPE, ScopeId, scope_key, scope_of};
-use super::watch::Watch;
 use crate::data::byte_range::Range;
 use crate::database::handle::Db;
 use crate::error::Error;

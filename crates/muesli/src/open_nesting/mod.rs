@@ -85,7 +85,6 @@ mod nested;
 mod root;
 mod rows;
 mod scope;
-mod watch;
 
 pub use abandoned::NestingRows;
 pub use child::OpenTx;

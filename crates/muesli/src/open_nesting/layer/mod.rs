@@ -1,5 +1,7 @@
 //! The layer as its users set it up: its space, its handlers, its limits.
 
+pub(super) mod watch;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +12,11 @@ use muesli_core::{Nanos, TxnOptions, client};
 use serde::de::DeserializeOwned;
 
 use super::rows::{HandlerCall, LayerRows, ScopeId};
-use super::watch::Watch;
 use crate::data::space::Space;
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::tx::{BodyFuture, Tx};
+use watch::Watch;
 
 type HandlerFn = Arc<dyn for<'a> Fn(&'a Tx, &'a [u8]) -> BodyFuture<'a, ()> + Send + Sync>;
 type WarningFn = Arc<dyn Fn(&str) + Send + Sync>;

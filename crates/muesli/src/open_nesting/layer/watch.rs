@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use muesli_core::{Nanos, SmallBytes};
 
-use super::rows::ScopeId;
+use crate::open_nesting::rows::ScopeId;
 
 /// So many scopes are remembered; the one seen first is forgotten for a further one.
 const SCOPES_MAX: usize = 1_024;
 
 /// Scopes that were in the way.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     seen: BTreeMap<ScopeId, Seen>,
 }
 
