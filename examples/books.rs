@@ -19,5 +19,6 @@ pages! {
     procedures: "using/procedures.md";
     structures: "using/structures.md";
     nested: "using/nested.md";
+    open_nesting: "using/open-nesting.md";
     cluster: "running/cluster.md";
 }

@@ -38,6 +38,7 @@
 //! # }
 //! ```
 
+pub mod abstract_operations;
 mod check;
 pub mod command;
 mod explain;

@@ -171,6 +171,37 @@ pub enum Error {
     /// Stored bytes are not what the type expects.
     #[error("stored bytes cannot be decoded: {0}")]
     Codec(String),
+    /// An abstract lock is held by a transaction with [open children](crate::open_nesting), or by
+    /// one of these, in a mode that conflicts with the mode that was asked for; nothing was
+    /// changed. [`Db::transact_nested`](crate::Db::transact_nested) has retried by itself already.
+    #[error(
+        "abstract lock `{lock}` is held by the open transaction {holder} in a mode that conflicts; \
+         nothing was changed, try again later"
+    )]
+    LockRefused {
+        /// The lock, as it was named.
+        lock: String,
+        /// The scope that holds it.
+        holder: String,
+    },
+    /// A transaction with [open children](crate::open_nesting) did what it may not, or its layer is
+    /// not used as it is to be.
+    #[error("{0}")]
+    Nesting(String),
+    /// A transaction with [open children](crate::open_nesting) was aborted, and not all of what
+    /// these did is undone yet. Their locks keep others from it until it is: whoever meets them
+    /// goes on with it, and so does
+    /// [`OpenNesting::finish_abandoned`](crate::open_nesting::OpenNesting::finish_abandoned).
+    #[error(
+        "the transaction was aborted, and the open children of {scope} are not compensated yet: \
+         {why}; whoever meets their abstract locks goes on with it"
+    )]
+    Unfinished {
+        /// Its scope.
+        scope: String,
+        /// What stopped the compensations.
+        why: String,
+    },
     /// Options that cannot be.
     #[error("{0}")]
     Options(String),
@@ -192,15 +223,18 @@ impl Error {
                 }
                 _ => ErrorKind::Conflict,
             },
-            Error::FootprintViolation(_) | Error::PartialAbort { .. } | Error::Retry => {
-                ErrorKind::Conflict
-            }
+            Error::FootprintViolation(_)
+            | Error::PartialAbort { .. }
+            | Error::LockRefused { .. }
+            | Error::Retry => ErrorKind::Conflict,
             Error::Unknown { .. } => ErrorKind::Unknown,
             Error::TooLarge { .. } | Error::OverServerLimit(_) => ErrorKind::Limit,
             Error::TransactionTimeout { .. } => ErrorKind::Timeout,
-            Error::Timeout { .. } | Error::Unreachable(_) | Error::Lease(_) | Error::Closed => {
-                ErrorKind::Unavailable
-            }
+            Error::Timeout { .. }
+            | Error::Unreachable(_)
+            | Error::Lease(_)
+            | Error::Unfinished { .. }
+            | Error::Closed => ErrorKind::Unavailable,
             Error::Rollback(_) | Error::Refused(_) => ErrorKind::Rollback,
             Error::AnswerLost => ErrorKind::AnswerLost,
             Error::Codec(_) => ErrorKind::Data,
@@ -211,6 +245,7 @@ impl Error {
             | Error::OtherDatabase { .. }
             | Error::NotHere
             | Error::Procedure(_)
+            | Error::Nesting(_)
             | Error::Options(_) => ErrorKind::Misuse,
         }
     }
@@ -222,7 +257,10 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Conflict { reason, .. } => reason.is_retryable(),
-            other => matches!(other, Error::FootprintViolation(_) | Error::Timeout { .. }),
+            other => matches!(
+                other,
+                Error::FootprintViolation(_) | Error::Timeout { .. } | Error::LockRefused { .. }
+            ),
         }
     }
 

@@ -11,15 +11,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use muesli::open_nesting::OpenNesting;
 use muesli::structures::Counter;
-use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
+use muesli::{Db, Error, Index, Results, SmallBytes, Space, SpaceOptions, Tx};
 use muesli_core::parts::locator::Static;
 
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::delayed_adds::{AskedAdds, How, add_deferred};
 use crate::marks::{self, Marks};
-use crate::nesting::{NESTING, NestingModel};
+use crate::nesting::{NESTING_OR_OPEN, NestingModel, check_finished};
+use crate::open_counters::{self, NamedPhase};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
@@ -96,9 +98,9 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Flag,
         "Whether delayed adds are asked what they left.",
     ),
+    NESTING_OR_OPEN,
     marks::PARAMETER,
     marks::BLIND,
-    NESTING,
 ];
 
 /// The largest amount that is added.
@@ -116,9 +118,9 @@ pub struct Counters {
     /// Share of each phase that reads.
     reads: [f64; 3],
     delayed: Option<How>,
+    nesting: NestingModel,
     asks: bool,
     roams: bool,
-    nesting: NestingModel,
     marks: Marks,
     pairs: PerClient<CounterPair>,
     ledgers: PerClient<CounterLedger>,
@@ -141,6 +143,8 @@ type Shown = (Vec<i64>, AskedAdds);
 pub struct CounterMemory {
     groups: [Vec<Counter>; 3],
     reader: Db,
+    /// Where the phase in the middle is an open child.
+    open: Option<OpenNesting>,
     /// The most that this session has seen each hot counter show.
     seen: Seen,
 }
@@ -222,9 +226,9 @@ impl Counters {
             used: [outer as usize, inner as usize, outer as usize],
             reads: [reads, hot_reads, reads],
             delayed: values.flag("delayed").then(|| how(values)),
+            nesting: NestingModel::new(values),
             asks: values.flag("asked"),
             roams: values.flag("roam"),
-            nesting: NestingModel::new(values),
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),
@@ -233,8 +237,28 @@ impl Counters {
 
     fn groups(&self, space: Space) -> [Vec<Counter>; 3] {
         [0, 1, 2].map(|group| {
-            let name = |number| Counter::new(space, &format!("{group}/{number}"));
-            (0..self.sizes[group]).map(name).collect()
+            let named = |number| Counter::new(space, &name(group, number));
+            (0..self.sizes[group]).map(named).collect()
+        })
+    }
+
+    /// The layer, where the phase in the middle is an open child.
+    fn layer(&self, db: &Db) -> Result<Option<OpenNesting>, Error> {
+        match self.nesting {
+            NestingModel::Open => open_counters::layer(db, db.space(SPACE)?).map(Some),
+            NestingModel::Flat | NestingModel::Closed => Ok(None),
+        }
+    }
+
+    /// The counters of the phases by their names.
+    fn named(&self, memory: &CounterMemory, phases: &[CounterPhase; 3]) -> [NamedPhase; 3] {
+        [0, 1, 2].map(|group| {
+            let phase = &phases[group];
+            let named = |at: &usize| (name(group, *at as u64), memory.groups[group][*at].clone());
+            NamedPhase {
+                counters: phase.counters.iter().map(named).collect(),
+                amount: phase.amount,
+            }
         })
     }
 
@@ -332,6 +356,10 @@ impl Counters {
     }
 }
 
+fn name(group: usize, number: u64) -> String {
+    format!("{group}/{number}")
+}
+
 fn added(phases: &[CounterPhase; 3]) -> Vec<Added> {
     let of = |(group, phase): (usize, &CounterPhase)| {
         let amount = phase.amount.unwrap_or(0);
@@ -347,7 +375,7 @@ impl Workload for Counters {
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let counters = (SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() });
-        std::iter::once(counters).chain(self.marks.space()).collect()
+        std::iter::once(counters).chain(self.marks.space()).chain(self.nesting.space()).collect()
     }
 
     /// Absent counters show zero.
@@ -358,7 +386,8 @@ impl Workload for Counters {
     fn begin(&self, seat: &mut Seat) -> Result<CounterMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
         let groups = self.groups(seat.db.space(SPACE)?);
-        Ok(CounterMemory { groups, reader: seat.db.read_only(), seen: BTreeMap::new() })
+        let (reader, open) = (seat.db.read_only(), self.layer(&seat.db)?);
+        Ok(CounterMemory { groups, reader, open, seen: BTreeMap::new() })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut CounterMemory) -> (Ended, u32) {
@@ -384,7 +413,16 @@ impl Workload for Counters {
             marks::perform(tx, db, marks).await?;
             Ok(shown)
         };
-        let (answer, attempts) = transact_answering(db, body).await;
+        let (answer, attempts) = match &memory.open {
+            Some(layer) => {
+                let after = async |tx: &Tx| marks::perform(tx, db, marks).await;
+                let named = self.named(memory, &phases);
+                let (answer, attempts) = open_counters::run((layer, writer), &named, after).await;
+                let shown = |all| ((all, AskedAdds::default()), Results::default());
+                (answer.map(shown), attempts)
+            }
+            None => transact_answering(db, body).await,
+        };
         let answer = answer.and_then(|((read, asked), results)| match asked.shown(&results) {
             Ok(shown_values) => {
                 Ok(read.into_iter().enumerate().chain(shown_values).collect::<Vec<_>>())
@@ -409,6 +447,10 @@ impl Workload for Counters {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        let ended = match self.layer(db)? {
+            Some(layer) => Some(check_finished(&layer, db).await?),
+            None => None,
+        };
         let groups = self.groups(db.space(SPACE)?);
         let strict = db.strict().read_only();
         let mut shown = Vec::new();
@@ -439,10 +481,11 @@ impl Workload for Counters {
             wrong_reads.extend(&ledger.wrong_reads);
         }
         let conserved = sums.iter().all(|sum| *sum >= 0);
-        Ok(vec![
+        let checks = [
             Check::none_wrong("counters show what was added", &wrong, format!("{sums:?}")),
             Check::none_wrong("sessions see no counter shrink", &wrong_reads, format!("{reads}")),
             Check { name: "no sum is negative", ok: conserved, details: format!("{sums:?}") },
-        ])
+        ];
+        Ok(checks.into_iter().chain(ended).collect())
     }
 }

@@ -20,6 +20,7 @@ pub mod delayed_adds;
 pub mod history;
 pub mod home;
 pub mod objects;
+mod open_counters;
 mod runs;
 pub mod seeded_run;
 pub mod sets;

@@ -67,7 +67,8 @@ impl Db {
         self.pause(attempts).await
     }
 
-    async fn attempt<T, E, F>(
+    /// One attempt, and no more.
+    pub(crate) async fn attempt<T, E, F>(
         &self,
         body: &F,
         how: AttemptOptions<'_>,
@@ -121,7 +122,8 @@ impl Db {
         }
     }
 
-    async fn pause(&self, attempts: u32) -> Result<(), Error> {
+    /// Waits before the next attempt.
+    pub(crate) async fn pause(&self, attempts: u32) -> Result<(), Error> {
         let random = client::with(self.inner.database, |engine| engine.random());
         let random = random.ok_or(Error::Closed)?;
         self.sleep(self.inner.retry.pause_after(attempts, random)).await
@@ -157,11 +159,13 @@ impl<E: 'static> Stopped<E> {
 
 /// How an attempt is made.
 #[derive(Clone, Copy)]
-struct AttemptOptions<'a> {
-    timeout: &'a Timeout,
-    fate: Option<&'a Arc<Fate>>,
+pub(crate) struct AttemptOptions<'a> {
+    /// The time that the transaction has, with all its attempts.
+    pub timeout: &'a Timeout,
+    /// Of the caller, if it is on another thread.
+    pub fate: Option<&'a Arc<Fate>>,
     /// Delayed actions are done at once.
-    eager: bool,
+    pub eager: bool,
     /// What delayed actions gave may be asked.
-    asks: bool,
+    pub asks: bool,
 }

@@ -10,6 +10,7 @@ use crate::deferred::rerun;
 use crate::error::Error;
 use crate::procedures::encoding;
 use crate::procedures::stored::StoredProcedure;
+use crate::transaction::detour::Access;
 use crate::transaction::results::{DeferredAnswer, Where};
 use crate::transaction::tx::Tx;
 
@@ -142,12 +143,12 @@ impl Tx {
             Deferral::Run(run) => run,
             other => return Ok(deferred(&other)),
         };
-        let gave = match self.remote.as_deref() {
+        let gave = match self.other_loop() {
             None => rerun::run(self, run, &arguments).await?,
             Some((db, home)) => {
                 let tx = self.at_home();
                 let there = async move || rerun::run(&tx, run, &arguments).await;
-                db.run_on(*home, there).await?.map_err(|error| self.failed(error))?
+                db.run_on(home, there).await?.map_err(|error| self.failed(error))?
             }
         };
         Ok(Where::Here(Gave::Value(Some(gave))))
@@ -155,13 +156,26 @@ impl Tx {
 
     async fn delay(&self, delay: &Delay, answered: bool) -> Result<Deferral, Error> {
         self.takes_operations()?;
+        if let Some(watcher) = self.watcher() {
+            match delay {
+                Delay::Action(space, key, _) => {
+                    watcher.note(Access::Read(*space, key))?;
+                    watcher.note(Access::Write(*space, key))?;
+                }
+                Delay::Call(..) => {
+                    let text = "a delayed procedure is no part of a transaction with open \
+                                children, which must know its accesses; use reads and writes";
+                    return Err(Error::Nesting(text.to_owned()));
+                }
+            }
+        }
         let operation = Operation::Delay(self.txn, delay.clone(), answered);
-        let asked = match self.remote.as_deref() {
+        let asked = match self.other_loop() {
             None => self.here(|engine| engine.operate(operation))?,
             Some((db, home)) => {
                 let tx = self.at_home();
                 let ask = async move || tx.here(|engine| engine.operate(operation));
-                db.run_on(*home, ask).await??
+                db.run_on(home, ask).await??
             }
         };
         asked.map(Answer::delayed).at_once().map_err(|failure| self.failed(failure))

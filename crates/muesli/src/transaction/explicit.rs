@@ -78,12 +78,12 @@ impl Transaction {
 
     async fn end(mut self) -> Result<Vec<Gave>, Error> {
         let (db, open) = (self.db.clone(), self.take_open());
-        let ended = match self.tx.remote.as_deref() {
+        let ended = match self.tx.other_loop() {
             None => open.commit(&db, None).await,
             Some((_, home)) => {
                 let (_caller, fate) = Caller::new(&self.db);
                 let there = async move || open.commit(&db, Some(&fate)).await;
-                self.db.run_on(*home, there).await?
+                self.db.run_on(home, there).await?
             }
         };
         ended.map(|(_, given)| given)
@@ -104,9 +104,9 @@ impl Transaction {
     /// [`Error::Closed`].
     pub async fn rollback(mut self) -> Result<(), Error> {
         let open = self.take_open();
-        match self.tx.remote.as_deref() {
+        match self.tx.other_loop() {
             None => drop(open),
-            Some((db, home)) => db.run_on(*home, async move || drop(open)).await?,
+            Some((db, home)) => db.run_on(home, async move || drop(open)).await?,
         }
         Ok(())
     }
@@ -146,11 +146,11 @@ impl Drop for Transaction {
             return;
         }
         let open = self.take_open();
-        if let Some((db, home)) = self.tx.remote.as_deref()
+        if let Some((db, home)) = self.tx.other_loop()
             && let Some(driver) = &db.inner.driver
         {
             let job: Job = Box::new(move || Box::pin(async move { drop(open) }));
-            let _ = driver.submit(*home, job); // A stopped loop has forgotten it anyway.
+            let _ = driver.submit(home, job); // A stopped loop has forgotten it anyway.
         }
     }
 }

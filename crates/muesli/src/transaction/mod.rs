@@ -1,6 +1,7 @@
 //! A running transaction: its handle, its operations, and its end.
 
 pub(crate) mod commit;
+pub(crate) mod detour;
 pub(crate) mod explicit;
 mod nested;
 pub(crate) mod open;

@@ -103,11 +103,11 @@ impl Tx {
         level: u32,
         pause: Duration,
     ) -> Result<Answer, Error> {
-        let Some((db, home)) = self.remote.as_deref() else {
+        let Some((db, home)) = self.other_loop() else {
             return self.level_here(what(self.txn, level), pause).await;
         };
         let tx = self.at_home();
-        db.run_on(*home, async move || tx.level_here(what(tx.txn, level), pause).await).await?
+        db.run_on(home, async move || tx.level_here(what(tx.txn, level), pause).await).await?
     }
 
     async fn level_here(&self, operation: Operation, pause: Duration) -> Result<Answer, Error> {
@@ -215,14 +215,14 @@ impl Drop for OpenChild<'_> {
             Nesting::Flat => cannot_undo,
         };
         let (database, operation) = (self.parent.database, what(self.parent.txn, self.level));
-        let Some((db, home)) = self.parent.remote.as_deref() else {
+        let Some((db, home)) = self.parent.other_loop() else {
             client::with(database, |engine| engine.operate(operation));
             return;
         };
         if let Some(driver) = &db.inner.driver {
             let end = async move { drop(client::with(database, |it| it.operate(operation))) };
             let job: Job = Box::new(move || Box::pin(end));
-            let _ = driver.submit(*home, job); // A stopped loop has forgotten it anyway.
+            let _ = driver.submit(home, job); // A stopped loop has forgotten it anyway.
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::data::byte_range::Range;
 use crate::data::space::Space;
 use crate::database::handle::Db;
 use crate::error::Error;
+use crate::transaction::detour::{Access, AccessWatcher, Detour};
 use crate::transaction::tx::Tx;
 
 impl Tx {
@@ -85,6 +86,8 @@ pub trait Ask: Send + Unpin + 'static {
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<Self::Answer>;
     #[doc(hidden)]
     fn answer(answer: Answer) -> Self::Answer;
+    #[doc(hidden)]
+    fn tell(&self, watcher: &dyn AccessWatcher) -> Result<(), Error>;
 }
 
 /// Reads a key.
@@ -132,6 +135,10 @@ impl Ask for GetOperation {
     fn answer(answer: Answer) -> Option<SmallBytes> {
         answer.value()
     }
+
+    fn tell(&self, watcher: &dyn AccessWatcher) -> Result<(), Error> {
+        watcher.note(Access::Read(self.space, &self.key))
+    }
 }
 
 impl Ask for GetManyOperation {
@@ -144,6 +151,10 @@ impl Ask for GetManyOperation {
 
     fn answer(answer: Answer) -> Self::Answer {
         answer.values()
+    }
+
+    fn tell(&self, watcher: &dyn AccessWatcher) -> Result<(), Error> {
+        self.keys.iter().try_for_each(|key| watcher.note(Access::Read(self.space, key)))
     }
 }
 
@@ -161,6 +172,10 @@ impl Ask for PutOperation {
     fn answer(answer: Answer) {
         answer.written();
     }
+
+    fn tell(&self, watcher: &dyn AccessWatcher) -> Result<(), Error> {
+        watcher.note(Access::Write(self.space, &self.key))
+    }
 }
 
 impl Ask for ScanOperation {
@@ -172,6 +187,10 @@ impl Ask for ScanOperation {
 
     fn answer(answer: Answer) -> Vec<Row> {
         answer.rows()
+    }
+
+    fn tell(&self, watcher: &dyn AccessWatcher) -> Result<(), Error> {
+        watcher.note(Access::Scan(&self.scan))
     }
 }
 
@@ -219,31 +238,49 @@ impl<A: Ask> Future for Reply<'_, A> {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let tx = this.tx;
-        if let (ReplyState::New, true) = (&this.state, tx.is_plain()) {
-            let ask = this.ask.as_mut().expect("polled after it was ready");
-            match client::with(tx.database, |engine| ask.start(engine, tx.txn)) {
-                Some(Step::Done(Ok(answer))) => return Poll::Ready(Ok(answer)),
-                Some(Step::Done(Err(failure))) => return Poll::Ready(Err(tx.failed(failure))),
-                None => return Poll::Ready(Err(Error::Closed)),
-                Some(Step::Wait(op)) => {
-                    this.state = ReplyState::Waiting(AnswerFuture::new(tx.database, op))
-                }
-            }
+        if let (ReplyState::New, true) = (&this.state, this.tx.is_plain())
+            && let Poll::Ready(answer) = this.start()
+        {
+            return Poll::Ready(answer);
         }
         this.poll_deferred(cx)
     }
 }
 
 impl<A: Ask> Reply<'_, A> {
+    /// Asks the engine that is here; ready, or waiting from then on.
+    #[inline]
+    fn start(&mut self) -> Poll<Result<A::Answer, Error>> {
+        let tx = self.tx;
+        let ask = self.ask.as_mut().expect("polled after it was ready");
+        match client::with(tx.database, |engine| ask.start(engine, tx.txn)) {
+            Some(Step::Done(Ok(answer))) => Poll::Ready(Ok(answer)),
+            Some(Step::Done(Err(failure))) => Poll::Ready(Err(tx.failed(failure))),
+            None => Poll::Ready(Err(Error::Closed)),
+            Some(Step::Wait(op)) => {
+                self.state = ReplyState::Waiting(AnswerFuture::new(tx.database, op));
+                Poll::Pending
+            }
+        }
+    }
+
     #[cold]
     fn poll_deferred(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
+        let tx = self.tx;
         if let ReplyState::New = self.state {
-            if let Err(error) = self.tx.takes_operations() {
+            if let Err(error) = tx.takes_operations() {
                 return Poll::Ready(Err(error));
             }
-            let (db, home) = self.tx.remote.as_deref().expect("else it is a call");
-            self.state = ReplyState::Remote(self.ship(db, *home));
+            match tx.detour.as_deref().expect("else it is a call") {
+                Detour::Remote(db, home) => self.state = ReplyState::Remote(self.ship(db, *home)),
+                Detour::Watched(watcher) => {
+                    let ask = self.ask.as_ref().expect("polled after it was ready");
+                    ask.tell(&**watcher)?;
+                    if let Poll::Ready(answer) = self.start() {
+                        return Poll::Ready(answer);
+                    }
+                }
+            }
         }
         let polled = match &mut self.state {
             ReplyState::Waiting(waiting) => match Pin::new(waiting).poll(cx) {

@@ -12,6 +12,7 @@ use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::retry::Retry;
+use crate::transaction::detour::{AccessWatcher, Detour};
 
 /// The handle of a running transaction: reads see the transaction's snapshot and its own writes;
 /// writes are buffered until it commits.
@@ -24,8 +25,8 @@ pub struct Tx {
     /// Whose spaces it uses.
     pub(crate) origin: Origin,
     pub(crate) txn: Txn,
-    /// Where the transaction lives, if that is not the loop that polls this.
-    pub(crate) remote: Option<Box<(Db, usize)>>,
+    /// Set where operations do not go straight to the loop that polls this.
+    pub(crate) detour: Option<Box<Detour>>,
     /// The first conflict that an operation met: the transaction cannot commit any more, whatever
     /// error its body makes of that.
     conflict: OnceLock<Error>,
@@ -41,8 +42,8 @@ pub struct Tx {
 pub(crate) struct Way;
 
 impl Way {
-    /// The transaction lives on another loop.
-    const REMOTE: u8 = 1;
+    /// The transaction lives on another loop, or a layer watches its accesses.
+    const DETOUR: u8 = 1;
     /// A child is open.
     const CHILD: u8 = 2;
     /// It was undone.
@@ -80,22 +81,28 @@ impl Tx {
     #[inline]
     pub(crate) fn at(database: u64, origin: Origin, txn: Txn, retry: Retry) -> Tx {
         let (conflict, way) = (OnceLock::new(), AtomicU8::new(0));
-        Tx { database, origin, txn, remote: None, conflict, level: 0, way, retry }
+        Tx { database, origin, txn, detour: None, conflict, level: 0, way, retry }
     }
 
     /// A transaction of a loop of this number, which is used from elsewhere.
     pub(crate) fn remote(db: &Db, txn: Txn, home: Option<usize>) -> Tx {
-        let remote = home.map(|home| Box::new((db.clone(), home)));
-        let way = AtomicU8::new(if remote.is_some() { Way::REMOTE } else { 0 });
+        let detour = home.map(|home| Box::new(Detour::Remote(db.clone(), home)));
+        let way = AtomicU8::new(if detour.is_some() { Way::DETOUR } else { 0 });
         let inner = &db.inner;
-        Tx { remote, way, ..Tx::at(inner.database, inner.origin, txn, inner.retry) }
+        Tx { detour, way, ..Tx::at(inner.database, inner.origin, txn, inner.retry) }
+    }
+
+    /// The same transaction of the loop that polls this, whose accesses a layer watches.
+    pub(crate) fn watched(&self, watcher: Arc<dyn AccessWatcher>) -> Tx {
+        let (detour, way) = (Box::new(Detour::Watched(watcher)), AtomicU8::new(Way::DETOUR));
+        Tx { detour: Some(detour), way, ..self.at_home() }
     }
 
     /// A child of it.
     pub(crate) fn child(&self) -> Tx {
-        let way = AtomicU8::new(self.way.load(Relaxed) & Way::REMOTE);
-        let (remote, level) = (self.remote.clone(), self.level + 1);
-        Tx { remote, way, level, ..self.at_home() }
+        let way = AtomicU8::new(self.way.load(Relaxed) & Way::DETOUR);
+        let (detour, level) = (self.detour.clone(), self.level + 1);
+        Tx { detour, way, level, ..self.at_home() }
     }
 
     /// Whether an operation is a call to the loop that polls it.
@@ -133,6 +140,22 @@ impl Tx {
         self.way.fetch_and(!Way::CHILD, Relaxed);
     }
 
+    /// Where the transaction lives, if that is not the loop that polls this.
+    pub(crate) fn other_loop(&self) -> Option<(&Db, usize)> {
+        match self.detour.as_deref() {
+            Some(Detour::Remote(db, home)) => Some((db, *home)),
+            Some(Detour::Watched(_)) | None => None,
+        }
+    }
+
+    /// Who watches its accesses.
+    pub(crate) fn watcher(&self) -> Option<&dyn AccessWatcher> {
+        match self.detour.as_deref() {
+            Some(Detour::Watched(watcher)) => Some(&**watcher),
+            Some(Detour::Remote(..)) | None => None,
+        }
+    }
+
     /// Refuses a space of another database.
     pub(crate) fn check(&self, space: Space) -> Result<(), Error> {
         match self.origin.admits(space.origin) {
@@ -167,7 +190,7 @@ impl Tx {
     /// The catalog of its database, where that is to be had.
     #[cold]
     pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
-        match self.remote.as_deref() {
+        match self.other_loop() {
             Some((db, _)) => Some(db.catalog()),
             None => self.here(|engine| engine.catalog()).ok()?.ok(),
         }

@@ -1,15 +1,30 @@
-//! Whether the parts of a transaction are children of it, which can be undone and run again alone.
+//! How the parts of a transaction are nested in it, and what workloads with open children have in
+//! common.
 
-use muesli::{Error, Tx};
+use std::time::Duration;
 
+use muesli::open_nesting::{NestingRows, OpenNesting};
+use muesli::{Db, Error, Index, SpaceOptions, Tx};
+
+use crate::check::Check;
 use crate::parameters::{Parameter, ParameterKind, Values};
 
-/// What workloads take whose transactions have parts.
+/// What workloads take whose transactions have parts that can be children.
 pub const NESTING: Parameter = Parameter::new(
     "nesting",
     "flat",
     ParameterKind::Choice(&["flat", "closed"]),
     "Whether parts of a transaction are run again with all of it (flat), or as children (closed).",
+);
+
+/// The same where parts can be undone by what they mean.
+pub const NESTING_OR_OPEN: Parameter = Parameter::new(
+    "nesting",
+    "flat",
+    ParameterKind::Choice(&["flat", "closed", "open"]),
+    "How operations are nested in their transaction: `flat`, they are parts of it; `closed`, each \
+     is a child, which can be run again alone; `open`, each is committed at once, under abstract \
+     locks, and compensated if the transaction is aborted.",
 );
 
 /// How the parts of a transaction are run.
@@ -19,6 +34,8 @@ pub enum NestingModel {
     Flat,
     /// As children, each of which can be undone alone.
     Closed,
+    /// As open children.
+    Open,
 }
 
 impl NestingModel {
@@ -26,11 +43,12 @@ impl NestingModel {
     pub fn new(values: &Values) -> NestingModel {
         match values.word("nesting") {
             "closed" => NestingModel::Closed,
+            "open" => NestingModel::Open,
             _ => NestingModel::Flat,
         }
     }
 
-    /// Runs a part of a transaction.
+    /// Runs a part of a transaction that is no open child.
     ///
     /// # Errors
     /// As the part.
@@ -40,8 +58,52 @@ impl NestingModel {
         part: impl AsyncFn(&Tx) -> Result<T, Error>,
     ) -> Result<T, Error> {
         match self {
-            NestingModel::Flat => part(tx).await,
+            NestingModel::Flat | NestingModel::Open => part(tx).await,
             NestingModel::Closed => tx.nested(part).await,
         }
     }
+
+    /// The space of the layer, where it needs one.
+    pub fn space(self) -> Option<(&'static str, SpaceOptions)> {
+        let ordered = SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() };
+        (self == NestingModel::Open).then_some((SPACE, ordered))
+    }
+}
+
+/// The space of the layer.
+const SPACE: &str = "open nesting";
+
+/// Clients vanish, and others take over from them; far longer than a transaction takes.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// At the end nobody runs any more who could make progress.
+const IDLE: Duration = Duration::from_millis(20);
+/// So often it is tried to finish what clients left that have vanished.
+const TRIES: usize = 50;
+
+/// The layer of a workload, without its handlers.
+pub(crate) fn layer(db: &Db) -> Result<OpenNesting, Error> {
+    Ok(OpenNesting::new(db.space(SPACE)?).patience(PATIENCE))
+}
+
+/// After a run: finishes what clients left that have vanished, and looks that nothing stays of it.
+pub(crate) async fn check_finished(nesting: &OpenNesting, db: &Db) -> Result<Check, Error> {
+    let (mut rows, mut left, mut failed) = (nesting.rows(db).await?, 0, None);
+    for _ in 0..TRIES {
+        if rows.scopes + rows.locks == 0 {
+            break;
+        }
+        match nesting.finish_abandoned(db, IDLE).await {
+            Ok(finished) => left += finished,
+            Err(error @ Error::Unfinished { .. }) => failed = Some(error),
+            Err(error) => return Err(error),
+        }
+        rows = nesting.rows(db).await?;
+    }
+    let NestingRows { scopes, locks, ends } = rows;
+    let why = failed.map_or_else(String::new, |error| format!("; {error}"));
+    let details = format!(
+        "{left} left by clients, of others {ends} remembered, {scopes} transactions and {locks} \
+         locks stay{why}"
+    );
+    Ok(Check { name: "open children are ended", ok: scopes + locks == 0, details })
 }

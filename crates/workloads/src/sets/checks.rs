@@ -10,10 +10,15 @@ use muesli::structures::Inspected;
 use muesli::{Db, Error};
 
 use super::structure::value_of;
-use super::{SPACE, Sets};
+use super::{SPACE, Sets, open};
 use crate::check::{Check, Complaints};
+use crate::nesting::{NestingModel, check_finished};
 
 pub(super) async fn check(sets: &Sets, db: &Db) -> Result<Vec<Check>, Error> {
+    let ended = match sets.nesting {
+        NestingModel::Open => Some(check_finished(&open::layer(sets, db)?, db).await?),
+        NestingModel::Flat | NestingModel::Closed => None,
+    };
     let structures = sets.structures(db.space(SPACE)?);
     let strict = db.strict().read_only();
     let (mut unsound, mut wrong) = (Complaints::default(), Complaints::default());
@@ -36,12 +41,13 @@ pub(super) async fn check(sets: &Sets, db: &Db) -> Result<Vec<Check>, Error> {
     }
     let first = sets.initial.len() * sets.count;
     let details = format!("{size} keys, at first {first}, {perhaps} changes of unknown outcome");
-    Ok(vec![
+    let checks = [
         Check::none_wrong("structures are sound", &unsound, format!("{}", structures.len())),
         Check::none_wrong("contents are the committed changes", &wrong, details),
         Check::none_wrong("snapshots are sound", &wrong_walks, format!("{walks} walked")),
         Check::none_wrong("answers can be", &wrong_answers, String::new()),
-    ])
+    ];
+    Ok(checks.into_iter().chain(ended).collect())
 }
 
 /// Whether the keys of a structure are those that the books allow.

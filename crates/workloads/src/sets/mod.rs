@@ -14,14 +14,16 @@
 
 mod checks;
 pub(crate) mod ledger;
+mod open;
 mod structure;
 
+use muesli::open_nesting::{NestingRule, OpenNesting};
 use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
 
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::loading::insist;
-use crate::nesting::{NESTING, NestingModel};
+use crate::nesting::{NESTING_OR_OPEN, NestingModel};
 use crate::parameters::{Parameter, ParameterKind as Takes, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -86,13 +88,13 @@ const BUCKETS: Parameter =
 
 /// What lists and trees take.
 pub const PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN];
 /// What skip lists take.
 pub const SKIP_LIST_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING, LEVELS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, LEVELS];
 /// What hash tables take.
 pub const HASH_TABLE_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING, BUCKETS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, BUCKETS];
 
 /// Sets of one kind.
 #[derive(Debug)]
@@ -107,6 +109,8 @@ pub struct Sets {
     operations: usize,
     pairs: bool,
     nesting: NestingModel,
+    /// For tests: a rule of open nesting that is broken.
+    broken: Option<NestingRule>,
     ledgers: Ledgers,
 }
 
@@ -115,6 +119,8 @@ pub struct Sets {
 pub struct SetMemory {
     structures: Vec<Structure>,
     reader: Db,
+    /// Where operations are open children.
+    open: Option<OpenNesting>,
     /// What it added last, to be removed next: the structure and the keys.
     added: Option<(usize, Vec<u64>)>,
 }
@@ -147,8 +153,15 @@ impl Sets {
             operations,
             pairs: values.word("rule") == "pairs",
             nesting: NestingModel::new(values),
+            broken: None,
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
         }
+    }
+
+    /// For tests: breaks a rule of open nesting.
+    #[doc(hidden)]
+    pub fn without(self, rule: NestingRule) -> Sets {
+        Sets { broken: Some(rule), ..self }
     }
 
     fn structures(&self, space: Space) -> Vec<Structure> {
@@ -176,15 +189,20 @@ impl Sets {
 
     async fn look(&self, seat: &Seat, memory: &SetMemory, at: usize, keys: &[u64]) -> (Ended, u32) {
         let structure = &memory.structures[at];
-        let (answer, attempts) = transact(&memory.reader, async |tx| {
-            let mut wrong = None;
-            for key in keys {
-                let look = async |tx: &Tx| structure.contains(tx, *key).await;
-                wrong = wrong.or(self.nesting.run(tx, look).await?.1);
+        let (answer, attempts) = match &memory.open {
+            Some(layer) => open::look(layer, seat, (at, structure), keys).await,
+            None => {
+                transact(&memory.reader, async |tx| {
+                    let mut wrong = None;
+                    for key in keys {
+                        let look = async |tx: &Tx| structure.contains(tx, *key).await;
+                        wrong = wrong.or(self.nesting.run(tx, look).await?.1);
+                    }
+                    Ok(wrong)
+                })
+                .await
             }
-            Ok(wrong)
-        })
-        .await;
+        };
         if let Ok(Some(value)) = &answer {
             let complain = || format!("a search found the value {value}");
             self.ledgers.of(seat.client).wrong_answers.add(complain);
@@ -218,21 +236,29 @@ impl Sets {
         adds: bool,
     ) -> (Ended, u32, Vec<u64>) {
         let (structure, client) = (&memory.structures[at], seat.client);
-        let (answer, attempts) = transact(&seat.db, async |tx| {
-            let mut changed = Vec::new();
-            for &key in keys {
-                let change = async |tx: &Tx| match adds {
-                    true => structure.add(tx, key).await,
-                    false => structure.remove(tx, key).await,
-                };
-                changed.extend(self.nesting.run(tx, change).await?.then_some(key));
-            }
+        let set_out = |changed: &[u64]| {
             let by = if adds { 1 } else { -1 };
             let changes = changed.iter().map(|key| SetChange { structure: at, key: *key, by });
             self.ledgers.of(client).set_out(changes.collect());
-            Ok(changed)
-        })
-        .await;
+        };
+        let (answer, attempts) = match &memory.open {
+            Some(layer) => open::change(layer, seat, (at, structure), (keys, adds), set_out).await,
+            None => {
+                transact(&seat.db, async |tx| {
+                    let mut changed = Vec::new();
+                    for &key in keys {
+                        let change = async |tx: &Tx| match adds {
+                            true => structure.add(tx, key).await,
+                            false => structure.remove(tx, key).await,
+                        };
+                        changed.extend(self.nesting.run(tx, change).await?.then_some(key));
+                    }
+                    set_out(&changed);
+                    Ok(changed)
+                })
+                .await
+            }
+        };
         let changed = answer.as_ref().cloned().unwrap_or_default();
         let ended = ended(answer);
         self.ledgers.of(client).settle(&ended);
@@ -314,7 +340,8 @@ impl Workload for Sets {
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         // The check reads all rows.
-        vec![(SPACE, SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() })]
+        let rows = (SPACE, SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() });
+        std::iter::once(rows).chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -335,7 +362,11 @@ impl Workload for Sets {
     fn begin(&self, seat: &mut Seat) -> Result<SetMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
         let structures = self.structures(seat.db.space(SPACE)?);
-        Ok(SetMemory { structures, reader: seat.db.read_only(), added: None })
+        let open = match self.nesting {
+            NestingModel::Open => Some(open::layer(self, &seat.db)?),
+            NestingModel::Flat | NestingModel::Closed => None,
+        };
+        Ok(SetMemory { structures, reader: seat.db.read_only(), open, added: None })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut SetMemory) -> (Ended, u32) {

@@ -15,6 +15,7 @@ mod lost;
 mod objects;
 mod one_group;
 mod one_round;
+mod open_nesting;
 mod recovery;
 mod routes;
 mod sabotage;

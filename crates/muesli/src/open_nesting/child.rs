@@ -1,0 +1,278 @@
+//! An open child: what its body has, and what it hands to its scope when it commits.
+
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use muesli_core::Abort;
+use serde::Serialize;
+
+use super::handed::{Handlers, OpenNested, call, lock_name, pass_conflict};
+use super::layer::{Layer, NestingRule};
+use super::locks::{LockMode, LockRow};
+use super::rows::{
+    ChildRecord, HeldLock, ScopeEnd, ScopeRow, end_key, lock_key, open_key, scope_key,
+};
+use super::scope::Scope;
+use crate::error::Error;
+use crate::transaction::detour::AccessWatcher;
+use crate::transaction::tx::Tx;
+
+/// A running transaction that may have open children: the one that
+/// [`Db::transact_nested`](crate::Db::transact_nested) runs, or an open child. It is a [`Tx`] with
+/// more to it, and is passed where that is asked for.
+#[derive(Debug)]
+pub struct OpenTx {
+    /// Its accesses are watched.
+    tx: Tx,
+    /// The same transaction, for the layer's own rows.
+    raw: Tx,
+    pub(super) layer: Layer,
+    /// What its own open children belong to.
+    pub(super) scope: Arc<Scope>,
+    handed: Mutex<Handed>,
+}
+
+#[derive(Debug, Default)]
+struct Handed {
+    handlers: Handlers,
+    locks: Vec<HeldLock>,
+}
+
+impl Deref for OpenTx {
+    type Target = Tx;
+
+    fn deref(&self) -> &Tx {
+        &self.tx
+    }
+}
+
+impl OpenTx {
+    pub(super) fn new(tx: &Tx, layer: &Layer, scope: &Arc<Scope>) -> OpenTx {
+        let watcher: Arc<dyn AccessWatcher> = scope.level.clone();
+        OpenTx {
+            tx: tx.watched(watcher),
+            raw: tx.at_home(),
+            layer: layer.clone(),
+            scope: scope.clone(),
+            handed: Mutex::default(),
+        }
+    }
+
+    fn handed(&self) -> MutexGuard<'_, Handed> {
+        self.handed.lock().unwrap_or_else(|broken| broken.into_inner())
+    }
+
+    /// Takes an abstract lock in this mode, held from this child's commit until the transaction
+    /// ends that it is of. Locks that this one's ancestors hold are not in its way. No lock is
+    /// waited for: where another transaction holds it in a mode that does not go with this one,
+    /// what holds locks here is compensated and run again, as [`transact`](crate::Db::transact) does
+    /// after a conflict.
+    ///
+    /// # Errors
+    /// [`Error::LockRefused`], which the body is to return; [`Error::Nesting`] where this is no open
+    /// child, or another matrix is used for the lock; what [`Tx`] says.
+    pub async fn acquire_lock(&self, id: impl AsRef<[u8]>, mode: &LockMode) -> Result<(), Error> {
+        self.take(HeldLock { id: id.as_ref().to_vec(), hold: false }, mode).await
+    }
+
+    /// As [`acquire_lock`](Self::acquire_lock) and [`OpenNested::hold`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn hold_lock(&self, id: impl AsRef<[u8]>, mode: &LockMode) -> Result<(), Error> {
+        self.take(HeldLock { id: id.as_ref().to_vec(), hold: true }, mode).await
+    }
+
+    /// As [`OpenNested::on_abort`], for what only the body knows: the last one counts.
+    ///
+    /// # Errors
+    /// [`Error::Codec`]: the arguments cannot be serialized.
+    pub fn on_abort<A: Serialize + ?Sized>(&self, name: &str, arguments: &A) -> Result<(), Error> {
+        self.handed().handlers.on_abort = Some(call(name, arguments)?);
+        Ok(())
+    }
+
+    /// As [`OpenNested::on_commit`], for what only the body knows: the last one counts.
+    ///
+    /// # Errors
+    /// [`Error::Codec`]: the arguments cannot be serialized.
+    pub fn on_commit<A: Serialize + ?Sized>(&self, name: &str, arguments: &A) -> Result<(), Error> {
+        self.handed().handlers.on_commit = Some(call(name, arguments)?);
+        Ok(())
+    }
+
+    /// Tells others, who may be waiting for its locks, that the transaction is alive: it makes
+    /// progress without an open child that commits. Of no use before the first of these has.
+    ///
+    /// # Errors
+    /// What [`Db::transact`](crate::Db::transact) says.
+    pub async fn keep_alive(&self) -> Result<(), Error> {
+        let (rows, key) = (self.layer.nesting.rows, scope_key(self.scope.id));
+        let raise = async |tx: &Tx| {
+            let Some(mut row) = rows.read::<ScopeRow>(tx, key.clone()).await? else {
+                return Ok(());
+            };
+            row.progress += 1;
+            rows.write(tx, key.clone(), &row).await
+        };
+        self.layer.db.transact_here(raise).await
+    }
+
+    async fn take(&self, lock: HeldLock, mode: &LockMode) -> Result<(), Error> {
+        let taken = self.take_lock(&lock, mode).await;
+        pass_conflict(&self.raw, &self.tx);
+        taken?;
+        self.handed().locks.push(lock);
+        Ok(())
+    }
+
+    async fn take_lock(&self, lock: &HeldLock, mode: &LockMode) -> Result<(), Error> {
+        let name = || lock_name(&lock.id);
+        let Some(scope) = &self.scope.parent else {
+            return Err(Error::Nesting(format!(
+                "abstract lock `{}` is to be taken by an open child, not by the transaction itself",
+                name()
+            )));
+        };
+        self.layer.nesting.limits.check_lock(&lock.id)?;
+        let (rows, key) = (self.layer.nesting.rows, lock_key(&lock.id));
+        self.scope.level.note_lock(&key)?;
+        let row = rows.read(&self.raw, key.clone()).await?;
+        let mut row = row.unwrap_or_else(|| LockRow::free(mode));
+        let conflict = row.conflict(mode, &scope.chain_ids()).map_err(|error| {
+            let text = format!("abstract lock `{}`: {error}", name());
+            self.scope.level.blame(Error::Nesting(text))
+        })?;
+        if let Some(holder) = conflict.filter(|_| self.layer.nesting.holds(NestingRule::CheckLocks))
+        {
+            let error = Error::LockRefused { lock: name(), holder: holder.to_string() };
+            self.scope.refuse(holder, &error);
+            return Err(error);
+        }
+        if row.add(scope.id, mode) {
+            rows.write(&self.raw, key, &row).await?;
+        }
+        Ok(())
+    }
+
+    /// The body has ended well: what goes to the scope is written.
+    ///
+    /// # Errors
+    /// A lock was refused, the scope was ended by others, or it is over a limit.
+    pub(super) async fn conclude(&self, how: &OpenNested) -> Result<Conclusion, Error> {
+        self.check()?;
+        for (lock, mode) in &how.locks {
+            self.take(lock.clone(), mode).await?;
+        }
+        let concluded = self.hand_over(how).await;
+        pass_conflict(&self.raw, &self.tx);
+        let concluded = concluded?;
+        self.check()?;
+        Ok(concluded)
+    }
+
+    /// # Errors
+    /// Why it is not to commit, whatever its body made of that.
+    fn check(&self) -> Result<(), Error> {
+        self.scope.check()?;
+        if !self.scope.is_certain_within() {
+            // A child of its was dropped as it committed: whether it did is not known.
+            return Err(self.ended_by_others(&self.scope));
+        }
+        self.scope.refused().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    async fn hand_over(&self, how: &OpenNested) -> Result<Conclusion, Error> {
+        let (rows, limits) = (self.layer.nesting.rows, &self.layer.nesting.limits);
+        let scope = self.scope.parent.as_deref().expect("an open child is of a scope");
+        let ids = scope.chain_ids();
+        let (row, ends) = rows.scope_and_ends(&self.raw, scope.id, &ids).await?;
+        let is_ended = ends.iter().any(Option::is_some);
+        if is_ended || (row.is_none() && scope.children() > 0) {
+            return Err(self.ended_by_others(scope));
+        }
+        if row.is_none()
+            && let Some(parent) = &scope.parent
+        {
+            rows.write(&self.raw, open_key(parent.id, scope.id), &()).await?;
+        }
+        let fresh =
+            || ScopeRow { parent: scope.parent.as_ref().map(|it| it.id), ..ScopeRow::default() };
+        let mut row = row.unwrap_or_else(fresh);
+        let (mut handlers, locks) = {
+            let handed = self.handed();
+            (handed.handlers.clone(), handed.locks.clone())
+        };
+        handlers.on_abort = handlers.on_abort.or_else(|| how.handlers.on_abort.clone());
+        handlers.on_commit = handlers.on_commit.or_else(|| how.handlers.on_commit.clone());
+        limits.check_handlers(&handlers)?;
+        let mut conclusion = Conclusion {
+            locks: !locks.is_empty(),
+            held: locks.iter().filter(|lock| lock.hold).map(|lock| lock.id.clone()).collect(),
+            is_compensated: handlers.on_abort.is_some(),
+        };
+        let own = (self.scope.children() > 0).then_some(self.scope.id);
+        if let Some(own) = own {
+            self.write_end(own, NestingRule::CheckEnd).await?;
+            for id in self.scope.held() {
+                row.hold(&HeldLock { id, hold: false });
+                conclusion.locks = true;
+            }
+        }
+        locks.iter().for_each(|lock| row.hold(lock));
+        let Handlers { on_abort, on_commit } = handlers;
+        row.push(ChildRecord { number: 0, on_abort, on_commit, scope: own });
+        limits.check_scope(row.next_number, row.locks.len())?;
+        rows.write(&self.raw, scope_key(scope.id), &row).await?;
+        Ok(conclusion)
+    }
+
+    /// The body of the outermost transaction has ended well; whether it is to be sealed by another
+    /// transaction, as it has accessed nothing itself.
+    ///
+    /// # Errors
+    /// The scope was ended by others.
+    pub(super) async fn conclude_root(&self) -> Result<bool, Error> {
+        self.check()?;
+        if self.scope.children() == 0 {
+            return Ok(false);
+        }
+        if self.scope.level.is_untouched() {
+            return Ok(true);
+        }
+        let written = self.write_end(self.scope.id, NestingRule::CheckEnd).await;
+        pass_conflict(&self.raw, &self.tx);
+        written.map(|()| false)
+    }
+
+    /// Commits a scope with this transaction.
+    async fn write_end(&self, id: super::rows::ScopeId, check: NestingRule) -> Result<(), Error> {
+        let (rows, key) = (self.layer.nesting.rows, end_key(id));
+        if self.layer.nesting.holds(check)
+            && rows.read::<ScopeEnd>(&self.raw, key.clone()).await?.is_some()
+        {
+            return Err(self.ended_by_others(&self.scope));
+        }
+        rows.write(&self.raw, key, &ScopeEnd::Committed).await
+    }
+
+    /// The transaction is to be run again.
+    fn ended_by_others(&self, scope: &Scope) -> Error {
+        let error = Error::Conflict { reason: Abort::Abandoned, attempts: 1 };
+        scope.doom(&error);
+        error
+    }
+
+    /// Passes a conflict to the handle that commits.
+    pub(super) fn pass_conflict(&self, to: &Tx) {
+        pass_conflict(&self.tx, to);
+    }
+}
+
+/// What a child has handed over, for its scope to know once it has committed.
+#[derive(Debug)]
+pub(super) struct Conclusion {
+    pub locks: bool,
+    pub held: Vec<Vec<u8>>,
+    pub is_compensated: bool,
+}

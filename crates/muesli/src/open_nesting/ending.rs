@@ -1,0 +1,230 @@
+//! The end of a scope, by its client or by somebody else.
+//!
+//! Each step is a transaction that looks at the row of the scope, so that any number of clients may
+//! be at it at once and each step is done once: its end is decided; handlers run, each in one
+//! transaction with the removal of its record; when none is left, the locks go with the row.
+
+use std::pin::Pin;
+
+use super::layer::{Layer, NestingRule, count};
+use super::locks::LockRow;
+use super::rows::{
+    HandlerCall, ScopeEnd, ScopeId, ScopeRow, end_key, lock_key, open_key, scope_key,
+};
+use super::scope::Scope;
+use crate::error::Error;
+use crate::time::nanos;
+use crate::transaction::tx::Tx;
+
+/// What is known of a scope by who finishes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finish {
+    /// Whether its client does.
+    own: bool,
+    /// Whether open children of it are known to have committed.
+    has_children: bool,
+    /// Whether no transaction of the scope is under way any more: nobody can come late, so that
+    /// no row has to tell that it was aborted.
+    certain: bool,
+}
+
+impl Finish {
+    /// The scope of somebody else.
+    pub const OTHERS: Finish = Finish { own: false, has_children: false, certain: false };
+
+    /// The scope of a client's own.
+    pub fn own(scope: &Scope) -> Finish {
+        let (has_children, certain) = (scope.children() > 0, scope.is_certain());
+        Finish { own: true, has_children, certain }
+    }
+
+    /// A scope within it.
+    fn within(self) -> Finish {
+        Finish { own: false, has_children: false, ..self }
+    }
+}
+
+impl Layer {
+    /// Ends a scope: decides that it is aborted, unless it committed, and does all that is to be
+    /// done then.
+    ///
+    /// # Errors
+    /// [`Error::Unfinished`]: not all of it could be done.
+    pub fn finish(
+        &self,
+        id: ScopeId,
+        how: Finish,
+    ) -> Pin<Box<dyn Future<Output = Result<ScopeEnd, Error>> + '_>> {
+        Box::pin(async move {
+            let done = self.finish_all(id, how).await;
+            done.map_err(|error| match error {
+                unfinished @ Error::Unfinished { .. } => unfinished,
+                error => Error::Unfinished { scope: id.to_string(), why: error.to_string() },
+            })
+        })
+    }
+
+    async fn finish_all(&self, id: ScopeId, how: Finish) -> Result<ScopeEnd, Error> {
+        let end = self.until_done(async |tx| self.decide(tx, id, how).await).await?;
+        if end == ScopeEnd::Aborted {
+            let rows = self.nesting.rows;
+            let open = self.until_done(async |tx| rows.open_children(tx, id).await).await?;
+            for child in open {
+                self.finish(child, how.within()).await?;
+            }
+            if !self.nesting.holds(NestingRule::ReleaseLast) {
+                self.until_done(async |tx| self.release_early(tx, id).await).await?;
+            }
+        }
+        loop {
+            let rows = self.nesting.rows;
+            let row =
+                self.until_done(async |tx| rows.read::<ScopeRow>(tx, scope_key(id)).await).await?;
+            let Some(row) = row else { return Ok(end) };
+            let Some(at) = self.next(&row, end) else {
+                self.until_done(async |tx| self.release(tx, id, end, how).await).await?;
+                return Ok(end);
+            };
+            let record = &row.records[at];
+            if let Some(child) = record.scope {
+                self.finish(child, how.within()).await?;
+            }
+            let number = record.number;
+            if self.until_done(async |tx| self.step(tx, id, end, number).await).await? {
+                count(match end {
+                    ScopeEnd::Aborted => &self.nesting.counters.compensations,
+                    ScopeEnd::Committed => &self.nesting.counters.commit_handlers,
+                });
+            }
+        }
+    }
+
+    fn next(&self, row: &ScopeRow, end: ScopeEnd) -> Option<usize> {
+        let newest_first = self.nesting.holds(NestingRule::NewestFirst);
+        match row.next(end) {
+            Some(_) if end == ScopeEnd::Aborted && !newest_first => {
+                row.records.iter().position(|record| record.on_abort.is_some())
+            }
+            next => next,
+        }
+    }
+
+    /// Decides how a scope ended, if nobody has.
+    async fn decide(&self, tx: &Tx, id: ScopeId, how: Finish) -> Result<ScopeEnd, Error> {
+        let rows = self.nesting.rows;
+        let (row, ends) = rows.scope_and_ends(tx, id, &[id]).await?;
+        match (row, ends[0]) {
+            (None, Some(end)) => {
+                if how.certain {
+                    rows.delete(tx, end_key(id)).await?;
+                }
+                Ok(end)
+            }
+            (Some(_), Some(end)) => Ok(end),
+            // Its children were there, so somebody has finished it. Had it been aborted by one who
+            // could not be certain, the end would be there still.
+            (None, None) if how.has_children => Ok(ScopeEnd::Committed),
+            (None, None) if how.certain || !how.own => Ok(ScopeEnd::Aborted),
+            (row, None) => {
+                rows.write(tx, end_key(id), &ScopeEnd::Aborted).await?;
+                if let Some(mut row) = row {
+                    row.progress += 1;
+                    rows.write(tx, scope_key(id), &row).await?;
+                }
+                Ok(ScopeEnd::Aborted)
+            }
+        }
+    }
+
+    /// Runs the handler of the next record, if it is still the one of this number, and removes it;
+    /// whether there was a handler.
+    async fn step(&self, tx: &Tx, id: ScopeId, end: ScopeEnd, number: u64) -> Result<bool, Error> {
+        let rows = self.nesting.rows;
+        let Some(mut row) = rows.read::<ScopeRow>(tx, scope_key(id)).await? else {
+            return Ok(false);
+        };
+        let at = self.next(&row, end).filter(|at| row.records[*at].number == number);
+        let Some(at) = at else { return Ok(false) };
+        let record = row.records.remove(at);
+        row.progress += 1;
+        rows.write(tx, scope_key(id), &row).await?;
+        let handler = match end {
+            ScopeEnd::Aborted => record.on_abort,
+            ScopeEnd::Committed => record.on_commit,
+        };
+        let Some(call) = handler else { return Ok(false) };
+        self.run(tx, &call).await.map(|()| true)
+    }
+
+    async fn run(&self, tx: &Tx, call: &HandlerCall) -> Result<(), Error> {
+        self.nesting.find(call)?(tx, &call.arguments).await
+    }
+
+    /// Lets the locks of a scope go, and the scope itself; nothing else is left to be done.
+    async fn release(&self, tx: &Tx, id: ScopeId, end: ScopeEnd, how: Finish) -> Result<(), Error> {
+        let rows = self.nesting.rows;
+        let Some(row) = rows.read::<ScopeRow>(tx, scope_key(id)).await? else { return Ok(()) };
+        assert_eq!(row.next(end), None, "an ended scope gets no further records: {row:?}");
+        self.release_locks(tx, id, &row, end).await?;
+        rows.delete(tx, scope_key(id)).await?;
+        if let Some(parent) = row.parent {
+            rows.delete(tx, open_key(parent, id)).await?;
+        }
+        if end == ScopeEnd::Committed || how.certain {
+            rows.delete(tx, end_key(id)).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets the locks of a scope go or hands them on.
+    pub async fn release_locks(
+        &self,
+        tx: &Tx,
+        id: ScopeId,
+        row: &ScopeRow,
+        end: ScopeEnd,
+    ) -> Result<(), Error> {
+        let rows = self.nesting.rows;
+        for lock in &row.locks {
+            let key = lock_key(&lock.id);
+            let Some(mut held) = rows.read::<LockRow>(tx, key.clone()).await? else { continue };
+            let heir = row.parent.filter(|_| lock.hold && end == ScopeEnd::Committed);
+            held.release(id, heir);
+            match held.is_free() {
+                true => rows.delete(tx, key).await?,
+                false => rows.write(tx, key, &held).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// For tests: what must not be done, the locks let go before the compensations.
+    async fn release_early(&self, tx: &Tx, id: ScopeId) -> Result<(), Error> {
+        match self.nesting.rows.read::<ScopeRow>(tx, scope_key(id)).await? {
+            Some(row) => self.release_locks(tx, id, &row, ScopeEnd::Aborted).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Runs a step until its transaction has committed. Each looks at what is there, so that it may
+    /// be run again where it is not known whether it did.
+    pub async fn until_done<T>(
+        &self,
+        step: impl AsyncFn(&Tx) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (begun, most) = (self.now()?, nanos(self.db.timeout));
+        let mut attempts = 0;
+        loop {
+            let error = match self.db.transact_here(&step).await {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            let again = error.is_retryable() || matches!(error, Error::Unknown { .. });
+            if !again || self.now()?.0.saturating_sub(begun.0) > most.0 {
+                return Err(error);
+            }
+            attempts += 1;
+            self.db.pause(attempts).await?;
+        }
+    }
+}

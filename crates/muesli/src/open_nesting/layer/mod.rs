@@ -1,0 +1,245 @@
+//! The layer as its users set it up: its space, its handlers, its limits.
+
+pub(super) mod watch;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use muesli_core::{Nanos, TxnOptions, client};
+use serde::de::DeserializeOwned;
+
+use super::rows::{HandlerCall, LayerRows, ScopeId};
+use crate::data::space::Space;
+use crate::database::handle::Db;
+use crate::error::Error;
+use crate::transaction::tx::{BodyFuture, Tx};
+use watch::Watch;
+
+type HandlerFn = Arc<dyn for<'a> Fn(&'a Tx, &'a [u8]) -> BodyFuture<'a, ()> + Send + Sync>;
+type WarningFn = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How much a scope may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NestingLimits {
+    /// Open children that commit in one scope. Each writes the scope's row again, with what the
+    /// children before it left there.
+    pub children: usize,
+    /// Abstract locks of one scope.
+    pub locks: usize,
+    /// Bytes of a lock's name.
+    pub lock_bytes: usize,
+    /// Bytes of a handler's arguments.
+    pub argument_bytes: usize,
+    /// Open children within open children.
+    pub depth: usize,
+}
+
+impl Default for NestingLimits {
+    fn default() -> NestingLimits {
+        NestingLimits {
+            children: 1_000,
+            locks: 1_000,
+            lock_bytes: 256,
+            argument_bytes: 4_096,
+            depth: 16,
+        }
+    }
+}
+
+/// A rule of the layer that tests break, to see it noticed.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NestingRule {
+    /// Compensations are run newest first.
+    NewestFirst,
+    /// Locks go after the last compensation.
+    ReleaseLast,
+    /// A lock that is held in a conflicting mode is refused.
+    CheckLocks,
+    /// A scope commits only where nobody has aborted it.
+    CheckEnd,
+}
+
+/// What has happened in transactions with open children, as far as this handle's clones ran them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NestingCounts {
+    /// Open children that committed.
+    pub children: u64,
+    /// Locks that were refused.
+    pub refused: u64,
+    /// Compensations that were run.
+    pub compensations: u64,
+    /// Commit handlers that were run.
+    pub commit_handlers: u64,
+    /// Scopes of others that made no progress and were finished.
+    pub taken_over: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub children: AtomicU64,
+    pub refused: AtomicU64,
+    pub compensations: AtomicU64,
+    pub commit_handlers: AtomicU64,
+    pub taken_over: AtomicU64,
+}
+
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The layer for transactions with open children: [`Db::transact_nested`] takes it. Its clones
+/// are one; all clients of a space must know the same handlers.
+#[derive(Clone)]
+pub struct OpenNesting {
+    pub(super) rows: LayerRows,
+    pub(super) patience: Duration,
+    pub(super) limits: NestingLimits,
+    handlers: BTreeMap<String, HandlerFn>,
+    warning: Option<WarningFn>,
+    broken: Option<NestingRule>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) watch: Arc<Mutex<Watch>>,
+}
+
+impl fmt::Debug for OpenNesting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let handlers: Vec<_> = self.handlers.keys().collect();
+        f.debug_struct("OpenNesting").field("handlers", &handlers).finish_non_exhaustive()
+    }
+}
+
+impl OpenNesting {
+    /// The layer whose rows lie in this space, which is to have an ordered index and nothing else
+    /// in it.
+    pub fn new(space: Space) -> OpenNesting {
+        OpenNesting {
+            rows: LayerRows { space },
+            patience: Duration::from_secs(5),
+            limits: NestingLimits::default(),
+            handlers: BTreeMap::new(),
+            warning: None,
+            broken: None,
+            counters: Arc::default(),
+            watch: Arc::default(),
+        }
+    }
+
+    /// Adds a handler: a transaction that a compensation or a commit handler of this name runs, with
+    /// the arguments that it was given. It may be run on any client, much later, and again after a
+    /// conflict; what it does takes effect once. It takes no abstract locks: it has those of the
+    /// scope that it is of.
+    ///
+    /// A handler of an older version of the program may have left its arguments, so their type
+    /// must stay, as that of a stored row.
+    pub fn handler<A, F>(mut self, name: &str, handler: F) -> OpenNesting
+    where
+        A: DeserializeOwned,
+        F: for<'a> Fn(&'a Tx, A) -> BodyFuture<'a, ()> + Send + Sync + 'static,
+    {
+        let own = name.to_owned();
+        let run: HandlerFn = Arc::new(move |tx, arguments| match postcard::from_bytes(arguments) {
+            Ok(arguments) => handler(tx, arguments),
+            Err(error) => {
+                let text = format!("handler `{own}`: its arguments are of another type: {error}");
+                Box::pin(std::future::ready(Err(Error::Codec(text))))
+            }
+        });
+        self.handlers.insert(name.to_owned(), run);
+        self
+    }
+
+    /// A scope that holds a lock that somebody asks for, and that makes no progress for so long, is
+    /// taken for abandoned, and finished by who asks: aborted, unless it committed. Its client may
+    /// be alive; then its transaction is run again. So this is to be longer than a transaction
+    /// takes between two of its open children.
+    pub fn patience(self, patience: Duration) -> OpenNesting {
+        OpenNesting { patience, ..self }
+    }
+
+    /// How much a scope may hold.
+    pub fn limits(self, limits: NestingLimits) -> OpenNesting {
+        OpenNesting { limits, ..self }
+    }
+
+    /// Calls this with a text about each open child that wrote something, committed, and
+    /// registered no compensation: most often that is a mistake.
+    /// [`OpenNested::without_compensation`](super::OpenNested::without_compensation) says that it
+    /// is none.
+    pub fn on_warning(self, warning: impl Fn(&str) + Send + Sync + 'static) -> OpenNesting {
+        OpenNesting { warning: Some(Arc::new(warning)), ..self }
+    }
+
+    /// For tests: breaks a rule.
+    #[doc(hidden)]
+    pub fn without(self, rule: NestingRule) -> OpenNesting {
+        OpenNesting { broken: Some(rule), ..self }
+    }
+
+    /// What has happened so far.
+    pub fn counts(&self) -> NestingCounts {
+        let Counters { children, refused, compensations, commit_handlers, taken_over } =
+            &*self.counters;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        NestingCounts {
+            children: read(children),
+            refused: read(refused),
+            compensations: read(compensations),
+            commit_handlers: read(commit_handlers),
+            taken_over: read(taken_over),
+        }
+    }
+
+    pub(super) fn holds(&self, rule: NestingRule) -> bool {
+        self.broken != Some(rule)
+    }
+
+    pub(super) fn warn(&self, text: &str) {
+        if let Some(warning) = &self.warning {
+            warning(text);
+        }
+    }
+
+    /// The handler of a call.
+    ///
+    /// # Errors
+    /// [`Error::Nesting`]: this client knows none of the name.
+    pub(super) fn find(&self, call: &HandlerCall) -> Result<HandlerFn, Error> {
+        self.handlers.get(&call.name).cloned().ok_or_else(|| {
+            Error::Nesting(format!(
+                "there is no handler `{}`: register it by `OpenNesting::handler`",
+                call.name
+            ))
+        })
+    }
+}
+
+/// The layer at work on a database.
+#[derive(Clone, Debug)]
+pub(super) struct Layer {
+    /// Whose transactions write, whatever the handle was that it came from.
+    pub db: Db,
+    pub nesting: OpenNesting,
+}
+
+impl Layer {
+    pub fn new(db: &Db, nesting: &OpenNesting) -> Layer {
+        let (mut db, nesting) = (db.clone(), nesting.clone());
+        db.options = TxnOptions { read_only: false, follower_reads: false, ..db.options };
+        Layer { db, nesting }
+    }
+
+    pub fn now(&self) -> Result<Nanos, Error> {
+        client::with(self.db.inner.database, |engine| engine.now()).ok_or(Error::Closed)
+    }
+
+    /// The number of a new scope.
+    pub fn draw(&self) -> Result<ScopeId, Error> {
+        let draw = || client::with(self.db.inner.database, |engine| engine.random());
+        let (high, low) = (draw().ok_or(Error::Closed)?, draw().ok_or(Error::Closed)?);
+        Ok(ScopeId(u128::from(high) << 64 | u128::from(low)))
+    }
+}

@@ -1,0 +1,218 @@
+//! Transactions that have open children, from outside.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use muesli_core::{Abort, client};
+
+use super::child::OpenTx;
+use super::ending::Finish;
+use super::layer::{Layer, NestingRule, OpenNesting};
+use super::level::Level;
+use super::rows::{ScopeEnd, end_key, scope_key};
+use super::scope::{InFlight, Scope};
+use crate::bodies::attempts::{AttemptOptions, Stopped};
+use crate::bodies::timeout::Timeout;
+use crate::database::handle::Db;
+use crate::error::Error;
+use crate::transaction::tx::Tx;
+
+impl Db {
+    /// Runs `body` in a transaction that may have [open children](OpenTx::open_nested), and commits
+    /// it; conflicts are retried as by [`transact`](Self::transact), after the children's
+    /// compensations were run. When this returns, handlers have been run and locks have been
+    /// released, or somebody else is left to do it.
+    ///
+    /// If the future is dropped, its children are compensated in the background.
+    ///
+    /// # Errors
+    /// What the body returned, or what [`transact`](Self::transact) says, which is
+    /// [`Error::TransactionTimeout`] where others held a lock for longer than the
+    /// [timeout](Self::timeout); [`Error::Nesting`] for a mistake of the program. All of these after
+    /// the compensations.
+    /// [`Error::Unfinished`] where these could not be run to their end. After [`Error::Unknown`] it
+    /// may have committed.
+    ///
+    /// # Panics
+    /// Where the body does.
+    pub async fn transact_nested<T, E, F>(&self, nesting: &OpenNesting, body: F) -> Result<T, E>
+    where
+        F: AsyncFn(&OpenTx) -> Result<T, E> + Send + 'static, // It is sent to a loop's thread.
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        if self.is_here() {
+            return self.transact_nested_here(nesting, body).await;
+        }
+        let (db, nesting) = (self.clone(), nesting.clone());
+        let there = async move || db.transact_nested_here(&nesting, body).await;
+        self.run_on(self.next_loop(), there).await?
+    }
+
+    /// As [`transact_nested`](Self::transact_nested), for tasks on one of the database's loops only:
+    /// the body need not be `Send`, and borrows what is around it.
+    ///
+    /// # Errors
+    /// As there; [`Error::Closed`] on any other thread.
+    pub async fn transact_nested_here<T, E, F>(
+        &self,
+        nesting: &OpenNesting,
+        body: F,
+    ) -> Result<T, E>
+    where
+        F: AsyncFn(&OpenTx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let layer = Layer::new(self, nesting);
+        let timeout = Timeout::new(self.inner.database, self.timeout);
+        let (mut attempts, mut eager) = (0, false);
+        loop {
+            attempts += 1;
+            let attempt = RootAttempt::new(&layer)?;
+            let options = AttemptOptions { timeout: &timeout, fate: None, eager, asks: false };
+            let stopped = match attempt.run(&body, options).await {
+                Ok(answer) => return Ok(answer),
+                Err(stopped) => stopped,
+            };
+            attempt.scope.level.fault().map_or(Ok(()), Err)?;
+            if attempt.is_to_be_repeated() {
+                self.pause(attempts).await?;
+                timeout.check()?;
+                continue;
+            }
+            match stopped {
+                Stopped::Body(error) => return Err(error),
+                Stopped::Database(Error::Conflict { reason, .. }) => {
+                    eager |= reason.ends_delays();
+                    self.after_conflict(reason, attempts).await?;
+                    timeout.check()?;
+                }
+                Stopped::Database(Error::FootprintViolation(_)) if !eager => eager = true,
+                Stopped::Database(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// One attempt of a transaction with open children. Dropped before it has ended, it is ended in the
+/// background.
+struct RootAttempt<'a> {
+    layer: &'a Layer,
+    scope: Arc<Scope>,
+    ended: Cell<bool>,
+}
+
+impl<'a> RootAttempt<'a> {
+    fn new(layer: &'a Layer) -> Result<RootAttempt<'a>, Error> {
+        let level = Level::new(layer.nesting.rows.space.id, None);
+        let scope = Scope::new(layer.draw()?, level, None);
+        Ok(RootAttempt { layer, scope, ended: Cell::new(false) })
+    }
+
+    async fn run<T, E, F>(&self, body: &F, options: AttemptOptions<'_>) -> Result<T, Stopped<E>>
+    where
+        F: AsyncFn(&OpenTx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let flight = InFlight::of_root(&self.scope);
+        let (answer, is_sealed_apart) = (Cell::new(None), Cell::new(false));
+        let attempt = async |tx: &Tx| -> Result<(), E> {
+            let root = OpenTx::new(tx, self.layer, &self.scope);
+            let done = body(&root).await;
+            let concluded = match done {
+                Ok(value) => {
+                    answer.set(Some(value));
+                    root.conclude_root().await.map_err(E::from)
+                }
+                Err(error) => Err(error),
+            };
+            root.pass_conflict(tx);
+            is_sealed_apart.set(concluded?);
+            flight.ask();
+            Ok(())
+        };
+        let ran = self.layer.db.attempt(&attempt, options).await;
+        let (ran, is_released) = match ran {
+            Ok(_) if is_sealed_apart.get() => match self.seal().await {
+                Ok(is_released) => (Ok(()), is_released),
+                Err(error) => (Err(Stopped::Database(error)), false),
+            },
+            ran => (ran.map(drop), false),
+        };
+        let is_unknown = matches!(ran, Err(Stopped::Database(Error::Unknown { .. })));
+        if !is_unknown {
+            flight.over();
+        }
+        let finished = match self.scope.is_touched() && !is_released {
+            true => self.finish().await,
+            false => Ok(ScopeEnd::Aborted),
+        };
+        self.ended.set(true);
+        match (ran, finished) {
+            // What is not done yet somebody else will do.
+            (Ok(()), _) => {}
+            (Err(stopped), finished) if is_unknown => match finished {
+                // Its end is a row, so now it is known.
+                Ok(ScopeEnd::Committed) if self.scope.children() > 0 => {}
+                Ok(ScopeEnd::Aborted) if self.scope.children() > 0 => {
+                    return Err(Stopped::Database(abandoned()));
+                }
+                Ok(_) | Err(_) => return Err(stopped),
+            },
+            (Err(stopped), Ok(_)) => return Err(stopped),
+            (Err(_), Err(error)) => return Err(Stopped::Database(error)),
+        }
+        Ok(answer.take().expect("the body has answered"))
+    }
+
+    /// Commits the scope of a transaction that has accessed nothing itself, by one that sees what
+    /// its children wrote; whether the locks went with it.
+    async fn seal(&self) -> Result<bool, Error> {
+        let (id, rows, nesting) = (self.scope.id, self.layer.nesting.rows, &self.layer.nesting);
+        let is_first = Cell::new(true);
+        let seal = async |tx: &Tx| -> Result<Option<bool>, Error> {
+            let (row, ends) = rows.scope_and_ends(tx, id, &[id]).await?;
+            let is_ended = row.is_none() || ends[0].is_some();
+            let row = row.unwrap_or_default();
+            if is_ended && nesting.holds(NestingRule::CheckEnd) {
+                return Ok(None);
+            }
+            // Others may be about to take the same locks; only the first time is it put at risk.
+            if is_first.replace(false) && row.next(ScopeEnd::Committed).is_none() {
+                self.layer.release_locks(tx, id, &row, ScopeEnd::Committed).await?;
+                rows.delete(tx, scope_key(id)).await?;
+                return Ok(Some(true));
+            }
+            rows.write(tx, end_key(id), &ScopeEnd::Committed).await?;
+            Ok(Some(false))
+        };
+        self.layer.db.transact_here(seal).await?.ok_or_else(abandoned)
+    }
+
+    async fn finish(&self) -> Result<ScopeEnd, Error> {
+        self.layer.finish(self.scope.id, Finish::own(&self.scope)).await
+    }
+
+    /// Whether another attempt is to be made although the body may have ended with an error.
+    fn is_to_be_repeated(&self) -> bool {
+        self.scope.doomed().is_some()
+    }
+}
+
+/// Somebody else ended it.
+fn abandoned() -> Error {
+    Error::Conflict { reason: Abort::Abandoned, attempts: 1 }
+}
+
+impl Drop for RootAttempt<'_> {
+    fn drop(&mut self) {
+        if self.ended.get() || !self.scope.is_touched() {
+            return;
+        }
+        let (layer, scope) = (self.layer.clone(), self.scope.clone());
+        let finish = async move {
+            let _ = layer.finish(scope.id, Finish::own(&scope)).await;
+        };
+        client::with(self.layer.db.inner.database, |engine| engine.spawn(Box::pin(finish)));
+    }
+}

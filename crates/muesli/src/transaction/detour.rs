@@ -1,0 +1,39 @@
+//! Transactions whose operations do not go straight to the engine that is here: those that live on
+//! another loop, and those whose accesses a layer above watches.
+
+use std::fmt;
+use std::sync::Arc;
+
+use muesli_core::{Scan, SmallBytes, SpaceId};
+
+use crate::database::handle::Db;
+use crate::error::Error;
+
+/// One access of a transaction, before it is made.
+#[derive(Clone, Copy, Debug)]
+pub enum Access<'a> {
+    /// A key is read.
+    Read(SpaceId, &'a SmallBytes),
+    /// A key is written or deleted.
+    Write(SpaceId, &'a SmallBytes),
+    /// A range is read.
+    Scan(&'a Scan),
+}
+
+/// A layer that must know what a transaction accesses.
+pub trait AccessWatcher: Send + Sync + fmt::Debug {
+    /// The transaction is about to do this.
+    ///
+    /// # Errors
+    /// It must not.
+    fn note(&self, access: Access<'_>) -> Result<(), Error>;
+}
+
+/// Which way operations go otherwise.
+#[derive(Clone, Debug)]
+pub(crate) enum Detour {
+    /// To another loop, by its number.
+    Remote(Db, usize),
+    /// Past a layer that watches them.
+    Watched(Arc<dyn AccessWatcher>),
+}

@@ -1,0 +1,92 @@
+//! Counters whose phase in the middle is an open child: the benchmark for nested transactions with
+//! what is done before it and after it in the transaction itself.
+//!
+//! Adding to a counter and adding to it go together, reading and reading do, and the two do not
+//! with each other. A transaction that is aborted subtracts what it has added.
+
+use std::cell::Cell;
+
+use muesli::open_nesting::{CompatibilityMatrix, LockMode, OpenNested, OpenNesting, OpenTx};
+use muesli::structures::Counter;
+use muesli::{Db, Error, Space, Tx};
+
+use crate::nesting;
+
+/// Subtracts an amount from counters, by their names.
+const SUBTRACT: &str = "counters/subtract";
+
+/// The layer with the inverse of an add.
+pub(crate) fn layer(db: &Db, space: Space) -> Result<OpenNesting, Error> {
+    let subtract = nesting::layer(db)?.handler(SUBTRACT, move |tx, of: (Vec<String>, i64)| {
+        Box::pin(async move {
+            let (names, amount) = of;
+            for name in &names {
+                Counter::new(space, name).add(tx, -amount).await?;
+            }
+            Ok(())
+        })
+    });
+    Ok(subtract)
+}
+
+fn modes() -> Result<(LockMode, LockMode), Error> {
+    let pairs = [("read", "read"), ("add", "add")];
+    let matrix = CompatibilityMatrix::new("counter", &["read", "add"], &pairs)?;
+    Ok((matrix.mode("read")?, matrix.mode("add")?))
+}
+
+/// Counters by their names, and what is added to each; nothing: they are read.
+pub(crate) struct NamedPhase {
+    pub counters: Vec<(String, Counter)>,
+    pub amount: Option<i64>,
+}
+
+impl NamedPhase {
+    /// Does it in a transaction; what the counters showed, if they were read.
+    async fn run(&self, tx: &Tx) -> Result<Vec<i64>, Error> {
+        let all: Vec<Counter> = self.counters.iter().map(|(_, counter)| counter.clone()).collect();
+        let Some(amount) = self.amount else { return Counter::get_many(tx, &all).await };
+        for counter in all {
+            counter.add(tx, amount).await?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Does it as an open child.
+    async fn run_open(&self, tx: &OpenTx) -> Result<Vec<i64>, Error> {
+        let (read, add) = modes()?;
+        let mut how = OpenNested::new();
+        for (name, _) in &self.counters {
+            how = how.lock(name, if self.amount.is_some() { &add } else { &read });
+        }
+        if let Some(amount) = self.amount {
+            let names: Vec<&str> = self.counters.iter().map(|(name, _)| &**name).collect();
+            how = how.on_abort(SUBTRACT, &(names, amount));
+        }
+        tx.open_nested(how, async |child| self.run(child).await).await
+    }
+}
+
+/// Runs the phases one after the other and something `after` them; what the counters of the phase
+/// in the middle showed, and how many attempts it took.
+pub(crate) async fn run(
+    (layer, db): (&OpenNesting, &Db),
+    phases: &[NamedPhase; 3],
+    after: impl AsyncFn(&Tx) -> Result<(), Error>,
+) -> (Result<Vec<i64>, Error>, u32) {
+    let attempts = Cell::new(0);
+    let body = async |tx: &OpenTx| {
+        attempts.set(attempts.get() + 1);
+        let [before, middle, last] = phases;
+        before.run(tx).await?;
+        let shown = match middle.counters.is_empty() {
+            true => Vec::new(),
+            false => middle.run_open(tx).await?,
+        };
+        last.run(tx).await?;
+        after(tx).await?;
+        Ok(shown)
+    };
+    let answer = db.transact_nested_here(layer, body).await;
+    (answer, attempts.get())
+}

@@ -1,0 +1,109 @@
+//! Operations on sets as open children: each commits at once, with an abstract lock on its key, and
+//! is undone by its inverse.
+//!
+//! An operation that had an effect holds its key alone; one that had none, and one that only looks,
+//! together with others like it. A walk through a structure takes no lock: it sees rows, and looks
+//! whether these are sound, not what transactions mean by them.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use muesli::open_nesting::{LockMode, OpenNested, OpenNesting, OpenTx};
+use muesli::{Db, Error};
+
+use super::structure::Structure;
+use super::{SPACE, Sets};
+use crate::nesting;
+use crate::workload::Seat;
+
+/// The inverse operations.
+const ADD: &str = "sets/add";
+const REMOVE: &str = "sets/remove";
+
+/// The layer with the inverse operations of all structures.
+pub(super) fn layer(sets: &Sets, db: &Db) -> Result<OpenNesting, Error> {
+    let all = Arc::new(sets.structures(db.space(SPACE)?));
+    let structures = all.clone();
+    let mut layer = nesting::layer(db)?;
+    if let Some(rule) = sets.broken {
+        layer = layer.without(rule);
+    }
+    let layer = layer.handler(REMOVE, move |tx, (at, key): (usize, u64)| {
+        let structure = structures.get(at).cloned().ok_or_else(|| missing(at));
+        Box::pin(async move { structure?.remove(tx, key).await.map(drop) })
+    });
+    let structures = all;
+    Ok(layer.handler(ADD, move |tx, (at, key): (usize, u64)| {
+        let structure = structures.get(at).cloned().ok_or_else(|| missing(at));
+        Box::pin(async move { structure?.add(tx, key).await.map(drop) })
+    }))
+}
+
+fn missing(at: usize) -> Error {
+    Error::rollback(format!("there is no structure {at}"))
+}
+
+/// The lock on a key of a structure.
+fn lock_of(at: usize, key: u64) -> [u8; 12] {
+    let mut lock = [0; 12];
+    lock[..4].copy_from_slice(&(at as u32).to_be_bytes());
+    lock[4..].copy_from_slice(&key.to_be_bytes());
+    lock
+}
+
+/// Looks for keys; the first wrong value that a search found.
+pub(super) async fn look(
+    layer: &OpenNesting,
+    seat: &Seat,
+    (at, structure): (usize, &Structure),
+    keys: &[u64],
+) -> (Result<Option<u64>, Error>, u32) {
+    let attempts = Cell::new(0);
+    let body = async |tx: &OpenTx| {
+        attempts.set(attempts.get() + 1);
+        let mut wrong = None;
+        for key in keys {
+            let how = OpenNested::new().lock(lock_of(at, *key), &LockMode::read());
+            let look = async |child: &OpenTx| structure.contains(child, *key).await;
+            wrong = wrong.or(tx.open_nested(how, look).await?.1);
+        }
+        Ok(wrong)
+    };
+    let answer = seat.db.transact_nested_here(layer, body).await;
+    (answer, attempts.get())
+}
+
+/// Adds or removes keys; those for which that had an effect, which are set out before the commit.
+pub(super) async fn change(
+    layer: &OpenNesting,
+    seat: &Seat,
+    (at, structure): (usize, &Structure),
+    (keys, adds): (&[u64], bool),
+    set_out: impl Fn(&[u64]),
+) -> (Result<Vec<u64>, Error>, u32) {
+    let attempts = Cell::new(0);
+    let body = async |tx: &OpenTx| {
+        attempts.set(attempts.get() + 1);
+        let mut changed = Vec::new();
+        for &key in keys {
+            let change = async |child: &OpenTx| {
+                let effect = match adds {
+                    true => structure.add(child, key).await?,
+                    false => structure.remove(child, key).await?,
+                };
+                let mode = if effect { LockMode::write() } else { LockMode::read() };
+                child.acquire_lock(lock_of(at, key), &mode).await?;
+                if effect {
+                    child.on_abort(if adds { REMOVE } else { ADD }, &(at, key))?;
+                }
+                Ok::<_, Error>(effect)
+            };
+            let effect = tx.open_nested(OpenNested::new(), change).await?;
+            changed.extend(effect.then_some(key));
+        }
+        set_out(&changed);
+        Ok(changed)
+    };
+    let answer = seat.db.transact_nested_here(layer, body).await;
+    (answer, attempts.get())
+}
