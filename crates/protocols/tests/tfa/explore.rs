@@ -52,6 +52,19 @@ fn a_key_that_moved_is_found_where_it_is() {
 }
 
 #[test]
+fn a_copy_that_is_left_behind_is_noticed() {
+    let switches = Switches::default().without(FamilySwitch::LeavesNoCopy);
+    let scope = Scope::<TwoPhase<Objects>> {
+        switches,
+        level: Level::StrictSerializable,
+        before: vec![TAKE_A_AT_1],
+        ..Scope::of(&[TAKE_A_AT_2, READ_A_AT_2])
+    };
+    let found = explore(&scope, LIMIT).violation;
+    assert!(found.is_some());
+}
+
+#[test]
 fn garbage_is_collected() {
     let before = [[TAKE_A_AT_1, TAKE_A_AT_0].as_slice(), &[TAKE_A_AT_2].repeat(4)].concat();
     let scope = Scope { before, collects: true, ..Scope::of(&[DELETE_A_AT_0, INSERT_A_AT_1]) };

@@ -517,6 +517,9 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         for (space, versions) in self.spaces.iter() {
             for (key, mut chain) in versions.chains() {
                 if V::keys_move(catalog) {
+                    if !self.has_key(space, key, catalog) {
+                        continue;
+                    }
                     chain.drain(..chain.len() - 1); // It may have been elsewhere between two.
                 }
                 chains.push((space, key.clone(), chain));
