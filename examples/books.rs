@@ -18,6 +18,7 @@ pages! {
     sessions: "using/sessions.md";
     procedures: "using/procedures.md";
     structures: "using/structures.md";
+    nested: "using/nested.md";
     open_nesting: "using/open-nesting.md";
     cluster: "running/cluster.md";
 }

@@ -31,8 +31,8 @@ pub use catalog::{Catalog, Index, Partitioning, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{
     Answer, Context, Coordinator, Deferral, Effect, Effects, Envelope, Environment, Here,
-    Isolation, LoggedRole, Maintenance, Modes, NoService, Operation, Participant, Protocol, Put,
-    Service, StateMachine, Step, Work,
+    Isolation, LoggedRole, Maintenance, Modes, Nesting, NoService, Operation, Participant,
+    Protocol, Put, Service, StateMachine, Step, Work,
 };
 pub use delay::{Delay, DelayedCall, Gave};
 pub use exceeded::Limit;

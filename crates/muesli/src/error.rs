@@ -56,6 +56,19 @@ pub enum Error {
         /// How often it was tried.
         attempts: u32,
     },
+    /// A part of the transaction was undone, of which this operation was: the [child](crate::Tx::nested)
+    /// at this level is run again by itself. A body that meets this passes it on.
+    #[error("this part of the transaction was undone, and is run again at level {level}")]
+    PartialAbort {
+        /// The outermost level that was undone; children of the transaction itself have 1.
+        level: u32,
+    },
+    /// Something was asked of a transaction beside a [child](crate::Tx::nested) of it that is open.
+    #[error(
+        "a child of the transaction is open: wait for its end before using the transaction itself, \
+         or beginning another child"
+    )]
+    ChildOpen,
     /// A delayed action cannot be left to its turn, as this text says; nothing was changed.
     /// [`Db::transact`](crate::Db::transact) runs it again with its actions done at once.
     #[error("a delayed action cannot be left to its turn: {0}; run it again, done at once")]
@@ -203,7 +216,9 @@ impl Error {
                 }
                 _ => ErrorKind::Conflict,
             },
-            Error::FootprintViolation(_) | Error::LockRefused { .. } => ErrorKind::Conflict,
+            Error::FootprintViolation(_)
+            | Error::LockRefused { .. }
+            | Error::PartialAbort { .. } => ErrorKind::Conflict,
             Error::Unknown { .. } => ErrorKind::Unknown,
             Error::TooLarge { .. } | Error::OverServerLimit(_) => ErrorKind::Limit,
             Error::TransactionTimeout { .. } => ErrorKind::Timeout,
@@ -216,6 +231,7 @@ impl Error {
             Error::AnswerLost => ErrorKind::AnswerLost,
             Error::Codec(_) => ErrorKind::Data,
             Error::Ended
+            | Error::ChildOpen
             | Error::ReadOnly
             | Error::Space(_)
             | Error::OtherDatabase { .. }
@@ -242,7 +258,8 @@ impl Error {
 
     /// Whether `transact` runs a body again that met this.
     pub(crate) fn is_conflict(&self) -> bool {
-        matches!(self, Error::Conflict { .. } | Error::FootprintViolation(_))
+        use Error::{Conflict, FootprintViolation, PartialAbort};
+        matches!(self, Conflict { .. } | FootprintViolation(_) | PartialAbort { .. })
     }
 }
 
@@ -285,6 +302,8 @@ impl From<Failure> for Error {
             Failure::Unknown { after_ms, txn } => Error::Unknown { after_ms, txn },
             Failure::TooLarge { what, size, limit } => Error::TooLarge { what, size, limit },
             Failure::TransactionTimeout { after_ms } => Error::TransactionTimeout { after_ms },
+            Failure::PartialAbort { level } => Error::PartialAbort { level },
+            Failure::ChildOpen => Error::ChildOpen,
             Failure::Ended => Error::Ended,
             Failure::ReadOnly => Error::ReadOnly,
             Failure::Space(reason) => Error::Space(reason),

@@ -11,6 +11,17 @@ pub struct Retry {
     pub pause: Duration,
     /// And is never longer than this.
     pub pause_max: Duration,
+    /// A [child](crate::Tx::nested) of a transaction is run again so often, after such pauses;
+    /// then the whole transaction is.
+    pub child_retries: u32,
+}
+
+impl Retry {
+    /// The pause after so many attempts, by a random number.
+    pub(crate) fn pause_after(&self, attempts: u32, random: u64) -> Duration {
+        let most = self.pause.saturating_mul(1 << attempts.min(20)).min(self.pause_max);
+        Duration::from_nanos(random % (most.as_nanos() as u64).max(1))
+    }
 }
 
 impl Default for Retry {
@@ -19,6 +30,7 @@ impl Default for Retry {
             attempts: 100,
             pause: Duration::from_micros(20),
             pause_max: Duration::from_millis(10),
+            child_retries: 4,
         }
     }
 }

@@ -12,6 +12,7 @@
 //! * [`non_genuine_multiversioning`]: SCORe with everybody taking part in every update.
 //! * [`hierarchy`]: votes climb a tree of validators, and the lowest one that covers a transaction
 //!   decides it; leaves go by intervals of timestamps, or by locks.
+//! * [`tfa`]: one version of each object, the newest; the snapshot of a running transaction moves.
 //! * [`two_phase`]: what all of these share.
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.
@@ -32,6 +33,7 @@ pub mod repeatable_read;
 mod sabotage;
 pub mod score;
 mod sizes;
+pub mod tfa;
 pub mod two_phase;
 pub mod two_phase_commit;
 mod unknown_outcomes;
@@ -118,6 +120,8 @@ protocols! {
         hierarchy::HierarchicalValidation, hierarchy::Switches::unchecked();
     "hierarchy-locking-printed" =>
         hierarchy::HierarchicalValidation, hierarchy::Switches::printed_for_locks();
+    "tfa" => tfa::Tfa, tfa::Switches::default();
+    "tfa-staying" => tfa::Tfa, tfa::Switches::staying();
     "non-genuine-multiversioning" was "ngm" =>
         non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Switches::default();
 }

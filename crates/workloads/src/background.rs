@@ -4,7 +4,7 @@
 use muesli_sim::world::Background;
 
 /// How many kinds of it are told apart.
-const KINDS: usize = 9;
+const KINDS: usize = 11;
 
 /// In how many runs something happened, and how often in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,8 @@ const ALL: [CountedKind; KINDS] = [
     ("forgot", "clients", |it| it.maintenance.clients_forgotten),
     ("ended in doubt", "transactions", |it| it.maintenance.finished),
     ("gave up", "operations", |it| it.maintenance.given_up),
+    ("moved", "snapshots", |it| it.maintenance.snapshots_moved),
+    ("undid", "parts of transactions", |it| it.maintenance.partial_aborts),
 ];
 
 impl Backgrounds {
@@ -100,6 +102,6 @@ mod tests {
         assert!(line(true).starts_with(begin), "{}", line(true));
         assert!(line(true).contains("open for too long in 0 (0 snapshots)"));
         assert!(line(false).contains("no old snapshots"));
-        assert!(line(false).ends_with("gave up in 2 (2 operations)"));
+        assert!(line(false).contains("gave up in 2 (2 operations), moved in 0 (0 snapshots)"));
     }
 }

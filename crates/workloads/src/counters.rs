@@ -2,7 +2,7 @@
 //!
 //! The shape is that of the micro-benchmarks for nested transactions. A transaction has three
 //! phases: some counters of the first group, some of the hot group, some of the last group. Each
-//! phase only reads or only adds, drawn once. With `delayed=true` adds are delayed actions, which
+//! phase only reads or only adds, drawn once; with `nesting=closed` each is a child. With `delayed=true` adds are delayed actions, which
 //! do not conflict with each other where the protocol delays them.
 //!
 //! What makes runs checkable: amounts are positive and booked, so each counter must show what was
@@ -20,7 +20,8 @@ use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::delayed_adds::{AskedAdds, How, add_deferred};
 use crate::marks::{self, Marks};
-use crate::nesting::{NESTING, NestingModel, check_finished};
+use crate::nesting::open_layer::check_finished;
+use crate::nesting::{NESTING_OR_OPEN, NestingModel};
 use crate::open_counters::{self, NamedPhase};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
@@ -98,9 +99,9 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Flag,
         "Whether delayed adds are asked what they left.",
     ),
-    NESTING,
     marks::PARAMETER,
     marks::BLIND,
+    NESTING_OR_OPEN,
 ];
 
 /// The largest amount that is added.
@@ -118,9 +119,9 @@ pub struct Counters {
     /// Share of each phase that reads.
     reads: [f64; 3],
     delayed: Option<How>,
-    nesting: NestingModel,
     asks: bool,
     roams: bool,
+    nesting: NestingModel,
     marks: Marks,
     pairs: PerClient<CounterPair>,
     ledgers: PerClient<CounterLedger>,
@@ -226,9 +227,9 @@ impl Counters {
             used: [outer as usize, inner as usize, outer as usize],
             reads: [reads, hot_reads, reads],
             delayed: values.flag("delayed").then(|| how(values)),
-            nesting: NestingModel::of(values),
             asks: values.flag("asked"),
             roams: values.flag("roam"),
+            nesting: NestingModel::new(values),
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),
@@ -246,7 +247,7 @@ impl Counters {
     fn layer(&self, db: &Db) -> Result<Option<OpenNesting>, Error> {
         match self.nesting {
             NestingModel::Open => open_counters::layer(db, db.space(SPACE)?).map(Some),
-            NestingModel::Flat => Ok(None),
+            NestingModel::Flat | NestingModel::Closed => Ok(None),
         }
     }
 
@@ -310,33 +311,33 @@ impl Counters {
                 .find(|it| Static.are_colocated(*it, key_partition, &catalog))
                 .unwrap_or(key_partition)
         };
-        let (mut shown, mut asked) = (Vec::new(), AskedAdds::default());
+        let mut hot = (Vec::new(), AskedAdds::default());
         for (group, phase) in phases.iter().enumerate() {
-            let counters = phase.counters.iter().map(|at| memory.groups[group][*at].clone());
-            match phase.amount {
-                None => {
-                    let all = Counter::get_many(tx, &counters.collect::<Vec<_>>()).await?;
-                    if group == HOT {
-                        shown = all;
+            let run = async |tx: &Tx| {
+                let counters = phase.counters.iter().map(|at| memory.groups[group][*at].clone());
+                let (mut shown, mut asked) = (Vec::new(), AskedAdds::default());
+                match (phase.amount, self.delayed) {
+                    (None, _) => {
+                        shown = Counter::get_many(tx, &counters.collect::<Vec<_>>()).await?;
                     }
-                }
-                Some(amount) => match self.delayed {
-                    Some(how) => {
+                    (Some(amount), Some(how)) => {
                         let (counters, how) = (counters.enumerate(), (how, self.asks));
-                        let all = add_deferred(tx, (space, amount), counters, how, home).await?;
-                        if group == HOT {
-                            asked = all;
-                        }
+                        asked = add_deferred(tx, (space, amount), counters, how, home).await?;
                     }
-                    None => {
+                    (Some(amount), None) => {
                         for counter in counters {
                             counter.add(tx, amount).await?;
                         }
                     }
-                },
+                }
+                Ok((shown, asked))
+            };
+            let phase_shown = self.nesting.run(tx, run).await?;
+            if group == HOT {
+                hot = phase_shown;
             }
         }
-        Ok((shown, asked))
+        Ok(hot)
     }
 
     /// A session has read hot counters, or added to them and asked: they never show less than

@@ -30,9 +30,9 @@ pub mod workload;
 pub mod ycsb;
 
 pub use clients::{
-    chance, check, distribution, list_history, marks, parameters, placed_keys, tally,
+    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, tally,
 };
-use clients::{loading, nesting, per_client, reading};
+use clients::{loading, per_client, reading};
 
 use runs::{batches, guarantees, guest, lingering, pauses, trees};
 pub use runs::{connected, embedded, machines, simulated, tempo};

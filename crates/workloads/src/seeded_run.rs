@@ -41,7 +41,7 @@ use crate::marks;
 use crate::parameters::ParameterError;
 use crate::simulated::{
     self, Simulated, SimulatedOutcome, SimulationError, Upkeep, guarantee, guarantee_of,
-    is_guaranteed,
+    guarantees_attempts, is_guaranteed,
 };
 use crate::tally::Tallies;
 use crate::tempo::Tempo;
@@ -314,15 +314,20 @@ impl SeededRun {
         let lists = lists.map(|lists| ("-lists", by_lists(&lists, meta())));
         let mut verdicts = Vec::new();
         for (kind, history) in std::iter::once(("", versions)).chain(lists) {
-            verdicts.push(match history {
+            let verdict = match history {
                 Err(error) => Err(format!("no history: {error}")),
                 Ok(history) => {
                     self.write(&history, description, simulated.seed, kind)?;
+                    if kind.is_empty() && guarantees_attempts(&self.protocol) {
+                        let (level, options) = (Level::SerializableAttempts, Default::default());
+                        verdicts.push(Ok(muesli_check::check(&history, level, &options)));
+                    }
                     let guarantee = guarantee_of(&self.protocol, simulated.strict);
                     let guarantee = guarantee.ok_or_else(|| "no such protocol".to_owned());
                     guarantee.map(|(level, options)| muesli_check::check(&history, level, &options))
                 }
-            });
+            };
+            verdicts.push(verdict);
         }
         Ok(verdicts)
     }

@@ -12,11 +12,12 @@ use xtask::files;
 use super::{Done, program, run};
 
 /// The types of protocols, as the table has them.
-const PROTOCOLS: [&str; 7] = [
+const PROTOCOLS: [&str; 8] = [
     "Score",
     "Bumper",
     "Gmu",
     "TwoPhaseCommit",
+    "Tfa",
     "RepeatableRead",
     "NonGenuineMultiversioning",
     "Granola",

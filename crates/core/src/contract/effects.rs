@@ -125,6 +125,10 @@ pub struct Maintenance {
     pub finished: u64,
     /// Operations that were given up, as no answer came for too long.
     pub given_up: u64,
+    /// Parts of transactions that were undone, with the rest going on.
+    pub partial_aborts: u64,
+    /// Snapshots of running transactions that moved to later ones, with all that was read.
+    pub snapshots_moved: u64,
 }
 
 impl AddAssign for Maintenance {
@@ -136,6 +140,8 @@ impl AddAssign for Maintenance {
         self.clients_forgotten += more.clients_forgotten;
         self.finished += more.finished;
         self.given_up += more.given_up;
+        self.partial_aborts += more.partial_aborts;
+        self.snapshots_moved += more.snapshots_moved;
     }
 }
 

@@ -30,7 +30,7 @@ pub use coordinator::Coordinator;
 pub use delaying::{Deferral, at_once, known_action, known_procedure};
 pub use effects::{Effect, Effects, Envelope, Environment, Maintenance, Modes, Work};
 pub use here::Here;
-pub use operation::{Answer, Operation, Put, Step};
+pub use operation::{Answer, Nesting, Operation, Put, Step};
 pub use participant::Participant;
 pub use service::{NoService, Service};
 pub use state_machine::{LoggedRole, StateMachine};

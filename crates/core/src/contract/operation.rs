@@ -28,6 +28,17 @@ pub enum Operation {
     /// commit's outcome. [`Answer::Delayed`], at once: a protocol that has no better way gives it
     /// back, to be done at once.
     Delay(Txn, Delay, bool),
+    /// Begins a level inside of the innermost one, which is to have this number: the first child of
+    /// a transaction has 1. [`Answer::Nested`], at once. What is asked of the transaction from now
+    /// on is this level's; what is under way has come too late, and fails.
+    Nest(Txn, u32),
+    /// Ends the innermost level, of this number: what it did is its parent's. [`Answer::Ended`], at
+    /// once but where the transaction's options want it validated.
+    Merge(Txn, u32),
+    /// Ends the innermost level, of this number: its writes are undone, and what it read is its
+    /// parent's, which has been influenced by that. Harmless where it is not open. [`Answer::Ended`],
+    /// at once.
+    Unnest(Txn, u32),
     /// Ends the transaction: all of its writes take effect, or none. [`Answer::Committed`], or
     /// [`Answer::Answered`] where answers of delayed actions were asked for.
     Commit(Txn),
@@ -55,6 +66,9 @@ impl Operation {
             | Operation::Scan(..)
             | Operation::Put(..)
             | Operation::Delay(..)
+            | Operation::Nest(..)
+            | Operation::Merge(..)
+            | Operation::Unnest(..)
             | Operation::Commit(_)
             | Operation::Abort(..) => false,
         }
@@ -96,16 +110,27 @@ pub enum Answer {
     Written,
     /// Of what may be delayed.
     Delayed(Deferral),
+    /// Of a level that begins.
+    Nested(Nesting),
     /// Of a commit.
     Committed(Committed),
     /// Of a commit of which answers of delayed actions were asked for: those, by their numbers.
     Answered(Committed, Vec<Gave>),
-    /// Of an abort.
+    /// Of an abort, and of a level that ends.
     Ended,
     /// Of a one-round transaction.
     Invoked(Invoked),
     /// Of a sleep, which the driver answers.
     Awake,
+}
+
+/// What a protocol makes of a level that begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nesting {
+    /// It has levels: this one can be undone alone.
+    Closed,
+    /// It has none: what the child does is its transaction's, which ends if the child gives up.
+    Flat,
 }
 
 /// The answer to an operation, or the name under which the answer will come as an
@@ -181,6 +206,11 @@ impl Answer {
     /// Of [`Operation::Delay`].
     pub fn delayed(self) -> Deferral {
         expected!(self, Answer::Delayed(deferral) => deferral)
+    }
+
+    /// Of [`Operation::Nest`].
+    pub fn nested(self) -> Nesting {
+        expected!(self, Answer::Nested(nesting) => nesting)
     }
 
     /// Of [`Operation::Commit`].

@@ -15,6 +15,7 @@
 //! * [`votes`]: votes gathered from a known set, merged, decided once.
 //! * [`read_timestamps`]: when keys were last read, and by whom.
 //! * [`transaction`]: read set, write set and scans of a running transaction.
+//! * [`levels`]: parts of a running transaction that can be undone alone.
 //! * [`open`]: transactions that take operations, at a coordinator that buffers writes.
 //! * [`single_repository`]: a coordinator that asks one repository for all, and what that says.
 //! * [`window`]: values by numbers that are given out in order.
@@ -37,4 +38,4 @@ pub mod window;
 pub use clocks::{clock, read_timestamps, vector_clock, watermark};
 pub use commits::{commit_log, commit_queue, votes};
 pub use footprints::{footprint_locks, queued_footprints};
-pub use transactions::{open, transaction};
+pub use transactions::{levels, open, transaction};

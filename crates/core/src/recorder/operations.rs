@@ -64,6 +64,20 @@ impl RecordedOperations {
         }
     }
 
+    /// Of the operations from a mark on keeps those that read what others wrote; scans only if
+    /// `scans` says so.
+    pub fn keep_reads(&mut self, mark: usize, scans: bool) {
+        let since = self.bytes.split_off(mark);
+        let mut rest = Decoder(&since);
+        while !rest.0.is_empty() {
+            let before = rest.0;
+            let kind = rest.pass_by();
+            if kind == READ || kind == SCAN && scans {
+                self.bytes.extend_from_slice(&before[..before.len() - rest.0.len()]);
+            }
+        }
+    }
+
     /// Forgets the operations from a mark on.
     pub fn rewind(&mut self, mark: usize) {
         self.bytes.truncate(mark);

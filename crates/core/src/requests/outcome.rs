@@ -72,11 +72,14 @@ pub enum Abort {
          `client_lease_ms`, and may have forgotten the transaction; run it again"
     )]
     Forgotten,
+    /// A key that the transaction writes was not where its coordinator took it to be.
+    #[error("a key that the transaction writes has moved to another node")]
+    Moved,
 }
 
 impl Abort {
     /// All reasons, in their order.
-    pub const ALL: [Abort; 15] = [
+    pub const ALL: [Abort; 16] = [
         Abort::StaleRead,
         Abort::Phantom,
         Abort::Locked,
@@ -92,6 +95,7 @@ impl Abort {
         Abort::Superseded,
         Abort::OutOfMemory,
         Abort::Forgotten,
+        Abort::Moved,
     ];
 
     /// Whether delayed actions are done at once where the transaction is run again.
@@ -130,6 +134,16 @@ pub enum Failure {
     /// Aborted; nothing was changed. Run it again.
     #[error("aborted: {0}; run the transaction again")]
     Aborted(#[from] Abort),
+    /// A part of the transaction was undone: this level of it, with all inside. What is further out
+    /// stands, and the level's body is to be run again, begun by [`Nest`](crate::Operation::Nest).
+    #[error("level {level} of the transaction was undone; run its body again")]
+    PartialAbort {
+        /// The outermost level that was undone.
+        level: u32,
+    },
+    /// Something was asked of a transaction beside a child of it that is open, or a second child.
+    #[error("a child of the transaction is open; wait for its end, for one runs at a time")]
+    ChildOpen,
     /// A delayed action cannot be left to its turn, as this text says; nothing was changed. Run it
     /// again, with its actions done at once.
     #[error("a delayed action cannot be left to its turn: {0}; run it again, done at once")]
@@ -255,6 +269,7 @@ impl Wire for Abort {
             Abort::OutOfMemory => 12,
             Abort::TimeWarpedActions => 13,
             Abort::Forgotten => 14,
+            Abort::Moved => 15,
         });
     }
 
@@ -276,6 +291,7 @@ impl Wire for Abort {
             12 => Abort::OutOfMemory,
             13 => Abort::TimeWarpedActions,
             14 => Abort::Forgotten,
+            15 => Abort::Moved,
             other => return Err(WireError::no_variant("reason of an abort", at, other)),
         })
     }

@@ -20,6 +20,8 @@ pub struct TxnOptions {
     pub strict: bool,
     /// Delayed actions are done at once, as reads and writes.
     pub eager: bool,
+    /// Before a child of it is merged, what the transaction has read is looked at once more.
+    pub validated_merges: bool,
     /// What only reads at one repository may be answered by whoever keeps a copy of that, though
     /// it be a little behind: as the database once was, and no older than the session has seen.
     pub follower_reads: bool,

@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use muesli_core::client;
 use muesli_core::{Abort, Gave, TxnOptions};
@@ -43,6 +42,8 @@ impl Db {
                     *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
                     Abort::FootprintViolation
                 }
+                // A child that went on without its parent's knowing of it.
+                Err(Stopped::Database(Error::PartialAbort { .. })) => Abort::StaleRead,
                 Err(Stopped::Database(error)) => return Err(error.into()),
             };
             eager |= reason.ends_delays();
@@ -83,7 +84,8 @@ impl Db {
             begun = client::with(database, |engine| Some(engine.begin(options())));
         }
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
-        let open = RollbackOnDrop { tx: Tx::at(database, self.inner.origin, txn) };
+        let open =
+            RollbackOnDrop { tx: Tx::at(database, self.inner.origin, txn, self.inner.retry) };
         let ran = {
             let body = pin!(body(&open.tx));
             WithTimeout::new(body, timeout).await
@@ -101,11 +103,9 @@ impl Db {
 
     /// Waits before the next attempt.
     pub(crate) async fn pause(&self, attempts: u32) -> Result<(), Error> {
-        let retry = &self.inner.retry;
-        let most = retry.pause.saturating_mul(1 << attempts.min(20)).min(retry.pause_max);
         let random = client::with(self.inner.database, |engine| engine.random());
-        let nanos = random.ok_or(Error::Closed)? % (most.as_nanos() as u64).max(1);
-        self.sleep(Duration::from_nanos(nanos)).await
+        let random = random.ok_or(Error::Closed)?;
+        self.sleep(self.inner.retry.pause_after(attempts, random)).await
     }
 }
 

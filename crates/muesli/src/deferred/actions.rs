@@ -155,6 +155,7 @@ impl Tx {
     }
 
     async fn delay(&self, delay: &Delay, answered: bool) -> Result<Deferral, Error> {
+        self.takes_operations()?;
         if let Some(watcher) = self.watcher() {
             match delay {
                 Delay::Action(space, key, _) => {

@@ -3,6 +3,7 @@
 pub(crate) mod commit;
 pub(crate) mod detour;
 pub(crate) mod explicit;
+mod nested;
 pub(crate) mod open;
 pub(crate) mod operation;
 pub(crate) mod results;

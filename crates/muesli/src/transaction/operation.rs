@@ -238,7 +238,7 @@ impl<A: Ask> Future for Reply<'_, A> {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        if let (ReplyState::New, None) = (&this.state, &this.tx.detour)
+        if let (ReplyState::New, true) = (&this.state, this.tx.is_plain())
             && let Poll::Ready(answer) = this.start()
         {
             return Poll::Ready(answer);
@@ -267,12 +267,17 @@ impl<A: Ask> Reply<'_, A> {
     #[cold]
     fn poll_deferred(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
         let tx = self.tx;
-        if let (ReplyState::New, Some(detour)) = (&self.state, tx.detour.as_deref()) {
-            match detour {
-                Detour::Remote(db, home) => self.state = ReplyState::Remote(self.ship(db, *home)),
-                Detour::Watched(watcher) => {
-                    let ask = self.ask.as_ref().expect("polled after it was ready");
-                    ask.tell(&**watcher)?;
+        if let ReplyState::New = self.state {
+            tx.takes_operations()?;
+            match tx.detour.as_deref() {
+                Some(Detour::Remote(db, home)) => {
+                    self.state = ReplyState::Remote(self.ship(db, *home));
+                }
+                detour => {
+                    if let Some(Detour::Watched(watcher)) = detour {
+                        let ask = self.ask.as_ref().expect("polled after it was ready");
+                        ask.tell(&**watcher)?;
+                    }
                     if let Poll::Ready(answer) = self.start() {
                         return Poll::Ready(answer);
                     }

@@ -1,6 +1,8 @@
 //! A running transaction, as its body sees it.
 
 use std::pin::Pin;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use muesli_core::client::{self, Engine};
@@ -9,6 +11,7 @@ use muesli_core::{Catalog, Operation, Txn};
 use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
 use crate::error::Error;
+use crate::retry::Retry;
 use crate::transaction::detour::{AccessWatcher, Detour};
 
 /// The handle of a running transaction: reads see the transaction's snapshot and its own writes;
@@ -27,6 +30,24 @@ pub struct Tx {
     /// The first conflict that an operation met: the transaction cannot commit any more, whatever
     /// error its body makes of that.
     conflict: OnceLock<Error>,
+    /// Which level of its transaction it is; 0: the transaction itself.
+    pub(crate) level: u32,
+    /// What keeps its operations from a call to the loop that polls them: see [`Way`].
+    way: AtomicU8,
+    /// How its children are run again.
+    pub(crate) retry: Retry,
+}
+
+/// What keeps operations of a [`Tx`] from a call to the loop that polls them.
+pub(crate) struct Way;
+
+impl Way {
+    /// It has a [`Detour`].
+    const DETOUR: u8 = 1;
+    /// A child is open.
+    const CHILD: u8 = 2;
+    /// It was undone.
+    const UNDONE: u8 = 4;
 }
 
 /// The future of a body that may be polled on any thread.
@@ -58,19 +79,27 @@ pub type BodyFuture<'a, T, E = Error> = Pin<Box<dyn Future<Output = Result<T, E>
 impl Tx {
     /// A transaction of the loop that polls this.
     #[inline]
-    pub(crate) fn at(database: u64, origin: Origin, txn: Txn) -> Tx {
-        Tx { database, origin, txn, detour: None, conflict: OnceLock::new() }
+    pub(crate) fn at(database: u64, origin: Origin, txn: Txn, retry: Retry) -> Tx {
+        let (conflict, way) = (OnceLock::new(), AtomicU8::new(0));
+        Tx { database, origin, txn, detour: None, conflict, level: 0, way, retry }
     }
 
     /// A transaction of a loop of this number, which is used from elsewhere.
     pub(crate) fn remote(db: &Db, txn: Txn, home: Option<usize>) -> Tx {
         let detour = home.map(|home| Box::new(Detour::Remote(db.clone(), home)));
-        Tx { detour, ..Tx::at(db.inner.database, db.inner.origin, txn) }
+        let inner = &db.inner;
+        Tx::at(inner.database, inner.origin, txn, inner.retry).by(detour)
     }
 
     /// The same transaction of the loop that polls this, whose accesses a layer watches.
     pub(crate) fn watched(&self, watcher: Arc<dyn AccessWatcher>) -> Tx {
-        Tx { detour: Some(Box::new(Detour::Watched(watcher))), ..self.at_home() }
+        self.at_home().by(Some(Box::new(Detour::Watched(watcher))))
+    }
+
+    /// The same, whose operations go this way.
+    fn by(self, detour: Option<Box<Detour>>) -> Tx {
+        let way = AtomicU8::new(if detour.is_some() { Way::DETOUR } else { 0 });
+        Tx { detour, way, ..self }
     }
 
     /// Where the transaction lives, if that is not the loop that polls this.
@@ -87,6 +116,47 @@ impl Tx {
             Some(Detour::Watched(watcher)) => Some(&**watcher),
             Some(Detour::Remote(..)) | None => None,
         }
+    }
+
+    /// A child of it.
+    pub(crate) fn child(&self) -> Tx {
+        let level = self.level + 1;
+        Tx { level, ..self.at_home() }.by(self.detour.clone())
+    }
+
+    /// Whether an operation is a call to the loop that polls it.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.way.load(Relaxed) == 0
+    }
+
+    /// Whether it takes operations.
+    ///
+    /// # Errors
+    /// A child is open, or it was undone.
+    #[cold]
+    pub(crate) fn takes_operations(&self) -> Result<(), Error> {
+        let way = self.way.load(Relaxed);
+        if way & Way::CHILD != 0 {
+            return Err(Error::ChildOpen);
+        }
+        let undone = self.conflict().filter(|_| way & Way::UNDONE != 0);
+        undone.map_or(Ok(()), Err)
+    }
+
+    /// A child of it begins.
+    ///
+    /// # Errors
+    /// One is open, or it was undone.
+    pub(crate) fn open_child(&self) -> Result<(), Error> {
+        self.takes_operations()?;
+        self.way.fetch_or(Way::CHILD, Relaxed);
+        Ok(())
+    }
+
+    /// The child of it has ended.
+    pub(crate) fn close_child(&self) {
+        self.way.fetch_and(!Way::CHILD, Relaxed);
     }
 
     /// Refuses a space of another database.
@@ -109,6 +179,9 @@ impl Tx {
         if error.is_conflict() {
             let _ = self.conflict.set(error.clone()); // The first one counts.
         }
+        if matches!(error, Error::PartialAbort { .. }) {
+            self.way.fetch_or(Way::UNDONE, Relaxed);
+        }
         error
     }
 
@@ -127,7 +200,7 @@ impl Tx {
     }
 
     pub(crate) fn at_home(&self) -> Tx {
-        Tx::at(self.database, self.origin, self.txn)
+        Tx { level: self.level, ..Tx::at(self.database, self.origin, self.txn, self.retry) }
     }
 
     #[inline]

@@ -14,6 +14,7 @@ mod large;
 mod loops;
 mod masters;
 mod mistakes;
+mod nested;
 mod open_nesting;
 mod partitions;
 mod procedure_threads;

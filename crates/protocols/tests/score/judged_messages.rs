@@ -12,6 +12,7 @@ use muesli_core::{
 use muesli_protocols::score::{Score, Snapshots};
 use muesli_protocols::two_phase::message::{
     Found, LockRequest, Message, Prepare, ReadReply, ReadRequest, ScanReply, ScanRequest, Vote,
+    Wanted,
 };
 
 use crate::two_phase::server::{
@@ -70,7 +71,14 @@ fn beyond() -> TxnId {
 
 fn read() -> ReadRequest<Snapshots> {
     let keys = [(SPACE, key())].into_iter().collect();
-    ReadRequest { request: 1, snapshot: Timestamp(1), first: true, reader: (), keys }
+    ReadRequest {
+        request: 1,
+        snapshot: Timestamp(1),
+        first: true,
+        wanted: Wanted::Values,
+        reader: (),
+        keys,
+    }
 }
 
 fn range() -> KeyRange {

@@ -4,7 +4,7 @@ use muesli_core::{
     Abort, Address, Decision, Effect, Envelope, Nanos, NodeId, Rejection, RepositoryId, Sender,
     Settings, SmallBytes, Timestamp, TxnId,
 };
-use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, Vote};
+use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, Vote, Wanted};
 
 use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Scored, asked, decide, prepare, txn};
 
@@ -36,7 +36,14 @@ fn a_far_timestamp_raises_no_clock() {
     let before = server.put(&key, "old");
     let read = |snapshot| {
         let keys = [(SPACE, key.clone())].into_iter().collect();
-        Message::Read(ReadRequest { request: 1, snapshot, first: true, reader: (), keys })
+        Message::Read(ReadRequest {
+            request: 1,
+            snapshot,
+            first: true,
+            wanted: Wanted::Values,
+            reader: (),
+            keys,
+        })
     };
     for far in [Timestamp(before.0 + (1 << 20)), Timestamp::FARTHEST, Timestamp::MAX] {
         assert!(server.client(read(far)).is_err(), "{far}");

@@ -11,7 +11,7 @@ use muesli_core::{
     RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId,
 };
 use muesli_protocols::score::{Score, Snapshots, Switches};
-use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, ReadRequest, Vote};
+use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, ReadRequest, Vote, Wanted};
 
 const SPACE: SpaceId = SpaceId(0);
 const HERE: RepositoryId = RepositoryId(0);
@@ -112,7 +112,14 @@ fn a_repository_keeps_so_many_waiting_reads_and_no_more() {
     let snapshot = proposal(&server.receive(prepare(1, &key, 3)));
     let read = |request| {
         let keys = [(SPACE, key.clone())].into_iter().collect();
-        Message::Read(ReadRequest { request, snapshot, first: false, reader: (), keys })
+        Message::Read(ReadRequest {
+            request,
+            snapshot,
+            first: false,
+            wanted: Wanted::Values,
+            reader: (),
+            keys,
+        })
     };
     for request in 1..=READS_MAX + 10 {
         assert!(answered(&server.receive(read(request))).is_empty(), "{request}");
@@ -141,7 +148,14 @@ fn reads_that_wait_take_no_more_bytes_than_they_may() {
     let read = |request| {
         let others = std::iter::repeat_n((SPACE, other.clone()), 5_000);
         let keys = [(SPACE, key.clone())].into_iter().chain(others).collect();
-        Message::Read(ReadRequest { request, snapshot, first: false, reader: (), keys })
+        Message::Read(ReadRequest {
+            request,
+            snapshot,
+            first: false,
+            wanted: Wanted::Values,
+            reader: (),
+            keys,
+        })
     };
     let bytes = |server: &Server| server.node.participants()[0].1.waiting_read_bytes();
     server.receive(read(1));
@@ -176,6 +190,7 @@ fn reads_that_are_dropped_take_nothing() {
         request: 1,
         snapshot,
         first: false,
+        wanted: Wanted::Values,
         reader: (),
         keys,
     }));

@@ -19,7 +19,8 @@ use muesli_protocols::hierarchy::Leaves;
 use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::Snapshots;
-use muesli_protocols::two_phase::message::{Mostly, Prepare, ReadRequest, Vote};
+use muesli_protocols::tfa::Objects;
+use muesli_protocols::two_phase::message::{Mostly, Prepare, ReadRequest, Vote, Wanted};
 use muesli_protocols::two_phase::{
     Message, Participant, Record, Snapshot, Time, TwoPhase, Variant,
 };
@@ -99,7 +100,7 @@ macro_rules! tested {
     })* };
 }
 
-tested!(Snapshots, TimeWarp, TryLocks, NewestVersions, Everybody, Leaves);
+tested!(Snapshots, TimeWarp, TryLocks, NewestVersions, Everybody, Leaves, Objects);
 
 impl Tested for Vectors {
     fn elsewhere(txn: TxnId, yes: &VectorVote, above: u64) -> (RepositoryId, VectorVote) {
@@ -213,8 +214,14 @@ impl<V: Tested> Harness<V> {
             Happening::Read(number) => {
                 let (request, keys) = (self.sequence, vec![(SPACE, key(number))]);
                 let (snapshot, reader) = (V::Snapshot::default(), V::Reader::default());
-                let read =
-                    ReadRequest { request, snapshot, first: true, reader, keys: keys.into() };
+                let read = ReadRequest {
+                    request,
+                    snapshot,
+                    first: true,
+                    wanted: Wanted::Values,
+                    reader,
+                    keys: keys.into(),
+                };
                 self.tell(Message::Read(read));
             }
             Happening::Watermark => {
@@ -277,6 +284,8 @@ impl<V: Tested> Harness<V> {
             scans: Vec::new(),
             delayed: delayed.iter().map(|&(it, _)| (SPACE, key(it), Action::append("+"))).collect(),
             extra: None,
+            leaving: Default::default(),
+            arriving: Default::default(),
         };
         self.tell(Message::Prepare(Arc::new(prepare)));
     }

@@ -178,6 +178,8 @@ pub fn prepare<V: Variant>(of: TxnId, keys: &[SmallBytes]) -> Prepare<V> {
         scans: Vec::new(),
         delayed: Vec::new(),
         extra: None,
+        leaving: Default::default(),
+        arriving: Default::default(),
     }
 }
 

@@ -7,7 +7,8 @@ use muesli_core::parts::versions::Versions;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Decision, NodeId, Role, SpaceId, Timestamp, TxnId};
 use muesli_protocols::two_phase::message::merged_vote::MergedVote;
-use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote};
+use muesli_protocols::two_phase::message::moves::MovedKey;
+use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote, Wanted};
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
 use crate::harness::subject::lines::{given, joined, name, text, value, writes};
@@ -104,6 +105,13 @@ fn prepare<V: Variant>(prepare: &Prepare<V>, names: &Names) -> String {
     if !prepare.asked().is_empty() {
         line += &format!(", asked {}", prepare.asked().len());
     }
+    let key = |place: u32| prepare.writes.get(place as usize).map_or("?".into(), |it| text(&it.1));
+    for leaving in prepare.leaving.iter() {
+        line += &format!(", {} leaves for r{}", key(leaving.place), leaving.to.0);
+    }
+    for place in prepare.arriving.iter() {
+        line += &format!(", {} arrives", key(*place));
+    }
     line
 }
 
@@ -138,18 +146,32 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
     match message {
         Message::Read(read) => {
             let keys = joined(read.keys.iter().map(|(_, key)| text(key)));
-            format!("Read {keys} {}", snapshot(&read.snapshot, read.first))
+            let wanted = match read.wanted {
+                Wanted::Values => "",
+                Wanted::NewestValues => ", or the newest",
+                Wanted::Versions => ", versions alone",
+            };
+            format!("Read {keys} {}{wanted}", snapshot(&read.snapshot, read.first))
         }
         Message::ReadReply(reply) => {
             let all = joined(reply.found.iter().map(found));
-            format!("ReadReply {}: {all}", served(reply.snapshot.as_ref()))
+            let moved = reply.moved.iter();
+            let moved: String = moved
+                .map(|it| format!(", place {} is at r{} since {}", it.place, it.to.0, it.at))
+                .collect();
+            format!("ReadReply {}: {all}{moved}", served(reply.snapshot.as_ref()))
         }
         Message::Scan(scan) => {
             format!("Scan {} {}", range(&scan.range), snapshot(&scan.snapshot, scan.first))
         }
         Message::ScanReply(reply) => {
             let rows = reply.rows.iter().map(|(key, row)| format!("{}={}", text(key), found(row)));
-            format!("ScanReply {}: {}", served(reply.snapshot.as_ref()), joined(rows))
+            let moved: String = reply
+                .moved
+                .iter()
+                .map(|it| format!(", {} at r{}", text(&it.key), it.to.0))
+                .collect();
+            format!("ScanReply {}: {}{moved}", served(reply.snapshot.as_ref()), joined(rows))
         }
         Message::Prepare(part) => format!("Prepare {}", prepare(part, names)),
         Message::Vote { txn, repository, vote: how, committed, .. } => {
@@ -194,7 +216,13 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::NoDoubts { repository, clients, .. } => {
             format!("NoDoubts r{} {}", repository.0, until(clients))
         }
+        Message::NewOwners { moved: all } => format!("NewOwners {}", moved(all)),
+        Message::KnownOwners { moved: all } => format!("KnownOwners {}", moved(all)),
     }
+}
+
+fn moved(all: &[MovedKey]) -> String {
+    joined(all.iter().map(|it| format!("{} at r{} since {}", text(&it.key), it.to.0, it.at)))
 }
 
 /// Votes on their way up: whose, and what they come to so far.
@@ -229,5 +257,7 @@ fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
         }
         Record::UpperBound { at } => format!("Ceiling {at}"),
         Record::Low { low } => format!("Low {low:?}"),
+        Record::NewOwners { moved: all } => format!("NewOwners {}", moved(all)),
+        Record::KnownOwners { moved: all } => format!("KnownOwners {}", moved(all)),
     }
 }

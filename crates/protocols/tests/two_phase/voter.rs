@@ -71,6 +71,8 @@ impl<V: Variant> Voter<V> {
             scans: Vec::new(),
             delayed: Vec::new(),
             extra: None,
+            leaving: Default::default(),
+            arriving: Default::default(),
         });
         self.receive(Message::Prepare(prepare.clone()));
         if V::POLICIES.deciding.may_have_validators() {

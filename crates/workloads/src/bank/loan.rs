@@ -4,7 +4,8 @@
 //! and then borrows the same amount itself from those accounts that are left, so the calls are a
 //! tree; accounts at its leaves pay in the end. An account may be called several times, as each
 //! call has a list of its own of who is left. The shape is that of the distributed transactional
-//! memories' benchmark of this name, in which each call is a transaction within its caller's. Reads
+//! memories' benchmark of this name, in which each call is a transaction within its caller's
+//! (`nesting=closed`). Reads
 //! sum up the same tree of accounts.
 //!
 //! What makes runs checkable: accounts form groups that no loan leaves, so each look at a whole
@@ -18,6 +19,7 @@ use super::checks;
 use super::ledger::Transfer;
 use crate::chance::Chance;
 use crate::check::Check;
+use crate::nesting::{NESTING, NestingModel};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{LocalFuture, Seat, Workload, ended, transact};
@@ -63,6 +65,7 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Percent,
         "Share of transactions that read a whole group.",
     ),
+    NESTING,
 ];
 
 /// A part of a loan is drawn in so many steps.
@@ -78,6 +81,7 @@ pub struct Loan {
     group: u32,
     reads: f64,
     totals: f64,
+    nesting: NestingModel,
 }
 
 /// What a client remembers.
@@ -153,6 +157,7 @@ impl Loan {
             group: group as u32,
             reads,
             totals,
+            nesting: NestingModel::new(values),
         })
     }
 
@@ -192,9 +197,12 @@ impl Loan {
     ) -> LocalFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             for lender in &call.lenders {
-                self.change(tx, space, lender.account, -lender.pays).await?;
-                self.call(tx, space, lender).await?;
-                self.change(tx, space, call.account, lender.pays).await?;
+                let borrow = async |tx: &Tx| {
+                    self.change(tx, space, lender.account, -lender.pays).await?;
+                    self.call(tx, space, lender).await?;
+                    self.change(tx, space, call.account, lender.pays).await
+                };
+                self.nesting.run(tx, borrow).await?;
             }
             Ok(())
         })
@@ -211,7 +219,8 @@ impl Loan {
             let found = self.books.read(tx, space, std::iter::once(call.account)).await?;
             let mut sum = found[0].balance;
             for lender in &call.lenders {
-                sum += self.sum(tx, space, lender).await?;
+                let lent = async |tx: &Tx| self.sum(tx, space, lender).await;
+                sum += self.nesting.run(tx, lent).await?;
             }
             Ok(sum)
         })

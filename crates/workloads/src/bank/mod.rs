@@ -13,10 +13,11 @@ mod ledger;
 pub mod loan;
 mod mix;
 
-use muesli::{Db, Error, Space, SpaceOptions};
+use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
 use crate::check::Check;
 use crate::marks::{self, Marks};
+use crate::nesting::{NESTING, NestingModel};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -98,6 +99,14 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     marks::PARAMETER,
     marks::BLIND,
+    NESTING,
+    Parameter::new(
+        "apart",
+        "false",
+        ParameterKind::Flag,
+        "Whether each account of a transfer is read and written in a part of its own, as with \
+         `nesting=closed`, and not all are read at first.",
+    ),
 ];
 
 /// The bank.
@@ -106,6 +115,9 @@ pub struct Bank {
     books: AccountBooks,
     delayed: bool,
     mix: BankMix,
+    nesting: NestingModel,
+    /// Whether withdrawals and deposits are parts of their own.
+    apart: bool,
     marks: Marks,
 }
 
@@ -124,10 +136,13 @@ impl Bank {
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<Bank, ParameterError> {
         let mix = BankMix::new(values, clients)?;
+        let nesting = NestingModel::new(values);
         Ok(Bank {
             books: AccountBooks::new(values, values.flag("overdraft"), clients),
             delayed: values.flag("delayed"),
             mix,
+            nesting,
+            apart: values.flag("apart") || nesting != NestingModel::Flat,
             marks: Marks::new(values),
         })
     }
@@ -142,6 +157,12 @@ impl Bank {
         self.books.ledgers.of(seat.client).set_out(transfers.to_vec());
         let (space, overdraft) = (memory.space, self.books.overdraft);
         let (answer, attempts) = transact(&seat.db, async |tx| {
+            if self.apart {
+                for transfer in transfers {
+                    self.withdraw_and_deposit(tx, space, *transfer).await?;
+                }
+                return marks::perform(tx, &seat.db, marks).await;
+            }
             let touched = |it: &Transfer| [Some(it.from), (!self.delayed).then_some(it.to)];
             let touched = transfers.iter().flat_map(touched).flatten();
             let found = self.books.read(tx, space, touched).await?;
@@ -166,6 +187,28 @@ impl Bank {
         let ended = ended(answer);
         self.books.ledgers.of(seat.client).settle(&ended);
         (ended, attempts)
+    }
+
+    /// A transfer in two parts.
+    async fn withdraw_and_deposit(
+        &self,
+        tx: &Tx,
+        space: Space,
+        transfer: Transfer,
+    ) -> Result<(), Error> {
+        let Transfer { from, to, amount } = transfer;
+        let change = async |tx: &Tx, account: u32, by: i64| {
+            let found = self.books.read(tx, space, std::iter::once(account)).await?;
+            if by < 0 && !self.books.overdraft && found[0].balance < -by {
+                return Err(Error::rollback("the account does not hold the amount"));
+            }
+            tx.put(space, self.books.key(account), found[0].after(by).encode()).await
+        };
+        self.nesting.run(tx, async |tx| change(tx, from, -amount).await).await?;
+        match self.delayed {
+            true => tx.defer(space, self.books.key(to), Account::receive(amount)).await,
+            false => self.nesting.run(tx, async |tx| change(tx, to, amount).await).await,
+        }
     }
 
     /// Reads two accounts; what they hold is judged where it can be.

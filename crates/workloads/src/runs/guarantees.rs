@@ -26,6 +26,12 @@ pub fn guarantee_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check
     Some((level, muesli_check::Options { session_order, ..Default::default() }))
 }
 
+/// Whether the protocol promises that every attempt, aborted or undone in part, sees the database
+/// as it was in one serial order of all.
+pub fn guarantees_attempts(protocol: &str) -> bool {
+    ["score", "tfa"].contains(&protocol)
+}
+
 /// Whether the protocol promises that a check of this name holds. One that promises less than
 /// workloads count on may lose updates: then totals change, lists lose elements, rows that belong
 /// together do not fit, and that is no fault of it.

@@ -84,11 +84,19 @@ pub struct MachineModel {
 pub struct NoChange(String);
 
 /// With a random pause before each attempt that doubles up to 5 ms, a hundred times at most.
-const WITH_PAUSES: Retry =
-    Retry { attempts: 100, pause: Duration::from_micros(20), pause_max: Duration::from_millis(5) };
+const WITH_PAUSES: Retry = Retry {
+    attempts: 100,
+    pause: Duration::from_micros(20),
+    pause_max: Duration::from_millis(5),
+    child_retries: 4,
+};
 /// At once, for as long as it takes.
-const AT_ONCE: Retry =
-    Retry { attempts: u32::MAX, pause: Duration::ZERO, pause_max: Duration::ZERO };
+const AT_ONCE: Retry = Retry {
+    attempts: u32::MAX,
+    pause: Duration::ZERO,
+    pause_max: Duration::ZERO,
+    child_retries: 4,
+};
 
 impl MachineModel {
     /// The times of a node, as somebody who runs it on this machine would set them.

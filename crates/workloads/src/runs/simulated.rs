@@ -31,7 +31,7 @@ use crate::tempo::Tempo;
 use crate::workload::AnyWorkload;
 use simulation::Simulation;
 
-pub use crate::guarantees::{guarantee, guarantee_of, is_guaranteed};
+pub use crate::guarantees::{guarantee, guarantee_of, guarantees_attempts, is_guaranteed};
 
 /// How a simulated run is made.
 #[derive(Clone, Debug)]

@@ -12,12 +12,13 @@ use muesli::{Db, Error};
 use super::structure::value_of;
 use super::{SPACE, Sets, open};
 use crate::check::{Check, Complaints};
-use crate::nesting::{NestingModel, check_finished};
+use crate::nesting::NestingModel;
+use crate::nesting::open_layer::check_finished;
 
 pub(super) async fn check(sets: &Sets, db: &Db) -> Result<Vec<Check>, Error> {
     let ended = match sets.nesting {
         NestingModel::Open => Some(check_finished(&open::layer(sets, db)?, db).await?),
-        NestingModel::Flat => None,
+        NestingModel::Flat | NestingModel::Closed => None,
     };
     let structures = sets.structures(db.space(SPACE)?);
     let strict = db.strict().read_only();

@@ -2,7 +2,8 @@
 //! search trees, each of the library's transactional structures.
 //!
 //! A transaction looks whether keys are there (read-only), adds keys, or removes keys; how much it
-//! reads, and so what is in its way, is up to the structure. With `rule=pairs` a client adds a key
+//! reads, and so what is in its way, is up to the structure; with `nesting=closed` each key is a child's.
+//! With `rule=pairs` a client adds a key
 //! and, with its next change, removes it again, so that the size stays level; with `rule=random`
 //! it adds and removes at random.
 //!
@@ -17,12 +18,12 @@ mod open;
 mod structure;
 
 use muesli::open_nesting::{NestingRule, OpenNesting};
-use muesli::{Db, Error, Index, Space, SpaceOptions};
+use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
 
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::loading::insist;
-use crate::nesting::{NESTING, NestingModel};
+use crate::nesting::{NESTING_OR_OPEN, NestingModel};
 use crate::parameters::{Parameter, ParameterKind as Takes, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -87,13 +88,13 @@ const BUCKETS: Parameter =
 
 /// What lists and trees take.
 pub const PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN];
 /// What skip lists take.
 pub const SKIP_LIST_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING, LEVELS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, LEVELS];
 /// What hash tables take.
 pub const HASH_TABLE_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING, BUCKETS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, BUCKETS];
 
 /// Sets of one kind.
 #[derive(Debug)]
@@ -151,7 +152,7 @@ impl Sets {
             walks: values.number("walks"),
             operations,
             pairs: values.word("rule") == "pairs",
-            nesting: NestingModel::of(values),
+            nesting: NestingModel::new(values),
             broken: None,
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
         }
@@ -194,7 +195,8 @@ impl Sets {
                 transact(&memory.reader, async |tx| {
                     let mut wrong = None;
                     for key in keys {
-                        wrong = wrong.or(structure.contains(tx, *key).await?.1);
+                        let look = async |tx: &Tx| structure.contains(tx, *key).await;
+                        wrong = wrong.or(self.nesting.run(tx, look).await?.1);
                     }
                     Ok(wrong)
                 })
@@ -245,11 +247,11 @@ impl Sets {
                 transact(&seat.db, async |tx| {
                     let mut changed = Vec::new();
                     for &key in keys {
-                        let effect = match adds {
-                            true => structure.add(tx, key).await?,
-                            false => structure.remove(tx, key).await?,
+                        let change = async |tx: &Tx| match adds {
+                            true => structure.add(tx, key).await,
+                            false => structure.remove(tx, key).await,
                         };
-                        changed.extend(effect.then_some(key));
+                        changed.extend(self.nesting.run(tx, change).await?.then_some(key));
                     }
                     set_out(&changed);
                     Ok(changed)
@@ -345,7 +347,7 @@ impl Workload for Sets {
     async fn load(&self, db: &Db) -> Result<(), Error> {
         for structure in self.structures(db.space(SPACE)?) {
             for keys in self.initial.chunks(BATCH) {
-                let add = async |tx: &muesli::Tx| {
+                let add = async |tx: &Tx| {
                     for key in keys {
                         structure.add(tx, *key).await?;
                     }
@@ -362,7 +364,7 @@ impl Workload for Sets {
         let structures = self.structures(seat.db.space(SPACE)?);
         let open = match self.nesting {
             NestingModel::Open => Some(open::layer(self, &seat.db)?),
-            NestingModel::Flat => None,
+            NestingModel::Flat | NestingModel::Closed => None,
         };
         Ok(SetMemory { structures, reader: seat.db.read_only(), open, added: None })
     }

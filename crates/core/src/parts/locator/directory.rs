@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{Locator, Movable, Owners};
+use super::{Locator, Movable, Owners, Repositories};
 use crate::catalog::Catalog;
 use crate::ids::RepositoryId;
 
@@ -101,6 +101,14 @@ impl<K: Movable> Hints<K> {
             self.order.push_back(thing.clone());
         }
         self.directory.learn([(thing, owners)]);
+    }
+
+    /// What is known of a thing may be wrong: it is looked for at these from now on, and whatever is
+    /// learnt next counts, even what was known before. Of what nothing is known nothing is taken.
+    pub fn correct(&mut self, thing: &K, holders: Repositories) {
+        if let Some(known) = self.directory.moved.get_mut(thing) {
+            *known = Arc::new(Owners { epoch: 1, holders });
+        }
     }
 
     /// Everything, the longest known first.

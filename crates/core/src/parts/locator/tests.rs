@@ -47,6 +47,14 @@ fn hints_are_bounded_and_the_longest_known_goes_first() {
     assert_eq!(epochs, [0, 1, 4]);
     let all: Vec<_> = hints.all().map(|(thing, owners)| (*thing, owners.epoch)).collect();
     assert_eq!(all, [(1, 1), (2, 4)]);
+    let (holders, again) = ([R(2)].into_iter().collect::<Repositories>(), owners(4));
+    hints.correct(&2, holders.clone());
+    hints.correct(&7, holders);
+    assert_eq!(hints.locate(&2, &catalog).holders[..], [R(2)]);
+    hints.learn(2, again.clone());
+    assert_eq!(hints.locate(&2, &catalog), again, "what was known before counts again");
+    assert_eq!(hints.all().count(), 2, "of what was not known nothing is taken");
+    hints.assert_invariants();
 }
 
 #[test]

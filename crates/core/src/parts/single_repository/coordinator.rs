@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use super::{RepositoryReply, RepositoryRequest, SingleRepositoryProtocol};
 use crate::bytes::SmallBytes;
 use crate::contract::{
-    Answer, Context, Coordinator, Here, Operation, Put, StateMachine, Step, at_once,
+    Answer, Context, Coordinator, Here, Nesting, Operation, Put, StateMachine, Step, at_once,
 };
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, Txn, TxnId};
 use crate::outcome::{Committed, Decision, Failure};
@@ -221,6 +221,11 @@ impl<P: SingleRepositoryProtocol> Coordinator<P> for SingleRepositoryCoordinator
             }
             Operation::Delay(_, delay, _) => at_once(&delay, cx.settings)
                 .map(|deferral| Step::Done(Ok(Answer::Delayed(deferral)))),
+            Operation::Nest(txn, _) => {
+                let open = self.open.get(txn);
+                open.map(|_| Step::Done(Ok(Answer::Nested(Nesting::Flat))))
+            }
+            Operation::Merge(..) | Operation::Unnest(..) => Ok(Step::Done(Ok(Answer::Ended))),
             Operation::Commit(txn) => self.commit(txn, cx),
             Operation::Abort(txn, failure) => {
                 let _ = self.open.end(txn); // It may have ended.

@@ -1,4 +1,6 @@
 //! Running transactions, as their coordinator keeps them.
 
+pub mod levels;
+mod nested;
 pub mod open;
 pub mod transaction;

@@ -9,6 +9,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
+use super::levels::Levels;
 use crate::bytes::SmallBytes;
 use crate::catalog::{Catalog, Index};
 use crate::exceeded::Limit;
@@ -50,7 +51,7 @@ pub struct WriteEntry {
 }
 
 /// Sets longer than this are searched through an index.
-const SEARCHED_LINEARLY: usize = 16;
+pub(super) const SEARCHED_LINEARLY: usize = 16;
 
 /// Never seen outside, and nobody goes through the index in its order.
 fn hash(space: SpaceId, key: &SmallBytes) -> u64 {
@@ -72,8 +73,9 @@ pub struct TransactionSets {
     /// For the history, if one is recorded.
     pub operations: RecordedOperations,
     /// Where the writes are, by the hashes of their keys, once they are many.
-    write_index: HashTable<u32>,
-    written_bytes: usize,
+    pub(super) write_index: HashTable<u32>,
+    pub(super) written_bytes: usize,
+    pub(super) levels: Levels,
 }
 
 impl TransactionSets {
@@ -88,10 +90,12 @@ impl TransactionSets {
             self.write_index.clear();
         }
         self.written_bytes = 0;
+        self.levels.clear();
     }
 
     /// Forgets the writes of keys that are such.
     pub fn forget_writes(&mut self, is_such: impl Fn(SpaceId, &SmallBytes) -> bool) {
+        assert_eq!(self.depth(), 0, "a transaction with children keeps its writes in place");
         self.writes.retain(|write| !is_such(write.space, &write.key));
         let kept = self.writes.iter();
         self.written_bytes = kept.map(|it| write_bytes(&it.key, it.value.as_ref())).sum();
@@ -157,7 +161,12 @@ impl TransactionSets {
         check_size(Limit::Transaction, total, limits.transaction_bytes)?;
         self.written_bytes = total;
         match place {
-            Some(place) => self.writes[place].value = value,
+            Some(place) => {
+                if place < self.levels.guarded {
+                    self.put_aside(place);
+                }
+                self.writes[place].value = value;
+            }
             None => self.push_write(space, key, value),
         }
         Ok(())
@@ -210,7 +219,7 @@ impl TransactionSets {
 
     /// Brings the index up to the last write.
     #[cold]
-    fn index_writes(&mut self) {
+    pub(super) fn index_writes(&mut self) {
         let hash_of = |write: &WriteEntry| hash(write.space, &write.key);
         for place in self.write_index.len()..self.writes.len() {
             let rehash = |place: &u32| hash_of(&self.writes[*place as usize]);
@@ -231,6 +240,7 @@ impl TransactionSets {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), self.writes.len(), "keys that are written");
+        self.assert_levels();
     }
 
     /// What it counts towards the limit of a transaction for what it wrote.

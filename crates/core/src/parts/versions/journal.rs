@@ -66,6 +66,15 @@ impl Versions {
         }
     }
 
+    /// Removes an entry with all its versions, which can be taken back as everything can.
+    pub fn erase(&mut self, handle: Handle) {
+        if self.journal.is_some() {
+            self.note_replaced(handle);
+        }
+        self.drop_versions(handle);
+        self.remove(handle);
+    }
+
     /// Something is done of which there are no notes.
     pub(super) fn break_journal(&mut self) {
         if let Some(journal) = &mut self.journal {

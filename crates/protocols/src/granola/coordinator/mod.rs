@@ -19,8 +19,8 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::{RecordedOperations, Status};
 use muesli_core::{
-    Abort, Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Put, Recorder,
-    RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, timers,
+    Abort, Address, Answer, Failure, Here, Nanos, Nesting, NodeId, OpId, Operation, Outcome, Put,
+    Recorder, RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, timers,
 };
 
 use crate::granola::message::{Few, FoundVersion, Message, PartAnswer, Refusal, SeenRange, Shown};
@@ -347,6 +347,10 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             Operation::Delay(_, delay, _) => {
                 Step::Done(at_once(&delay, cx.settings).map(Answer::Delayed))
             }
+            Operation::Nest(txn, _) => {
+                Step::Done(self.open(txn).map(|_| Answer::Nested(Nesting::Flat)))
+            }
+            Operation::Merge(..) | Operation::Unnest(..) => Step::Done(Ok(Answer::Ended)),
             Operation::Commit(txn) => self.on_commit(txn, cx).map(Answer::Committed),
             Operation::Abort(txn, why) => {
                 if self.open(txn).is_ok() {

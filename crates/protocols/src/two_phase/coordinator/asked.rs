@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use muesli_core::parts::locator::Static;
 use muesli_core::{Catalog, Nanos, OpId, RepositoryId, Scan, SmallBytes, SpaceId, Timestamp, Txn};
 
-use crate::two_phase::message::{Few, Found};
+use crate::two_phase::Variant;
+use crate::two_phase::message::{Few, Found, ReadReply};
 
 /// Something the client waits for.
 #[derive(Clone, Debug)]
@@ -26,6 +27,16 @@ pub(in crate::two_phase) enum OperationKind {
     Many(Vec<Option<SmallBytes>>),
     Scan(ScannedRows),
     Lock,
+    /// The versions of what its transaction has read, at the snapshot that it is to move to.
+    Versions(ReadVersions),
+}
+
+/// The versions of what a transaction has read, as they come in.
+#[derive(Clone, Debug, Default)]
+pub(in crate::two_phase) struct ReadVersions {
+    pub found: BTreeMap<(SpaceId, SmallBytes), Timestamp>,
+    /// Whether the client waits for it: to merge the innermost level.
+    pub merges: bool,
 }
 
 /// A key asked for, with its place among those of its operation.
@@ -78,6 +89,20 @@ pub(in crate::two_phase) struct AskedPage {
 
 /// Keys of an operation that are asked for when others have been answered, by repository.
 pub(in crate::two_phase) type Queued = VecDeque<(RepositoryId, AskedKeys)>;
+/// Stands for the request that fixes the snapshot while it moves: no request has this number.
+pub(in crate::two_phase) const MOVING: u64 = u64::MAX;
+
+/// A snapshot on its way.
+#[derive(Clone, Debug)]
+pub(in crate::two_phase) struct Moving<V: Variant> {
+    /// What the transaction reads at, unless it moves.
+    pub from: V::Snapshot,
+    /// Where it goes; known from the first answer on, if it was not before.
+    pub to: Option<V::Snapshot>,
+    /// What was read there already, which is the transaction's when it has moved.
+    pub aside: Option<(PendingRequest, ReadReply<V>)>,
+}
+
 /// The rows of a scan as they come in from the repositories.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct ScannedRows {
@@ -88,6 +113,19 @@ pub(in crate::two_phase) struct ScannedRows {
     pub collected: BTreeMap<SmallBytes, Timestamp>,
     /// The nearest place at which some repository stopped: what lies beyond was not seen.
     pub edge: Option<SmallBytes>,
+}
+
+impl WaitingOperation {
+    /// Whether the client waits for it.
+    pub fn is_clients(&self) -> bool {
+        match &self.kind {
+            OperationKind::Versions(versions) => versions.merges,
+            OperationKind::Get(_)
+            | OperationKind::Many(_)
+            | OperationKind::Scan(_)
+            | OperationKind::Lock => true,
+        }
+    }
 }
 
 impl PendingRequest {

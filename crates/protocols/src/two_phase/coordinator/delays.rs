@@ -23,6 +23,18 @@ pub(in crate::two_phase) struct Delays {
     pub answers: u32,
     /// How many bytes an action may leave, where one may leave more than it is given.
     pub result_bytes: u64,
+    /// How much there was as each open level began.
+    marks: Vec<DelaysMark>,
+}
+
+/// How much is delayed.
+#[derive(Clone, Copy, Debug)]
+struct DelaysMark {
+    actions: usize,
+    asked: usize,
+    calls: usize,
+    answers: u32,
+    result_bytes: u64,
 }
 
 impl Delays {
@@ -33,9 +45,37 @@ impl Delays {
 
     #[inline]
     pub fn clear(&mut self) {
+        self.marks.clear();
         if !self.is_empty() {
             *self = Delays::default();
         }
+    }
+
+    /// A level begins inside of the innermost one.
+    pub fn nest(&mut self) {
+        self.marks.push(DelaysMark {
+            actions: self.actions.len(),
+            asked: self.asked.len(),
+            calls: self.calls.len(),
+            answers: self.answers,
+            result_bytes: self.result_bytes,
+        });
+    }
+
+    /// The innermost level is its parent's.
+    pub fn merge(&mut self) {
+        self.marks.pop();
+    }
+
+    /// What a level has delayed, and all inside of it, is not to be done. (Answers were given
+    /// numbers in order, which those that are asked for from now on get again.)
+    pub fn roll_back(&mut self, level: u32) {
+        let Some(mark) = self.marks.get(level as usize - 1).copied() else { return };
+        self.marks.truncate(level as usize - 1);
+        self.actions.truncate(mark.actions);
+        self.asked.truncate(mark.asked);
+        self.calls.truncate(mark.calls);
+        (self.answers, self.result_bytes) = (mark.answers, mark.result_bytes);
     }
 
     /// Checks the invariants.

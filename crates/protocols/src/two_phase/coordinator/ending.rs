@@ -41,7 +41,7 @@ impl<V: Variant> Coordinator<V> {
     /// A transaction with locks ends: where it has not prepared it gives them back.
     fn give_locks_back(&mut self, txn: Txn, status: Status, cx: &mut Context<'_, V>) {
         let slot = &self.slots[txn.slot as usize];
-        if status == Status::Committed && slot.committing.is_some() {
+        if status == Status::Committed && slot.committing().is_some() {
             return; // Its prepares have taken them over.
         }
         let may_hold = self.locks_at_writes || slot.locked_at.is_empty();
@@ -90,11 +90,15 @@ impl<V: Variant> Coordinator<V> {
             .collect();
         for op in waiting {
             let operation = self.operations.remove(op.0);
-            assert!(operation.is_some(), "operation {} waited, and is gone", op.0);
+            let operation = operation.expect("an operation that waited");
+            assert_eq!(operation.txn, txn, "whose operation {} was", op.0);
             self.requests.retain(|request| request.op != op);
-            cx.complete(op, Err(failure.clone()));
+            if operation.is_clients() {
+                cx.complete(op, Err(failure.clone()));
+            }
         }
         if let Some(slot) = self.slot(txn) {
+            slot.stay();
             slot.held.clear();
             slot.fixing = None;
         }
@@ -113,6 +117,7 @@ impl<V: Variant> Coordinator<V> {
             Abort::Locked | Abort::Abandoned | Abort::Overloaded => {}
             Abort::KeyTooLarge | Abort::ValueTooLarge | Abort::TransactionTooLarge => {}
             Abort::Rollback
+            | Abort::Moved
             | Abort::FootprintViolation
             | Abort::Superseded
             | Abort::OutOfMemory => {}

@@ -37,7 +37,7 @@ impl<V: Variant> Coordinator<V> {
             slot.assert_invariants();
             let may_delay = V::delays_actions(&self.switches);
             assert!(may_delay || slot.delays.is_empty(), "slot {place} delays, and may not");
-            let Some(sequence) = slot.committing.filter(|_| slot.running) else { continue };
+            let Some(sequence) = slot.committing().filter(|_| slot.running) else { continue };
             let commit = self.committing.get(sequence).expect("a commit that a slot knows");
             let txn = Txn { slot: place as u32, generation: slot.generation };
             assert_eq!(commit.txn, txn, "whose commit {} is", commit.id);
@@ -51,7 +51,12 @@ impl<V: Variant> Coordinator<V> {
         self.requests.iter().for_each(|(_, request)| *open.entry(request.op.0).or_default() += 1);
         for (number, operation) in self.operations.iter() {
             assert!(number <= self.next_op, "operation {number}, of {}", self.next_op);
-            let waits_for = open.remove(&number).unwrap_or_default() + operation.queued.len();
+            let slot = self.slots.get(operation.txn.slot as usize);
+            let moving = slot.and_then(|slot| slot.moving.as_ref());
+            let aside = moving.and_then(|moving| moving.aside.as_ref());
+            let aside = usize::from(aside.is_some_and(|(request, _)| request.op.0 == number));
+            let asked = open.remove(&number).unwrap_or_default();
+            let waits_for = asked + operation.queued.len() + aside;
             assert_eq!(operation.missing, waits_for, "what operation {number} waits for");
             assert!(operation.missing > 0, "operation {number} waits for nothing");
             assert!(self.runs(operation.txn), "operation {number} of a transaction that is over");
@@ -88,7 +93,7 @@ impl<V: Variant> Coordinator<V> {
                 .slots
                 .get(txn.slot as usize)
                 .filter(|slot| slot.running && slot.generation == txn.generation);
-            let known = slot.and_then(|slot| slot.committing);
+            let known = slot.and_then(Slot::committing);
             assert_eq!(known, op.map(|_| sequence), "whether {id} is waited for");
             commit.assert_invariants();
             let is_sent = matches!(commit.phase, Phase::Deciding { .. });

@@ -4,12 +4,15 @@
 //! (`delays`). [`reads`] and [`scans`] answer from this node where a replica is here; what is
 //! elsewhere is asked for by [`remote_requests`] (their state is in `asked`), large answers in
 //! [`pages`]. [`commit`] divides a transaction among its repositories and counts their votes;
-//! `awaited` collects the answers of deferred actions. [`watermark`] tells which snapshots are in
-//! use; [`failed`] remembers why transactions failed before their commit.
+//! [`owners`] says where keys are, where these move; `awaited` collects the answers of deferred
+//! actions. [`watermark`] tells which snapshots are in use; [`failed`] remembers why transactions
+//! failed before their commit; `nesting` begins and ends the parts of a transaction that can be
+//! undone alone, and moves its snapshot.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::Wire;
+use muesli_core::parts::locator::Hints;
 use muesli_core::parts::watermark::Bound;
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
@@ -29,7 +32,8 @@ use asked::{PendingRequest, WaitingOperation};
 use commit::Committing;
 use commit::unreachable::UnreachableValidators;
 use failed::Failed;
-use slot::Slot;
+use owners::{HINTS_MAX, HintedKey};
+use slot::{Slot, SlotPhase};
 
 pub(in crate::two_phase) mod asked;
 pub(in crate::two_phase) mod commit;
@@ -37,6 +41,8 @@ mod delays;
 mod ending;
 pub(in crate::two_phase) mod failed;
 mod invariants;
+mod nesting;
+pub(in crate::two_phase) mod owners;
 pub(in crate::two_phase) mod pages;
 pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod remote_requests;
@@ -92,6 +98,8 @@ pub struct Coordinator<V: Variant> {
     /// them since.
     pub(in crate::two_phase) unknown: UnknownOutcomes,
     pub(in crate::two_phase) unreachable: UnreachableValidators,
+    /// Where keys are that have moved.
+    hints: Hints<HintedKey>,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(in crate::two_phase) observed: V::Snapshot,
@@ -134,11 +142,12 @@ impl<V: Variant> Coordinator<V> {
             Some(slot)
                 if slot.running
                     && slot.generation == txn.generation
-                    && slot.committing.is_none() =>
+                    && slot.phase == SlotPhase::Open =>
             {
                 Ok(slot)
             }
-            _ => Err(self.failed.reason(txn)),
+            Some(slot) => Err(slot.refusal(txn, &self.failed)),
+            None => Err(self.failed.reason(txn)),
         }
     }
 
@@ -306,6 +315,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             committing: Window::default(),
             unknown: UnknownOutcomes::default(),
             unreachable: UnreachableValidators::default(),
+            hints: Hints::new(HINTS_MAX),
             sweep_timer_set: false,
             observed: V::Snapshot::default(),
             fresh: V::Snapshot::default(),
@@ -347,6 +357,15 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             Operation::Delay(txn, delay, answered) => {
                 Step::Done(self.on_deferral(txn, &delay, answered, cx).map(Answer::Delayed))
             }
+            Operation::Nest(txn, level) => {
+                Step::Done(self.on_nest(txn, level, cx).map(Answer::Nested))
+            }
+            Operation::Merge(txn, level) => {
+                self.on_merge(txn, level, &here, cx).map(|()| Answer::Ended)
+            }
+            Operation::Unnest(txn, level) => {
+                Step::Done(self.on_unnest(txn, level, cx).map(|()| Answer::Ended))
+            }
             Operation::Commit(txn) => {
                 std::mem::forget(operation);
                 let step = self.on_commit(txn, here.reborrow(), cx);
@@ -354,7 +373,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
                 step.map(Answer::Committed)
             }
             Operation::Abort(txn, why) => {
-                if self.open(txn).is_ok() {
+                if self.slot(txn).is_some_and(|slot| slot.committing().is_none()) {
                     self.abort(txn, &why, cx);
                 }
                 Step::Done(Ok(Answer::Ended))
@@ -377,7 +396,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
     }
 
     fn open_transactions(&self) -> Vec<Txn> {
-        let is_open = |slot: &Slot<V>| slot.running && slot.committing.is_none();
+        let is_open = |slot: &Slot<V>| slot.running && slot.committing().is_none();
         let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
         slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
     }
@@ -443,7 +462,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
 
     fn record_running(&self, recorder: &mut Recorder) {
         for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.running) {
-            let (sequence, status) = match slot.committing {
+            let (sequence, status) = match slot.committing() {
                 Some(sequence) => (sequence, Status::Unknown),
                 None => (u64::MAX - place as u64, Status::Running),
             };

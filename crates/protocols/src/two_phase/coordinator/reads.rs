@@ -54,6 +54,20 @@ impl<V: Variant> Slot<V> {
         self.seen.entry((space, key.clone())).or_insert(found).clone()
     }
 
+    /// Whether a read that does not see the newest version moves the snapshot to the present. It
+    /// does where every read is forwarded; elsewhere in a child of an update, which could not
+    /// commit, and of which a part may stand.
+    #[inline]
+    pub fn forwards(&self, suffered: bool) -> bool {
+        let in_child = || {
+            let suffered = suffered && !self.options.strict;
+            self.sets.depth() > 0 && !self.sets.writes.is_empty() && !suffered
+        };
+        V::POLICIES.reading.can_move()
+            && self.snapshot.is_some()
+            && (V::POLICIES.reading.is_forwarded() || in_child())
+    }
+
     /// How it reads now.
     #[inline]
     fn reading(&self, reader: V::Reader) -> Reading<V> {
@@ -133,6 +147,7 @@ impl<V: Variant> Coordinator<V> {
     ) -> bool {
         let reader = V::Reader::new(self.id, self.incarnation, txn);
         let may_delay = V::delays_actions(&self.switches);
+        let owner = keys.first().and_then(|key| self.owner_to_read(space, key, &here, cx));
         let Ok(slot) = self.open(txn) else { return false };
         let delays = may_delay && !slot.delays.is_empty();
         let plain = V::POLICIES.reading.has_snapshots() && slot.sets.writes.is_empty() && !delays;
@@ -142,9 +157,11 @@ impl<V: Variant> Coordinator<V> {
             return false;
         }
         let Some(key) = keys.first() else { return true };
-        let Some((replica, participant)) = replica_here(&mut here, space, key, cx.catalog) else {
-            return false;
+        let replica = match V::keys_move(cx.catalog) {
+            true => here.first_of(owner.into_iter()),
+            false => replica_here(&mut here, space, key, cx.catalog),
         };
+        let Some((replica, participant)) = replica else { return false };
         if !slot.may_read_at(replica) {
             return false;
         }
@@ -154,9 +171,13 @@ impl<V: Variant> Coordinator<V> {
         let TransactionSets { reads, operations, .. } = &mut slot.sets;
         let (before, mark) = (reads.len(), operations.mark());
         let mut undisturbed = before == 0 || slot.undisturbed_since == Some(participant.changes);
+        let mut all_newest = true;
         let read = participant.read_all_here(space, keys, reading, &mut at, |place, read| {
             out[place] = read.version.value.cloned();
             undisturbed &= read.version.newest && !read.locked;
+            if V::POLICIES.reading.is_forwarded() {
+                all_newest &= read.version.newest;
+            }
             if recording {
                 operations.read(space, &keys[place], read.recorded(), read.version.value);
             }
@@ -167,7 +188,7 @@ impl<V: Variant> Coordinator<V> {
             }
         });
         let changes = participant.changes;
-        let Ok(snapshot) = read else {
+        let Some(snapshot) = read.ok().filter(|_| all_newest) else {
             slot.sets.reads.truncate(before);
             slot.sets.operations.rewind(mark);
             return false;
@@ -229,16 +250,20 @@ impl<V: Variant> Coordinator<V> {
         }
         let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
         let reader = V::Reader::new(self.id, self.incarnation, txn);
+        let owner = self.owner_to_read(space, key, here, cx);
         let slot = self.open(txn)?;
-        let Some((replica, participant)) = replica_here(here, space, key, cx.catalog) else {
-            return Ok(Local::Ask);
+        let replica = match V::keys_move(cx.catalog) {
+            true => here.first_of(owner.into_iter()),
+            false => replica_here(here, space, key, cx.catalog),
         };
+        let Some((replica, participant)) = replica else { return Ok(Local::Ask) };
         if !slot.may_read_at(replica) {
             return Ok(Local::Ask);
         }
         let reading = slot.reading(reader);
         let mut at = cx.at(Role::Repository(replica));
         match participant.read_here(space, key, reading, &mut at) {
+            Ok(read) if !read.version.newest && slot.forwards(suffered) => Ok(Local::Ask),
             Ok(read) => {
                 let (recorded, collected) = (read.recorded(), read.collected);
                 slot.learn(read.snapshot);
@@ -260,7 +285,7 @@ impl<V: Variant> Coordinator<V> {
                 let noted = slot.note(entry, newest, suffered);
                 Ok(noted.map_or_else(Local::Failed, |()| Local::Value(value)))
             }
-            Err(NotServed::Blocked | NotServed::TooLarge) => Ok(Local::Ask),
+            Err(NotServed::Blocked | NotServed::TooLarge | NotServed::Elsewhere) => Ok(Local::Ask),
             Err(NotServed::TooOld) => {
                 // The next attempt begins at what this repository has come to (`learn_from`).
                 self.observed.join(&participant.committed());
@@ -303,6 +328,23 @@ impl<V: Variant> Coordinator<V> {
             return Step::Done(Ok(values));
         }
         Step::Wait(self.ask_keys(txn, OperationKind::Many(values), asked, &here, cx))
+    }
+}
+
+impl<V: Variant> Coordinator<V> {
+    /// Where keys move: the repository here that a key is read at, if one has it.
+    #[inline]
+    fn owner_to_read(
+        &self,
+        space: SpaceId,
+        key: &SmallBytes,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
+    ) -> Option<RepositoryId> {
+        match V::keys_move(cx.catalog) {
+            true => self.owner_here(space, key, here, cx.catalog),
+            false => None,
+        }
     }
 }
 

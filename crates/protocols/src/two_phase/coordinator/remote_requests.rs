@@ -19,11 +19,14 @@ use smallvec::smallvec;
 
 use super::Coordinator;
 use super::asked::{
-    Asked, AskedKeys, Groups, OperationKind, PendingRequest, Queued, WaitingOperation,
+    Asked, AskedKey, AskedKeys, Groups, OperationKind, PendingRequest, Queued, WaitingOperation,
 };
+use super::owners::divide_answer;
 use super::pages::first_pages;
 use super::slot::Slot;
-use crate::two_phase::message::{LockRequest, Message, ReadReply, ReadRequest, ScanRequest};
+use crate::two_phase::message::{
+    LockRequest, Message, ReadReply, ReadRequest, ScanRequest, Wanted,
+};
 use crate::two_phase::{Context, ReaderBounds, Time, TwoPhase, Variant};
 
 /// So many keys go in the request that fixes a snapshot.
@@ -42,9 +45,33 @@ impl<V: Variant> Coordinator<V> {
     ) -> OpId {
         let alone = !V::POLICIES.reading.is_side_by_side()
             && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
+        let groups = self.by_replica(keys, alone, here, cx);
+        let (first, queued) = first_pages(groups, &cx.settings.limits);
+        let groups = first.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
+        self.ask(txn, (kind, queued), groups, cx)
+    }
+
+    /// Keys by the replica that is asked for them; few for the first one, if it is asked alone.
+    pub(in crate::two_phase) fn by_replica(
+        &self,
+        keys: AskedKeys,
+        alone: bool,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
+    ) -> Groups {
+        self.by_place(keys, alone, |key| self.whom_to_ask((key.1, &key.2), here, cx))
+    }
+
+    /// Keys by the repository that is asked for them, as `place` says.
+    pub(in crate::two_phase) fn by_place(
+        &self,
+        keys: AskedKeys,
+        alone: bool,
+        place: impl Fn(&AskedKey) -> RepositoryId,
+    ) -> Groups {
         let mut groups = Groups::new();
         for key in keys {
-            let to = self.choose(cx.catalog.partition(key.1, &key.2), here, cx);
+            let to = place(&key);
             let first_is_full =
                 alone && groups.first().is_some_and(|(_, keys)| keys.len() >= FIRST_KEYS_MAX);
             let mut open = groups.iter_mut().skip(usize::from(first_is_full));
@@ -53,9 +80,7 @@ impl<V: Variant> Coordinator<V> {
                 None => groups.push((to, smallvec![key])),
             }
         }
-        let (first, queued) = first_pages(groups, &cx.settings.limits);
-        let groups = first.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
-        self.ask(txn, (kind, queued), groups, cx)
+        groups
     }
 
     pub(in crate::two_phase) fn ask(
@@ -96,11 +121,11 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         let to = request.to;
-        let is_lock = matches!(request.asked, Asked::Lock(..));
+        let is_free = matches!(request.asked, Asked::Lock(..)) || self.looks_again(request.op);
         let before = self.requests.insert(id, PendingRequest { held: true, ..request });
         assert!(before.is_none(), "request {id} is open already");
         let slot = self.slot(txn).expect("a transaction that has not ended");
-        if is_lock {
+        if is_free {
             self.send_request(id, cx);
         } else if slot.may_read_at(to) {
             let fixes = !V::POLICIES.reading.is_side_by_side() && !slot.is_fixed_at(to);
@@ -155,17 +180,25 @@ impl<V: Variant> Coordinator<V> {
         let (to, op) = (request.to, request.op.0);
         let operation = self.operations.get(op).expect("requests have operations");
         let txn = operation.txn;
+        let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
         let Some(slot) = self.slot(txn) else { return };
-        let (snapshot, first) = (slot.reads_at().clone(), slot.snapshot.is_none());
-        let answers = slot.answers;
+        let (mut snapshot, mut first) = (slot.reads_at().clone(), slot.snapshot.is_none());
+        let (answers, forwards) = (slot.answers, slot.forwards(suffered));
+        let target = slot.moving.as_ref().and_then(|moving| moving.to.clone());
         self.requests.get_mut(id).expect("found above").answers = answers;
         let reader = V::Reader::new(self.id, self.incarnation, txn);
         let asked = &self.requests.get(id).expect("found above").asked;
         let kind = &self.operations.get(op).expect("found above").kind;
         let message = match (asked, kind) {
-            (Asked::Keys(keys), _) => {
+            (Asked::Keys(keys), kind) => {
+                let mut wanted = if forwards { Wanted::NewestValues } else { Wanted::Values };
+                if let OperationKind::Versions(_) = kind {
+                    wanted = Wanted::Versions;
+                    first = target.is_none();
+                    snapshot = target.unwrap_or(snapshot);
+                }
                 let keys = keys.iter().map(|(_, space, key)| (*space, key.clone())).collect();
-                Message::Read(ReadRequest { request: id, snapshot, first, reader, keys })
+                Message::Read(ReadRequest { request: id, snapshot, first, wanted, reader, keys })
             }
             (Asked::Page(page), OperationKind::Scan(gathered)) => {
                 let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
@@ -189,7 +222,10 @@ impl<V: Variant> Coordinator<V> {
             }
             (
                 Asked::Page(_),
-                OperationKind::Get(_) | OperationKind::Many(_) | OperationKind::Lock,
+                OperationKind::Get(_)
+                | OperationKind::Many(_)
+                | OperationKind::Lock
+                | OperationKind::Versions(_),
             ) => {
                 unreachable!("pages are asked by scans only")
             }
@@ -214,19 +250,30 @@ impl<V: Variant> Coordinator<V> {
                 return None;
             }
         }
+        if V::POLICIES.reading.can_move() && self.has_moved(txn, &snapshot) {
+            self.next_request += 1;
+            self.issue(txn, self.next_request, asked, cx);
+            return None;
+        }
         let slot = self.slot(txn)?;
         slot.learn(snapshot);
         if slot.fixing == Some(request) {
             slot.fixing = None;
         }
         if slot.fixing.is_none() && !slot.held.is_empty() {
-            for id in std::mem::take(&mut slot.held) {
-                if let Some(request) = self.requests.remove(id) {
-                    self.issue(txn, id, request, cx);
-                }
-            }
+            self.issue_held(txn, cx);
         }
         Some(asked)
+    }
+
+    /// The snapshot is known: what waited for that goes out.
+    pub(in crate::two_phase) fn issue_held(&mut self, txn: Txn, cx: &mut Context<'_, V>) {
+        let Some(slot) = self.slot(txn) else { return };
+        for id in std::mem::take(&mut slot.held) {
+            if let Some(request) = self.requests.remove(id) {
+                self.issue(txn, id, request, cx);
+            }
+        }
     }
 
     /// A repository reads no more at what a request said. If it did not say what others have
@@ -247,31 +294,61 @@ impl<V: Variant> Coordinator<V> {
 
     pub(in crate::two_phase) fn on_read_reply(
         &mut self,
-        reply: ReadReply<V>,
-        _here: Here<'_, TwoPhase<V>>,
+        mut reply: ReadReply<V>,
+        here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
         if reply.snapshot.is_some() && reply.found.is_empty() {
             return; // Of no key: no answer at all, and the request goes out again.
         }
-        let answer = (reply.request, reply.snapshot, &reply.committed);
+        let is_look = |it: &PendingRequest| self.looks_again(it.op);
+        if self.requests.get(reply.request).is_some_and(is_look) {
+            return self.on_versions(reply, cx);
+        }
+        let at = reply.snapshot.take();
+        let answer = (reply.request, at.clone(), &reply.committed);
         let Some((txn, request)) = self.take_answer(answer, cx) else { return };
+        match at.filter(|at| self.is_ahead(txn, at)) {
+            Some(at) => self.forward(txn, at, (request, reply), &here, cx),
+            None => self.take_keys(txn, request, reply, cx),
+        }
+    }
+
+    /// A transaction has read keys at its snapshot.
+    pub(in crate::two_phase) fn take_keys(
+        &mut self,
+        txn: Txn,
+        request: PendingRequest,
+        reply: ReadReply<V>,
+        cx: &mut Context<'_, V>,
+    ) {
         let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
         let Asked::Keys(mut keys) = request.asked else { return };
+        let is_row = (self.operations.get(request.op.0))
+            .is_some_and(|it| matches!(it.kind, OperationKind::Scan(_)));
         let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));
         if !self.count_bytes(request.op, answered, cx) {
             return;
         }
         let rest: AskedKeys = keys.drain(reply.found.len().min(keys.len())..).collect();
         assert_eq!(keys.len(), reply.found.len(), "keys that were answered");
-        for ((place, space, key), found) in keys.into_iter().zip(reply.found) {
+        for it in reply.moved.iter() {
+            if let Some((_, space, key)) = keys.get(it.place as usize) {
+                self.learn_owner((*space, key.clone()), (it.to, it.at));
+            }
+        }
+        let is_elsewhere = |at| reply.moved.iter().any(|it| it.place as usize == at);
+        let (answered, moved) = divide_answer(keys.into_iter().zip(reply.found), is_elsewhere);
+        for ((place, space, key), found) in answered {
             let recording = cx.effects.recorder.is_some();
             let Some(slot) = self.slot(txn) else { return };
             let found = slot.repeated(space, &key, found);
-            if recording {
+            let is_row = is_row && V::keys_move(cx.catalog);
+            if recording && !is_row {
                 slot.sets.operations.read(space, &key, found.recorded(), found.value.as_ref());
             }
             let (handle, version) = (Handle::NONE, found.version);
+            let row = is_row.then(|| key.clone());
             let read = ReadEntry { space, repository: request.to, handle, key, version };
             if let Err(reason) = slot.note(read, found.newest, suffered) {
                 self.abort(txn, &Failure::Aborted(reason), cx);
@@ -280,14 +357,24 @@ impl<V: Variant> Coordinator<V> {
             match self.operations.get_mut(request.op.0).map(|operation| &mut operation.kind) {
                 Some(OperationKind::Get(value)) => *value = found.value,
                 Some(OperationKind::Many(values)) => values[place] = found.value,
-                Some(OperationKind::Scan(_) | OperationKind::Lock) | None => {
+                Some(OperationKind::Scan(gathered)) if row.is_some() => {
+                    gathered.rows.extend(row.map(|key| (key, found)));
+                }
+                Some(OperationKind::Scan(_) | OperationKind::Lock | OperationKind::Versions(_))
+                | None => {
                     unreachable!("keys are asked by gets only")
                 }
             }
         }
         match rest.is_empty() {
-            true => self.count_answer(request.op, cx),
-            false => self.ask_more((txn, request.op), (request.to, Asked::Keys(rest)), cx),
+            true if moved.is_empty() => self.count_answer(request.op, cx),
+            false if moved.is_empty() => {
+                self.ask_more((txn, request.op), (request.to, Asked::Keys(rest)), cx);
+            }
+            is_all => {
+                let rest = (!is_all).then_some((request.to, rest));
+                self.ask_on((txn, request.op), moved, rest, cx);
+            }
         }
     }
 
@@ -345,6 +432,9 @@ impl<V: Variant> Coordinator<V> {
         let result = match operation.kind {
             OperationKind::Get(value) => Ok(Answer::Value(value)),
             OperationKind::Lock => Ok(Answer::Written),
+            OperationKind::Versions(versions) => {
+                return self.finish_move(txn, op, versions, cx);
+            }
             OperationKind::Many(values) => Ok(Answer::Values(values)),
             OperationKind::Scan(gathered) => {
                 Ok(Answer::Rows(self.finish_scan(operation.txn, gathered, cx)))
@@ -386,7 +476,11 @@ impl<V: Variant> Coordinator<V> {
     /// old one that still comes is then nobody's.
     fn ask_others(&mut self, id: u64, cx: &mut Context<'_, V>) {
         let Some(mut request) = self.requests.remove(id) else { return };
-        let mut groups = request.asked.by_next_replica(request.to, cx.catalog);
+        let mut groups = match V::keys_move(cx.catalog) {
+            true => vec![(request.to, request.asked)],
+            false => request.asked.by_next_replica(request.to, cx.catalog),
+        };
+        request.asked = Asked::Keys(AskedKeys::new());
         let operation = self.operations.get_mut(request.op.0).expect("requests have operations");
         let txn = operation.txn;
         assert!(!groups.is_empty(), "request {id} asked for nothing");

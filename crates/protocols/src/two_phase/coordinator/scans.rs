@@ -6,11 +6,14 @@ use muesli_core::parts::transaction::{ReadEntry, check_scan};
 use muesli_core::parts::versions::Handle;
 use muesli_core::ranges::KeyRange;
 use muesli_core::recorder::value_hash;
-use muesli_core::{Abort, Failure, Here, RepositoryId, Row, Scan, SmallBytes, Step, Txn};
+use muesli_core::{
+    Abort, Failure, Here, OpId, RepositoryId, Row, Scan, SmallBytes, SpaceId, Step, Txn,
+};
 
 use super::Coordinator;
 use super::asked::{Asked, AskedPage, OperationKind, Queued, ScannedRows};
 use super::slot::Slot;
+use crate::two_phase::message::moves::MovedRow;
 use crate::two_phase::message::{Found, ScanReply};
 use crate::two_phase::{Context, TwoPhase, Variant};
 
@@ -75,17 +78,43 @@ impl<V: Variant> Coordinator<V> {
         gathered.take_collected(&mut reply.rows);
         let live = reply.rows.iter().filter(|(_, found)| found.value.is_some()).count();
         gathered.rows.extend(reply.rows);
-        let limit = page.limit.saturating_sub(live);
-        match reply.seen_to {
+        let limit = page.limit.saturating_sub(live + reply.moved.len());
+        let space = gathered.scan.space;
+        let stopped = match reply.seen_to {
             Some(seen_to) if limit > 0 => {
                 let page = AskedPage { seen_to: Some(seen_to), limit, ..page };
                 self.ask_more((txn, request.op), (request.to, Asked::Page(page)), cx);
+                None
             }
-            stopped => {
+            stopped => Some(stopped),
+        };
+        self.ask_for_rows((txn, request.op), (space, &reply.moved), cx);
+        if let Some(stopped) = stopped {
+            let operation = self.operations.get_mut(request.op.0).expect("found above");
+            if let OperationKind::Scan(gathered) = &mut operation.kind {
                 gathered.limit_to(stopped);
-                self.count_answer(request.op, cx);
             }
+            self.count_answer(request.op, cx);
         }
+    }
+
+    /// Asks for rows where they are that are not where static placement puts them.
+    fn ask_for_rows(
+        &mut self,
+        (txn, op): (Txn, OpId),
+        (space, moved): (SpaceId, &[MovedRow]),
+        cx: &mut Context<'_, V>,
+    ) {
+        if moved.is_empty() {
+            return;
+        }
+        for row in moved {
+            self.learn_owner((space, row.key.clone()), (row.to, row.at));
+        }
+        let keys = moved.iter().map(|row| (0, space, row.key.clone())).collect();
+        let Some(operation) = self.operations.get_mut(op.0) else { return };
+        operation.missing += 1; // Beside the page that told of them.
+        self.ask_on((txn, op), keys, None, cx);
     }
 
     /// All repositories answered: what was seen for sure, with the transaction's own writes.

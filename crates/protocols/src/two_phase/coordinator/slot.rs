@@ -9,20 +9,34 @@ use muesli_core::{
     Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, TxnOptions,
 };
 
+use super::asked::{MOVING, Moving};
 use super::delays::Delays;
 use crate::two_phase::Variant;
 use crate::two_phase::message::Found;
 
+/// What a transaction takes of its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::two_phase) enum SlotPhase {
+    /// Operations.
+    Open,
+    /// Its commit is under way, under this number: no further operations.
+    Committing(u64),
+    /// This level was undone, with all inside: none but those that begin it once more, or give it
+    /// up.
+    Undone(u32),
+}
+
 /// A transaction's place; reused, with its memory, by the next one.
 ///
 /// Invariants: one that is free has no sets, and nothing delayed; a commit under way has no request
-/// held back; locks are asked for of somebody; what is delayed is asked by numbers in order.
+/// held back; what was undone is the level inside of those that are left; locks are asked for of
+/// somebody; what is delayed is asked by numbers in order.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct Slot<V: Variant> {
     pub generation: u32,
     pub running: bool,
-    /// Its commit is under way: no further operations.
-    pub committing: Option<u64>,
+    /// What it takes of its client.
+    pub phase: SlotPhase,
     pub options: TxnOptions,
     /// The least snapshot it may get.
     pub base: V::Snapshot,
@@ -34,6 +48,8 @@ pub(in crate::two_phase) struct Slot<V: Variant> {
     pub undisturbed_since: Option<u64>,
     /// A request is under way elsewhere that may change the snapshot; others wait for it.
     pub fixing: Option<u64>,
+    /// Its snapshot is on its way to a later one; until then it has none, and `fixing` is set.
+    pub moving: Option<Box<Moving<V>>>,
     /// Requests that wait for the snapshot, in order.
     pub held: Vec<u64>,
     /// What must be stable before the client may hear of what it read here.
@@ -54,13 +70,14 @@ impl<V: Variant> Slot<V> {
         Slot {
             generation: 0,
             running: false,
-            committing: None,
+            phase: SlotPhase::Open,
             options: TxnOptions::default(),
             base: V::Snapshot::default(),
             snapshot: None,
             answers: 0,
             undisturbed_since: None,
             fixing: None,
+            moving: None,
             held: Vec::new(),
             gate: LogPosition(0),
             begun: Nanos(0),
@@ -76,13 +93,14 @@ impl<V: Variant> Slot<V> {
     #[inline]
     pub fn occupy(&mut self, options: TxnOptions, base: V::Snapshot, now: Nanos) {
         self.running = true;
-        self.committing = None;
+        self.phase = SlotPhase::Open;
         self.options = options;
         self.base = base;
         self.snapshot = None;
         self.answers = 0;
         self.undisturbed_since = None;
         self.fixing = None;
+
         self.held.clear();
         self.gate = LogPosition(0);
         self.begun = now;
@@ -95,6 +113,9 @@ impl<V: Variant> Slot<V> {
         self.generation = self.generation.wrapping_add(1);
         self.sets.clear();
         self.delays.clear();
+        if V::POLICIES.reading.can_move() {
+            self.moving = None;
+        }
         if !V::POLICIES.reading.has_snapshots() {
             self.seen.clear();
         }
@@ -119,12 +140,33 @@ impl<V: Variant> Slot<V> {
         self.sets.assert_invariants();
         self.delays.assert_invariants();
         assert_eq!(self.locked.is_empty(), self.locked_at.is_empty(), "keys, and where locked");
-        let holds = self.committing.is_some() && !self.held.is_empty();
-        assert!(!holds, "{:?} are held back as their transaction commits", self.held);
+        let holds = self.phase != SlotPhase::Open && !self.held.is_empty();
+        assert!(!holds, "{:?} are held back, and their transaction takes nothing", self.held);
+        let is_moving = self.moving.is_some();
+        assert!(!is_moving || self.snapshot.is_none(), "a snapshot that is there, and moves");
+        assert_eq!(is_moving, self.fixing == Some(MOVING), "what fixes a snapshot that moves");
+        let undone = match self.phase {
+            SlotPhase::Undone(level) => level.checked_sub(1),
+            SlotPhase::Open | SlotPhase::Committing(_) => None,
+        };
+        let depth = self.sets.depth();
+        assert!(
+            undone.is_none_or(|it| it == depth),
+            "{depth} levels, {undone:?} outside of what is undone"
+        );
         assert!(
             !V::POLICIES.reading.has_snapshots() || self.seen.is_empty(),
             "reads at a snapshot are not kept to repeat"
         );
+    }
+
+    /// The number of its commit, if that is under way.
+    #[inline]
+    pub fn committing(&self) -> Option<u64> {
+        match self.phase {
+            SlotPhase::Committing(sequence) => Some(sequence),
+            SlotPhase::Open | SlotPhase::Undone(_) => None,
+        }
     }
 
     /// What it reads at, or at least will.

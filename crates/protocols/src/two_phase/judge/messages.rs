@@ -14,9 +14,11 @@ use crate::two_phase::ReaderBounds;
 use crate::two_phase::Variant;
 use crate::two_phase::message::merged_decision::MergedDecision;
 use crate::two_phase::message::merged_vote::MergedVote;
+use crate::two_phase::message::moves::{Leaving, MovedKey};
 use crate::two_phase::message::{
-    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, requests,
+    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, Wanted, requests,
 };
+use crate::two_phase::participant::whereabouts::TOLD_AT_ONCE;
 use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::validator::tree::Tree;
 
@@ -66,7 +68,7 @@ fn judge_request<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(),
         Message::Lock(asked) => {
             judge_reader::<V>(asked.reader, view)?;
             ensure(asked.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
-            judge_key(asked.space, &asked.key, view)
+            judge_key::<V>(asked.space, &asked.key, view)
         }
         Message::Unlock { reader } => judge_reader::<V>(*reader, view),
         Message::Prepare(prepare) => judge_prepare(prepare, view),
@@ -81,6 +83,8 @@ fn judge_request<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(),
             view.voter(*repository)?;
             ensure(clients.len() <= CLIENTS_ASKED_MAX, Rejection::Range)
         }
+        Message::NewOwners { moved } => judge_moved(moved, true, view),
+        Message::KnownOwners { moved } => judge_moved(moved, false, view),
         _ => Err(Rejection::Role),
     }
 }
@@ -119,10 +123,58 @@ fn judge_reply<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(), R
     }
 }
 
-/// A key is here.
-fn judge_key(space: SpaceId, key: &SmallBytes, view: View<'_>) -> Result<(), Rejection> {
+/// A key is here, or may have been.
+fn judge_key<V: Variant>(
+    space: SpaceId,
+    key: &SmallBytes,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    match V::keys_move(view.catalog) {
+        true => view.key(space, |_| true),
+        false => judge_placed(space, key, view),
+    }
+}
+
+/// Static placement puts a key here.
+fn judge_placed(space: SpaceId, key: &SmallBytes, view: View<'_>) -> Result<(), Rejection> {
     let partition = || view.catalog.partition(space, key);
     view.key(space, |repository| Static.holds(repository, partition(), view.catalog))
+}
+
+/// Keys that moved, told by a repository: of those that static placement puts here, or that were
+/// here.
+fn judge_moved(moved: &[MovedKey], are_placed: bool, view: View<'_>) -> Result<(), Rejection> {
+    view.member()?;
+    ensure(matches!(view.from.role, Role::Repository(_)), Rejection::Sender)?;
+    ensure(!moved.is_empty() && moved.len() <= TOLD_AT_ONCE, Rejection::Range)?;
+    moved.iter().try_for_each(|it| {
+        in_range(it.at)?;
+        ensure(it.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
+        if are_placed { judge_placed(it.space, &it.key, view) } else { Ok(()) }
+    })
+}
+
+/// A member moves keys, each once; what leaves has no value here, and goes to another one who takes
+/// part.
+fn judge_moves<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(), Rejection> {
+    if prepare.leaving.is_empty() && prepare.arriving.is_empty() {
+        return Ok(());
+    }
+    view.member()?;
+    let mut places: Vec<u32> = prepare.leaving.iter().map(|it| it.place).collect();
+    places.extend(prepare.arriving.iter());
+    let is_write = |place: &u32| (*place as usize) < prepare.writes.len();
+    ensure(places.iter().all(is_write), Rejection::Range)?;
+    let ascend = prepare.leaving.windows(2).all(|pair| pair[0].place < pair[1].place)
+        && prepare.arriving.windows(2).all(|pair| pair[0] < pair[1]);
+    places.sort_unstable();
+    ensure(ascend && places.windows(2).all(|pair| pair[0] < pair[1]), Rejection::Range)?;
+    let can_leave = |it: &Leaving| {
+        prepare.writes[it.place as usize].2.is_none()
+            && view.repository() != Some(it.to)
+            && prepare.participants.contains(&it.to)
+    };
+    ensure(prepare.leaving.iter().all(can_leave), Rejection::Range)
 }
 
 /// A coordinator speaks for a transaction of its own.
@@ -135,8 +187,10 @@ fn judge_reader<V: Variant>(reader: V::Reader, view: View<'_>) -> Result<(), Rej
 fn judge_read<V: Variant>(request: &ReadRequest<V>, view: View<'_>) -> Result<(), Rejection> {
     judge_reader::<V>(request.reader, view)?;
     ensure(!request.keys.is_empty(), Rejection::Range)?;
+    let can_be = request.wanted == Wanted::Values || V::POLICIES.reading.can_move();
+    ensure(can_be, Rejection::State)?;
     judge_snapshot(&request.snapshot, view)?;
-    request.keys.iter().try_for_each(|(space, key)| judge_key(*space, key, view))
+    request.keys.iter().try_for_each(|(space, key)| judge_key::<V>(*space, key, view))
 }
 
 /// A coordinator scans partitions that are here, at a snapshot that it can have.
@@ -159,12 +213,13 @@ fn judge_prepare<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(),
     judge_snapshot(&prepare.snapshot, view)?;
     for (space, key, version) in &prepare.reads {
         in_range(*version)?;
-        judge_key(*space, key, view)?;
+        judge_key::<V>(*space, key, view)?;
     }
     // What is too large is refused by a vote, which names the limit (`limits`).
-    prepare.writes.iter().try_for_each(|(space, key, _)| judge_key(*space, key, view))?;
+    prepare.writes.iter().try_for_each(|(space, key, _)| judge_key::<V>(*space, key, view))?;
     prepare.scans.iter().try_for_each(|range| view.range(range))?;
     judge_delayed(prepare, view)?;
+    judge_moves(prepare, view)?;
     let written = prepare.writes.iter().map(|(space, key, _)| (*space, key));
     distinct(written.chain(delayed_keys(prepare)))
 }
@@ -179,12 +234,12 @@ fn judge_participants(all: &[RepositoryId], view: View<'_>) -> Result<(), Reject
 /// What is left to the turn is about keys that are here, and what is asked of it is part of it.
 fn judge_delayed<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(), Rejection> {
     for (space, key, _) in &prepare.delayed {
-        judge_key(*space, key, view)?;
+        judge_key::<V>(*space, key, view)?;
     }
     for call in prepare.calls() {
         call.ranges.iter().try_for_each(|range| view.range(range))?;
         call.keys.iter().try_for_each(|(space, key)| {
-            judge_key(*space, key, view)?;
+            judge_key::<V>(*space, key, view)?;
             // All who hold the partition run it, so they must hold all of its keys.
             let partition = view.catalog.partition(*space, key);
             ensure(
@@ -363,7 +418,8 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
             let (txn, writes) = (own(&prepare.txn), Few::new());
             let (delayed, extra) = (Vec::new(), None);
             let prepare = (**prepare).clone();
-            let own = Prepare { txn, reader, writes, delayed, extra, ..prepare };
+            let (leaving, arriving) = Default::default();
+            let own = Prepare { txn, reader, writes, delayed, extra, leaving, arriving, ..prepare };
             Some(Message::Prepare(Arc::new(own)))
         }
         Message::Decide { txn, decision, ballots } => {
@@ -384,6 +440,8 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
         | Message::Acknowledge { .. }
         | Message::Ran { .. }
         | Message::Locked { .. }
+        | Message::NewOwners { .. }
+        | Message::KnownOwners { .. }
         | Message::AskDoubts { .. }
         | Message::NoDoubts { .. }
         | Message::Watermark { .. } => None,

@@ -38,6 +38,8 @@ impl<V: Variant> Participant<V> {
             | Message::Ask { .. }
             | Message::Settled { .. }
             | Message::Vote { .. }
+            | Message::NewOwners { .. }
+            | Message::KnownOwners { .. }
             | Message::AskDoubts { .. }
             | Message::NoDoubts { .. }
             | Message::Watermark { .. } => Ok(()),

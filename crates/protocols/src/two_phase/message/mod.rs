@@ -6,6 +6,7 @@
 
 pub mod merged_decision;
 pub mod merged_vote;
+pub mod moves;
 pub(super) mod sizes;
 pub mod voted_footprint;
 pub(super) mod wire;
@@ -22,6 +23,7 @@ use smallvec::SmallVec;
 
 use self::merged_decision::MergedDecision;
 use self::merged_vote::MergedVote;
+use self::moves::{Leaving, MovedKey, MovedRow, Redirect, WhereKeysMove};
 use crate::doubts::ClientsUntil;
 use crate::two_phase::{PreparedKeys, Variant};
 
@@ -151,6 +153,18 @@ pub enum Message<V: Variant> {
         /// The largest timestamp heard of.
         newest: V::Snapshot,
     },
+    /// Participant to the repository where static placement puts these keys, where keys move: they
+    /// have new owners. Repeated until it says that it knows.
+    NewOwners {
+        /// The keys.
+        moved: Vec<MovedKey>,
+    },
+    /// The answer, stable before it is said: I know owners of these keys since these times or later
+    /// ones, or have the keys back.
+    KnownOwners {
+        /// The keys, as they were told.
+        moved: Vec<MovedKey>,
+    },
     /// Participant to all other ones: are you in doubt of anything that these clients began? It
     /// makes nobody refuse anything.
     AskDoubts {
@@ -182,6 +196,8 @@ macro_rules! requests {
             | Message::Prepare(_)
             | Message::Decide { .. }
             | Message::Settled { .. }
+            | Message::NewOwners { .. }
+            | Message::KnownOwners { .. }
             | Message::AskDoubts { .. }
             | Message::NoDoubts { .. }
             | Message::Ask { .. }
@@ -199,10 +215,25 @@ pub struct ReadRequest<V: Variant> {
     pub snapshot: V::Snapshot,
     /// Whether this read fixes the snapshot.
     pub first: bool,
+    /// What is wanted of the keys.
+    pub wanted: Wanted,
     /// Who reads.
     pub reader: V::Reader,
     /// The keys.
     pub keys: Mostly<(SpaceId, SmallBytes)>,
+}
+
+/// What a [`ReadRequest`] wants of its keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// Versions and values at the snapshot.
+    #[default]
+    Values,
+    /// The same, but if one of them is not the newest, those at a snapshot of the present, at which
+    /// they are: the answer says which.
+    NewestValues,
+    /// Versions at the snapshot, without values: what was read is looked at once more.
+    Versions,
 }
 
 /// A request for the lock of a key.
@@ -251,6 +282,8 @@ pub struct ReadReply<V: Variant> {
     pub committed: V::Snapshot,
     /// What was found, in the order asked; at least of the first key.
     pub found: Mostly<Found>,
+    /// Those of the keys that are elsewhere, where keys move; nothing was found of them.
+    pub moved: WhereKeysMove<V, Redirect>,
 }
 
 /// A request for a page of a scan: the part of a range that some partitions of one replica hold.
@@ -288,6 +321,8 @@ pub struct ScanReply<V: Variant> {
     /// The last key that was looked at, if the range was not seen to its end: what lies beyond is
     /// not in `rows`.
     pub seen_to: Option<SmallBytes>,
+    /// Keys of what was seen that are elsewhere, where keys move.
+    pub moved: WhereKeysMove<V, MovedRow>,
 }
 
 /// A transaction that asks to commit, as one participant needs to know it.
@@ -316,6 +351,10 @@ pub struct Prepare<V: Variant> {
     pub delayed: Vec<(SpaceId, SmallBytes, Action)>,
     /// What few transactions have.
     pub extra: Option<Box<Extra>>,
+    /// Writes that move their keys away from this participant; they have no values here.
+    pub leaving: WhereKeysMove<V, Leaving>,
+    /// Writes that move their keys to this participant, by their places.
+    pub arriving: WhereKeysMove<V, u32>,
 }
 
 impl<V: Variant> Prepare<V> {
@@ -334,6 +373,8 @@ impl<V: Variant> Prepare<V> {
             scans: Vec::new(),
             delayed: Vec::new(),
             extra: None,
+            leaving: WhereKeysMove::default(),
+            arriving: WhereKeysMove::default(),
         }
     }
 }
@@ -474,6 +515,16 @@ pub enum Record<V: Variant> {
     UpperBound {
         /// The bound.
         at: Timestamp,
+    },
+    /// Keys that static placement puts here have new owners, where keys move.
+    NewOwners {
+        /// The keys.
+        moved: Vec<MovedKey>,
+    },
+    /// Whoever has to know where these keys went knows it: nothing of them is kept here.
+    KnownOwners {
+        /// The keys.
+        moved: Vec<MovedKey>,
     },
     /// Nobody reads below this any more: a replay, too, drops what is not needed at or above it.
     Low {

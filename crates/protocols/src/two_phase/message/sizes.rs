@@ -2,6 +2,7 @@
 
 use muesli_core::{Action, DelayedCall, SmallBytes, SpaceId};
 
+use super::moves::MovedKey;
 use super::{Answers, Found, Message, Prepare, Record};
 use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
 use crate::two_phase::Variant;
@@ -18,7 +19,8 @@ impl<V: Variant> Prepare<V> {
         };
         let delayed: usize = self.delayed.iter().map(action).sum();
         let calls: usize = self.calls().iter().map(DelayedCall::bytes).sum();
-        let newer = delayed + calls + 8 * self.asked().len();
+        let moves = 6 * self.leaving.len() + 4 * self.arriving.len();
+        let newer = delayed + calls + 8 * self.asked().len() + moves;
         24 + 2 * self.participants.len() + reads + scans + newer + writes_bytes(&self.writes)
     }
 }
@@ -38,17 +40,23 @@ impl<V: Variant> Message<V> {
         let found = |found: &Found| 9 + value_bytes(found.value.as_ref());
         let body = match self {
             Message::Read(read) => read.keys.iter().map(|(_, key)| KEY_BYTES + key.len()).sum(),
-            Message::ReadReply(reply) => reply.found.iter().map(found).sum(),
+            Message::ReadReply(reply) => {
+                14 * reply.moved.len() + reply.found.iter().map(found).sum::<usize>()
+            }
             Message::Scan(scan) => range_bytes(&scan.range) + 2 * scan.partitions.len(),
             Message::ScanReply(reply) => {
                 let row = |(key, row): &(SmallBytes, Found)| KEY_BYTES + key.len() + found(row);
                 let seen_to = reply.seen_to.as_ref().map_or(0, SmallBytes::len);
-                seen_to + reply.rows.iter().map(row).sum::<usize>()
+                let moved: usize = reply.moved.iter().map(|it| 14 + it.key.len()).sum();
+                seen_to + moved + reply.rows.iter().map(row).sum::<usize>()
             }
             Message::Prepare(prepare) => prepare.bytes(),
             Message::Acknowledge { txns, .. } => 16 * txns.len(),
             Message::AskDoubts { clients, .. } | Message::NoDoubts { clients, .. } => {
                 10 + 8 * clients.len()
+            }
+            Message::NewOwners { moved } | Message::KnownOwners { moved } => {
+                moved.iter().map(MovedKey::bytes).sum()
             }
             Message::Ran { answers, violation, .. } => {
                 8 + answers_bytes(answers) + violation.as_ref().map_or(0, SmallBytes::len)
@@ -99,6 +107,8 @@ impl<V: Variant> Message<V> {
             Message::Watermark { .. } => "Watermark",
             Message::AskDoubts { .. } => "AskDoubts",
             Message::NoDoubts { .. } => "NoDoubts",
+            Message::NewOwners { .. } => "NewOwners",
+            Message::KnownOwners { .. } => "KnownOwners",
         }
     }
 }
@@ -110,6 +120,9 @@ impl<V: Variant> Record<V> {
             Record::Prepared { prepare, .. } => prepare.bytes(),
             Record::Committed { writes, .. } => writes_bytes(writes),
             Record::Ran { writes, answers, .. } => writes_bytes(writes) + answers_bytes(answers),
+            Record::NewOwners { moved } | Record::KnownOwners { moved } => {
+                moved.iter().map(MovedKey::bytes).sum()
+            }
             Record::Refused { .. }
             | Record::Decided { .. }
             | Record::UpperBound { .. }

@@ -11,20 +11,51 @@ use muesli_core::{
     Timestamp, TxnId, wire_struct,
 };
 
+use super::moves::{Leaving, MovedRow, Redirect, WhereKeysMove};
 use super::voted_footprint::VotedFootprint;
 use super::{
     About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
-    Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote,
+    Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote, Wanted,
 };
 use crate::two_phase::Variant;
 
-wire_struct!(ReadRequest<V: Variant> {
-    request: u64,
-    snapshot: V::Snapshot,
-    first: bool,
-    reader: V::Reader,
-    keys: Mostly<(SpaceId, SmallBytes)>,
-});
+/// By hand for what is wanted, which shares a byte with whether it is the first read.
+impl<V: Variant> Wire for ReadRequest<V> {
+    const LEAST_BYTES: usize = u64::LEAST_BYTES
+        + V::Snapshot::LEAST_BYTES
+        + 1
+        + V::Reader::LEAST_BYTES
+        + Mostly::<(SpaceId, SmallBytes)>::LEAST_BYTES;
+
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.request.encode(out);
+        self.snapshot.encode(out);
+        let wanted = match self.wanted {
+            Wanted::Values => 0,
+            Wanted::NewestValues => 2,
+            Wanted::Versions => 4,
+        };
+        out.push(u8::from(self.first) | wanted);
+        self.reader.encode(out);
+        self.keys.encode(out);
+    }
+
+    #[inline]
+    fn decode(input: &mut Reader<'_>) -> Result<Self, WireError> {
+        let (request, snapshot) = (u64::decode(input)?, V::Snapshot::decode(input)?);
+        let at = input.position();
+        let flags = u8::decode(input)?;
+        let wanted = match flags & !1 {
+            0 => Wanted::Values,
+            2 => Wanted::NewestValues,
+            4 => Wanted::Versions,
+            other => return Err(WireError::no_variant("kind of a read", at, other)),
+        };
+        let (first, reader) = (flags & 1 == 1, V::Reader::decode(input)?);
+        Ok(ReadRequest { request, snapshot, first, wanted, reader, keys: Mostly::decode(input)? })
+    }
+}
 
 wire_struct!(LockRequest<V: Variant> {
     request: u64,
@@ -62,6 +93,7 @@ wire_struct!(ReadReply<V: Variant> {
     snapshot: Option<V::Snapshot>,
     committed: V::Snapshot,
     found: Mostly<Found>,
+    moved: WhereKeysMove<V, Redirect>,
 });
 
 wire_struct!(ScanReply<V: Variant> {
@@ -70,6 +102,7 @@ wire_struct!(ScanReply<V: Variant> {
     committed: V::Snapshot,
     rows: Vec<(SmallBytes, Found)>,
     seen_to: Option<SmallBytes>,
+    moved: WhereKeysMove<V, MovedRow>,
 });
 
 wire_struct!(Prepare<V: Variant> {
@@ -84,6 +117,8 @@ wire_struct!(Prepare<V: Variant> {
     scans: Vec<KeyRange>,
     delayed: Vec<(SpaceId, SmallBytes, Action)>,
     extra: Option<Box<Extra>>,
+    leaving: WhereKeysMove<V, Leaving>,
+    arriving: WhereKeysMove<V, u32>,
 });
 
 wire_struct!(About { participants: u64, changes: Vec<(u16, u64)> });
@@ -184,6 +219,8 @@ mod kind {
     pub const MERGED_VOTE: u8 = 18;
     pub const ENDED: u8 = 19;
     pub const MERGED_DECISION: u8 = 20;
+    pub const NEW_OWNERS: u8 = 21;
+    pub const KNOWN_OWNERS: u8 = 22;
 }
 
 /// Appends a kind and what belongs to it.
@@ -257,6 +294,8 @@ impl<V: Variant> Wire for Message<V> {
                 asked.0.encode(out);
                 clients.encode(out);
             }
+            Message::NewOwners { moved } => put(kind::NEW_OWNERS, moved, out),
+            Message::KnownOwners { moved } => put(kind::KNOWN_OWNERS, moved, out),
         }
     }
 
@@ -324,6 +363,12 @@ impl<V: Variant> Wire for Message<V> {
                 asked: Nanos(Wire::decode(input)?),
                 clients: Wire::decode(input)?,
             },
+            kind::NEW_OWNERS if V::POLICIES.moving.may_move() => {
+                Message::NewOwners { moved: Wire::decode(input)? }
+            }
+            kind::KNOWN_OWNERS if V::POLICIES.moving.may_move() => {
+                Message::KnownOwners { moved: Wire::decode(input)? }
+            }
             other => return Err(WireError::no_variant("message", at, other)),
         })
     }
@@ -357,6 +402,8 @@ impl<V: Variant> Wire for Record<V> {
                 writes.encode(out);
                 answers.encode(out);
             }
+            Record::NewOwners { moved } => put(7, moved, out),
+            Record::KnownOwners { moved } => put(8, moved, out),
         }
     }
 
@@ -374,6 +421,10 @@ impl<V: Variant> Wire for Record<V> {
                 writes: Wire::decode(input)?,
                 answers: Wire::decode(input)?,
             },
+            7 if V::POLICIES.moving.may_move() => Record::NewOwners { moved: Wire::decode(input)? },
+            8 if V::POLICIES.moving.may_move() => {
+                Record::KnownOwners { moved: Wire::decode(input)? }
+            }
             other => return Err(WireError::no_variant("record", start, other)),
         })
     }
@@ -411,6 +462,7 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
                 && prepare.delayed.iter().all(|(id, ..)| space(id))
                 && prepare.calls().iter().all(|call| is_call_about(call, catalog))
                 && prepare.scans.iter().all(ordered)
+                && prepare.leaving.iter().all(|it| place(&it.to.0))
                 && !prepare.participants.is_empty()
         }
         Message::MergedVote(ballot) => {
@@ -422,9 +474,12 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
         Message::Vote { repository, .. }
         | Message::Acknowledge { repository, .. }
         | Message::NoDoubts { repository, .. } => place(&repository.0),
-        Message::ReadReply(_)
-        | Message::ScanReply(_)
-        | Message::Decide { .. }
+        Message::ReadReply(reply) => reply.moved.iter().all(|it| place(&it.to.0)),
+        Message::ScanReply(reply) => reply.moved.iter().all(|it| place(&it.to.0)),
+        Message::NewOwners { moved } | Message::KnownOwners { moved } => {
+            moved.iter().all(|it| space(&it.space) && place(&it.to.0))
+        }
+        Message::Decide { .. }
         | Message::Ended { .. }
         | Message::Ran { .. }
         | Message::Ask { .. }

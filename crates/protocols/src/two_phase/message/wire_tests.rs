@@ -17,6 +17,7 @@ use crate::score::message::{Prepare, RepositoryVote, Vote};
 use crate::score::{Message, Record};
 use crate::two_phase::message::{
     About, Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ScanReply, ScanRequest,
+    Wanted,
 };
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
@@ -135,12 +136,19 @@ fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
     )
 }
 
+fn wanted() -> impl Strategy<Value = Wanted> {
+    let all = [Wanted::Values, Wanted::NewestValues, Wanted::Versions];
+    prop::sample::select(all.as_slice())
+}
+
 fn asking() -> impl Strategy<Value = Message> {
     let keys = vec((space(), bytes()), 0..4);
-    let read =
-        (any::<u64>(), at(), any::<bool>(), keys).prop_map(|(request, snapshot, first, keys)| {
-            Message::Read(ReadRequest { request, snapshot, first, reader: (), keys: keys.into() })
-        });
+    let read = (any::<u64>(), at(), any::<bool>(), wanted(), keys).prop_map(
+        |(request, snapshot, first, wanted, keys)| {
+            let keys = keys.into();
+            Message::Read(ReadRequest { request, snapshot, first, wanted, reader: (), keys })
+        },
+    );
     let partitions = vec(any::<u16>(), 0..4);
     let scan = (any::<u64>(), at(), any::<bool>(), range(), partitions, any::<usize>()).prop_map(
         |(request, snapshot, first, range, partitions, limit)| {

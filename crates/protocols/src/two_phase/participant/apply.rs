@@ -88,6 +88,9 @@ impl<V: Variant> Participant<V> {
         if prepared.prepare.delays() {
             self.run_delayed(&prepared, at, logged, cx);
         }
+        if V::keys_move(cx.catalog) {
+            self.hand_over(&prepared.prepare, at, cx);
+        }
         self.note_applied(&prepared.prepare, &place);
         let touched = prepared.prepare.reads.len() + prepared.prepare.writes.len();
         cx.effects.work.validated += V::read_timestamps(touched);

@@ -60,13 +60,21 @@ mod kind {
     pub const REST: u8 = 7;
     pub const LOWER_BOUNDS: u8 = 8;
     pub const LOWER_BOUND: u8 = 9;
+    pub const POINTERS: u8 = 10;
+    pub const POINTERS_REST: u8 = 11;
 }
 
 const CHAIN_KINDS: ChainKinds = ChainKinds { chains: kind::CHAINS, rest: kind::REST, cuts: true };
 
+/// Keys that have moved, each with its pointer.
+const POINTER_KINDS: ChainKinds =
+    ChainKinds { chains: kind::POINTERS, rest: kind::POINTERS_REST, cuts: true };
+
 /// The stage of a cursor that has handed out everything; space `n` is stage `n`, and the one
 /// after the last space is the tail's.
 const DONE: u32 = u32::MAX;
+/// Where keys move, the stage of the pointers of the first space; then those of the others.
+const FIRST_POINTERS: u32 = 1 << 24;
 
 /// A prepared transaction: what was asked, the vote, the place if it is decided, and which of the
 /// keys that it read it has locked: a bit for each, so that this adds little to what was asked.
@@ -116,6 +124,7 @@ impl<V: Variant> Participant<V> {
     /// Marks this moment: the head of a checkpoint, and notes of what becomes of the keys.
     pub(in crate::two_phase) fn mark_now(&mut self) -> VecDeque<Vec<u8>> {
         self.spaces.mark();
+        self.whereabouts.pointers.mark();
         self.checkpoint_of_now().first
     }
 
@@ -128,8 +137,9 @@ impl<V: Variant> Participant<V> {
         cx: &mut Context<'_, V>,
     ) -> bool {
         let low = other.time.low();
-        let Some(spaces) = other.spaces.go_back() else { return false };
-        self.spaces = spaces;
+        let pointers = other.whereabouts.pointers.go_back();
+        let Some((spaces, pointers)) = other.spaces.go_back().zip(pointers) else { return false };
+        (self.spaces, self.whereabouts.pointers) = (spaces, pointers);
         let mut tail = vec![kind::TAIL];
         low.encode(&mut tail);
         let pieces = marked.iter().chain([&tail]);
@@ -152,7 +162,10 @@ impl<V: Variant> Participant<V> {
         }
         let kinds =
             ChainKinds { cuts: self.switches.keeps(FamilySwitch::CutsChains), ..CHAIN_KINDS };
-        if self.spaces.next_chains(kinds, cursor, bytes, out) {
+        if cursor.step < FIRST_POINTERS && self.spaces.next_chains(kinds, cursor, bytes, out) {
+            return true;
+        }
+        if V::POLICIES.moving.may_move() && self.next_pointers(cursor, bytes, out) {
             return true;
         }
         cursor.step = DONE;
@@ -162,6 +175,17 @@ impl<V: Variant> Participant<V> {
             self.unneeded.encode(out);
         }
         true
+    }
+
+    /// Appends pointers of keys that have moved, after all that are here.
+    fn next_pointers(&self, cursor: &mut Cursor, bytes: usize, out: &mut Vec<u8>) -> bool {
+        if cursor.step < FIRST_POINTERS {
+            (cursor.step, cursor.place) = (FIRST_POINTERS, 0);
+        }
+        cursor.step -= FIRST_POINTERS;
+        let more = self.whereabouts.pointers.next_chains(POINTER_KINDS, cursor, bytes, out);
+        cursor.step += FIRST_POINTERS;
+        more
     }
 
     /// Takes a piece.
@@ -198,6 +222,12 @@ impl<V: Variant> Participant<V> {
             kind::LOWER_BOUND => self.table.recall_lower_bound(u64::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,
+            kind::POINTERS if V::POLICIES.moving.may_move() => {
+                self.whereabouts.pointers.restore_chains(&mut input, cx.catalog)?;
+            }
+            kind::POINTERS_REST if V::POLICIES.moving.may_move() => {
+                self.whereabouts.pointers.restore_rest(&mut input, cx.catalog)?;
+            }
             kind::TAIL => {
                 self.unneeded = self.time.collect(&Wire::decode(&mut input)?);
                 if V::POLICIES.locking.may_have_intervals() {

@@ -65,6 +65,7 @@ impl<V: Variant> Participant<V> {
     pub(super) fn check_invariants(&self) {
         self.table.assert_invariants();
         self.spaces.assert_invariants();
+        self.assert_whereabouts();
         self.time.assert_invariants();
         self.encounters.assert_invariants();
         self.waiting_reads.assert_invariants();
@@ -77,6 +78,23 @@ impl<V: Variant> Participant<V> {
         self.assert_queue();
         self.assert_waits();
         self.assert_finishing();
+    }
+
+    /// What went is not here, and somebody tells where it went.
+    fn assert_whereabouts(&self) {
+        self.whereabouts.assert_invariants();
+        if self.replaying {
+            return; // What a checkpoint has of later may be elsewhere by then.
+        }
+        for (space, pointers) in self.whereabouts.pointers.iter() {
+            for (key, _) in (0..pointers.slots()).filter_map(|slot| pointers.newest_in(slot)) {
+                let versions = self.versions(space);
+                let value = versions.and_then(|it| it.newest(it.find(key)?).value);
+                assert!(value.is_none(), "{key:?} went, and is here");
+            }
+        }
+        let sends = !self.whereabouts.has_news() || self.sweep_timer_set;
+        assert!(sends, "nobody tells where keys went");
     }
 
     /// Locks are held by those who say so.

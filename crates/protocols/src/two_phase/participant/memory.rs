@@ -84,8 +84,8 @@ impl<V: Variant> Participant<V> {
 
     /// Keys and versions, what was prepared, and what is remembered of transactions.
     fn held(&self) -> Held {
-        let spaces = self.spaces.held();
-        Held { all: spaces.all + self.table.bytes() as u64, ..spaces }
+        let (spaces, pointers) = (self.spaces.held(), self.whereabouts.pointers.held());
+        Held { all: spaces.all + pointers.all + self.table.bytes() as u64, ..spaces }
     }
 
     /// Why a transaction is not prepared for the memory that it takes, if it is not. At the limit

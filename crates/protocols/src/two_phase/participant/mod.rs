@@ -34,6 +34,7 @@ use memory::Reported;
 use termination::Finishing;
 use waits::prepares::WaitingPrepares;
 use waits::reads::WaitingReads;
+use whereabouts::Whereabouts;
 
 mod apply;
 mod as_printed;
@@ -44,9 +45,11 @@ mod invariants;
 pub(in crate::two_phase) mod memory;
 pub(in crate::two_phase) mod one_phase;
 pub(in crate::two_phase) mod prepare;
+mod range_entries;
 pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod termination;
 pub(in crate::two_phase) mod waits;
+pub(in crate::two_phase) mod whereabouts;
 
 timers! {
     /// The timers of a participant.
@@ -77,6 +80,8 @@ pub struct Participant<V: Variant> {
     pub(in crate::two_phase) protocol_state: V::ProtocolState,
     pace: Pace,
     pub(in crate::two_phase) spaces: Spaces,
+    /// Where keys went that were here.
+    pub(in crate::two_phase) whereabouts: Whereabouts,
     pub(in crate::two_phase) time: V::Time,
     /// No version is needed that was replaced at or below this.
     pub(in crate::two_phase) unneeded: Timestamp,
@@ -279,7 +284,12 @@ impl<V: Variant> Participant<V> {
         if !self.encounters.is_empty() {
             self.release_silent(cx);
         }
-        let waits = !self.waiting_reads.is_empty() || !self.encounters.is_empty();
+        if self.whereabouts.has_news() {
+            self.tell_new_owners(cx);
+        }
+        let waits = !self.waiting_reads.is_empty()
+            || !self.encounters.is_empty()
+            || self.whereabouts.has_news();
         if self.table.in_doubt().next().is_some() || waits {
             self.set_sweep_timer(cx);
         }
@@ -335,6 +345,9 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
         if self.table.in_doubt().next().is_some() {
             self.set_sweep_timer(cx);
         }
+        if V::POLICIES.moving.may_move() {
+            self.find_untold(cx);
+        }
     }
 
     muesli_core::role_that_stays!(TwoPhase<V>);
@@ -361,6 +374,8 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             Message::NoDoubts { repository, asked, clients } => {
                 self.on_no_doubts(repository, asked, &clients, cx);
             }
+            Message::NewOwners { moved } => self.on_new_owners(from, moved, cx),
+            Message::KnownOwners { moved } => self.on_known_owners(moved, cx),
             Message::ReadReply(_)
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
@@ -397,6 +412,8 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             Record::Committed { at, writes } => self.replay_committed(&at, writes, cx),
             Record::UpperBound { at } => self.time.replay_upper_bound(at),
             Record::Low { low } => self.drop_below(&low, cx),
+            Record::NewOwners { moved } => self.learn_owners(&moved, cx.catalog),
+            Record::KnownOwners { moved } => self.forget_owners(&moved, cx.catalog),
         }
     }
 
@@ -427,6 +444,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
             protocol_state: V::ProtocolState::new(switches, settings.hash_seed),
             pace: settings.pace,
             spaces: Spaces::new(settings.hash_seed).recording_collected(settings.record_collected),
+            whereabouts: Whereabouts::new(settings.hash_seed),
             time: V::Time::new(id, switches),
             unneeded: Timestamp::ZERO,
             table: Table::default(),
@@ -464,6 +482,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
 
     fn forget_mark(&mut self) {
         self.spaces.forget_mark();
+        self.whereabouts.pointers.forget_mark();
     }
 
     fn go_back(

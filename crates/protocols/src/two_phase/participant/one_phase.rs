@@ -71,6 +71,9 @@ impl<V: Variant> Participant<V> {
             if !self.ranges.is_empty() && self.ranges.blocks(None, write.space, &write.key) {
                 return None;
             }
+            if !self.has_key(write.space, &write.key, cx.catalog) {
+                return None;
+            }
             let versions = self.space(write.space, cx);
             let mut newest = Timestamp::ZERO;
             match versions.look(write.handle, &write.key) {

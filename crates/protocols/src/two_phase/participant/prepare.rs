@@ -157,6 +157,9 @@ impl<V: Variant> Participant<V> {
         }
         cx.effects.work.validated += (prepare.reads.len() + prepare.writes.len()) as u64;
         assert!(self.table.owner(prepare.txn).is_none(), "{} is prepared", prepare.txn);
+        if V::keys_move(cx.catalog) && !self.has_all_to_write(prepare, cx.catalog) {
+            return WaitCheck::Refused(Abort::Moved);
+        }
         let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
         if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {
             // What proves it stale may be collected.
@@ -254,7 +257,11 @@ impl<V: Variant> Participant<V> {
     ) -> Result<(), Conflict> {
         let switches = self.switches;
         let tolerant = self.tolerates(validation);
-        let versions = self.space(space, cx);
+        self.space(space, cx);
+        if !self.has_key(space, key, cx.catalog) {
+            return Err(Abort::StaleRead.into()); // Who moved it has written it.
+        }
+        let versions = self.versions(space).expect("made above");
         let found = versions.look(handle, key);
         let installed = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
         let newest = self.protocol_state.newest((space, key), installed);
@@ -332,6 +339,10 @@ impl<V: Variant> Participant<V> {
         self.space(space, cx);
         let versions = self.versions(space).expect("made above");
         for (key, handle) in versions.range(&range.lo, range.hi.as_ref()) {
+            // What came here by a move is among the reads of whoever has seen it.
+            if V::keys_move(cx.catalog) && !self.is_directory_of(space, key, cx.catalog) {
+                continue;
+            }
             cx.effects.work.validated += 1;
             let lock = versions.lock(handle);
             let mut locked = self.is_closed(lock);

@@ -1,18 +1,24 @@
 //! Reads at a replica: the clock passes the snapshot, then locks are looked at, then versions.
+//! `looks` has those of versions alone, of what was read before.
 
+use muesli_core::parts::locks::LockWord;
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
+use super::range_entries::{RangeEntry, range_entries};
 use super::waits::reads::WaitingRead;
 use crate::two_phase::VariantState;
+use crate::two_phase::message::moves::{MovedRow, Redirect, WhereKeysMove};
 use crate::two_phase::message::{
-    Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest,
+    Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest, Wanted,
 };
 use crate::two_phase::policy::{FamilySwitch, TreeSwitch};
 use crate::two_phase::time::{NotServed, Reading, Snapshot, Time};
 use crate::two_phase::{Context, Variant};
+
+mod looks;
 
 /// Rows of a scan, and the last key that was looked at where the range goes on.
 type Page = (Vec<(SmallBytes, Found)>, Option<SmallBytes>);
@@ -39,7 +45,7 @@ impl<V: Variant> Participant<V> {
     /// Whether a read of an entry at `snapshot` must wait: it is locked by a writer that may come
     /// to lie inside the snapshot. In SCORe one that was proposed a later timestamp ends up later.
     #[inline]
-    fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: &V::Snapshot) -> bool {
+    pub(super) fn must_wait(&self, space: SpaceId, handle: Handle, snapshot: &V::Snapshot) -> bool {
         if !V::POLICIES.reading.has_snapshots() {
             return false; // The newest version there is, whoever is about to replace it.
         }
@@ -81,6 +87,12 @@ impl<V: Variant> Participant<V> {
         self.protocol_state.note_read((space, key), &snapshot, &committed, reader);
         let versions = self.versions(space).expect("made above");
         let read = self.time.read(versions, space, key, &snapshot);
+        if V::keys_move(cx.catalog) && read.is_none_or(|(.., it)| it.value.is_none()) {
+            let lock = read.map_or_else(LockWord::default, |(_, lock, _)| lock);
+            if let Some(why) = self.elsewhere((space, key), lock, cx.catalog) {
+                return Err(why);
+            }
+        }
         let Some((handle, lock, version)) = read else {
             let (handle, version) = (Handle::NONE, Version::ABSENT);
             let collected = self.collected(versions, key, version, &snapshot);
@@ -122,11 +134,17 @@ impl<V: Variant> Participant<V> {
                 return Err(NotServed::TooLarge);
             }
             let (handle, version, locked) = match self.time.read(versions, space, key, &snapshot) {
-                None => (Handle::NONE, Version::ABSENT, false),
+                None if self.has_key(space, key, cx.catalog) => {
+                    (Handle::NONE, Version::ABSENT, false)
+                }
+                None => return Err(NotServed::Elsewhere),
                 Some((handle, lock, version)) => {
                     let locked = self.is_closed(lock);
                     if locked && self.must_wait(space, handle, &snapshot) {
                         return Err(NotServed::Blocked);
+                    }
+                    if version.value.is_none() && !self.has_key(space, key, cx.catalog) {
+                        return Err(NotServed::Elsewhere);
                     }
                     (handle, version, locked)
                 }
@@ -181,10 +199,11 @@ impl<V: Variant> Participant<V> {
                 }
                 cx.send(from, Message::ReadReply(reply));
             }
-            Err(NotServed::TooOld | NotServed::TooLarge) => {
+            Err(NotServed::TooOld | NotServed::TooLarge | NotServed::Elsewhere) => {
                 let request = request.request;
                 let (committed, found) = (self.time.committed(), Mostly::new());
-                let reply = ReadReply { request, snapshot: None, committed, found };
+                let moved = WhereKeysMove::default();
+                let reply = ReadReply { request, snapshot: None, committed, found, moved };
                 cx.send(from, Message::ReadReply(reply));
             }
             Err(NotServed::Blocked) => {
@@ -205,15 +224,31 @@ impl<V: Variant> Participant<V> {
     ) -> Result<ReadReply<V>, NotServed> {
         let (asked, first, reader) = (request.snapshot.clone(), request.first, request.reader);
         let asked = Reading { snapshot: asked, first, here: false, reader };
-        let snapshot = self.time.serve(&asked, cx)?;
+        if request.wanted == Wanted::Versions {
+            return self.look_again(request, asked, cx);
+        }
+        let mut snapshot = self.time.serve(&asked, cx)?;
         let limits = cx.settings.limits;
         let most = request.keys.len().min(limits.page_rows);
+        let forwards = request.wanted == Wanted::NewestValues && !first;
+        if forwards && self.is_behind(&request.keys[..most], &snapshot) {
+            snapshot = self.time.serve(&Reading { first: true, ..asked }, cx)?;
+        }
         let mut found = Mostly::with_capacity(most);
+        let mut moved = WhereKeysMove::default();
         let mut bytes = 0;
         for (space, key) in request.keys.iter().take(most) {
             let snapshot = snapshot.clone();
             let reading = Reading { snapshot, first: false, here: false, reader };
-            let read = self.read_here(*space, key, reading, cx)?;
+            let read = match self.read_here(*space, key, reading, cx) {
+                Err(NotServed::Elsewhere) => {
+                    let (to, at) = self.direct(*space, key, cx.catalog);
+                    moved.push(Redirect { place: found.len() as u32, to, at });
+                    found.push(Found::from(Version::ABSENT));
+                    continue;
+                }
+                read => read?,
+            };
             bytes += read.version.value.map_or(0, SmallBytes::len);
             found.push(Found { collected: read.collected, ..Found::from(read.version) });
             if bytes >= limits.page_bytes {
@@ -224,7 +259,7 @@ impl<V: Variant> Participant<V> {
         let version = found.first().map_or(Timestamp::ZERO, |it: &Found| it.version);
         let snapshot = self.fixed_by(request.first, snapshot, version);
         let (request, committed) = (request.request, self.time.committed());
-        Ok(ReadReply { request, snapshot: Some(snapshot), committed, found })
+        Ok(ReadReply { request, snapshot: Some(snapshot), committed, found, moved })
     }
 
     pub(in crate::two_phase) fn on_scan(
@@ -246,10 +281,11 @@ impl<V: Variant> Participant<V> {
     ) {
         match self.serve_page(&request, cx) {
             Ok(reply) => cx.send(from, Message::ScanReply(Box::new(reply))),
-            Err(NotServed::TooOld | NotServed::TooLarge) => {
+            Err(NotServed::TooOld | NotServed::TooLarge | NotServed::Elsewhere) => {
                 let request = request.request;
                 let (committed, rows, seen_to) = (self.time.committed(), Vec::new(), None);
-                let reply = ScanReply { request, snapshot: None, committed, rows, seen_to };
+                let moved = WhereKeysMove::default();
+                let reply = ScanReply { request, snapshot: None, committed, rows, seen_to, moved };
                 cx.send(from, Message::ScanReply(Box::new(reply)));
             }
             Err(NotServed::Blocked) => {
@@ -268,44 +304,54 @@ impl<V: Variant> Participant<V> {
         let asked = Reading { snapshot: asked, first, here: false, reader };
         let snapshot = self.time.serve(&asked, cx)?;
         self.space(request.range.space, cx);
-        let (mut rows, seen_to) = self.rows_at(request, &snapshot, cx)?;
+        let mut moved = WhereKeysMove::default();
+        let (mut rows, seen_to) = self.rows_at(request, &snapshot, &mut moved, cx)?;
         let committed = self.time.committed();
         let seen = request.range.seen(request.reverse, seen_to.as_ref());
         self.protocol_state.note_scan(&seen, &snapshot, &committed, reader);
         cx.effects.work.reads += rows.len() as u64;
         self.add_collected(request, &seen, &snapshot, &mut rows, cx);
         let (request, snapshot) = (request.request, Some(snapshot));
-        Ok(ScanReply { request, snapshot, committed, rows, seen_to })
+        Ok(ScanReply { request, snapshot, committed, rows, seen_to, moved })
     }
 
     /// The rows of a page of a scan, deleted ones without a value, and the last key that was
-    /// looked at, if that was not the range's end.
+    /// looked at, if that was not the range's end; keys that have moved go with `moved`.
     fn rows_at(
         &self,
         request: &ScanRequest<V>,
         snapshot: &V::Snapshot,
+        moved: &mut WhereKeysMove<V, MovedRow>,
         cx: &Context<'_, V>,
     ) -> Result<Page, NotServed> {
-        let KeyRange { space, lo, hi } = &request.range;
+        let space = &request.range.space;
         let versions = self.versions(*space).expect("made before");
         let limits = &cx.settings.limits;
         let all = request.partitions.len() == cx.catalog.partitions();
         let (mut rows, mut live, mut bytes) = (Vec::new(), 0, 0);
         let mut seen_to: Option<&SmallBytes> = None;
-        let mut entries = versions.range(lo, hi.as_ref());
+        let (whereabouts, range) = (&self.whereabouts, &request.range);
+        let mut entries = range_entries(versions, whereabouts, range, request.reverse, cx.catalog);
         for looked_at in 0.. {
-            let next = if request.reverse { entries.next_back() } else { entries.next() };
-            let Some((key, handle)) = next else { return Ok((rows, None)) };
+            let Some(RangeEntry { key, handle, moved: went }) = entries.next() else {
+                return Ok((rows, None));
+            };
             let is_wanted = all || request.partitions.contains(&cx.catalog.partition(*space, key));
             let is_full = looked_at >= limits.page_rows || bytes >= limits.page_bytes;
             if is_full || is_wanted && live >= request.limit && looked_at > 0 {
                 break;
             }
-            if is_wanted {
+            if is_wanted && let Some((to, at)) = went {
+                moved.push(MovedRow { key: key.clone(), to, at });
+                (live, bytes) = (live + 1, bytes + key.len());
+            } else if is_wanted && let Some(handle) = handle {
                 if self.must_wait(*space, handle, snapshot) {
                     return Err(NotServed::Blocked);
                 }
                 let version = self.time.version(versions, *space, handle, snapshot);
+                if V::keys_move(cx.catalog) && !version.newest {
+                    return Err(NotServed::TooOld); // It may have been elsewhere then.
+                }
                 live += usize::from(version.value.is_some());
                 if version.at != Timestamp::ZERO {
                     bytes += key.len() + version.value.map_or(0, SmallBytes::len);
@@ -331,8 +377,10 @@ impl<V: Variant> Participant<V> {
         let versions = self.versions(seen.space).expect("made before");
         let until = self.time.seen_until(snapshot);
         let collected = versions.collected_in(&seen.lo, seen.hi.as_ref(), until);
-        let is_wanted =
-            |key: &SmallBytes| request.partitions.contains(&cx.catalog.partition(seen.space, key));
+        let is_wanted = |key: &SmallBytes| {
+            request.partitions.contains(&cx.catalog.partition(seen.space, key))
+                && self.has_key(seen.space, key, cx.catalog)
+        };
         let row = |(key, collected): (&SmallBytes, Timestamp)| {
             (key.clone(), Found { collected, ..Found::from(Version::ABSENT) })
         };

@@ -3,8 +3,8 @@
 //! A protocol names its [`Policies`] as a constant: what [reads](reading) see, which repositories
 //! [take part](participation), when keys are [locked](locking), for which locks prepares
 //! [wait](waiting), how reads are [validated](validation), in which [order](order) decided
-//! transactions are applied, where their versions are [installed](installing), and who
-//! [decides](deciding). It names those in which it departs from SCORe. They are known when the code
+//! transactions are applied, where their versions are [installed](installing), who
+//! [decides](deciding), and whether keys [move](moving). It names those in which it departs from SCORe. They are known when the code
 //! is compiled, so what a protocol does not do is not in its code. What a user may choose is in the
 //! [`Switches`]. What can be broken, and by tests alone, is a [`FamilySwitch`]; validation by a
 //! tree has [rules of its own](tree_switches), which are broken where it is run as printed.
@@ -12,6 +12,7 @@
 pub mod deciding;
 pub mod installing;
 pub mod locking;
+pub mod moving;
 pub mod order;
 pub mod participation;
 pub mod reading;
@@ -24,6 +25,7 @@ pub use crate::sabotage::{Breakable, Sabotage};
 pub use deciding::{DecidePolicy, Decider};
 pub use installing::InstallPolicy;
 pub use locking::LockPolicy;
+pub use moving::MovePolicy;
 pub use order::ApplyOrder;
 pub use participation::ParticipationPolicy;
 pub use reading::ReadPolicy;
@@ -51,6 +53,8 @@ pub struct Policies {
     pub installing: InstallPolicy,
     /// Who gathers the votes and decides.
     pub deciding: DecidePolicy,
+    /// Whether keys move.
+    pub moving: MovePolicy,
 }
 
 impl Policies {
@@ -64,5 +68,6 @@ impl Policies {
         order: ApplyOrder::ByTimestamp,
         installing: InstallPolicy::AtCommitTimestamp,
         deciding: DecidePolicy::ByCoordinator,
+        moving: MovePolicy::Never,
     };
 }

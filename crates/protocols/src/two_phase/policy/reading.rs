@@ -9,6 +9,9 @@ pub enum ReadPolicy {
     AtVector,
     /// The newest version there is, once for each key.
     NewestOnce,
+    /// The newest version there is, and at one timestamp: where a version is newer than that, the
+    /// timestamp moves to the present, if all else that was read is the newest there.
+    NewestForwarded,
 }
 
 impl ReadPolicy {
@@ -17,6 +20,19 @@ impl ReadPolicy {
     #[inline]
     pub const fn has_snapshots(self) -> bool {
         !matches!(self, ReadPolicy::NewestOnce)
+    }
+
+    /// Whether the snapshot of a transaction that runs can be moved to a later one: it is a single
+    /// timestamp, at which all that was read can be looked at once more.
+    #[inline]
+    pub const fn can_move(self) -> bool {
+        matches!(self, ReadPolicy::AtTimestamp | ReadPolicy::NewestForwarded)
+    }
+
+    /// Whether every read is to see the newest version, and moves the snapshot where it must.
+    #[inline]
+    pub const fn is_forwarded(self) -> bool {
+        matches!(self, ReadPolicy::NewestForwarded)
     }
 
     /// Whether reads that fix a part of the snapshot go out side by side; then an answer is taken

@@ -62,6 +62,18 @@ breakable! {
         /// A client commits nothing by votes that come after it has given up: by then others may
         /// have aborted, and who refused may have forgotten that and vote once more.
         DecidesInTime = "decides_in_time",
+        /// A transaction's snapshot moves only where what it has read was looked at once more.
+        MovesValidated = "moves_validated",
+        /// All that it has read is, at all of its levels, not at the innermost one alone.
+        MovesAllLevels = "moves_all_levels",
+        /// The outermost level with a read that has changed is undone, not the innermost such.
+        UndoesOutermost = "undoes_outermost",
+        /// A look at what was read waits for locks, as reads do.
+        LooksWait = "looks_wait",
+        /// It pushes the repository's clock to the new snapshot, as reads do.
+        LooksRaise = "looks_raise",
+        /// Where every transaction is validated, those that wrote nothing are, too.
+        ValidatesReaders = "validates_readers",
         /// Where nodes remember, a session that comes from another coordinator brings what it has
         /// seen.
         SessionsBringTokens = "sessions_bring_tokens",

@@ -144,7 +144,12 @@ impl<V: Scalar> Time<V> for ScalarTime {
         read: Timestamp,
         snapshot: &Timestamp,
     ) -> bool {
-        newest == read || self.switches.keeps(FamilySwitch::JudgedBySnapshot) && newest <= *snapshot
+        // Where reads are forwarded, what is below the snapshot is taken on trust only where
+        // nothing is there: a deletion, which may have been collected.
+        let is_deletion = || read == Timestamp::ZERO || newest == Timestamp::ZERO;
+        let is_seen = !V::POLICIES.reading.is_forwarded() || is_deletion();
+        let by_snapshot = self.switches.keeps(FamilySwitch::JudgedBySnapshot);
+        newest == read || by_snapshot && is_seen && newest <= *snapshot
     }
 
     #[inline]

@@ -6,7 +6,7 @@ pub mod time;
 use std::fmt::Debug;
 
 use muesli_core::wire::Wire;
-use muesli_core::{Isolation, NodeId, Service, SmallBytes, SpaceId, Timestamp, Txn};
+use muesli_core::{Catalog, Isolation, NodeId, Service, SmallBytes, SpaceId, Timestamp, Txn};
 
 use self::state::VariantState;
 use self::time::{CommitPlace, Snapshot, StatedBounds, Time};
@@ -135,6 +135,19 @@ pub trait Variant: Copy + Debug + Eq + Send + Sync + 'static {
     #[inline]
     fn keeps(switches: &Self::Switches, switch: TreeSwitch) -> bool {
         !Self::POLICIES.deciding.may_have_validators() || Self::tree(switches).keeps(switch)
+    }
+
+    /// Whether keys can be elsewhere than static placement puts them. Where they have copies they
+    /// stay.
+    #[inline]
+    fn keys_move(catalog: &Catalog) -> bool {
+        Self::POLICIES.moving.may_move() && catalog.replicas == 1
+    }
+
+    /// Whether keys that a member's transaction has written move to its node, where keys can.
+    #[inline]
+    fn moves(_switches: &Self::Switches) -> bool {
+        false
     }
 
     /// Whether a vote waits for older transactions only, where its policy leaves that to the user.

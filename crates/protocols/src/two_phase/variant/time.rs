@@ -105,6 +105,8 @@ pub enum NotServed {
     TooOld,
     /// A key is over the limit.
     TooLarge,
+    /// A key has moved, and is not here.
+    Elsewhere,
 }
 
 /// The clock of a repository, with its commit queue.

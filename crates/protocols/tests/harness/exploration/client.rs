@@ -4,7 +4,7 @@ use std::fmt;
 
 use muesli_core::procedure::Class;
 use muesli_core::{
-    Action, Answer, Deferral, Delay, Effects, Failure, Gave, Node, OpId, Operation, Scan,
+    Action, Answer, Deferral, Delay, Effects, Failure, Gave, Nesting, Node, OpId, Operation, Scan,
     SmallBytes, Step, Timestamp, Txn, TxnOptions,
 };
 
@@ -34,6 +34,10 @@ pub enum Do {
     /// The same, by one that is not steady.
     Alter(&'static str),
     Scan(&'static str, &'static str),
+    /// Begins a child. One that is undone runs again from here.
+    Nest,
+    /// Ends the innermost child.
+    Merge,
     /// A one-round transaction: a procedure and its keys. Each further one of a program is another
     /// transaction of the same session.
     Call(&'static str, &'static [&'static str]),
@@ -56,6 +60,10 @@ pub(super) struct Client {
     txn: Option<Txn>,
     waiting: Option<OpId>,
     seen: Vec<String>,
+    /// Where the open children began: in the program, and in what was seen.
+    children: Vec<(usize, usize)>,
+    /// How often a child was undone.
+    undone: usize,
     /// Of one-round transactions: their session.
     session: u64,
     /// The highest timestamp that its session has seen.
@@ -70,6 +78,7 @@ impl Client {
         let (name, lower_bound) = (name.to_owned(), Timestamp::ZERO);
         let (next, txn, waiting, outcome) = (0, None, None, None);
         let (seen, answers_to_client) = (Vec::new(), Vec::new());
+        let (children, undone) = (Vec::new(), 0);
         Client {
             name,
             node,
@@ -78,6 +87,8 @@ impl Client {
             txn,
             waiting,
             seen,
+            children,
+            undone,
             session,
             lower_bound,
             answers_to_client,
@@ -151,6 +162,21 @@ impl Client {
                     let named = if operation == Do::Mark(keys) { "mark" } else { "alter" };
                     let words = format!("{keys} {}", self.name);
                     self.ask(delayable::call(named, &words), node, effects);
+                }
+                Do::Nest => {
+                    self.children.push((self.next - 1, self.seen.len()));
+                    let level = self.children.len() as u32;
+                    let begun = node.operate(Operation::Nest(txn, level), effects);
+                    match begun {
+                        Step::Done(Ok(Answer::Nested(Nesting::Closed))) => {}
+                        other => panic!("{}: {other:?} as a child begins", self.name),
+                    }
+                }
+                Do::Merge => {
+                    let level = self.children.len() as u32;
+                    let merged = node.operate(Operation::Merge(txn, level), effects);
+                    assert_eq!(merged, Step::Done(Ok(Answer::Ended)), "a child that ends");
+                    self.children.pop();
                 }
                 Do::Call(..) => unreachable!("a program has calls alone, or none"),
                 Do::Get(key) => {
@@ -244,6 +270,13 @@ impl Client {
                 self.end_if_last();
             }
             Err(Failure::Aborted(_)) => self.outcome = Some(Outcome::Aborted),
+            Err(Failure::PartialAbort { level }) => {
+                let (next, seen) = self.children[*level as usize - 1];
+                self.children.truncate(*level as usize - 1);
+                self.seen.truncate(seen);
+                self.next = next;
+                self.undone += 1;
+            }
             other => panic!("{}: {other:?} was not to be expected", self.name),
         }
     }
@@ -265,6 +298,9 @@ impl fmt::Display for Client {
                 write!(f, "{} left {}", self.name, self.answers_to_client.join(" "))
             }
             Some(Outcome::Committed) if self.seen.is_empty() => write!(f, "{} wrote", self.name),
+            Some(Outcome::Committed) if self.undone > 0 => {
+                write!(f, "{} saw {} after partial aborts", self.name, self.seen.join(" "))
+            }
             Some(Outcome::Committed) => write!(f, "{} saw {}", self.name, self.seen.join(" ")),
             Some(Outcome::Aborted) => write!(f, "{} aborted", self.name),
             Some(Outcome::Lost) => write!(f, "{} was lost", self.name),

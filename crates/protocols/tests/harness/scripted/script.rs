@@ -5,12 +5,13 @@
 //! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=switch] […]` | nodes |
 //! | `cluster […] tree=2x2` | validators above them are in this shape, and not a root alone |
 //! | `cluster […] masters=1` | further nodes, without repositories, decide for the others |
-//! | `begin t1 n0 [read_only] [strict] [lower_bound=t0] [session=1]` | a transaction at a node |
+//! | `begin t1 n0 [read_only] [strict] [validated] [lower_bound=t0] [session=1]` | a transaction at a node |
 //! | `begin t1 n0 […] lower_bound=t0 ahead=9` | in a session that may have seen nine steps more |
 //! | `begin t1 n0 […] after=n1` | the same, in a session that n1 has run |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
 //! | `later t1 a1=5 [asked]` | a delayed action: appends to the value |
 //! | `delay t1 mark "a1 a2 x" [asked]` | a delayed procedure of `delayable` |
+//! | `nest t1 1`, `merge t1 1`, `unnest t1 1` | a level of it begins, ends well, is given up |
 //! | `commit t1`, `rollback t1` | its end |
 //! | `call t1 n0 bump a1 b1 [class=coordinated] [lower_bound=t0] [session=1]` | a one-round call |
 //! | `call m1 n0 move b 2` | the partition of a key moves to a repository |
@@ -108,6 +109,7 @@ impl<P: Subject> Harness<P> {
             "later" => self.defer(command),
             "delay" => self.delay(command),
             "scan" => self.scan(command),
+            "nest" | "merge" | "unnest" => self.level(command),
             "commit" => self.commit(command),
             "rollback" => self.rollback(command),
             "deliver" | "drop" | "copy" => self.move_messages(command),
@@ -175,6 +177,7 @@ impl<P: Subject> Harness<P> {
             match word {
                 "read_only" => options.read_only = true,
                 "strict" => options.strict = true,
+                "validated" => options.validated_merges = true,
                 other => return Err(format!("no option `{other}`").into()),
             }
         }
@@ -318,6 +321,28 @@ impl<P: Subject> Harness<P> {
         let what = format!("{name} scan {lo} {hi}");
         let scan = Scan { space: SPACE, lo: lo.into(), hi: Some(hi.into()), reverse, limit };
         Ok(self.operate(at, what, Operation::Scan(txn, scan))?)
+    }
+
+    fn level(&mut self, command: &Command) -> Outcome {
+        let mut args = command.consume_args();
+        let (name, at, txn) = self.named(args.next_pos())?;
+        let level = args.next_pos().ok_or("which level?")?.parse()?;
+        let what = format!("{name} {} {level}", command.name);
+        let operation = match command.name.as_str() {
+            "nest" => Operation::Nest(txn, level),
+            "merge" => Operation::Merge(txn, level),
+            _ => Operation::Unnest(txn, level),
+        };
+        let machine = self.awake(at)?;
+        match machine.node.operate(operation, &mut machine.effects) {
+            Step::Done(Ok(_)) => self.perform(at),
+            Step::Done(Err(failure)) => self.page.answer(&what, &Err(failure)),
+            Step::Wait(op) => {
+                self.host(at)?.waiting.insert(op, what);
+                self.perform(at);
+            }
+        }
+        Ok(())
     }
 
     fn commit(&mut self, command: &Command) -> Outcome {

@@ -55,7 +55,8 @@ pub fn result(result: &Result<Answer, Failure>) -> String {
         }
         Ok(Answer::Written) => "written".to_owned(),
         Ok(Answer::Awake) => "awake".to_owned(),
-        Ok(answer @ (Answer::Begun(_) | Answer::Delayed(_) | Answer::Ended)) => {
+        Ok(Answer::Ended) => "merged".to_owned(),
+        Ok(answer @ (Answer::Begun(_) | Answer::Delayed(_) | Answer::Nested(_))) => {
             unreachable!("{answer:?} is never waited for")
         }
         Err(failure) => failure.to_string(),

@@ -290,6 +290,9 @@ impl Coordinator<Registers> for Client {
             Operation::GetMany(..)
             | Operation::Scan(..)
             | Operation::Delay(..)
+            | Operation::Nest(..)
+            | Operation::Merge(..)
+            | Operation::Unnest(..)
             | Operation::Invoke(..) => {
                 Step::Done(Err(Failure::Space("registers are read and written one by one".into())))
             }

@@ -2,6 +2,7 @@
 
 use muesli_core::parts::locator::Static;
 use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{Catalog, RepositoryId};
 use smallvec::SmallVec;
 
@@ -40,15 +41,7 @@ pub(super) fn divide<V: Variant>(
     if !delays.is_empty() {
         divide_delays(&mut parts, delays, empty, catalog);
     }
-    for range in &sets.scans {
-        let partitions = catalog.partitions_of_range(range.space, &range.lo, range.hi.as_ref());
-        let mut holders: Vec<_> = partitions.flat_map(|p| Static.replicas_of(p, catalog)).collect();
-        holders.sort();
-        holders.dedup();
-        for holder in holders {
-            part_of(&mut parts, holder, empty).scans.push(range.clone());
-        }
-    }
+    divide_scans(&mut parts, &sets.scans, empty, catalog);
     let all = catalog.repositories();
     assert!(
         !V::POLICIES.participation.is_all() || parts.len() == all,
@@ -57,6 +50,24 @@ pub(super) fn divide<V: Variant>(
     );
     assert!(parts.windows(2).all(|pair| pair[0].0 < pair[1].0), "a part for each repository");
     parts
+}
+
+/// Ranges, for each repository where static placement puts a key of them.
+pub(super) fn divide_scans<V: Variant>(
+    parts: &mut Parts<Prepare<V>>,
+    scans: &[KeyRange],
+    empty: &Prepare<V>,
+    catalog: &Catalog,
+) {
+    for range in scans {
+        let partitions = catalog.partitions_of_range(range.space, &range.lo, range.hi.as_ref());
+        let mut holders: Vec<_> = partitions.flat_map(|p| Static.replicas_of(p, catalog)).collect();
+        holders.sort();
+        holders.dedup();
+        for holder in holders {
+            part_of(parts, holder, empty).scans.push(range.clone());
+        }
+    }
 }
 
 /// What is left to the turn, for each repository that does it.
@@ -96,7 +107,7 @@ fn divide_delays<V: Variant>(
 }
 
 /// The part of `repository`, made from `empty` if there is none.
-fn part_of<'a, V: Variant>(
+pub(super) fn part_of<'a, V: Variant>(
     parts: &'a mut Parts<Prepare<V>>,
     repository: RepositoryId,
     empty: &Prepare<V>,

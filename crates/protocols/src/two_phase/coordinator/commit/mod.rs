@@ -1,6 +1,7 @@
 //! The coordinator's commit: one step where one repository here is enough, else two phases.
 //!
-//! [`committing`] is a commit under way, `divide` says which repository is asked for what,
+//! [`committing`] is a commit under way, `divide` says which repository is asked for what, and
+//! `by_owner` the same where keys move,
 //! `awaited` collects the answers of deferred actions, `unanswered` is what is told and remembered
 //! of commits that were not answered in time, and [`mod@unreachable`] has the nodes with validators
 //! that votes are kept away from.
@@ -8,14 +9,16 @@
 use std::sync::Arc;
 
 use muesli_core::parts::locator::Static;
+use muesli_core::parts::transaction::WriteEntry;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Answer, Committed, Decision, Failure, Here, LogPosition, OpId, RepositoryId, Role, Step,
-    Timestamp, Txn, TxnId,
+    Abort, Answer, Catalog, Committed, Decision, Failure, Here, LogPosition, OpId, RepositoryId,
+    Role, SmallBytes, Step, Timestamp, Txn, TxnId,
 };
 
 use super::Coordinator;
+use super::slot::SlotPhase;
 use crate::two_phase::ReaderBounds;
 use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::participant::one_phase::Alone;
@@ -23,12 +26,14 @@ use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::{Context, TwoPhase, ValidationResult, Variant, shown_votes};
 use awaited::{Awaited, violation};
+use by_owner::divide_by_owner;
 pub(in crate::two_phase) use committing::{Committing, Phase};
 use muesli_core::parts::watermark::Bound;
 
 use divide::{Parts, divide};
 
 mod awaited;
+mod by_owner;
 pub(in crate::two_phase) mod committing;
 mod divide;
 mod unanswered;
@@ -59,8 +64,10 @@ impl<V: Variant> Coordinator<V> {
         let has_read = !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
         let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
         let delays = may_delay && !slot.delays.is_empty();
+        let rules = V::switches(&self.switches);
         let counts = V::POLICIES.validation.has_readers()
-            || strict && V::switches(&self.switches).keeps(FamilySwitch::ValidatesStrict);
+            && rules.keeps(FamilySwitch::ValidatesReaders)
+            || strict && rules.keeps(FamilySwitch::ValidatesStrict);
         if writes_nothing && !delays && !(has_read && counts) {
             self.remember(&snapshot);
             return self.finish_at_once(txn, Ok(snapshot.at()), cx);
@@ -116,6 +123,9 @@ impl<V: Variant> Coordinator<V> {
         if catalog.repositories() == 1 {
             return Some(RepositoryId(0)).filter(|&only| here.holds(only));
         }
+        if V::keys_move(cx.catalog) {
+            return self.only_owner(txn, here, cx);
+        }
         let sets = &self.slot(txn)?.sets;
         if catalog.replicas > 1 || V::POLICIES.participation.is_all() || !sets.scans.is_empty() {
             return None;
@@ -131,6 +141,33 @@ impl<V: Variant> Coordinator<V> {
         let reads = sets.reads.iter().all(|read| read.repository == first);
         let writes = (1..sets.writes.len()).all(|at| written(at) == Some(first));
         (reads && writes && here.holds(first)).then_some(first)
+    }
+
+    /// The same where keys move: everything is at one repository here, and stays there.
+    fn only_owner(
+        &self,
+        txn: Txn,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
+    ) -> Option<RepositoryId> {
+        let sets = &self.slots.get(txn.slot as usize)?.sets;
+        if cx.catalog.replicas > 1 || !sets.scans.is_empty() {
+            return None;
+        }
+        let is_deleted = |write: &WriteEntry| write.value.is_none();
+        if sets.writes.iter().any(is_deleted) {
+            return None; // It goes back to its directory.
+        }
+        let owner = |space, key: &SmallBytes| self.owner_here(space, key, here, cx.catalog);
+        let first = match sets.writes.first() {
+            Some(write) => owner(write.space, &write.key)?,
+            None => sets.reads.first()?.repository,
+        };
+        let reads = sets.reads.iter().all(|read| read.repository == first);
+        let mut others = sets.writes.iter().skip(1);
+        let writes = others.all(|write| owner(write.space, &write.key) == Some(first));
+        let stays = self.new_owner(cx).is_none_or(|to| to == first);
+        (reads && writes && stays && here.holds(first)).then_some(first)
     }
 
     /// Ends a transaction without a second phase. Where what it read or wrote here is not stable
@@ -164,6 +201,17 @@ impl<V: Variant> Coordinator<V> {
         Step::Wait(op)
     }
 
+    /// What each participant is asked of the transaction.
+    fn parts_of(&mut self, txn: Txn, whole: &Prepare<V>, cx: &Context<'_, V>) -> Parts<Prepare<V>> {
+        let new_owner = self.new_owner(cx);
+        let slot = self.slots.get(txn.slot as usize).expect("an open transaction");
+        if !V::keys_move(cx.catalog) {
+            return divide(&slot.sets, &slot.delays, whole, cx.catalog);
+        }
+        let owner = |space, key: &SmallBytes| self.owner(space, key, cx.catalog);
+        divide_by_owner(&slot.sets, owner, new_owner, whole, cx.catalog)
+    }
+
     /// Sends each participant its part of the transaction.
     fn start_commit(&mut self, txn: Txn, snapshot: V::Snapshot, cx: &mut Context<'_, V>) -> OpId {
         let settled_below = self.settled_below();
@@ -172,11 +220,12 @@ impl<V: Variant> Coordinator<V> {
         let (node, incarnation) = (self.id, self.incarnation);
         let slot = self.slot(txn).expect("an open transaction");
         assert!(slot.held.is_empty(), "{id} commits, and has requests that are held back");
-        slot.committing = Some(id.sequence);
+        slot.phase = SlotPhase::Committing(id.sequence);
         let reader = V::Reader::new(node, incarnation, txn);
         let strict = slot.options.strict;
         let whole = Prepare { settled_below, strict, ..Prepare::new(id, snapshot, reader) };
-        let parts = divide(&slot.sets, &slot.delays, &whole, cx.catalog);
+        let parts = self.parts_of(txn, &whole, cx);
+        let slot = self.slot(txn).expect("an open transaction");
         let asked = parts.iter().map(|(repository, part)| (*repository, part));
         let awaited = Awaited::new(slot.delays.answers, asked);
         let participants: Repositories = parts.iter().map(|(id, _)| *id).collect();
@@ -298,6 +347,9 @@ impl<V: Variant> Coordinator<V> {
         notified_by_others: bool,
         cx: &mut Context<'_, V>,
     ) {
+        if V::keys_move(cx.catalog) {
+            self.learn_owners(sequence, &decision, cx.catalog);
+        }
         let commit = self.committing.get_mut(sequence).expect("a known commit");
         assert!(matches!(commit.phase, Phase::Preparing(_)), "{} is decided twice", commit.id);
         let unacknowledged: Repositories = commit.prepares.iter().map(|(id, _)| *id).collect();
@@ -342,6 +394,29 @@ impl<V: Variant> Coordinator<V> {
             cx.complete(op, result);
         } else {
             self.learn_late(id, result, at, cx);
+        }
+    }
+
+    /// What an end tells of where keys are that its transaction writes.
+    fn learn_owners(&mut self, sequence: u64, decision: &Decision<V::Place>, catalog: &Catalog) {
+        let Some(commit) = self.committing.get(sequence) else { return };
+        let prepares = commit.prepares.clone();
+        for (repository, prepare) in &prepares {
+            match decision {
+                Decision::Commit(place) => {
+                    let at = V::Time::version_of(place);
+                    let arrives = |at: &u32| prepare.writes.get(*at as usize);
+                    for (space, key, _) in prepare.arriving.iter().filter_map(arrives) {
+                        self.learn_owner((*space, key.clone()), (*repository, at));
+                    }
+                }
+                Decision::Abort(Abort::Moved) => {
+                    for (space, key, _) in &prepare.writes {
+                        self.doubt_owner(*space, key, catalog);
+                    }
+                }
+                Decision::Abort(_) => {}
+            }
         }
     }
 

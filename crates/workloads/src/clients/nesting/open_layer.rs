@@ -1,43 +1,16 @@
-//! How the operations of one transaction are nested in it, and what workloads with open children
-//! have in common.
+//! What workloads with open children have in common: the layer, and that nothing of it stays.
 
 use std::time::Duration;
 
 use muesli::open_nesting::{NestingRows, OpenNesting};
 use muesli::{Db, Error, Index, SpaceOptions};
 
+use super::NestingModel;
 use crate::check::Check;
-use crate::parameters::{Parameter, ParameterKind, Values};
-
-/// The parameter.
-pub const NESTING: Parameter = Parameter::new(
-    "nesting",
-    "flat",
-    ParameterKind::Choice(&["flat", "open"]),
-    "How operations are nested in their transaction: `flat`, they are parts of it; `open`, each is \
-     committed at once, under abstract locks, and compensated if the transaction is aborted.",
-);
-
-/// How operations are nested in their transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NestingModel {
-    /// They are parts of it.
-    Flat,
-    /// Open children.
-    Open,
-}
 
 impl NestingModel {
-    /// What the parameter says.
-    pub fn of(values: &Values) -> NestingModel {
-        match values.word(NESTING.name) {
-            "open" => NestingModel::Open,
-            _ => NestingModel::Flat,
-        }
-    }
-
     /// The space of the layer, where it needs one.
-    pub fn space(self) -> Option<(&'static str, SpaceOptions)> {
+    pub(crate) fn space(self) -> Option<(&'static str, SpaceOptions)> {
         let ordered = SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() };
         (self == NestingModel::Open).then_some((SPACE, ordered))
     }

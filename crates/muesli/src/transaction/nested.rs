@@ -1,0 +1,215 @@
+//! Closed nesting: children of a transaction, which can be undone and run again alone.
+
+use std::time::Duration;
+
+use muesli_core::client::{self, AnswerFuture};
+use muesli_core::{Abort, Answer, Failure, Nesting, Operation, Step, Txn};
+
+use crate::database::handle::Job;
+use crate::error::Error;
+use crate::transaction::tx::Tx;
+
+/// A level of a transaction, as its coordinator is told of it.
+type LevelOperation = fn(Txn, u32) -> Operation;
+
+impl Tx {
+    /// Runs a body as a *child* of the transaction: a part of it that can be undone and run again
+    /// alone. What it wrote and read is the transaction's when it has returned `Ok`. Where it
+    /// returns an error its writes are undone, and the transaction may go on without them.
+    ///
+    /// Children are worth their while where a part of a long transaction meets others often: where
+    /// a read in a child finds that something the transaction has read was overwritten since, the
+    /// transaction goes on at the present if that was read in a child, and only that child is run
+    /// again; otherwise the whole transaction is, as without children. A child that was run again
+    /// so often that [`child_retries`](crate::Retry::child_retries) is used up makes the whole
+    /// transaction be run again.
+    ///
+    /// Children may have children. A transaction has one child at a time, and takes no operations
+    /// itself while that is open: this and a second one fail with [`Error::ChildOpen`]. A body
+    /// that meets an error of the database passes it on: the outer ones, up to the one that is to
+    /// run again, go by what the database said, whatever a body makes of it.
+    ///
+    /// Under protocols without levels (`granola`) a child is run as a part of its transaction, and
+    /// where it returns an error the transaction cannot commit.
+    ///
+    /// ```
+    /// use muesli::{Db, Error, Options, SpaceOptions};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let db = Db::open(Options::default().space("accounts", SpaceOptions::default()))?;
+    /// let accounts = db.space("accounts")?.typed::<u64, i64>();
+    /// db.blocking().transact(async move |tx| {
+    ///     accounts.put(tx, &1, &100).await?;
+    ///     let bonus = tx.nested(async |child| {
+    ///         accounts.put(child, &1, &1_000_000).await?;
+    ///         Err::<(), _>(Error::rollback("not today"))
+    ///     });
+    ///     assert!(bonus.await.is_err());
+    ///     assert_eq!(accounts.get(tx, &1).await?, Some(100));
+    ///     Ok::<_, Error>(())
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What the body returns; [`Error::ChildOpen`]; [`Error::PartialAbort`] and
+    /// [`Error::Conflict`] where an outer body is to run again.
+    pub async fn nested<T, E, F>(&self, body: F) -> Result<T, E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let mut open = OpenChild::begin(self).await?;
+        let mut undone = 0;
+        loop {
+            let child = self.child();
+            let ran = body(&child).await;
+            let ended = match (child.conflict(), &ran) {
+                (Some(conflict), _) => Err(conflict),
+                (None, Ok(_)) => open.merge().await,
+                (None, Err(_)) => open.give_up().await,
+            };
+            match ended {
+                Ok(()) => return ran,
+                Err(Error::PartialAbort { level }) if level == child.level => {}
+                Err(outer) => return Err(open.pass_on(outer).into()),
+            }
+            undone += 1;
+            if undone > self.retry.child_retries {
+                return Err(open.abort_all().await.into());
+            }
+            open.begin_again(undone).await?;
+        }
+    }
+
+    /// Asks the coordinator about a level of its transaction, after a pause.
+    async fn level(
+        &self,
+        what: LevelOperation,
+        level: u32,
+        pause: Duration,
+    ) -> Result<Answer, Error> {
+        let Some((db, home)) = self.other_loop() else {
+            return self.level_here(what(self.txn, level), pause).await;
+        };
+        let tx = self.at_home();
+        db.run_on(home, async move || tx.level_here(what(tx.txn, level), pause).await).await?
+    }
+
+    async fn level_here(&self, operation: Operation, pause: Duration) -> Result<Answer, Error> {
+        if pause > Duration::ZERO {
+            let sleep = self.here(|engine| engine.sleep(crate::time::nanos(pause)))?;
+            AnswerFuture::new(self.database, sleep).await?;
+        }
+        match self.here(|engine| engine.operate(operation))? {
+            Step::Done(answer) => Ok(answer?),
+            Step::Wait(op) => Ok(AnswerFuture::new(self.database, op).await?),
+        }
+    }
+}
+
+/// A child that has begun, and is given up if its future is dropped.
+struct OpenChild<'a> {
+    parent: &'a Tx,
+    level: u32,
+    nesting: Nesting,
+    /// Whether it has ended.
+    ended: bool,
+}
+
+impl<'a> OpenChild<'a> {
+    async fn begin(parent: &'a Tx) -> Result<OpenChild<'a>, Error> {
+        parent.open_child()?;
+        let (level, nesting) = (parent.level + 1, Nesting::Closed);
+        let mut open = OpenChild { parent, level, nesting, ended: false };
+        match parent.level(Operation::Nest, level, Duration::ZERO).await {
+            Ok(answer) => open.nesting = answer.nested(),
+            Err(error) => return Err(open.pass_on(error)),
+        }
+        Ok(open)
+    }
+
+    /// Begins it once more, after it was undone so many times.
+    async fn begin_again(&mut self, undone: u32) -> Result<(), Error> {
+        let random = client::with(self.parent.database, |engine| engine.random());
+        let pause = self.parent.retry.pause_after(undone, random.unwrap_or(u64::from(undone)));
+        match self.parent.level(Operation::Nest, self.level, pause).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.pass_on(error)),
+        }
+    }
+
+    /// What it did is its parent's.
+    async fn merge(&mut self) -> Result<(), Error> {
+        if self.nesting == Nesting::Closed {
+            self.parent.level(Operation::Merge, self.level, Duration::ZERO).await?;
+        }
+        self.end();
+        Ok(())
+    }
+
+    /// Its body gave up: its writes are undone.
+    async fn give_up(&mut self) -> Result<(), Error> {
+        match self.nesting {
+            Nesting::Closed => {
+                self.parent.level(Operation::Unnest, self.level, Duration::ZERO).await?
+            }
+            Nesting::Flat => self.parent.level(cannot_undo, self.level, Duration::ZERO).await?,
+        };
+        self.end();
+        Ok(())
+    }
+
+    /// Its parent, or one further out, is to run again, or cannot go on.
+    fn pass_on(&mut self, error: Error) -> Error {
+        self.end();
+        self.parent.failed(error)
+    }
+
+    /// The whole transaction is to be run again.
+    async fn abort_all(&mut self) -> Error {
+        let aborted = self.parent.level(retried_in_vain, self.level, Duration::ZERO).await;
+        let conflict = Error::Conflict { reason: Abort::StaleRead, attempts: 1 };
+        self.pass_on(aborted.err().unwrap_or(conflict))
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.parent.close_child();
+    }
+}
+
+/// Its transaction ends: the protocol has no levels, and a child's writes cannot be undone alone.
+fn cannot_undo(txn: Txn, _level: u32) -> Operation {
+    let reason = "a child of the transaction gave up, and its protocol undoes no part of one";
+    Operation::Abort(txn, Failure::Refused(reason.into()))
+}
+
+/// Its transaction ends: a child was run again too often.
+fn retried_in_vain(txn: Txn, _level: u32) -> Operation {
+    Operation::Abort(txn, Failure::Aborted(Abort::StaleRead))
+}
+
+impl Drop for OpenChild<'_> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.end();
+        let what = match self.nesting {
+            Nesting::Closed => Operation::Unnest,
+            Nesting::Flat => cannot_undo,
+        };
+        let (database, operation) = (self.parent.database, what(self.parent.txn, self.level));
+        let Some((db, home)) = self.parent.other_loop() else {
+            client::with(database, |engine| engine.operate(operation));
+            return;
+        };
+        if let Some(driver) = &db.inner.driver {
+            let end = async move { drop(client::with(database, |it| it.operate(operation))) };
+            let job: Job = Box::new(move || Box::pin(end));
+            let _ = driver.submit(home, job); // A stopped loop has forgotten it anyway.
+        }
+    }
+}

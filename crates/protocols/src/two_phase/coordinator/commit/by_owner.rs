@@ -1,0 +1,56 @@
+//! Which repository is asked for what of a transaction, where keys move.
+//!
+//! What is read is validated where it was read. What is written is locked at its owner; where it
+//! moves, its new owner has its lock as well, and the value. A key that is deleted goes back to
+//! its directory, so that nobody else keeps anything of it.
+
+use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
+use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId};
+
+use super::divide::{Parts, divide_scans, part_of};
+use crate::two_phase::Variant;
+use crate::two_phase::message::Prepare;
+use crate::two_phase::message::moves::Leaving;
+use crate::two_phase::participant::whereabouts::directory_of;
+
+/// A transaction's part for each repository that has a key it read or wrote, or comes to have one,
+/// or could have seen one in a scan.
+pub(super) fn divide_by_owner<V: Variant>(
+    sets: &TransactionSets,
+    owner: impl Fn(SpaceId, &SmallBytes) -> RepositoryId,
+    new_owner: Option<RepositoryId>,
+    empty: &Prepare<V>,
+    catalog: &Catalog,
+) -> Parts<Prepare<V>> {
+    let mut parts = Parts::new();
+    for read in &sets.reads {
+        let part = part_of(&mut parts, read.repository, empty);
+        part.reads.push((read.space, read.key.clone(), read.version));
+    }
+    for write in &sets.writes {
+        let (space, key) = (write.space, &write.key);
+        let is_it = |read: &&ReadEntry| read.key == *key && read.space == space;
+        let read = sets.reads.iter().rev().find(is_it);
+        let from = read.map_or_else(|| owner(space, key), |read| read.repository);
+        let to = match write.value {
+            None => directory_of(space, key, catalog),
+            Some(_) => new_owner.unwrap_or(from),
+        };
+        let whole = (space, key.clone(), write.value.clone());
+        if to == from {
+            part_of(&mut parts, from, empty).writes.push(whole);
+            continue;
+        }
+        let leaving = part_of(&mut parts, from, empty);
+        let place = leaving.writes.len() as u32;
+        leaving.writes.push((space, key.clone(), None));
+        leaving.leaving.push(Leaving { place, to });
+        let arriving = part_of(&mut parts, to, empty);
+        let place = arriving.writes.len() as u32;
+        arriving.writes.push(whole);
+        arriving.arriving.push(place);
+    }
+    divide_scans(&mut parts, &sets.scans, empty, catalog);
+    assert!(parts.windows(2).all(|pair| pair[0].0 < pair[1].0), "a part for each repository");
+    parts
+}

@@ -1,0 +1,147 @@
+//! The parts of a transaction that can be undone alone: how they begin and end (closed nesting).
+//!
+//! One level is open inside of the other, and all that is asked of the transaction is of the
+//! innermost one. So what is under way as a level begins or ends was given up by its client, or
+//! asked for beside the child, which cannot be: it fails.
+
+use muesli_core::parts::levels::LEVELS_MAX;
+use muesli_core::recorder::Status;
+use muesli_core::{Failure, Here, Nesting, Step, Txn, TxnId};
+
+use super::Coordinator;
+use super::failed::Failed;
+use super::slot::{Slot, SlotPhase};
+use crate::two_phase::{Context, TwoPhase, Variant};
+
+mod moving;
+
+impl<V: Variant> Slot<V> {
+    /// The innermost level is its parent's.
+    pub fn merge(&mut self) {
+        self.sets.merge();
+        self.delays.merge();
+    }
+
+    /// Why a transaction, which had this slot or has it, takes no operation.
+    #[cold]
+    pub(in crate::two_phase) fn refusal(&self, txn: Txn, failed: &Failed) -> Failure {
+        match self.phase {
+            SlotPhase::Undone(level) if self.running && self.generation == txn.generation => {
+                Failure::PartialAbort { level }
+            }
+            SlotPhase::Undone(_) | SlotPhase::Open | SlotPhase::Committing(_) => failed.reason(txn),
+        }
+    }
+}
+
+impl<V: Variant> Coordinator<V> {
+    /// A level begins: a new child of the innermost one, or the one that was undone, once more.
+    pub(in crate::two_phase) fn on_nest(
+        &mut self,
+        txn: Txn,
+        level: u32,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Nesting, Failure> {
+        let may_delay = V::delays_actions(&self.switches);
+        if let Some(slot) = self.slot(txn)
+            && slot.phase == SlotPhase::Undone(level)
+        {
+            slot.phase = SlotPhase::Open;
+        }
+        let is_next = self.open(txn)?.sets.depth() + 1 == level;
+        if !is_next {
+            return Err(Failure::ChildOpen);
+        }
+        if level > LEVELS_MAX {
+            let reason = format!("a transaction has at most {LEVELS_MAX} levels, one in the other");
+            return Err(Failure::Procedure(reason));
+        }
+        self.fail_operations(txn, &Failure::ChildOpen, cx);
+        let slot = self.open(txn)?;
+        let begun = slot.sets.nest();
+        assert_eq!(begun, level, "the number of the level that begins");
+        if may_delay {
+            slot.delays.nest();
+        }
+        Ok(Nesting::Closed)
+    }
+
+    /// The innermost level is its parent's; perhaps after what was read is known to stand.
+    pub(in crate::two_phase) fn on_merge(
+        &mut self,
+        txn: Txn,
+        level: u32,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> Step<()> {
+        let slot = match self.end_level(txn, level, cx) {
+            Ok(Some(slot)) => slot,
+            Ok(None) => return Step::Done(Ok(())),
+            Err(failure) => return Step::Done(Err(failure)),
+        };
+        let validates = slot.options.validated_merges && slot.can_look_again();
+        if validates {
+            return Step::Wait(self.look_before_merge(txn, here, cx));
+        }
+        slot.merge();
+        Step::Done(Ok(()))
+    }
+
+    /// The innermost level is given up: its reads are its parent's. One that was undone is no more
+    /// to be begun again.
+    pub(in crate::two_phase) fn on_unnest(
+        &mut self,
+        txn: Txn,
+        level: u32,
+        cx: &mut Context<'_, V>,
+    ) -> Result<(), Failure> {
+        let undone = self.slot(txn).filter(|slot| slot.phase == SlotPhase::Undone(level));
+        if let Some(slot) = undone {
+            slot.phase = SlotPhase::Open;
+            return Ok(());
+        }
+        self.end_level(txn, level, cx)?.map_or(Ok(()), |slot| {
+            slot.sets.unnest();
+            slot.delays.roll_back(level);
+            Ok(())
+        })
+    }
+
+    /// A level is undone, with all inside: what it read has changed. For histories, all that the
+    /// transaction saw until now is an attempt that was aborted.
+    pub(in crate::two_phase) fn undo(&mut self, txn: Txn, level: u32, cx: &mut Context<'_, V>) {
+        let environment = &mut cx.effects.environment;
+        let slot = &mut self.slots[txn.slot as usize];
+        assert!(
+            slot.running && slot.phase == SlotPhase::Open,
+            "a level of no transaction is undone"
+        );
+        if let Some(recorder) = &mut environment.recorder {
+            self.sequence += 1;
+            let (node, incarnation, sequence) = (self.id, self.incarnation, self.sequence);
+            let id = TxnId { node, incarnation, sequence };
+            let end = (Some(environment.now), None);
+            slot.sets.record(id, (slot.begun, &slot.options), Status::Aborted, end, recorder);
+        }
+        slot.sets.roll_back(level);
+        slot.delays.roll_back(level);
+        environment.maintenance.partial_aborts += 1;
+        self.fail_operations(txn, &Failure::PartialAbort { level }, cx);
+        let slot = &mut self.slots[txn.slot as usize];
+        slot.phase = SlotPhase::Undone(level);
+    }
+
+    /// The slot of a transaction whose innermost level ends, if that is the one of this number.
+    fn end_level(
+        &mut self,
+        txn: Txn,
+        level: u32,
+        cx: &mut Context<'_, V>,
+    ) -> Result<Option<&mut Slot<V>>, Failure> {
+        if self.open(txn)?.sets.depth() != level || level == 0 {
+            return Ok(None); // It ended with an outer one.
+        }
+        self.fail_operations(txn, &Failure::Ended, cx);
+        self.open(txn).map(Some)
+    }
+}

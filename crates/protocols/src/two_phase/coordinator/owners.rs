@@ -1,0 +1,134 @@
+//! Where keys are that move, as a coordinator takes them to be.
+//!
+//! It keeps [hints](muesli_core::parts::locator::Hints), as much as there is room for. Who is asked in vain says where to ask;
+//! who knows nothing, that the key's directory does: the repository where static placement puts it.
+//! What its own node holds it need not remember, and looks there first.
+
+use muesli_core::parts::locator::{Locator, Owners};
+use muesli_core::{Catalog, Here, OpId, RepositoryId, SmallBytes, SpaceId, Timestamp, Txn};
+use smallvec::smallvec;
+
+use super::Coordinator;
+use super::asked::{Asked, AskedKey, AskedKeys, Groups};
+use crate::two_phase::message::Repositories;
+use crate::two_phase::participant::Participant;
+use crate::two_phase::participant::whereabouts::directory_of;
+use crate::two_phase::{Context, TwoPhase, Variant};
+
+/// So many hints are kept.
+pub(super) const HINTS_MAX: usize = 65_536;
+
+/// The name under which hints know a key.
+pub(super) type HintedKey = (SpaceId, SmallBytes);
+
+impl<V: Variant> Coordinator<V> {
+    /// The repository of this node that has a key which moves, or should, if one does.
+    pub(in crate::two_phase) fn owner_here(
+        &self,
+        space: SpaceId,
+        key: &SmallBytes,
+        here: &Here<'_, TwoPhase<V>>,
+        catalog: &Catalog,
+    ) -> Option<RepositoryId> {
+        let has = |participant: &&Participant<V>| participant.has_key(space, key, catalog);
+        here.all().find(has).map(|participant| participant.id)
+    }
+
+    /// Who has a key which moves, as far as is known here.
+    pub(in crate::two_phase) fn owner(
+        &self,
+        space: SpaceId,
+        key: &SmallBytes,
+        catalog: &Catalog,
+    ) -> RepositoryId {
+        let hint = self.hints.moved(&(space, key.clone()));
+        let hinted = hint.and_then(|owners| owners.holders.first().copied());
+        hinted.unwrap_or_else(|| directory_of(space, key, catalog))
+    }
+
+    /// Whom to ask for a key.
+    pub(in crate::two_phase) fn whom_to_ask(
+        &self,
+        (space, key): (SpaceId, &SmallBytes),
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
+    ) -> RepositoryId {
+        if !V::keys_move(cx.catalog) {
+            return self.choose(cx.catalog.partition(space, key), here, cx);
+        }
+        let own = self.owner_here(space, key, here, cx.catalog);
+        own.unwrap_or_else(|| self.owner(space, key, cx.catalog))
+    }
+
+    /// A repository that was asked for a key says who has it since then; zero: that it does not
+    /// know, and the key's directory does.
+    pub(in crate::two_phase) fn learn_owner(
+        &mut self,
+        key: HintedKey,
+        (to, at): (RepositoryId, Timestamp),
+    ) {
+        let holders: Repositories = smallvec![to];
+        match at {
+            Timestamp::ZERO => self.hints.correct(&key, holders),
+            at => self.hints.learn(key, Owners { epoch: at.0, holders }),
+        }
+    }
+
+    /// A key was not where it was taken to be: its directory knows more.
+    pub(super) fn doubt_owner(&mut self, space: SpaceId, key: &SmallBytes, catalog: &Catalog) {
+        let directory = directory_of(space, key, catalog);
+        self.learn_owner((space, key.clone()), (directory, Timestamp::ZERO));
+    }
+
+    /// Asks for keys of an operation where they are said to be, and for the rest of those that a
+    /// repository was asked for; nothing is left of the request that was answered so.
+    pub(in crate::two_phase) fn ask_on(
+        &mut self,
+        (txn, op): (Txn, OpId),
+        moved: AskedKeys,
+        rest: Option<(RepositoryId, AskedKeys)>,
+        cx: &mut Context<'_, V>,
+    ) {
+        let mut groups: Groups = rest.into_iter().collect();
+        for key in moved {
+            let to = self.owner(key.1, &key.2, cx.catalog);
+            match groups.iter_mut().find(|(known, _)| *known == to) {
+                Some((_, group)) => group.push(key),
+                None => groups.push((to, smallvec![key])),
+            }
+        }
+        let Some(operation) = self.operations.get_mut(op.0) else { return };
+        assert!(!groups.is_empty(), "operation {} asks on for nothing", op.0);
+        operation.missing += groups.len() - 1;
+        for (to, keys) in groups {
+            self.ask_more((txn, op), (to, Asked::Keys(keys)), cx);
+        }
+    }
+
+    /// The repository to which keys move that a transaction of this node writes, if they do. A node
+    /// without repositories, and a client's, owns nothing: keys stay where they are.
+    pub(in crate::two_phase) fn new_owner(&self, cx: &Context<'_, V>) -> Option<RepositoryId> {
+        let moves = V::keys_move(cx.catalog) && V::moves(&self.switches);
+        if !moves || cx.catalog.replicas > 1 || cx.catalog.is_client(self.id) {
+            return None;
+        }
+        let all = (0..cx.catalog.repositories() as u16).map(RepositoryId);
+        let mut own = all.filter(|repository| cx.catalog.home(*repository) == self.id);
+        own.next()
+    }
+}
+
+/// The keys of an answer that are elsewhere, and those that are not, with what was found.
+pub(super) fn divide_answer<T>(
+    keys: impl Iterator<Item = (AskedKey, T)>,
+    is_elsewhere: impl Fn(usize) -> bool,
+) -> (Vec<(AskedKey, T)>, AskedKeys) {
+    let (mut found, mut moved) = (Vec::new(), AskedKeys::new());
+    for (at, (key, it)) in keys.enumerate() {
+        match is_elsewhere(at) {
+            true => moved.push(key),
+            false => found.push((key, it)),
+        }
+    }
+    (found, moved)
+}

@@ -1,0 +1,124 @@
+//! What messages and records say of keys that move.
+//!
+//! A key has one owner, a repository. A commit that moves it says so to both: the one that it
+//! leaves writes nothing and keeps a pointer, the one at which it arrives writes the value. The time
+//! of a move is the version that was written with it; it only grows, so that of two pointers the
+//! later one counts.
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use muesli_core::wire::{Reader, Wire, WireError};
+use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, wire_struct};
+
+use crate::two_phase::Variant;
+
+/// A list that there is only where keys can move: messages of other protocols have no byte of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WhereKeysMove<V, T> {
+    list: Vec<T>,
+    variant: PhantomData<V>,
+}
+
+impl<V, T> Default for WhereKeysMove<V, T> {
+    fn default() -> Self {
+        WhereKeysMove { list: Vec::new(), variant: PhantomData }
+    }
+}
+
+impl<V, T> Deref for WhereKeysMove<V, T> {
+    type Target = Vec<T>;
+
+    #[inline]
+    fn deref(&self) -> &Vec<T> {
+        &self.list
+    }
+}
+
+impl<V: Variant, T> DerefMut for WhereKeysMove<V, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        assert!(V::POLICIES.moving.may_move(), "{} moves no keys", V::NAME);
+        &mut self.list
+    }
+}
+
+impl<V: Variant, T: Wire> Wire for WhereKeysMove<V, T> {
+    const LEAST_BYTES: usize =
+        if V::POLICIES.moving.may_move() { Vec::<T>::LEAST_BYTES } else { 0 };
+
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        if V::POLICIES.moving.may_move() {
+            self.list.encode(out);
+        }
+    }
+
+    #[inline]
+    fn decode(input: &mut Reader<'_>) -> Result<Self, WireError> {
+        let list = match V::POLICIES.moving.may_move() {
+            true => Vec::decode(input)?,
+            false => Vec::new(),
+        };
+        Ok(WhereKeysMove { list, variant: PhantomData })
+    }
+}
+
+/// A key that was asked for is not here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// Its place among what was answered.
+    pub place: u32,
+    /// Where it went, as far as is known here; where static placement puts it, if nothing is.
+    pub to: RepositoryId,
+    /// When it went there; zero: nothing is known here.
+    pub at: Timestamp,
+}
+
+wire_struct!(Redirect { place: u32, to: RepositoryId, at: Timestamp });
+
+/// A write that moves its key away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaving {
+    /// Its place among the writes.
+    pub place: u32,
+    /// Who has the key from then on.
+    pub to: RepositoryId,
+}
+
+wire_struct!(Leaving { place: u32, to: RepositoryId });
+
+/// A key of a range that is not here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedRow {
+    /// The key.
+    pub key: SmallBytes,
+    /// Where it went.
+    pub to: RepositoryId,
+    /// When.
+    pub at: Timestamp,
+}
+
+wire_struct!(MovedRow { key: SmallBytes, to: RepositoryId, at: Timestamp });
+
+/// A key and who has had it since a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedKey {
+    /// The key's space.
+    pub space: SpaceId,
+    /// The key.
+    pub key: SmallBytes,
+    /// Its owner.
+    pub to: RepositoryId,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+wire_struct!(MovedKey { space: SpaceId, key: SmallBytes, to: RepositoryId, at: Timestamp });
+
+impl MovedKey {
+    /// How many bytes it takes, about.
+    pub(in crate::two_phase) fn bytes(&self) -> usize {
+        14 + self.key.len()
+    }
+}

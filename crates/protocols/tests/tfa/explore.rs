@@ -1,0 +1,83 @@
+//! TFA in small scopes, flat and with children: every interleaving.
+
+use Do::{Delete, Get, Merge, Nest, Put, ReadOnly};
+use muesli_check::Level;
+use muesli_protocols::tfa::{Objects, Switches};
+use muesli_protocols::two_phase::{FamilySwitch, Sabotage, TwoPhase};
+
+use crate::harness::exploration::{Do, Program, Scope, explore};
+use crate::two_phase::exploring::{
+    CHANGE_AB_AT_0, DELETE_A_AT_0, INSERT_A_AT_1, LIMIT, READ_AB_AT_2, SKEW_A_AT_0, SKEW_B_AT_1,
+    WRITE_A_AT_1, among_faults, among_two_faults, hold,
+};
+
+/// Two objects, a at node 0 and b at node 1; each transaction reads one of them in a child, and
+/// then both.
+const NESTED_AT_0: Program = (0, &[Nest, Get("b"), Merge, Nest, Get("a"), Put("a"), Merge]);
+const NESTED_AT_1: Program = (1, &[Nest, Get("a"), Put("a"), Get("b"), Put("b"), Merge]);
+/// Two levels, of which each reads.
+const TWO_LEVELS_AT_1: Program = (1, &[Nest, Get("b"), Nest, Get("a"), Put("b"), Merge, Merge]);
+
+/// Key a moves from node 0, where it is placed.
+const TAKE_A_AT_0: Program = (0, &[Get("a"), Put("a")]);
+const TAKE_A_AT_1: Program = (1, &[Get("a"), Put("a")]);
+const TAKE_A_AT_2: Program = (2, &[Get("a"), Put("a")]);
+const READ_A_AT_2: Program = (2, &[ReadOnly, Get("a")]);
+const DELETE_A_AT_2: Program = (2, &[Get("a"), Delete("a")]);
+
+#[test]
+fn committed_transactions_are_strict_for_readers_too() {
+    let with_reader = Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1, READ_AB_AT_2]);
+    let mut scopes = vec![with_reader, Scope::of(&[NESTED_AT_0, NESTED_AT_1])];
+    scopes.push(Scope::of(&[CHANGE_AB_AT_0, TWO_LEVELS_AT_1]));
+    among_faults(&mut scopes, &[NESTED_AT_0, WRITE_A_AT_1]);
+    among_two_faults(&mut scopes, &[SKEW_A_AT_0, WRITE_A_AT_1]);
+    hold::<Objects>("tfa", Level::StrictSerializable, &scopes);
+}
+
+#[test]
+fn a_key_that_moved_is_found_where_it_is() {
+    let before = vec![TAKE_A_AT_1];
+    let of = |programs: &[Program]| Scope { before: before.clone(), ..Scope::of(programs) };
+    let mut scopes = vec![
+        of(&[TAKE_A_AT_2, READ_A_AT_2]),
+        of(&[TAKE_A_AT_2, TAKE_A_AT_1]),
+        of(&[DELETE_A_AT_0, INSERT_A_AT_1]),
+        of(&[DELETE_A_AT_2, TAKE_A_AT_1]),
+    ];
+    let mut faulty = Vec::new();
+    among_faults(&mut faulty, &[TAKE_A_AT_2]);
+    scopes.extend(faulty.into_iter().map(|scope| Scope { before: before.clone(), ..scope }));
+    hold::<Objects>("tfa_moved", Level::StrictSerializable, &scopes);
+}
+
+#[test]
+fn garbage_is_collected() {
+    let before = [[TAKE_A_AT_1, TAKE_A_AT_0].as_slice(), &[TAKE_A_AT_2].repeat(4)].concat();
+    let scope = Scope { before, collects: true, ..Scope::of(&[DELETE_A_AT_0, INSERT_A_AT_1]) };
+    hold::<Objects>("tfa_garbage", Level::StrictSerializable, &[scope]);
+}
+
+#[test]
+fn every_attempt_sees_the_database_as_it_once_was() {
+    let scopes = [
+        Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1, READ_AB_AT_2]),
+        Scope::of(&[NESTED_AT_0, NESTED_AT_1]),
+        Scope::of(&[CHANGE_AB_AT_0, TWO_LEVELS_AT_1]),
+    ];
+    hold::<Objects>("tfa_attempts", Level::SerializableAttempts, &scopes);
+}
+
+/// What is found with one rule broken.
+fn violation(programs: &[Program], level: Level, rule: FamilySwitch) -> Option<String> {
+    let switches = Switches::staying().without(rule);
+    let scope = Scope::<TwoPhase<Objects>> { switches, level, ..Scope::of(programs) };
+    explore(&scope, LIMIT).violation
+}
+
+#[test]
+fn a_snapshot_that_moves_without_a_look_is_noticed() {
+    let programs = [NESTED_AT_0, NESTED_AT_1];
+    let found = violation(&programs, Level::SerializableAttempts, FamilySwitch::MovesValidated);
+    assert!(found.is_some());
+}
