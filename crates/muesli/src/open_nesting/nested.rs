@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use muesli_core::Abort;
+
 use super::child::{Conclusion, OpenTx};
 use super::ending::Finish;
 use super::handed::OpenNested;
@@ -65,6 +67,10 @@ impl OpenTx {
                     timeout.check()?;
                 }
                 Stopped::Database(Error::FootprintViolation(_)) if !eager => eager = true,
+                Stopped::Database(Error::PartialAbort { .. }) => {
+                    layer.db.after_conflict(Abort::StaleRead, attempts).await?;
+                    timeout.check()?;
+                }
                 Stopped::Database(error) => return Err(error.into()),
             }
         }

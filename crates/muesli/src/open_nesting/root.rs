@@ -88,6 +88,10 @@ impl Db {
                     timeout.check()?;
                 }
                 Stopped::Database(Error::FootprintViolation(_)) if !eager => eager = true,
+                Stopped::Database(Error::PartialAbort { .. }) => {
+                    self.after_conflict(Abort::StaleRead, attempts).await?;
+                    timeout.check()?;
+                }
                 Stopped::Database(error) => return Err(error.into()),
             }
         }
