@@ -30,8 +30,8 @@ impl OpenTx {
     ///
     /// # Errors
     /// What the body returned; nothing of the child was changed then. [`Error::LockRefused`], which
-    /// this transaction's body is to return, and any other that [`Db::transact`](crate::Db::transact)
-    /// has.
+    /// this transaction's body is to return, and any other that
+    /// [`Db::transact`](crate::Db::transact) has.
     pub async fn open_nested<T, E, F>(&self, how: OpenNested, body: F) -> Result<T, E>
     where
         F: AsyncFn(&OpenTx) -> Result<T, E>,

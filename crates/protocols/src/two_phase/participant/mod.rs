@@ -34,7 +34,7 @@ use memory::Reported;
 use termination::Finishing;
 use waits::prepares::WaitingPrepares;
 use waits::reads::WaitingReads;
-use watches::Watches;
+use waits::watches::Watches;
 use whereabouts::Whereabouts;
 
 mod apply;
@@ -46,11 +46,9 @@ mod invariants;
 pub(in crate::two_phase) mod memory;
 pub(in crate::two_phase) mod one_phase;
 pub(in crate::two_phase) mod prepare;
-mod range_entries;
 pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod termination;
 pub(in crate::two_phase) mod waits;
-pub(in crate::two_phase) mod watches;
 pub(in crate::two_phase) mod whereabouts;
 
 timers! {

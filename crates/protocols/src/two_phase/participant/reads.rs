@@ -7,7 +7,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
-use super::range_entries::{RangeEntry, range_entries};
+use super::whereabouts::range_entries::{RangeEntry, range_entries};
 use super::waits::reads::WaitingRead;
 use crate::two_phase::VariantState;
 use crate::two_phase::message::moves::{MovedRow, Redirect, WhereKeysMove};

@@ -9,7 +9,7 @@ use muesli_core::recorder::Status;
 use muesli_core::{Abort, Failure, Here, Nesting, Step, Txn, TxnId};
 
 use super::Coordinator;
-use super::failed::Failed;
+use super::ending::failed::Failed;
 use super::slot::{Slot, SlotPhase};
 use crate::two_phase::{Context, TwoPhase, Variant};
 

@@ -38,6 +38,8 @@ use crate::two_phase::message::{Message, Prepare, Record};
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::{Context, NotServed, Time, Variant};
 
+pub(super) mod range_entries;
+
 /// So many keys are told of in one message.
 pub(in crate::two_phase) const TOLD_AT_ONCE: usize = 256;
 
