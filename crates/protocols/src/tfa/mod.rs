@@ -26,13 +26,13 @@ mod switches;
 pub use switches::{Placement, Switches};
 
 /// The protocol.
-pub type Tfa = TwoPhase<Objects>;
+pub type Tfa = TwoPhase<OwnedObjects>;
 
 /// Its way: one version of each object, read where its owner is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Objects {}
+pub enum OwnedObjects {}
 
-impl Variant for Objects {
+impl Variant for OwnedObjects {
     const NAME: &'static str = "tfa";
     const POLICIES: Policies = Policies {
         reading: ReadPolicy::NewestForwarded,
@@ -59,4 +59,4 @@ impl Variant for Objects {
     }
 }
 
-impl Scalar for Objects {}
+impl Scalar for OwnedObjects {}

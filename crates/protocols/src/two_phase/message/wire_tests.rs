@@ -17,7 +17,7 @@ use crate::score::message::{Prepare, RepositoryVote, Vote};
 use crate::score::{Message, Record};
 use crate::two_phase::message::{
     About, Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ScanReply, ScanRequest,
-    Wanted,
+    ReadWants,
 };
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
@@ -136,8 +136,8 @@ fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
     )
 }
 
-fn wanted() -> impl Strategy<Value = Wanted> {
-    let all = [Wanted::Values, Wanted::NewestValues, Wanted::Versions];
+fn wanted() -> impl Strategy<Value = ReadWants> {
+    let all = [ReadWants::Values, ReadWants::NewestValues, ReadWants::Versions];
     prop::sample::select(all.as_slice())
 }
 
