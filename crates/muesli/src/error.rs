@@ -56,8 +56,9 @@ pub enum Error {
         /// How often it was tried.
         attempts: u32,
     },
-    /// A part of the transaction was undone, of which this operation was: the [child](crate::Tx::nested)
-    /// at this level is run again by itself. A body that meets this passes it on.
+    /// A part of the transaction was undone, of which this operation was: the
+    /// [child](crate::Tx::nested) at this level is run again by itself. A body that meets this
+    /// passes it on.
     #[error("this part of the transaction was undone, and is run again at level {level}")]
     PartialAbort {
         /// The outermost level that was undone; children of the transaction itself have 1.

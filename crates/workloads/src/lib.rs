@@ -19,6 +19,7 @@ pub mod counters;
 pub mod delayed_adds;
 pub mod history;
 pub mod home;
+pub mod nesting;
 pub mod objects;
 mod runs;
 pub mod seeded_run;
@@ -29,7 +30,7 @@ pub mod workload;
 pub mod ycsb;
 
 pub use clients::{
-    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, tally,
+    chance, check, distribution, list_history, marks, parameters, placed_keys, tally,
 };
 use clients::{loading, per_client, reading};
 
