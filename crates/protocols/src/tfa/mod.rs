@@ -10,8 +10,9 @@
 //! A transaction starts at the time of its node. A read takes the newest version, and leaves the
 //! owner's clock at or above the start. Where a version is newer than that, the start is
 //! *forwarded* to the owner's clock, if all that was read before is still the newest there is then
-//! (early validation); otherwise the transaction is run again, or a part of it. The commit locks what is written, checks
-//! that what was read is the newest, and stamps the versions above the clocks of all who take part.
+//! (early validation); otherwise the transaction is run again, or a part of it. The commit
+//! locks what is written, checks that what was read is the newest, and stamps the versions above
+//! the clocks of all who take part.
 
 use muesli_core::{Isolation, NoService};
 
