@@ -31,16 +31,16 @@ pub struct Tx {
     conflict: OnceLock<Error>,
     /// Which level of its transaction it is; 0: the transaction itself.
     pub(crate) level: u32,
-    /// What keeps its operations from a call to the loop that polls them: see [`Way`].
+    /// What keeps its operations from a call to the loop that polls them: see [`TxFlags`].
     way: AtomicU8,
     /// How its children are run again.
     pub(crate) retry: Retry,
 }
 
 /// What keeps operations of a [`Tx`] from a call to the loop that polls them.
-pub(crate) struct Way;
+pub(crate) struct TxFlags;
 
-impl Way {
+impl TxFlags {
     /// The transaction lives on another loop.
     const REMOTE: u8 = 1;
     /// A child is open.
@@ -86,14 +86,14 @@ impl Tx {
     /// A transaction of a loop of this number, which is used from elsewhere.
     pub(crate) fn remote(db: &Db, txn: Txn, home: Option<usize>) -> Tx {
         let remote = home.map(|home| Box::new((db.clone(), home)));
-        let way = AtomicU8::new(if remote.is_some() { Way::REMOTE } else { 0 });
+        let way = AtomicU8::new(if remote.is_some() { TxFlags::REMOTE } else { 0 });
         let inner = &db.inner;
         Tx { remote, way, ..Tx::at(inner.database, inner.origin, txn, inner.retry) }
     }
 
     /// A child of it.
     pub(crate) fn child(&self) -> Tx {
-        let way = AtomicU8::new(self.way.load(Relaxed) & Way::REMOTE);
+        let way = AtomicU8::new(self.way.load(Relaxed) & TxFlags::REMOTE);
         let (remote, level) = (self.remote.clone(), self.level + 1);
         Tx { remote, way, level, ..self.at_home() }
     }
@@ -111,10 +111,10 @@ impl Tx {
     #[cold]
     pub(crate) fn takes_operations(&self) -> Result<(), Error> {
         let way = self.way.load(Relaxed);
-        if way & Way::CHILD != 0 {
+        if way & TxFlags::CHILD != 0 {
             return Err(Error::ChildOpen);
         }
-        let undone = self.conflict().filter(|_| way & Way::UNDONE != 0);
+        let undone = self.conflict().filter(|_| way & TxFlags::UNDONE != 0);
         undone.map_or(Ok(()), Err)
     }
 
@@ -124,13 +124,13 @@ impl Tx {
     /// One is open, or it was undone.
     pub(crate) fn open_child(&self) -> Result<(), Error> {
         self.takes_operations()?;
-        self.way.fetch_or(Way::CHILD, Relaxed);
+        self.way.fetch_or(TxFlags::CHILD, Relaxed);
         Ok(())
     }
 
     /// The child of it has ended.
     pub(crate) fn close_child(&self) {
-        self.way.fetch_and(!Way::CHILD, Relaxed);
+        self.way.fetch_and(!TxFlags::CHILD, Relaxed);
     }
 
     /// Refuses a space of another database.
@@ -154,7 +154,7 @@ impl Tx {
             let _ = self.conflict.set(error.clone()); // The first one counts.
         }
         if matches!(error, Error::PartialAbort { .. }) {
-            self.way.fetch_or(Way::UNDONE, Relaxed);
+            self.way.fetch_or(TxFlags::UNDONE, Relaxed);
         }
         error
     }

@@ -16,7 +16,7 @@ pub enum Placement {
 pub type Switches = UserChoice<Placement>;
 
 impl Switches {
-    /// Objects stay where they are.
+    /// OwnedObjects stay where they are.
     pub fn staying() -> Switches {
         Switches { choice: Placement::Stays, ..Switches::default() }
     }

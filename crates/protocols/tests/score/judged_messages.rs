@@ -11,8 +11,8 @@ use muesli_core::{
 };
 use muesli_protocols::score::{Score, Snapshots};
 use muesli_protocols::two_phase::message::{
-    Found, LockRequest, Message, Prepare, ReadReply, ReadRequest, ScanReply, ScanRequest, Vote,
-    Wanted,
+    Found, LockRequest, Message, Prepare, ReadReply, ReadRequest, ReadWants, ScanReply,
+    ScanRequest, Vote,
 };
 
 use crate::two_phase::server::{
@@ -75,7 +75,7 @@ fn read() -> ReadRequest<Snapshots> {
         request: 1,
         snapshot: Timestamp(1),
         first: true,
-        wanted: Wanted::Values,
+        wanted: ReadWants::Values,
         reader: (),
         keys,
     }

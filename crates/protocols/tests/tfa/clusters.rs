@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use goldenscript::Command;
-use muesli_protocols::tfa::{self, Objects};
+use muesli_protocols::tfa::{self, OwnedObjects};
 use muesli_protocols::two_phase::TwoPhase;
 
 use crate::harness::scripted::Play;
@@ -14,11 +14,11 @@ use crate::two_phase::switches::switch;
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match args.take_key("protocol").unwrap_or("tfa") {
-        "tfa" => harness::<TwoPhase<Objects>>(args, tfa::Switches::staying(), rule),
+        "tfa" => harness::<TwoPhase<OwnedObjects>>(args, tfa::Switches::staying(), family_switch),
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }
 
-fn rule(switches: &mut tfa::Switches, name: &str, on: bool) -> Result<(), String> {
+fn family_switch(switches: &mut tfa::Switches, name: &str, on: bool) -> Result<(), String> {
     switch(&mut switches.family, name, on)
 }

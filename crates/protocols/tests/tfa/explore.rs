@@ -2,7 +2,7 @@
 
 use Do::{Get, Merge, Nest, Put};
 use muesli_check::Level;
-use muesli_protocols::tfa::{Objects, Switches};
+use muesli_protocols::tfa::{OwnedObjects, Switches};
 use muesli_protocols::two_phase::{FamilySwitch, Sabotage, TwoPhase};
 
 use crate::harness::exploration::{Do, Program, Scope, explore};
@@ -23,7 +23,7 @@ fn committed_transactions_are_strict_for_readers_too() {
     let mut scopes = vec![with_reader, Scope::of(&[NESTED_AT_0, NESTED_AT_1])];
     scopes.push(Scope::of(&[CHANGE_AB_AT_0, TWO_LEVELS_AT_1]));
     among_faults(&mut scopes, &[NESTED_AT_0, WRITE_A_AT_1]);
-    hold::<Objects>("tfa", Level::StrictSerializable, &scopes);
+    hold::<OwnedObjects>("tfa", Level::StrictSerializable, &scopes);
 }
 
 #[test]
@@ -33,13 +33,13 @@ fn every_attempt_sees_the_database_as_it_once_was() {
         Scope::of(&[NESTED_AT_0, NESTED_AT_1]),
         Scope::of(&[CHANGE_AB_AT_0, TWO_LEVELS_AT_1]),
     ];
-    hold::<Objects>("tfa_attempts", Level::SerializableAttempts, &scopes);
+    hold::<OwnedObjects>("tfa_attempts", Level::SerializableAttempts, &scopes);
 }
 
 /// What is found with one rule broken.
-fn violation(programs: &[Program], level: Level, rule: FamilySwitch) -> Option<String> {
-    let switches = Switches::staying().without(rule);
-    let scope = Scope::<TwoPhase<Objects>> { switches, level, ..Scope::of(programs) };
+fn violation(programs: &[Program], level: Level, broken: FamilySwitch) -> Option<String> {
+    let switches = Switches::staying().without(broken);
+    let scope = Scope::<TwoPhase<OwnedObjects>> { switches, level, ..Scope::of(programs) };
     explore(&scope, LIMIT).violation
 }
 

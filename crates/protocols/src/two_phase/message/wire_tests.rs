@@ -16,8 +16,8 @@ use super::is_about;
 use crate::score::message::{Prepare, RepositoryVote, Vote};
 use crate::score::{Message, Record};
 use crate::two_phase::message::{
-    About, Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ScanReply, ScanRequest,
-    Wanted,
+    About, Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ReadWants, ScanReply,
+    ScanRequest,
 };
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
@@ -136,8 +136,8 @@ fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
     )
 }
 
-fn wanted() -> impl Strategy<Value = Wanted> {
-    let all = [Wanted::Values, Wanted::NewestValues, Wanted::Versions];
+fn wanted() -> impl Strategy<Value = ReadWants> {
+    let all = [ReadWants::Values, ReadWants::NewestValues, ReadWants::Versions];
     prop::sample::select(all.as_slice())
 }
 

@@ -42,7 +42,7 @@ impl<V: Variant> Participant<V> {
         for (space, key) in request.keys.iter().take(most) {
             let version = match raises && waits {
                 true => self.read_here(*space, key, asked.clone(), cx)?.version.at,
-                false => self.version_beside_rules(*space, key, &asked.snapshot, waits)?,
+                false => self.version_unguarded(*space, key, &asked.snapshot, waits)?,
             };
             found.push(Found::from(Version { at: version, ..Version::ABSENT }));
         }
@@ -51,7 +51,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// The version of a key, where a test has broken what looks keep to.
-    fn version_beside_rules(
+    fn version_unguarded(
         &self,
         space: SpaceId,
         key: &SmallBytes,
