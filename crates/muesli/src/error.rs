@@ -67,8 +67,8 @@ pub enum Error {
     /// The transaction [waits](crate::Tx::retry) for a change of what it has read. A body passes
     /// this on, and is run again by itself.
     #[error(
-        "the transaction waits for a change of what it has read: run it by `transact`, which runs it \
-         again then"
+        "the transaction waits for a change of what it has read: run it by `transact`, which runs \
+         it again then"
     )]
     Retry,
     /// Something was asked of a transaction beside a [child](crate::Tx::nested) of it that is open.

@@ -2,8 +2,9 @@
 //!
 //! The shape is that of the micro-benchmarks for nested transactions. A transaction has three
 //! phases: some counters of the first group, some of the hot group, some of the last group. Each
-//! phase only reads or only adds, drawn once; with `nesting=closed` each is a child. With `delayed=true` adds are delayed actions, which
-//! do not conflict with each other where the protocol delays them.
+//! phase only reads or only adds, drawn once; with `nesting=closed` each is a child. With
+//! `delayed=true` adds are delayed actions, which do not conflict with each other where the
+//! protocol delays them.
 //!
 //! What makes runs checkable: amounts are positive and booked, so each counter must show what was
 //! added to it; and what a session sees of the hot counters never shrinks.

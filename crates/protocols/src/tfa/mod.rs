@@ -11,7 +11,7 @@
 //! owner's clock at or above the start. Where a version is newer than that, the start is
 //! *forwarded* to the owner's clock, if all that was read before is still the newest there is then
 //! (early validation); otherwise the transaction is run again. The commit locks what is written,
-//! checks that what was read is the newest, and stamps the versions above the clocks of all who
+//! checks that what was read is the newest, and puts the versions above the clocks of all who
 //! take part.
 
 use muesli_core::{Isolation, NoService};

@@ -4,7 +4,7 @@ use muesli_core::{
     Abort, Address, Decision, Effect, Envelope, Nanos, NodeId, Rejection, RepositoryId, Sender,
     Settings, SmallBytes, Timestamp, TxnId,
 };
-use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, Vote, ReadWants};
+use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, ReadWants, Vote};
 
 use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Scored, asked, decide, prepare, txn};
 

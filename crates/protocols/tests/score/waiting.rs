@@ -11,7 +11,9 @@ use muesli_core::{
     RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId,
 };
 use muesli_protocols::score::{Score, Snapshots, Switches};
-use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, ReadRequest, Vote, ReadWants};
+use muesli_protocols::two_phase::message::{
+    Message, Mostly, Prepare, ReadRequest, ReadWants, Vote,
+};
 
 const SPACE: SpaceId = SpaceId(0);
 const HERE: RepositoryId = RepositoryId(0);
@@ -79,6 +81,8 @@ fn prepare(sequence: u64, key: &SmallBytes, value: usize) -> Message<Snapshots> 
         scans: Vec::new(),
         delayed: Vec::new(),
         extra: None,
+        leaving: Default::default(),
+        arriving: Default::default(),
     }))
 }
 

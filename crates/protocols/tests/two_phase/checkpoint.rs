@@ -20,7 +20,7 @@ use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::Snapshots;
 use muesli_protocols::tfa::OwnedObjects;
-use muesli_protocols::two_phase::message::{Mostly, Prepare, ReadRequest, Vote, ReadWants};
+use muesli_protocols::two_phase::message::{Mostly, Prepare, ReadRequest, ReadWants, Vote};
 use muesli_protocols::two_phase::{
     Message, Participant, Record, Snapshot, Time, TwoPhase, Variant,
 };

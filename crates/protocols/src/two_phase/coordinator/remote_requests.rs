@@ -25,7 +25,7 @@ use super::owners::divide_answer;
 use super::pages::first_pages;
 use super::slot::Slot;
 use crate::two_phase::message::{
-    LockRequest, Message, ReadReply, ReadRequest, ScanRequest, ReadWants,
+    LockRequest, Message, ReadReply, ReadRequest, ReadWants, ScanRequest,
 };
 use crate::two_phase::{Context, ReaderBounds, Time, TwoPhase, Variant};
 

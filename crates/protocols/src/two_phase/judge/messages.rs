@@ -16,7 +16,7 @@ use crate::two_phase::message::merged_decision::MergedDecision;
 use crate::two_phase::message::merged_vote::MergedVote;
 use crate::two_phase::message::moves::{Leaving, MovedKey};
 use crate::two_phase::message::{
-    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, ReadWants, WatchRequest,
+    Few, LockRequest, Message, Prepare, ReadRequest, ReadWants, ScanRequest, Vote, WatchRequest,
     requests,
 };
 use crate::two_phase::participant::whereabouts::TOLD_AT_ONCE;

@@ -15,7 +15,7 @@ use super::moves::{Leaving, MovedRow, Redirect, WhereKeysMove};
 use super::voted_footprint::VotedFootprint;
 use super::{
     About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
-    Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote, ReadWants, WatchRequest,
+    ReadWants, Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote, WatchRequest,
 };
 use crate::two_phase::Variant;
 

@@ -7,12 +7,12 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
-use super::whereabouts::range_entries::{RangeEntry, range_entries};
 use super::waits::reads::WaitingRead;
+use super::whereabouts::range_entries::{RangeEntry, range_entries};
 use crate::two_phase::VariantState;
 use crate::two_phase::message::moves::{MovedRow, Redirect, WhereKeysMove};
 use crate::two_phase::message::{
-    Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest, ReadWants,
+    Found, Message, Mostly, ReadReply, ReadRequest, ReadWants, ScanReply, ScanRequest,
 };
 use crate::two_phase::policy::{FamilySwitch, TreeSwitch};
 use crate::two_phase::time::{NotServed, Reading, Snapshot, Time};

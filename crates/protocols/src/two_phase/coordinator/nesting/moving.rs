@@ -36,8 +36,8 @@ use muesli_core::{Abort, Answer, Failure, Here, OpId, Timestamp, Txn};
 
 use crate::two_phase::coordinator::Coordinator;
 use crate::two_phase::coordinator::asked::{
-    Asked, AskedKeys, Groups, MOVING, SnapshotMove, OperationKind, PendingRequest, Queued, ReadVersions,
-    WaitingOperation,
+    Asked, AskedKeys, Groups, MOVING, OperationKind, PendingRequest, Queued, ReadVersions,
+    SnapshotMove, WaitingOperation,
 };
 use crate::two_phase::coordinator::pages::first_pages;
 use crate::two_phase::coordinator::slot::Slot;
