@@ -11,9 +11,13 @@ use crate::bodies::timeout::{Timeout, WithTimeout};
 use crate::database::handle::Db;
 use crate::dispatch::yield_now::yield_now;
 use crate::error::Error;
+use crate::time::nanos;
 use crate::transaction::commit::Fate;
 use crate::transaction::open::RollbackOnDrop;
 use crate::transaction::tx::Tx;
+
+/// Who is told of a change at once pauses as after so many conflicts.
+const SOON_ATTEMPTS: u32 = 3;
 
 impl Db {
     /// Runs a body until it commits or is not to be tried again; with the answer, what delayed
@@ -113,11 +117,15 @@ impl Db {
     }
 
     /// Waits until something that a transaction has read has changed, or for a while where that
-    /// cannot be known.
+    /// cannot be known: a change that is told of at once may be none.
     async fn wait_for_change(&self, tx: &Tx, timeout: &Timeout) -> Result<(), Error> {
+        let asked = tx.here(|engine| engine.now())?;
         let change = pin!(tx.wait_for_change());
-        match WithTimeout::new(change, timeout).await? {
-            true => Ok(()),
+        let is_told = WithTimeout::new(change, timeout).await?;
+        let waited = tx.here(|engine| engine.now())?.0.saturating_sub(asked.0);
+        match is_told {
+            true if waited >= nanos(self.inner.retry.pause).0 => Ok(()),
+            true => self.pause(SOON_ATTEMPTS).await,
             false => self.sleep(self.inner.retry.pause_max).await,
         }
     }

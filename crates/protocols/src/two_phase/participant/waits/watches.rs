@@ -31,6 +31,9 @@ use crate::two_phase::{Context, Variant};
 /// So many watches are kept at a repository.
 pub(in crate::two_phase) const WATCHES_MAX: usize = 65_536;
 
+/// So many of them watch ranges: each version that is installed is looked for in these.
+pub(in crate::two_phase) const RANGE_WATCHES_MAX: usize = 1_024;
+
 /// What a watch counts beside its keys and ranges.
 const WATCH_BYTES: usize = 64;
 
@@ -69,7 +72,8 @@ impl Watches {
     fn keep(&mut self, watcher: Watcher, watch: Watch, bytes_max: usize) -> bool {
         self.remove(&watcher);
         let is_much = self.bytes > 0 && self.bytes.saturating_add(watch.bytes) > bytes_max;
-        if is_much || self.watches.len() >= WATCHES_MAX {
+        let ranges = !watch.ranges.is_empty() && self.of_ranges.len() >= RANGE_WATCHES_MAX;
+        if is_much || ranges || self.watches.len() >= WATCHES_MAX {
             return false;
         }
         for key in &watch.keys {
@@ -124,6 +128,7 @@ impl Watches {
     /// One of them does not hold.
     pub fn assert_invariants(&self) {
         assert!(self.watches.len() <= WATCHES_MAX, "{} watches", self.watches.len());
+        assert!(self.of_ranges.len() <= RANGE_WATCHES_MAX, "too many watches of ranges");
         let bytes: usize = self.watches.values().map(|it| it.bytes).sum();
         assert_eq!(self.bytes, bytes, "bytes of watches");
         let listed: usize = self.by_key.values().map(BTreeSet::len).sum();

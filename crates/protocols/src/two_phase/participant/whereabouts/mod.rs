@@ -30,7 +30,7 @@ use muesli_core::parts::locator::Static;
 use muesli_core::parts::locks::LockWord;
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Version};
-use muesli_core::{Address, Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Address, Catalog, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
 use crate::two_phase::message::moves::MovedKey;
@@ -52,12 +52,14 @@ pub(in crate::two_phase) struct Whereabouts {
     pub pointers: Spaces,
     /// Keys that were here, and whose directories may not know yet where they went.
     untold: BTreeSet<(SpaceId, SmallBytes)>,
+    /// When directories were last told.
+    told: Nanos,
 }
 
 impl Whereabouts {
     /// Nothing has moved; `hash_seed` is that of its hashes.
     pub fn new(hash_seed: u64) -> Whereabouts {
-        Whereabouts { pointers: Spaces::new(hash_seed), untold: BTreeSet::new() }
+        Whereabouts { pointers: Spaces::new(hash_seed), untold: BTreeSet::new(), told: Nanos(0) }
     }
 
     /// Where a key went, and when.
@@ -274,8 +276,12 @@ impl<V: Variant> Participant<V> {
         }
     }
 
-    /// Tells directories where keys went that were here.
+    /// Tells directories where keys went that were here, again once in a while.
     pub(super) fn tell_new_owners(&mut self, cx: &mut Context<'_, V>) {
+        if cx.now() < self.whereabouts.told + cx.settings.retry_after {
+            return;
+        }
+        self.whereabouts.told = cx.now();
         let mut news: BTreeMap<RepositoryId, Vec<MovedKey>> = BTreeMap::new();
         for (space, key) in &self.whereabouts.untold {
             let directory = directory_of(*space, key, cx.catalog);
