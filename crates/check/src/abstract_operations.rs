@@ -7,10 +7,10 @@
 //! one serial order of whole transactions. It is searched for, exactly.
 //!
 //! What a structure holds after some transactions does not depend on their order: an `add` with
-//! effect puts the key in, whenever, and a counter shows the sum. So a search that has come to a set
-//! of transactions before, in whichever order, need not go on from it again; and a transaction that
-//! changes nothing and may come now, may as well. Transactions that share no object are searched
-//! apart.
+//! effect puts the key in, whenever, and a counter shows the sum. So a search that has come to a
+//! set of transactions before, in whichever order, need not go on from it again; and a transaction
+//! that changes nothing and may come now, may as well. Transactions that share no object are
+//! searched apart.
 //!
 //! ```
 //! use muesli_check::abstract_operations::{

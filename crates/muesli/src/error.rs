@@ -56,18 +56,19 @@ pub enum Error {
         /// How often it was tried.
         attempts: u32,
     },
-    /// A part of the transaction was undone, of which this operation was: the [child](crate::Tx::nested)
-    /// at this level is run again by itself. A body that meets this passes it on.
+    /// A part of the transaction was undone, of which this operation was: the
+    /// [child](crate::Tx::nested) at this level is run again by itself. A body that meets this
+    /// passes it on.
     #[error("this part of the transaction was undone, and is run again at level {level}")]
     PartialAbort {
         /// The outermost level that was undone; children of the transaction itself have 1.
         level: u32,
     },
-    /// The transaction [waits](crate::Tx::retry) for a change of what it has read. A body passes this
-    /// on, and is run again by itself.
+    /// The transaction [waits](crate::Tx::retry) for a change of what it has read. A body passes
+    /// this on, and is run again by itself.
     #[error(
-        "the transaction waits for a change of what it has read: run it by `transact`, which runs it \
-         again then"
+        "the transaction waits for a change of what it has read: run it by `transact`, which runs \
+         it again then"
     )]
     Retry,
     /// Something was asked of a transaction beside a [child](crate::Tx::nested) of it that is open.

@@ -2,8 +2,9 @@
 //!
 //! The shape is that of the micro-benchmarks for nested transactions. A transaction has three
 //! phases: some counters of the first group, some of the hot group, some of the last group. Each
-//! phase only reads or only adds, drawn once; with `nesting=closed` each is a child. With `delayed=true` adds are delayed actions, which
-//! do not conflict with each other where the protocol delays them.
+//! phase only reads or only adds, drawn once; with `nesting=closed` each is a child. With
+//! `delayed=true` adds are delayed actions, which do not conflict with each other where the
+//! protocol delays them.
 //!
 //! What makes runs checkable: amounts are positive and booked, so each counter must show what was
 //! added to it; and what a session sees of the hot counters never shrinks.
@@ -20,7 +21,8 @@ use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::delayed_adds::{AskedAdds, How, add_deferred};
 use crate::marks::{self, Marks};
-use crate::nesting::{NESTING_OR_OPEN, NestingModel, check_finished};
+use crate::nesting::open_layer::check_finished;
+use crate::nesting::{NESTING_OR_OPEN, NestingModel};
 use crate::open_counters::{self, NamedPhase};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
@@ -98,9 +100,9 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Flag,
         "Whether delayed adds are asked what they left.",
     ),
-    NESTING_OR_OPEN,
     marks::PARAMETER,
     marks::BLIND,
+    NESTING_OR_OPEN,
 ];
 
 /// The largest amount that is added.
@@ -118,9 +120,9 @@ pub struct Counters {
     /// Share of each phase that reads.
     reads: [f64; 3],
     delayed: Option<How>,
-    nesting: NestingModel,
     asks: bool,
     roams: bool,
+    nesting: NestingModel,
     marks: Marks,
     pairs: PerClient<CounterPair>,
     ledgers: PerClient<CounterLedger>,
@@ -226,9 +228,9 @@ impl Counters {
             used: [outer as usize, inner as usize, outer as usize],
             reads: [reads, hot_reads, reads],
             delayed: values.flag("delayed").then(|| how(values)),
-            nesting: NestingModel::new(values),
             asks: values.flag("asked"),
             roams: values.flag("roam"),
+            nesting: NestingModel::new(values),
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),

@@ -10,14 +10,14 @@ use muesli::open_nesting::{CompatibilityMatrix, LockMode, OpenNested, OpenNestin
 use muesli::structures::Counter;
 use muesli::{Db, Error, Space, Tx};
 
-use crate::nesting;
+use crate::nesting::open_layer;
 
 /// Subtracts an amount from counters, by their names.
 const SUBTRACT: &str = "counters/subtract";
 
 /// The layer with the inverse of an add.
 pub(crate) fn layer(db: &Db, space: Space) -> Result<OpenNesting, Error> {
-    let subtract = nesting::layer(db)?.handler(SUBTRACT, move |tx, of: (Vec<String>, i64)| {
+    let subtract = open_layer::layer(db)?.handler(SUBTRACT, move |tx, of: (Vec<String>, i64)| {
         Box::pin(async move {
             let (names, amount) = of;
             for name in &names {

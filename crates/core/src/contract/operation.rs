@@ -36,8 +36,8 @@ pub enum Operation {
     /// once but where the transaction's options want it validated.
     Merge(Txn, u32),
     /// Ends the innermost level, of this number: its writes are undone, and what it read is its
-    /// parent's, which has been influenced by that. Harmless where it is not open. [`Answer::Ended`],
-    /// at once.
+    /// parent's, which has been influenced by that. Harmless where it is not open.
+    /// [`Answer::Ended`], at once.
     Unnest(Txn, u32),
     /// Ends the transaction: all of its writes take effect, or none. [`Answer::Committed`], or
     /// [`Answer::Answered`] where answers of delayed actions were asked for.

@@ -98,6 +98,8 @@ fn prepared(key: &'static str) -> score::Record {
         scans: Vec::new(),
         delayed: Vec::new(),
         extra: None,
+        leaving: Default::default(),
+        arriving: Default::default(),
     };
     let at = Timestamp::new(9, RepositoryId(0));
     score::Record::Prepared { prepare: Arc::new(prepare), at }

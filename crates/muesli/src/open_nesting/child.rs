@@ -65,12 +65,12 @@ impl OpenTx {
     /// Takes an abstract lock in this mode, held from this child's commit until the transaction
     /// ends that it is of. Locks that this one's ancestors hold are not in its way. No lock is
     /// waited for: where another transaction holds it in a mode that does not go with this one,
-    /// what holds locks here is compensated and run again, as [`transact`](crate::Db::transact) does
-    /// after a conflict.
+    /// what holds locks here is compensated and run again, as [`transact`](crate::Db::transact)
+    /// does after a conflict.
     ///
     /// # Errors
-    /// [`Error::LockRefused`], which the body is to return; [`Error::Nesting`] where this is no open
-    /// child, or another matrix is used for the lock; what [`Tx`] says.
+    /// [`Error::LockRefused`], which the body is to return; [`Error::Nesting`] where this is no
+    /// open child, or another matrix is used for the lock; what [`Tx`] says.
     pub async fn acquire_lock(&self, id: impl AsRef<[u8]>, mode: &LockMode) -> Result<(), Error> {
         self.take(HeldLock { id: id.as_ref().to_vec(), hold: false }, mode).await
     }

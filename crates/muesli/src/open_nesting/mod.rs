@@ -14,12 +14,11 @@
 //! use muesli::{Db, Error, Index, Options, SpaceOptions};
 //!
 //! # fn main() -> Result<(), Error> {
-//! let ordered = SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() };
-//! let options = Options::default().space("set", SpaceOptions::default()).space("nesting", ordered);
-//! let db = Db::open(options)?;
-//! let set = SkipList::<u64, ()>::new(db.space("set")?, "set");
-//! let inverse = set.clone();
-//! let nesting = OpenNesting::new(db.space("nesting")?).handler("remove", move |tx, key: u64| {
+//! let ordered = SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() }; let options =
+//! Options::default().space("set", SpaceOptions::default()).space("nesting", ordered); let db =
+//! Db::open(options)?; let set = SkipList::<u64, ()>::new(db.space("set")?, "set"); let inverse =
+//! set.clone(); let nesting = OpenNesting::new(db.space("nesting")?).handler("remove", move |tx,
+//! key: u64| {
 //!     let set = inverse.clone();
 //!     Box::pin(async move { set.remove(tx, &key).await.map(drop) })
 //! });
@@ -63,16 +62,16 @@
 //!
 //! Open nesting asks nothing of the protocol. What must survive is rows in a space that the user
 //! names, written by the transaction whose effects they belong to: so it holds under each protocol
-//! that is serializable, in groups, and after crashes. An open child writes the holders of its locks
-//! and a record into the row of its *scope*, the attempt of the transaction that it is of. The
-//! commit of the transaction writes that the scope has ended so, unless somebody has ended it
+//! that is serializable, in groups, and after crashes. An open child writes the holders of its
+//! locks and a record into the row of its *scope*, the attempt of the transaction that it is of.
+//! The commit of the transaction writes that the scope has ended so, unless somebody has ended it
 //! before; each handler is run in one transaction with the removal of its record, and so takes
 //! effect once; when no record is left, the locks go with the row.
 //!
 //! Anybody can finish a scope at any moment, and who asks for a lock of one that makes no progress
 //! does: a client that is gone keeps nobody waiting for longer than the
-//! [patience](OpenNesting::patience). The one that was only slow finds its scope ended, and runs its
-//! transaction again.
+//! [patience](OpenNesting::patience). The one that was only slow finds its scope ended, and runs
+//! its transaction again.
 
 mod abandoned;
 mod child;

@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use muesli_core::Abort;
+
 use super::child::{Conclusion, OpenTx};
 use super::ending::Finish;
 use super::handed::OpenNested;
@@ -28,8 +30,8 @@ impl OpenTx {
     ///
     /// # Errors
     /// What the body returned; nothing of the child was changed then. [`Error::LockRefused`], which
-    /// this transaction's body is to return, and any other that [`Db::transact`](crate::Db::transact)
-    /// has.
+    /// this transaction's body is to return, and any other that
+    /// [`Db::transact`](crate::Db::transact) has.
     pub async fn open_nested<T, E, F>(&self, how: OpenNested, body: F) -> Result<T, E>
     where
         F: AsyncFn(&OpenTx) -> Result<T, E>,
@@ -65,6 +67,10 @@ impl OpenTx {
                     timeout.check()?;
                 }
                 Stopped::Database(Error::FootprintViolation(_)) if !eager => eager = true,
+                Stopped::Database(Error::PartialAbort { .. }) => {
+                    layer.db.after_conflict(Abort::StaleRead, attempts).await?;
+                    timeout.check()?;
+                }
                 Stopped::Database(error) => return Err(error.into()),
             }
         }

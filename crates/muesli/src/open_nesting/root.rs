@@ -28,10 +28,9 @@ impl Db {
     /// # Errors
     /// What the body returned, or what [`transact`](Self::transact) says, which is
     /// [`Error::TransactionTimeout`] where others held a lock for longer than the
-    /// [timeout](Self::timeout); [`Error::Nesting`] for a mistake of the program. All of these after
-    /// the compensations.
-    /// [`Error::Unfinished`] where these could not be run to their end. After [`Error::Unknown`] it
-    /// may have committed.
+    /// [timeout](Self::timeout); [`Error::Nesting`] for a mistake of the program. All of these
+    /// after the compensations. [`Error::Unfinished`] where these could not be run to their end.
+    /// After [`Error::Unknown`] it may have committed.
     ///
     /// # Panics
     /// Where the body does.
@@ -49,8 +48,8 @@ impl Db {
         self.run_on(self.next_loop(), there).await?
     }
 
-    /// As [`transact_nested`](Self::transact_nested), for tasks on one of the database's loops only:
-    /// the body need not be `Send`, and borrows what is around it.
+    /// As [`transact_nested`](Self::transact_nested), for tasks on one of the database's loops
+    /// only: the body need not be `Send`, and borrows what is around it.
     ///
     /// # Errors
     /// As there; [`Error::Closed`] on any other thread.
@@ -88,6 +87,10 @@ impl Db {
                     timeout.check()?;
                 }
                 Stopped::Database(Error::FootprintViolation(_)) if !eager => eager = true,
+                Stopped::Database(Error::PartialAbort { .. }) => {
+                    self.after_conflict(Abort::StaleRead, attempts).await?;
+                    timeout.check()?;
+                }
                 Stopped::Database(error) => return Err(error.into()),
             }
         }

@@ -268,14 +268,16 @@ impl<A: Ask> Reply<'_, A> {
     fn poll_deferred(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
         let tx = self.tx;
         if let ReplyState::New = self.state {
-            if let Err(error) = tx.takes_operations() {
-                return Poll::Ready(Err(error));
-            }
-            match tx.detour.as_deref().expect("else it is a call") {
-                Detour::Remote(db, home) => self.state = ReplyState::Remote(self.ship(db, *home)),
-                Detour::Watched(watcher) => {
-                    let ask = self.ask.as_ref().expect("polled after it was ready");
-                    ask.tell(&**watcher)?;
+            tx.takes_operations()?;
+            match tx.detour.as_deref() {
+                Some(Detour::Remote(db, home)) => {
+                    self.state = ReplyState::Remote(self.ship(db, *home));
+                }
+                detour => {
+                    if let Some(Detour::Watched(watcher)) = detour {
+                        let ask = self.ask.as_ref().expect("polled after it was ready");
+                        ask.tell(&**watcher)?;
+                    }
                     if let Poll::Ready(answer) = self.start() {
                         return Poll::Ready(answer);
                     }

@@ -35,16 +35,16 @@ pub struct Tx {
     pub(crate) objects: OnceLock<LevelObjects>,
     /// Which level of its transaction it is; 0: the transaction itself.
     pub(crate) level: u32,
-    /// What keeps its operations from a call to the loop that polls them: see [`Way`].
+    /// What keeps its operations from a call to the loop that polls them: see [`TxFlags`].
     way: AtomicU8,
     /// How its children are run again.
     pub(crate) retry: Retry,
 }
 
 /// What keeps operations of a [`Tx`] from a call to the loop that polls them.
-pub(crate) struct Way;
+pub(crate) struct TxFlags;
 
-impl Way {
+impl TxFlags {
     /// The transaction lives on another loop, or a layer watches its accesses.
     const DETOUR: u8 = 1;
     /// A child is open.
@@ -90,20 +90,20 @@ impl Tx {
     /// A transaction of a loop of this number, which is used from elsewhere.
     pub(crate) fn remote(db: &Db, txn: Txn, home: Option<usize>) -> Tx {
         let detour = home.map(|home| Box::new(Detour::Remote(db.clone(), home)));
-        let way = AtomicU8::new(if detour.is_some() { Way::DETOUR } else { 0 });
+        let way = AtomicU8::new(if detour.is_some() { TxFlags::DETOUR } else { 0 });
         let inner = &db.inner;
         Tx { detour, way, ..Tx::at(inner.database, inner.origin, txn, inner.retry) }
     }
 
     /// The same transaction of the loop that polls this, whose accesses a layer watches.
     pub(crate) fn watched(&self, watcher: Arc<dyn AccessWatcher>) -> Tx {
-        let (detour, way) = (Box::new(Detour::Watched(watcher)), AtomicU8::new(Way::DETOUR));
+        let (detour, way) = (Box::new(Detour::Watched(watcher)), AtomicU8::new(TxFlags::DETOUR));
         Tx { detour: Some(detour), way, ..self.at_home() }
     }
 
     /// A child of it.
     pub(crate) fn child(&self) -> Tx {
-        let way = AtomicU8::new(self.way.load(Relaxed) & Way::DETOUR);
+        let way = AtomicU8::new(self.way.load(Relaxed) & TxFlags::DETOUR);
         let (detour, level) = (self.detour.clone(), self.level + 1);
         let objects = self.objects.get().map_or_else(OnceLock::new, |own| own.beside().into());
         Tx { detour, way, level, objects, ..self.at_home() }
@@ -122,10 +122,10 @@ impl Tx {
     #[cold]
     pub(crate) fn takes_operations(&self) -> Result<(), Error> {
         let way = self.way.load(Relaxed);
-        if way & Way::CHILD != 0 {
+        if way & TxFlags::CHILD != 0 {
             return Err(Error::ChildOpen);
         }
-        let undone = self.conflict().filter(|_| way & Way::UNDONE != 0);
+        let undone = self.conflict().filter(|_| way & TxFlags::UNDONE != 0);
         undone.map_or(Ok(()), Err)
     }
 
@@ -135,13 +135,13 @@ impl Tx {
     /// One is open, or it was undone.
     pub(crate) fn open_child(&self) -> Result<(), Error> {
         self.takes_operations()?;
-        self.way.fetch_or(Way::CHILD, Relaxed);
+        self.way.fetch_or(TxFlags::CHILD, Relaxed);
         Ok(())
     }
 
     /// The child of it has ended.
     pub(crate) fn close_child(&self) {
-        self.way.fetch_and(!Way::CHILD, Relaxed);
+        self.way.fetch_and(!TxFlags::CHILD, Relaxed);
     }
 
     /// What it has of its transaction's objects, which it may use.
@@ -192,7 +192,7 @@ impl Tx {
             let _ = self.conflict.set(error.clone()); // The first one counts.
         }
         if matches!(error, Error::PartialAbort { .. }) {
-            self.way.fetch_or(Way::UNDONE, Relaxed);
+            self.way.fetch_or(TxFlags::UNDONE, Relaxed);
         }
         error
     }

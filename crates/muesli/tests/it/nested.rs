@@ -86,7 +86,11 @@ fn transactions_that_are_ended_by_hand_have_children_too() {
 /// Polls a future once, and drops it.
 async fn poll_once(future: impl Future) {
     let mut future = Box::pin(future);
-    poll_fn(|cx| Poll::Ready(drop(future.as_mut().poll(cx)))).await;
+    poll_fn(|cx| {
+        let _ = future.as_mut().poll(cx);
+        Poll::Ready(())
+    })
+    .await;
 }
 
 #[test]

@@ -8,10 +8,11 @@
 //!
 //! # The idea
 //! A transaction starts at the time of its node. A read takes the newest version, and leaves the
-//! owner's clock at or above the start. Where a version is newer than that, the start is *forwarded*
-//! to the owner's clock, if all that was read before is still the newest there is then (early
-//! validation); otherwise the transaction is run again. The commit locks what is written, checks
-//! that what was read is the newest, and stamps the versions above the clocks of all who take part.
+//! owner's clock at or above the start. Where a version is newer than that, the start is
+//! *forwarded* to the owner's clock, if all that was read before is still the newest there is then
+//! (early validation); otherwise the transaction is run again. The commit locks what is written,
+//! checks that what was read is the newest, and puts the versions above the clocks of all who
+//! take part.
 
 use muesli_core::{Isolation, NoService};
 
@@ -25,13 +26,13 @@ mod switches;
 pub use switches::{Placement, Switches};
 
 /// The protocol.
-pub type Tfa = TwoPhase<Objects>;
+pub type Tfa = TwoPhase<OwnedObjects>;
 
 /// Its way: one version of each object, read where its owner is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Objects {}
+pub enum OwnedObjects {}
 
-impl Variant for Objects {
+impl Variant for OwnedObjects {
     const NAME: &'static str = "tfa";
     const POLICIES: Policies = Policies {
         reading: ReadPolicy::NewestForwarded,
@@ -58,4 +59,4 @@ impl Variant for Objects {
     }
 }
 
-impl Scalar for Objects {}
+impl Scalar for OwnedObjects {}

@@ -9,7 +9,7 @@ use muesli_core::{
 };
 use muesli_protocols::bumper::{Switches, TimeWarp};
 use muesli_protocols::two_phase::message::{
-    Extra, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Wanted,
+    Extra, LockRequest, Message, Prepare, ReadRequest, ReadWants, ScanRequest,
 };
 use muesli_protocols::two_phase::{ReaderBounds as _, Variant};
 
@@ -70,8 +70,14 @@ fn a_reader_is_a_transaction_of_the_sending_node() {
         let (reader, key) = (reader(node), server().key(0));
         let snapshot = Default::default();
         let keys = [(SPACE, key.clone())].into_iter().collect();
-        let read =
-            ReadRequest { request: 1, snapshot, first: true, wanted: Wanted::Values, reader, keys };
+        let read = ReadRequest {
+            request: 1,
+            snapshot,
+            first: true,
+            wanted: ReadWants::Values,
+            reader,
+            keys,
+        };
         assert_eq!(answered(Message::Read(read)), expected, "read of {node:?}");
         let scan = ScanRequest {
             request: 1,

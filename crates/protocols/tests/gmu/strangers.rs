@@ -7,7 +7,7 @@ use muesli_core::parts::vector_clock::VectorClock;
 use muesli_core::{Abort, Address, Decision, Effect, Sender, Settings, SmallBytes, TxnId};
 use muesli_protocols::gmu;
 use muesli_protocols::two_phase::Sabotage as _;
-use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, ReadRequest, Wanted};
+use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, ReadRequest, ReadWants};
 
 use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Server, THERE, txn};
 
@@ -17,8 +17,14 @@ fn is_answered(server: &mut Server<gmu::Vectors>, by: TxnId) -> bool {
     clock.set(HERE, Number { counter: 9, by });
     let snapshot = gmu::Reads::from_clock(clock);
     let keys = [(SPACE, server.key(0))].into_iter().collect();
-    let read =
-        ReadRequest { request: 1, snapshot, first: true, wanted: Wanted::Values, reader: (), keys };
+    let read = ReadRequest {
+        request: 1,
+        snapshot,
+        first: true,
+        wanted: ReadWants::Values,
+        reader: (),
+        keys,
+    };
     server.effects.list.clear();
     let member = Address::coordinator(OTHER);
     server.receive_from(Sender::Member, member, Message::Read(read)).unwrap();
@@ -44,6 +50,8 @@ fn with_a_vote(switches: &gmu::Switches) -> Server<gmu::Vectors> {
         scans: Vec::new(),
         delayed: Vec::new(),
         extra: None,
+        leaving: Default::default(),
+        arriving: Default::default(),
     };
     let member = Address::coordinator(OTHER);
     server.receive_from(Sender::Member, member, Message::Prepare(Arc::new(prepare))).unwrap();

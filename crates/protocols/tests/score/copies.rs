@@ -52,6 +52,8 @@ impl Pair<Score> {
             scans: Vec::new(),
             delayed: Vec::new(),
             extra: None,
+            leaving: Default::default(),
+            arriving: Default::default(),
         };
         self.hand_to(place, Message::Prepare(Arc::new(prepare))).expect("a prepare as others");
     }

@@ -70,13 +70,26 @@ fn read_reply(request: u64, at: u64, keys: usize) -> Message<Snapshots> {
     let collected = Timestamp::ZERO;
     let found = Found { version: Timestamp::ZERO, value: None, newest: true, collected };
     let (committed, found) = (Timestamp(at), (0..keys).map(|_| found.clone()).collect());
-    Message::ReadReply(ReadReply { request, snapshot: Some(committed), committed, found })
+    Message::ReadReply(ReadReply {
+        request,
+        snapshot: Some(committed),
+        committed,
+        found,
+        moved: Default::default(),
+    })
 }
 
 fn scan_reply(request: u64, at: u64) -> Message<Snapshots> {
     let (committed, rows) = (Timestamp(at), Vec::new());
     let (snapshot, seen_to) = (Some(committed), None);
-    Message::ScanReply(Box::new(ScanReply { request, snapshot, committed, rows, seen_to }))
+    Message::ScanReply(Box::new(ScanReply {
+        request,
+        snapshot,
+        committed,
+        rows,
+        seen_to,
+        moved: Default::default(),
+    }))
 }
 
 #[test]

@@ -11,8 +11,8 @@ use muesli_core::{
 };
 use muesli_protocols::score::{Score, Snapshots};
 use muesli_protocols::two_phase::message::{
-    Found, LockRequest, Message, Prepare, ReadReply, ReadRequest, ScanReply, ScanRequest, Vote,
-    Wanted,
+    Found, LockRequest, Message, Prepare, ReadReply, ReadRequest, ReadWants, ScanReply,
+    ScanRequest, Vote,
 };
 
 use crate::two_phase::server::{
@@ -75,7 +75,7 @@ fn read() -> ReadRequest<Snapshots> {
         request: 1,
         snapshot: Timestamp(1),
         first: true,
-        wanted: Wanted::Values,
+        wanted: ReadWants::Values,
         reader: (),
         keys,
     }
@@ -303,13 +303,26 @@ fn repositories_ask_each_other_and_nobody_else_does() {
 fn read_reply(snapshot: Option<Timestamp>, committed: Timestamp, version: Timestamp) -> AnyMessage {
     let found = Found { version, value: None, newest: true, collected: Timestamp::ZERO };
     let found = [found].into_iter().collect();
-    Message::ReadReply(ReadReply { request: 1, snapshot, committed, found })
+    Message::ReadReply(ReadReply {
+        request: 1,
+        snapshot,
+        committed,
+        found,
+        moved: Default::default(),
+    })
 }
 
 fn scan_reply(snapshot: Option<Timestamp>, committed: Timestamp, version: Timestamp) -> AnyMessage {
     let found = Found { version, value: None, newest: true, collected: Timestamp::ZERO };
     let rows = vec![(key(), found)];
-    Message::ScanReply(Box::new(ScanReply { request: 1, snapshot, committed, rows, seen_to: None }))
+    Message::ScanReply(Box::new(ScanReply {
+        request: 1,
+        snapshot,
+        committed,
+        rows,
+        seen_to: None,
+        moved: Default::default(),
+    }))
 }
 
 #[test]

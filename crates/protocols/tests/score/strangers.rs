@@ -4,7 +4,7 @@ use muesli_core::{
     Abort, Address, Decision, Effect, Envelope, Nanos, NodeId, Rejection, RepositoryId, Sender,
     Settings, SmallBytes, Timestamp, TxnId,
 };
-use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, Vote, Wanted};
+use muesli_protocols::two_phase::message::{Message, Prepare, ReadRequest, ReadWants, Vote};
 
 use crate::two_phase::server::{CLIENT, HERE, OTHER, SPACE, Scored, asked, decide, prepare, txn};
 
@@ -40,7 +40,7 @@ fn a_far_timestamp_raises_no_clock() {
             request: 1,
             snapshot,
             first: true,
-            wanted: Wanted::Values,
+            wanted: ReadWants::Values,
             reader: (),
             keys,
         })

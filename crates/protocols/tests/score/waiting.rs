@@ -11,7 +11,9 @@ use muesli_core::{
     RepositoryId, Role, Sender, Settings, SmallBytes, SpaceId, SpaceOptions, Timestamp, TxnId,
 };
 use muesli_protocols::score::{Score, Snapshots, Switches};
-use muesli_protocols::two_phase::message::{Message, Mostly, Prepare, ReadRequest, Vote, Wanted};
+use muesli_protocols::two_phase::message::{
+    Message, Mostly, Prepare, ReadRequest, ReadWants, Vote,
+};
 
 const SPACE: SpaceId = SpaceId(0);
 const HERE: RepositoryId = RepositoryId(0);
@@ -79,6 +81,8 @@ fn prepare(sequence: u64, key: &SmallBytes, value: usize) -> Message<Snapshots> 
         scans: Vec::new(),
         delayed: Vec::new(),
         extra: None,
+        leaving: Default::default(),
+        arriving: Default::default(),
     }))
 }
 
@@ -116,7 +120,7 @@ fn a_repository_keeps_so_many_waiting_reads_and_no_more() {
             request,
             snapshot,
             first: false,
-            wanted: Wanted::Values,
+            wanted: ReadWants::Values,
             reader: (),
             keys,
         })
@@ -152,7 +156,7 @@ fn reads_that_wait_take_no_more_bytes_than_they_may() {
             request,
             snapshot,
             first: false,
-            wanted: Wanted::Values,
+            wanted: ReadWants::Values,
             reader: (),
             keys,
         })
@@ -190,7 +194,7 @@ fn reads_that_are_dropped_take_nothing() {
         request: 1,
         snapshot,
         first: false,
-        wanted: Wanted::Values,
+        wanted: ReadWants::Values,
         reader: (),
         keys,
     }));

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use goldenscript::Command;
-use muesli_protocols::tfa::{self, Objects};
+use muesli_protocols::tfa::{self, OwnedObjects};
 use muesli_protocols::two_phase::TwoPhase;
 
 use crate::harness::scripted::Play;
@@ -14,8 +14,8 @@ use crate::two_phase::switches::switch;
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match args.take_key("protocol").unwrap_or("tfa") {
-        "tfa" => harness::<TwoPhase<Objects>>(args, tfa::Switches::staying(), rule),
-        "tfa-moving" => harness::<TwoPhase<Objects>>(args, tfa::Switches::default(), rule),
+        "tfa" => harness::<TwoPhase<OwnedObjects>>(args, tfa::Switches::staying(), rule),
+        "tfa-moving" => harness::<TwoPhase<OwnedObjects>>(args, tfa::Switches::default(), rule),
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }

@@ -2,7 +2,7 @@
 
 use Do::{Delete, Get, Merge, Nest, Put, ReadOnly};
 use muesli_check::Level;
-use muesli_protocols::tfa::{Objects, Switches};
+use muesli_protocols::tfa::{OwnedObjects, Switches};
 use muesli_protocols::two_phase::{FamilySwitch, Sabotage, TwoPhase};
 
 use crate::harness::exploration::{Do, Program, Scope, explore};
@@ -32,7 +32,7 @@ fn committed_transactions_are_strict_for_readers_too() {
     scopes.push(Scope::of(&[CHANGE_AB_AT_0, TWO_LEVELS_AT_1]));
     among_faults(&mut scopes, &[NESTED_AT_0, WRITE_A_AT_1]);
     among_two_faults(&mut scopes, &[SKEW_A_AT_0, WRITE_A_AT_1]);
-    hold::<Objects>("tfa", Level::StrictSerializable, &scopes);
+    hold::<OwnedObjects>("tfa", Level::StrictSerializable, &scopes);
 }
 
 #[test]
@@ -48,14 +48,27 @@ fn a_key_that_moved_is_found_where_it_is() {
     let mut faulty = Vec::new();
     among_faults(&mut faulty, &[TAKE_A_AT_2]);
     scopes.extend(faulty.into_iter().map(|scope| Scope { before: before.clone(), ..scope }));
-    hold::<Objects>("tfa_moved", Level::StrictSerializable, &scopes);
+    hold::<OwnedObjects>("tfa_moved", Level::StrictSerializable, &scopes);
+}
+
+#[test]
+fn a_copy_that_is_left_behind_is_noticed() {
+    let switches = Switches::default().without(FamilySwitch::LeavesNoCopy);
+    let scope = Scope::<TwoPhase<OwnedObjects>> {
+        switches,
+        level: Level::StrictSerializable,
+        before: vec![TAKE_A_AT_1],
+        ..Scope::of(&[TAKE_A_AT_2, READ_A_AT_2])
+    };
+    let found = explore(&scope, LIMIT).violation;
+    assert!(found.is_some());
 }
 
 #[test]
 fn garbage_is_collected() {
     let before = [[TAKE_A_AT_1, TAKE_A_AT_0].as_slice(), &[TAKE_A_AT_2].repeat(4)].concat();
     let scope = Scope { before, collects: true, ..Scope::of(&[DELETE_A_AT_0, INSERT_A_AT_1]) };
-    hold::<Objects>("tfa_garbage", Level::StrictSerializable, &[scope]);
+    hold::<OwnedObjects>("tfa_garbage", Level::StrictSerializable, &[scope]);
 }
 
 #[test]
@@ -65,13 +78,13 @@ fn every_attempt_sees_the_database_as_it_once_was() {
         Scope::of(&[NESTED_AT_0, NESTED_AT_1]),
         Scope::of(&[CHANGE_AB_AT_0, TWO_LEVELS_AT_1]),
     ];
-    hold::<Objects>("tfa_attempts", Level::SerializableAttempts, &scopes);
+    hold::<OwnedObjects>("tfa_attempts", Level::SerializableAttempts, &scopes);
 }
 
 /// What is found with one rule broken.
 fn violation(programs: &[Program], level: Level, rule: FamilySwitch) -> Option<String> {
     let switches = Switches::staying().without(rule);
-    let scope = Scope::<TwoPhase<Objects>> { switches, level, ..Scope::of(programs) };
+    let scope = Scope::<TwoPhase<OwnedObjects>> { switches, level, ..Scope::of(programs) };
     explore(&scope, LIMIT).violation
 }
 

@@ -1,6 +1,6 @@
 //! Golden files of formats: messages, records and checkpoints.
 
-use muesli_protocols::tfa::{Objects, Tfa};
+use muesli_protocols::tfa::{OwnedObjects, Tfa};
 
 use crate::clusters::cluster;
 use crate::harness::samples;
@@ -13,5 +13,5 @@ fn bytes_of_this_version_mean_what_they_meant() {
 
 #[test]
 fn checkpoints_of_protocols_with_two_phases_are_as_they_were() {
-    checkpoint_page::of_two_phases::<Objects>();
+    checkpoint_page::of_two_phases::<OwnedObjects>();
 }

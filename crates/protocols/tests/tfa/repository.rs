@@ -1,5 +1,5 @@
 //! Checkpoints, records that a lying member made up, and limits of what is prepared.
 
-use muesli_protocols::tfa::Objects;
+use muesli_protocols::tfa::OwnedObjects;
 
-crate::two_phase::repository_tests!(Objects);
+crate::two_phase::repository_tests!(OwnedObjects);

@@ -19,8 +19,8 @@ use muesli_protocols::hierarchy::Leaves;
 use muesli_protocols::non_genuine_multiversioning::Everybody;
 use muesli_protocols::repeatable_read::NewestVersions;
 use muesli_protocols::score::Snapshots;
-use muesli_protocols::tfa::Objects;
-use muesli_protocols::two_phase::message::{Mostly, Prepare, ReadRequest, Vote, Wanted};
+use muesli_protocols::tfa::OwnedObjects;
+use muesli_protocols::two_phase::message::{Mostly, Prepare, ReadRequest, ReadWants, Vote};
 use muesli_protocols::two_phase::{
     Message, Participant, Record, Snapshot, Time, TwoPhase, Variant,
 };
@@ -100,7 +100,7 @@ macro_rules! tested {
     })* };
 }
 
-tested!(Snapshots, TimeWarp, TryLocks, NewestVersions, Everybody, Leaves, Objects);
+tested!(Snapshots, TimeWarp, TryLocks, NewestVersions, Everybody, Leaves, OwnedObjects);
 
 impl Tested for Vectors {
     fn elsewhere(txn: TxnId, yes: &VectorVote, above: u64) -> (RepositoryId, VectorVote) {
@@ -218,7 +218,7 @@ impl<V: Tested> Harness<V> {
                     request,
                     snapshot,
                     first: true,
-                    wanted: Wanted::Values,
+                    wanted: ReadWants::Values,
                     reader,
                     keys: keys.into(),
                 };

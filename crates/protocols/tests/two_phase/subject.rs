@@ -8,7 +8,7 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Decision, NodeId, Role, SpaceId, Timestamp, TxnId};
 use muesli_protocols::two_phase::message::merged_vote::MergedVote;
 use muesli_protocols::two_phase::message::moves::MovedKey;
-use muesli_protocols::two_phase::message::{Answers, Found, Prepare, Vote, Wanted};
+use muesli_protocols::two_phase::message::{Answers, Found, Prepare, ReadWants, Vote};
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
 use crate::harness::subject::lines::{given, joined, name, text, value, writes};
@@ -147,9 +147,9 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::Read(read) => {
             let keys = joined(read.keys.iter().map(|(_, key)| text(key)));
             let wanted = match read.wanted {
-                Wanted::Values => "",
-                Wanted::NewestValues => ", or the newest",
-                Wanted::Versions => ", versions alone",
+                ReadWants::Values => "",
+                ReadWants::NewestValues => ", or the newest",
+                ReadWants::Versions => ", versions alone",
             };
             format!("Read {keys} {}{wanted}", snapshot(&read.snapshot, read.first))
         }
@@ -216,6 +216,13 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::NoDoubts { repository, clients, .. } => {
             format!("NoDoubts r{} {}", repository.0, until(clients))
         }
+        Message::Watch(watch) => {
+            let reads = watch.reads.iter().map(|(_, key, at)| format!("{} ({at})", text(key)));
+            let ranges = watch.scans.iter().map(range);
+            format!("Watch {}", joined(reads.chain(ranges)))
+        }
+        Message::Unwatch { .. } => "Unwatch".to_owned(),
+        Message::Changed { .. } => "Changed".to_owned(),
         Message::NewOwners { moved: all } => format!("NewOwners {}", moved(all)),
         Message::KnownOwners { moved: all } => format!("KnownOwners {}", moved(all)),
     }

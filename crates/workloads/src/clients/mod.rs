@@ -1,8 +1,8 @@
 //! What the clients of every workload need: [`chance`] and how keys are drawn ([`distribution`],
 //! and [`placed_keys`] where it matters on which node they are and who else uses them),
 //! [`parameters`], what clients note down by themselves ([`per_client`], [`tally`],
-//! [`list_history`], [`marks`]), whether parts of transactions are children ([`nesting`]), how data are loaded first and read in the end, and what is said of
-//! them then ([`check`]).
+//! [`list_history`], [`marks`]), whether parts of transactions are children ([`nesting`]), how data
+//! are loaded first and read in the end, and what is said of them then ([`check`]).
 
 pub mod chance;
 pub mod check;

@@ -12,7 +12,8 @@ use muesli::{Db, Error};
 use super::structure::value_of;
 use super::{SPACE, Sets, open};
 use crate::check::{Check, Complaints};
-use crate::nesting::{NestingModel, check_finished};
+use crate::nesting::NestingModel;
+use crate::nesting::open_layer::check_finished;
 
 pub(super) async fn check(sets: &Sets, db: &Db) -> Result<Vec<Check>, Error> {
     let ended = match sets.nesting {

@@ -2,10 +2,9 @@
 //! search trees, each of the library's transactional structures.
 //!
 //! A transaction looks whether keys are there (read-only), adds keys, or removes keys; how much it
-//! reads, and so what is in its way, is up to the structure; with `nesting=closed` each key is a child's.
-//! With `rule=pairs` a client adds a key
-//! and, with its next change, removes it again, so that the size stays level; with `rule=random`
-//! it adds and removes at random.
+//! reads, and so what is in its way, is up to the structure; with `nesting=closed` each key is a
+//! child's. With `rule=pairs` a client adds a key and, with its next change, removes it again, so
+//! that the size stays level; with `rule=random` it adds and removes at random.
 //!
 //! What makes runs checkable: adds and removes tell whether they had an effect, so a key's balance
 //! of both is what must be there at the end; a key that a client added under `rule=pairs` is

@@ -13,7 +13,7 @@ use muesli::{Db, Error};
 
 use super::structure::Structure;
 use super::{SPACE, Sets};
-use crate::nesting;
+use crate::nesting::open_layer;
 use crate::workload::Seat;
 
 /// The inverse operations.
@@ -24,7 +24,7 @@ const REMOVE: &str = "sets/remove";
 pub(super) fn layer(sets: &Sets, db: &Db) -> Result<OpenNesting, Error> {
     let all = Arc::new(sets.structures(db.space(SPACE)?));
     let structures = all.clone();
-    let mut layer = nesting::layer(db)?;
+    let mut layer = open_layer::layer(db)?;
     if let Some(rule) = sets.broken {
         layer = layer.without(rule);
     }

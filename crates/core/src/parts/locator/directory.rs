@@ -103,8 +103,9 @@ impl<K: Movable> Hints<K> {
         self.directory.learn([(thing, owners)]);
     }
 
-    /// What is known of a thing may be wrong: it is looked for at these from now on, and whatever is
-    /// learnt next counts, even what was known before. Of what nothing is known nothing is taken.
+    /// What is known of a thing may be wrong: it is looked for at these from now on, and whatever
+    /// is learnt next counts, even what was known before. Of what nothing is known nothing is
+    /// taken.
     pub fn correct(&mut self, thing: &K, holders: Repositories) {
         if let Some(known) = self.directory.moved.get_mut(thing) {
             *known = Arc::new(Owners { epoch: 1, holders });

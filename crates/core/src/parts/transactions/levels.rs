@@ -19,7 +19,7 @@ pub const LEVELS_MAX: u32 = 256;
 
 /// How much there was when a level began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct LevelMark {
     pub(super) reads: usize,
     pub(super) writes: usize,
     pub(super) scans: usize,
@@ -33,7 +33,7 @@ pub(super) struct Mark {
 /// put aside at a level was written before it began; `guarded` is the innermost mark of writes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Levels {
-    pub(super) marks: Vec<Mark>,
+    pub(super) marks: Vec<LevelMark>,
     /// What the first overwrite of a level has replaced, by level and place among the writes.
     pub(super) replaced: BTreeMap<(u32, usize), Option<SmallBytes>>,
     /// Writes before this place were there as the innermost level began.
@@ -53,12 +53,12 @@ impl Levels {
         self.marks.len() as u32
     }
 
-    pub(super) fn mark(&self, level: u32) -> &Mark {
+    pub(super) fn mark(&self, level: u32) -> &LevelMark {
         &self.marks[level as usize - 1]
     }
 
     /// Takes the innermost mark.
-    pub(super) fn close(&mut self) -> Mark {
+    pub(super) fn close(&mut self) -> LevelMark {
         let mark = self.marks.pop().expect("a level that is open");
         self.guarded = self.marks.last().map_or(0, |mark| mark.writes);
         mark

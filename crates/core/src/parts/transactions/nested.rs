@@ -1,6 +1,6 @@
 //! How the [levels](super::levels) of a transaction begin, and how they end.
 
-use super::levels::{LEVELS_MAX, Mark};
+use super::levels::{LEVELS_MAX, LevelMark};
 use super::transaction::{SEARCHED_LINEARLY, TransactionSets};
 impl TransactionSets {
     /// How many levels are open; 0: none but the transaction itself.
@@ -12,7 +12,7 @@ impl TransactionSets {
     /// A level begins inside of the innermost one; its number.
     pub fn nest(&mut self) -> u32 {
         assert!(self.depth() < LEVELS_MAX, "{} levels are open", self.depth());
-        self.levels.marks.push(Mark {
+        self.levels.marks.push(LevelMark {
             reads: self.reads.len(),
             writes: self.writes.len(),
             scans: self.scans.len(),
@@ -60,7 +60,7 @@ impl TransactionSets {
     }
 
     /// Undoes the writes of a level, and of all inside of it.
-    fn undo_writes(&mut self, level: u32, mark: Mark) {
+    fn undo_writes(&mut self, level: u32, mark: LevelMark) {
         let put_aside = self.levels.replaced.split_off(&(level, 0));
         for ((_, place), before) in put_aside.into_iter().rev() {
             self.writes[place].value = before; // The outermost one comes last, and counts.
@@ -102,7 +102,7 @@ impl TransactionSets {
 
     /// Checks the invariants of its levels.
     pub(super) fn assert_levels(&self) {
-        let there = Mark {
+        let there = LevelMark {
             reads: self.reads.len(),
             writes: self.writes.len(),
             scans: self.scans.len(),

@@ -128,10 +128,10 @@ impl OpenNesting {
         }
     }
 
-    /// Adds a handler: a transaction that a compensation or a commit handler of this name runs, with
-    /// the arguments that it was given. It may be run on any client, much later, and again after a
-    /// conflict; what it does takes effect once. It takes no abstract locks: it has those of the
-    /// scope that it is of.
+    /// Adds a handler: a transaction that a compensation or a commit handler of this name runs,
+    /// with the arguments that it was given. It may be run on any client, much later, and again
+    /// after a conflict; what it does takes effect once. It takes no abstract locks: it has those
+    /// of the scope that it is of.
     ///
     /// A handler of an older version of the program may have left its arguments, so their type
     /// must stay, as that of a stored row.

@@ -72,7 +72,7 @@ fn a_conflict_of_the_transaction_itself_compensates_and_runs_it_again() {
         ends || name.starts_with("repeatable-read")
     };
     let mut tried = Vec::new();
-    for protocol in NAMES.into_iter().filter(|name| !broken(name)) {
+    for protocol in NAMES.iter().copied().filter(|name| !broken(name)) {
         let options = Options { protocol: protocol.to_string(), ..Options::default() };
         let (bench, ended) = conflicting(options);
         assert_eq!(ended, Ok(11), "{protocol}");

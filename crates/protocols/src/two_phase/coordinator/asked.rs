@@ -94,7 +94,7 @@ pub(in crate::two_phase) const MOVING: u64 = u64::MAX;
 
 /// A snapshot on its way.
 #[derive(Clone, Debug)]
-pub(in crate::two_phase) struct Moving<V: Variant> {
+pub(in crate::two_phase) struct SnapshotMove<V: Variant> {
     /// What the transaction reads at, unless it moves.
     pub from: V::Snapshot,
     /// Where it goes; known from the first answer on, if it was not before.

@@ -5,9 +5,9 @@
 //! elsewhere is asked for by [`remote_requests`] (their state is in `asked`), large answers in
 //! [`pages`]. [`commit`] divides a transaction among its repositories and counts their votes;
 //! [`owners`] says where keys are, where these move; `awaited` collects the answers of deferred
-//! actions. [`watermark`] tells which snapshots are in use; [`failed`] remembers why transactions
-//! failed before their commit; `nesting` begins and ends the parts of a transaction that can be
-//! undone alone, and moves its snapshot.
+//! actions. [`watermark`] tells which snapshots are in use; [`ending::failed`] remembers why
+//! transactions failed before their commit; `nesting` begins and ends the parts of a transaction
+//! that can be undone alone, and moves its snapshot.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -31,7 +31,7 @@ use crate::unknown_outcomes::UnknownOutcomes;
 use asked::{PendingRequest, WaitingOperation};
 use commit::Committing;
 use commit::unreachable::UnreachableValidators;
-use failed::Failed;
+use ending::failed::Failed;
 use owners::{HINTS_MAX, HintedKey};
 use slot::{Slot, SlotPhase};
 use watching::Watching;
@@ -39,8 +39,7 @@ use watching::Watching;
 pub(in crate::two_phase) mod asked;
 pub(in crate::two_phase) mod commit;
 mod delays;
-mod ending;
-pub(in crate::two_phase) mod failed;
+pub(in crate::two_phase) mod ending;
 mod invariants;
 mod nesting;
 pub(in crate::two_phase) mod owners;

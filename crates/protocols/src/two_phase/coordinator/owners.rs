@@ -1,8 +1,9 @@
 //! Where keys are that move, as a coordinator takes them to be.
 //!
-//! It keeps [hints](muesli_core::parts::locator::Hints), as much as there is room for. Who is asked in vain says where to ask;
-//! who knows nothing, that the key's directory does: the repository where static placement puts it.
-//! What its own node holds it need not remember, and looks there first.
+//! It keeps [hints](muesli_core::parts::locator::Hints), as much as there is room for. Who is asked
+//! in vain says where to ask; who knows nothing, that the key's directory does: the repository
+//! where static placement puts it. What its own node holds it need not remember, and looks there
+//! first.
 
 use muesli_core::parts::locator::{Locator, Owners};
 use muesli_core::{Catalog, Here, OpId, RepositoryId, SmallBytes, SpaceId, Timestamp, Txn};

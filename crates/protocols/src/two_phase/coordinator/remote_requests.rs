@@ -25,7 +25,7 @@ use super::owners::divide_answer;
 use super::pages::first_pages;
 use super::slot::Slot;
 use crate::two_phase::message::{
-    LockRequest, Message, ReadReply, ReadRequest, ScanRequest, Wanted,
+    LockRequest, Message, ReadReply, ReadRequest, ReadWants, ScanRequest,
 };
 use crate::two_phase::{Context, ReaderBounds, Time, TwoPhase, Variant};
 
@@ -191,9 +191,9 @@ impl<V: Variant> Coordinator<V> {
         let kind = &self.operations.get(op).expect("found above").kind;
         let message = match (asked, kind) {
             (Asked::Keys(keys), kind) => {
-                let mut wanted = if forwards { Wanted::NewestValues } else { Wanted::Values };
+                let mut wanted = if forwards { ReadWants::NewestValues } else { ReadWants::Values };
                 if let OperationKind::Versions(_) = kind {
-                    wanted = Wanted::Versions;
+                    wanted = ReadWants::Versions;
                     first = target.is_none();
                     snapshot = target.unwrap_or(snapshot);
                 }

@@ -9,7 +9,7 @@ use muesli_core::{
     Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, TxnOptions,
 };
 
-use super::asked::{MOVING, Moving};
+use super::asked::{MOVING, SnapshotMove};
 use super::delays::Delays;
 use crate::two_phase::Variant;
 use crate::two_phase::message::Found;
@@ -49,7 +49,7 @@ pub(in crate::two_phase) struct Slot<V: Variant> {
     /// A request is under way elsewhere that may change the snapshot; others wait for it.
     pub fixing: Option<u64>,
     /// Its snapshot is on its way to a later one; until then it has none, and `fixing` is set.
-    pub moving: Option<Box<Moving<V>>>,
+    pub moving: Option<Box<SnapshotMove<V>>>,
     /// Requests that wait for the snapshot, in order.
     pub held: Vec<u64>,
     /// What must be stable before the client may hear of what it read here.

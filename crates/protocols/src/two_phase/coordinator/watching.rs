@@ -1,9 +1,9 @@
 //! Clients that wait for a change of what their transaction has read.
 //!
 //! The transaction ends, and what it has read goes to the repositories that it was read at, which
-//! [keep watch](crate::two_phase::participant::watches). The first of them that tells of a change
-//! wakes the client; the others are told that nobody waits any more. While a client waits, its
-//! watches are asked for again: soon where a link came, and once in a while in case that a
+//! [keep watch](crate::two_phase::participant::waits::watches). The first of them that tells of a
+//! change wakes the client; the others are told that nobody waits any more. While a client waits,
+//! its watches are asked for again: soon where a link came, and once in a while in case that a
 //! repository has forgotten them.
 
 use muesli_core::parts::locator::Static;

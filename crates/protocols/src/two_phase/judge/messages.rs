@@ -16,7 +16,7 @@ use crate::two_phase::message::merged_decision::MergedDecision;
 use crate::two_phase::message::merged_vote::MergedVote;
 use crate::two_phase::message::moves::{Leaving, MovedKey};
 use crate::two_phase::message::{
-    Few, LockRequest, Message, Prepare, ReadRequest, ScanRequest, Vote, Wanted, WatchRequest,
+    Few, LockRequest, Message, Prepare, ReadRequest, ReadWants, ScanRequest, Vote, WatchRequest,
     requests,
 };
 use crate::two_phase::participant::whereabouts::TOLD_AT_ONCE;
@@ -191,7 +191,7 @@ fn judge_reader<V: Variant>(reader: V::Reader, view: View<'_>) -> Result<(), Rej
 fn judge_read<V: Variant>(request: &ReadRequest<V>, view: View<'_>) -> Result<(), Rejection> {
     judge_reader::<V>(request.reader, view)?;
     ensure(!request.keys.is_empty(), Rejection::Range)?;
-    let can_be = request.wanted == Wanted::Values || V::POLICIES.reading.can_move();
+    let can_be = request.wanted == ReadWants::Values || V::POLICIES.reading.can_move();
     ensure(can_be, Rejection::State)?;
     judge_snapshot(&request.snapshot, view)?;
     request.keys.iter().try_for_each(|(space, key)| judge_key::<V>(*space, key, view))

@@ -231,7 +231,7 @@ pub struct ReadRequest<V: Variant> {
     /// Whether this read fixes the snapshot.
     pub first: bool,
     /// What is wanted of the keys.
-    pub wanted: Wanted,
+    pub wanted: ReadWants,
     /// Who reads.
     pub reader: V::Reader,
     /// The keys.
@@ -240,7 +240,7 @@ pub struct ReadRequest<V: Variant> {
 
 /// What a [`ReadRequest`] wants of its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ReadWants {
     /// Versions and values at the snapshot.
     #[default]
     Values,

@@ -1,9 +1,9 @@
 //! What messages and records say of keys that move.
 //!
 //! A key has one owner, a repository. A commit that moves it says so to both: the one that it
-//! leaves writes nothing and keeps a pointer, the one at which it arrives writes the value. The time
-//! of a move is the version that was written with it; it only grows, so that of two pointers the
-//! later one counts.
+//! leaves writes nothing and keeps a pointer, the one at which it arrives writes the value. The
+//! time of a move is the version that was written with it; it only grows, so that of two pointers
+//! the later one counts.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};

@@ -15,7 +15,7 @@ use super::moves::{Leaving, MovedRow, Redirect, WhereKeysMove};
 use super::voted_footprint::VotedFootprint;
 use super::{
     About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
-    Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote, Wanted, WatchRequest,
+    ReadWants, Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote, WatchRequest,
 };
 use crate::two_phase::Variant;
 
@@ -32,9 +32,9 @@ impl<V: Variant> Wire for ReadRequest<V> {
         self.request.encode(out);
         self.snapshot.encode(out);
         let wanted = match self.wanted {
-            Wanted::Values => 0,
-            Wanted::NewestValues => 2,
-            Wanted::Versions => 4,
+            ReadWants::Values => 0,
+            ReadWants::NewestValues => 2,
+            ReadWants::Versions => 4,
         };
         out.push(u8::from(self.first) | wanted);
         self.reader.encode(out);
@@ -47,9 +47,9 @@ impl<V: Variant> Wire for ReadRequest<V> {
         let at = input.position();
         let flags = u8::decode(input)?;
         let wanted = match flags & !1 {
-            0 => Wanted::Values,
-            2 => Wanted::NewestValues,
-            4 => Wanted::Versions,
+            0 => ReadWants::Values,
+            2 => ReadWants::NewestValues,
+            4 => ReadWants::Versions,
             other => return Err(WireError::no_variant("kind of a read", at, other)),
         };
         let (first, reader) = (flags & 1 == 1, V::Reader::decode(input)?);

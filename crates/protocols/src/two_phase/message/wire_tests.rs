@@ -16,8 +16,8 @@ use super::is_about;
 use crate::score::message::{Prepare, RepositoryVote, Vote};
 use crate::score::{Message, Record};
 use crate::two_phase::message::{
-    About, Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ScanReply, ScanRequest,
-    Wanted,
+    About, Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ReadWants, ScanReply,
+    ScanRequest,
 };
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
@@ -131,14 +131,16 @@ fn prepare() -> impl Strategy<Value = Arc<Prepare>> {
                 scans,
                 delayed,
                 extra,
+                leaving: Default::default(),
+                arriving: Default::default(),
             })
         },
     )
 }
 
-fn wanted() -> impl Strategy<Value = Wanted> {
-    let all = [Wanted::Values, Wanted::NewestValues, Wanted::Versions];
-    prop::sample::select(all.as_slice())
+fn wanted() -> impl Strategy<Value = ReadWants> {
+    const ALL: [ReadWants; 3] = [ReadWants::Values, ReadWants::NewestValues, ReadWants::Versions];
+    prop::sample::select(ALL.as_slice())
 }
 
 fn asking() -> impl Strategy<Value = Message> {
@@ -165,13 +167,26 @@ fn asking() -> impl Strategy<Value = Message> {
 fn answering() -> impl Strategy<Value = Message> {
     let read = (any::<u64>(), option::of(at()), at(), vec(found(), 0..4)).prop_map(
         |(request, snapshot, committed, found)| {
-            Message::ReadReply(ReadReply { request, snapshot, committed, found: found.into() })
+            Message::ReadReply(ReadReply {
+                request,
+                snapshot,
+                committed,
+                found: found.into(),
+                moved: Default::default(),
+            })
         },
     );
     let rows = vec((bytes(), found()), 0..4);
     let scan = (any::<u64>(), option::of(at()), at(), rows, option::of(bytes())).prop_map(
         |(request, snapshot, committed, rows, seen_to)| {
-            let reply = ScanReply { request, snapshot, committed, rows, seen_to };
+            let reply = ScanReply {
+                request,
+                snapshot,
+                committed,
+                rows,
+                seen_to,
+                moved: Default::default(),
+            };
             Message::ScanReply(Box::new(reply))
         },
     );
@@ -319,6 +334,8 @@ fn messages_about_what_is_not_there_are_told_apart() {
             scans: vec![],
             delayed: vec![],
             extra: None,
+            leaving: Default::default(),
+            arriving: Default::default(),
         }))
     };
     let here = [RepositoryId(0), RepositoryId(1)];

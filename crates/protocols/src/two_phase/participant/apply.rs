@@ -74,7 +74,10 @@ impl<V: Variant> Participant<V> {
         let at = V::Time::version_of(&place);
         self.note_moved(prepared.bytes);
         let passes = self.keeps(TreeSwitch::ClocksPassEnds);
-        for write in &mut prepared.writes {
+        for (place, write) in prepared.writes.iter_mut().enumerate() {
+            if self.leaves_copy(&prepared.prepare, place) {
+                continue;
+            }
             let value = write.value.take();
             let versions = self.space(write.space, cx);
             // After a checkpoint this version or a later one may be there already; otherwise

@@ -34,7 +34,7 @@ use memory::Reported;
 use termination::Finishing;
 use waits::prepares::WaitingPrepares;
 use waits::reads::WaitingReads;
-use watches::Watches;
+use waits::watches::Watches;
 use whereabouts::Whereabouts;
 
 mod apply;
@@ -46,11 +46,9 @@ mod invariants;
 pub(in crate::two_phase) mod memory;
 pub(in crate::two_phase) mod one_phase;
 pub(in crate::two_phase) mod prepare;
-mod range_entries;
 pub(in crate::two_phase) mod reads;
 pub(in crate::two_phase) mod termination;
 pub(in crate::two_phase) mod waits;
-pub(in crate::two_phase) mod watches;
 pub(in crate::two_phase) mod whereabouts;
 
 timers! {
@@ -517,6 +515,9 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
         for (space, versions) in self.spaces.iter() {
             for (key, mut chain) in versions.chains() {
                 if V::keys_move(catalog) {
+                    if !self.has_key(space, key, catalog) {
+                        continue;
+                    }
                     chain.drain(..chain.len() - 1); // It may have been elsewhere between two.
                 }
                 chains.push((space, key.clone(), chain));

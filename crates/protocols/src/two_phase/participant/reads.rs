@@ -7,12 +7,12 @@ use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
-use super::range_entries::{RangeEntry, range_entries};
 use super::waits::reads::WaitingRead;
+use super::whereabouts::range_entries::{RangeEntry, range_entries};
 use crate::two_phase::VariantState;
 use crate::two_phase::message::moves::{MovedRow, Redirect, WhereKeysMove};
 use crate::two_phase::message::{
-    Found, Message, Mostly, ReadReply, ReadRequest, ScanReply, ScanRequest, Wanted,
+    Found, Message, Mostly, ReadReply, ReadRequest, ReadWants, ScanReply, ScanRequest,
 };
 use crate::two_phase::policy::{FamilySwitch, TreeSwitch};
 use crate::two_phase::time::{NotServed, Reading, Snapshot, Time};
@@ -224,13 +224,13 @@ impl<V: Variant> Participant<V> {
     ) -> Result<ReadReply<V>, NotServed> {
         let (asked, first, reader) = (request.snapshot.clone(), request.first, request.reader);
         let asked = Reading { snapshot: asked, first, here: false, reader };
-        if request.wanted == Wanted::Versions {
+        if request.wanted == ReadWants::Versions {
             return self.look_again(request, asked, cx);
         }
         let mut snapshot = self.time.serve(&asked, cx)?;
         let limits = cx.settings.limits;
         let most = request.keys.len().min(limits.page_rows);
-        let forwards = request.wanted == Wanted::NewestValues && !first;
+        let forwards = request.wanted == ReadWants::NewestValues && !first;
         if forwards && self.is_behind(&request.keys[..most], &snapshot) {
             snapshot = self.time.serve(&Reading { first: true, ..asked }, cx)?;
         }

@@ -4,10 +4,11 @@
 //! [take part](participation), when keys are [locked](locking), for which locks prepares
 //! [wait](waiting), how reads are [validated](validation), in which [order](order) decided
 //! transactions are applied, where their versions are [installed](installing), who
-//! [decides](deciding), and whether keys [move](moving). It names those in which it departs from SCORe. They are known when the code
-//! is compiled, so what a protocol does not do is not in its code. What a user may choose is in the
-//! [`Switches`]. What can be broken, and by tests alone, is a [`FamilySwitch`]; validation by a
-//! tree has [rules of its own](tree_switches), which are broken where it is run as printed.
+//! [decides](deciding), and whether keys [move](moving). It names those in which it departs from
+//! SCORe. They are known when the code is compiled, so what a protocol does not do is not in its
+//! code. What a user may choose is in the [`Switches`]. What can be broken, and by tests alone, is
+//! a [`FamilySwitch`]; validation by a tree has [rules of its own](tree_switches), which are broken
+//! where it is run as printed.
 
 pub mod deciding;
 pub mod installing;

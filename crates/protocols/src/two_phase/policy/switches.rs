@@ -74,6 +74,8 @@ breakable! {
         LooksRaise = "looks_raise",
         /// Where every transaction is validated, those that wrote nothing are, too.
         ValidatesReaders = "validates_readers",
+        /// A repository that gives a key away has it no more.
+        LeavesNoCopy = "leaves_no_copy",
         /// Where nodes remember, a session that comes from another coordinator brings what it has
         /// seen.
         SessionsBringTokens = "sessions_bring_tokens",

@@ -217,8 +217,8 @@ pub trait Time<V: Variant>: Clone + Debug {
         place: &V::Place,
         keys: impl Iterator<Item = (SpaceId, &'k SmallBytes)>,
     );
-    /// A key came here that was deleted elsewhere at this time: nothing is proposed, or served first,
-    /// below that any more.
+    /// A key came here that was deleted elsewhere at this time: nothing is proposed, or served
+    /// first, below that any more.
     fn pass(&mut self, at: Timestamp);
     /// What could be applied was.
     fn rest(&mut self);

@@ -5,7 +5,8 @@
 //! | `cluster [protocol=score] [nodes=3] [replicas=1] [log=yes\|manual] [off=switch] […]` | nodes |
 //! | `cluster […] tree=2x2` | validators above them are in this shape, and not a root alone |
 //! | `cluster […] masters=1` | further nodes, without repositories, decide for the others |
-//! | `begin t1 n0 [read_only] [strict] [validated] [lower_bound=t0] [session=1]` | a transaction at a node |
+//! | `begin t1 n0 [read_only] [strict] [lower_bound=t0] [session=1]` | a transaction at a node |
+//! | `begin t1 n0 validated` | one whose merges look at what was read |
 //! | `begin t1 n0 […] lower_bound=t0 ahead=9` | in a session that may have seen nine steps more |
 //! | `begin t1 n0 […] after=n1` | the same, in a session that n1 has run |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |

@@ -55,6 +55,7 @@ pub fn result(result: &Result<Answer, Failure>) -> String {
         }
         Ok(Answer::Written) => "written".to_owned(),
         Ok(Answer::Awake) => "awake".to_owned(),
+        Ok(Answer::Changed) => "changed".to_owned(),
         Ok(Answer::Ended) => "merged".to_owned(),
         Ok(answer @ (Answer::Begun(_) | Answer::Delayed(_) | Answer::Nested(_))) => {
             unreachable!("{answer:?} is never waited for")

@@ -293,6 +293,7 @@ impl Coordinator<Registers> for Client {
             | Operation::Nest(..)
             | Operation::Merge(..)
             | Operation::Unnest(..)
+            | Operation::Watch(_)
             | Operation::Invoke(..) => {
                 Step::Done(Err(Failure::Space("registers are read and written one by one".into())))
             }

@@ -64,10 +64,10 @@ impl<V: Variant> Coordinator<V> {
         let has_read = !(slot.sets.reads.is_empty() && slot.sets.scans.is_empty());
         let (writes_nothing, strict) = (slot.sets.writes.is_empty(), slot.options.strict);
         let delays = may_delay && !slot.delays.is_empty();
-        let rules = V::switches(&self.switches);
+        let family = V::switches(&self.switches);
         let counts = V::POLICIES.validation.has_readers()
-            && rules.keeps(FamilySwitch::ValidatesReaders)
-            || strict && rules.keeps(FamilySwitch::ValidatesStrict);
+            && family.keeps(FamilySwitch::ValidatesReaders)
+            || strict && family.keeps(FamilySwitch::ValidatesStrict);
         if writes_nothing && !delays && !(has_read && counts) {
             self.remember(&snapshot);
             return self.finish_at_once(txn, Ok(snapshot.at()), cx);

@@ -36,8 +36,8 @@ use muesli_core::{Abort, Answer, Failure, Here, OpId, Timestamp, Txn};
 
 use crate::two_phase::coordinator::Coordinator;
 use crate::two_phase::coordinator::asked::{
-    Asked, AskedKeys, Groups, MOVING, Moving, OperationKind, PendingRequest, Queued, ReadVersions,
-    WaitingOperation,
+    Asked, AskedKeys, Groups, MOVING, OperationKind, PendingRequest, Queued, ReadVersions,
+    SnapshotMove, WaitingOperation,
 };
 use crate::two_phase::coordinator::pages::first_pages;
 use crate::two_phase::coordinator::slot::Slot;
@@ -319,7 +319,7 @@ impl<V: Variant> Slot<V> {
         // Until then nothing is read, and others are told that nothing will be below this.
         self.base = from.clone();
         self.fixing = Some(MOVING);
-        self.moving = Some(Box::new(Moving { from, to, aside }));
+        self.moving = Some(Box::new(SnapshotMove { from, to, aside }));
     }
 
     /// It has moved; what was read there already.

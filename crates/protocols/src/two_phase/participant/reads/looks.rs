@@ -46,7 +46,7 @@ impl<V: Variant> Participant<V> {
                     self.newest_version((*space, key), &asked, cx)?
                 }
                 true => self.read_here(*space, key, asked.clone(), cx)?.version.at,
-                false => self.version_beside_rules(*space, key, &asked.snapshot, waits)?,
+                false => self.version_unguarded(*space, key, &asked.snapshot, waits)?,
             };
             found.push(Found::from(Version { at: version, ..Version::ABSENT }));
         }
@@ -78,7 +78,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// The version of a key, where a test has broken what looks keep to.
-    fn version_beside_rules(
+    fn version_unguarded(
         &self,
         space: SpaceId,
         key: &SmallBytes,

@@ -28,6 +28,7 @@
 
 pub(in crate::two_phase) mod prepares;
 pub(in crate::two_phase) mod reads;
+pub(in crate::two_phase) mod watches;
 
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;

@@ -182,6 +182,8 @@ mod tests {
             scans: Vec::new(),
             delayed: Vec::new(),
             extra: None,
+            leaving: Default::default(),
+            arriving: Default::default(),
         });
         let (from, deadline) = (Address::coordinator(NodeId(1)), Nanos(5));
         let one = WaitingPrepare { from, prepare, deadline, bytes };

@@ -35,7 +35,10 @@ use muesli_core::{Address, Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp
 use super::Participant;
 use crate::two_phase::message::moves::MovedKey;
 use crate::two_phase::message::{Message, Prepare, Record};
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::{Context, NotServed, Time, Variant};
+
+pub(super) mod range_entries;
 
 /// So many keys are told of in one message.
 pub(in crate::two_phase) const TOLD_AT_ONCE: usize = 256;
@@ -203,6 +206,14 @@ impl<V: Variant> Participant<V> {
         pointer.unwrap_or_else(|| (directory_of(space, key, catalog), Timestamp::ZERO))
     }
 
+    /// Whether a write changes nothing here, as its key leaves a copy.
+    #[inline]
+    pub(super) fn leaves_copy(&self, prepare: &Prepare<V>, place: usize) -> bool {
+        V::POLICIES.moving.may_move()
+            && !self.switches.keeps(FamilySwitch::LeavesNoCopy)
+            && prepare.leaving.iter().any(|it| it.place as usize == place)
+    }
+
     /// A transaction was applied at `at`: the keys that it moves have gone, or are here.
     pub(super) fn hand_over(
         &mut self,
@@ -210,7 +221,8 @@ impl<V: Variant> Participant<V> {
         at: Timestamp,
         cx: &mut Context<'_, V>,
     ) {
-        for leaving in prepare.leaving.iter() {
+        let leaves = self.switches.keeps(FamilySwitch::LeavesNoCopy);
+        for leaving in prepare.leaving.iter().filter(|_| leaves) {
             let Some((space, key, _)) = prepare.writes.get(leaving.place as usize) else {
                 continue;
             };

@@ -2,8 +2,8 @@
 //!
 //! # The problem
 //! A transaction can go on only once others have changed what it has read (`retry` of composable
-//! memory transactions, Harris and others, 2005; Turcu's dissertation, 2015, section 6.2.3). It must
-//! not ask again and again, and must miss no change.
+//! memory transactions, Harris and others, 2005; Turcu's dissertation, 2015, section 6.2.3). It
+//! must not ask again and again, and must miss no change.
 //!
 //! # The idea
 //! Its coordinator sends what it has read, with the versions, to the repositories that it read at,
@@ -23,8 +23,8 @@ use muesli_core::limits::{range_bytes, read_bytes};
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
-use super::Participant;
 use crate::two_phase::message::{Message, Prepare, WatchRequest};
+use crate::two_phase::participant::Participant;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Variant};
 

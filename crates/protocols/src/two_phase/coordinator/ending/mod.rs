@@ -8,6 +8,8 @@ use crate::two_phase::ReaderBounds;
 use crate::two_phase::message::Message;
 use crate::two_phase::{Context, Variant};
 
+pub(in crate::two_phase) mod failed;
+
 impl<V: Variant> Coordinator<V> {
     /// Ends a transaction: into the history, and its slot is free.
     #[inline]

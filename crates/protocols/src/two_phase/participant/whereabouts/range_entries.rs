@@ -5,7 +5,7 @@ use muesli_core::parts::versions::{Handle, Versions};
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Catalog, RepositoryId, SmallBytes, Timestamp};
 
-use super::whereabouts::Whereabouts;
+use super::Whereabouts;
 
 /// A key of a range.
 #[derive(Clone, Copy, Debug)]
