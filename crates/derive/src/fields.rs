@@ -129,7 +129,7 @@ mod tests {
         let code = made("pub struct A { /// How much.\n pub sum: i64, #[cfg(x)] r#type: u8 }");
         for part in [
             "pub struct AFields",
-            "# [doc = r\" How much.\"] pub fn sum (& self)",
+            "# [doc = \" How much.\"] pub fn sum (& self)",
             "# [cfg (x)] # [doc = \"The field `r#type`.\"] fn r#type (& self)",
             "impl :: muesli :: objects :: Object for A",
         ] {
