@@ -19,6 +19,7 @@ pages! {
     procedures: "using/procedures.md";
     structures: "using/structures.md";
     nested: "using/nested.md";
+    objects: "using/objects.md";
     open_nesting: "using/open-nesting.md";
     cluster: "running/cluster.md";
 }

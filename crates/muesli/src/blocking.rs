@@ -39,6 +39,19 @@ impl Blocking {
         block_on(self.db.transact(body))
     }
 
+    /// See [`Db::atomic`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn atomic<T, E, F>(&self, body: F) -> Result<T, E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static, // It is sent to a loop's thread.
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        block_on(self.db.atomic(body))
+    }
+
     /// See [`Db::transact_answering`].
     ///
     /// # Errors

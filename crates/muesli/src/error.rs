@@ -203,6 +203,21 @@ pub enum Error {
         /// What stopped the compensations.
         why: String,
     },
+    /// An [object](crate::objects) is not there: it was never created, or was deleted.
+    #[error("there is no object {object}; `try_open` asks, `create` makes one")]
+    NoObject {
+        /// The object, by its kind and the bytes of its key.
+        object: String,
+    },
+    /// An [object](crate::objects) that is to be created is there already.
+    #[error("the object {object} is there already; open it, or delete it first")]
+    ObjectExists {
+        /// The object, by its kind and the bytes of its key.
+        object: String,
+    },
+    /// The handle of an opened [object](crate::objects) cannot be used in this way.
+    #[error("{0}")]
+    ObjectHandle(String),
     /// Options that cannot be.
     #[error("{0}")]
     Options(String),
@@ -236,7 +251,10 @@ impl Error {
             | Error::Lease(_)
             | Error::Unfinished { .. }
             | Error::Closed => ErrorKind::Unavailable,
-            Error::Rollback(_) | Error::Refused(_) => ErrorKind::Rollback,
+            Error::Rollback(_)
+            | Error::Refused(_)
+            | Error::NoObject { .. }
+            | Error::ObjectExists { .. } => ErrorKind::Rollback,
             Error::AnswerLost => ErrorKind::AnswerLost,
             Error::Codec(_) => ErrorKind::Data,
             Error::Ended
@@ -247,6 +265,7 @@ impl Error {
             | Error::NotHere
             | Error::Procedure(_)
             | Error::Nesting(_)
+            | Error::ObjectHandle(_)
             | Error::Options(_) => ErrorKind::Misuse,
         }
     }
@@ -289,7 +308,8 @@ pub enum ErrorKind {
     Unavailable,
     /// The transaction was open for longer than its caller allows. Nothing was changed.
     Timeout,
-    /// The body or a procedure gave up. Nothing was changed.
+    /// The body or a procedure gave up, or passed on that an object is absent, or there already.
+    /// Nothing was changed.
     Rollback,
     /// The transaction committed; what a delayed action of it gave was not told in time.
     AnswerLost,

@@ -93,7 +93,7 @@ impl Db {
             begun = client::with(database, |engine| Some(engine.begin(options())));
         }
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
-        let open =
+        let mut open =
             RollbackOnDrop { tx: Tx::at(database, self.inner.origin, txn, self.inner.retry) };
         let ran = {
             let body = pin!(body(&open.tx));
@@ -110,6 +110,7 @@ impl Db {
             }
         };
         let committed = open.tx.commit_here(self, fate).await;
+        drop(open.tx.objects.take());
         std::mem::forget(open);
         let (_, given) = committed?;
         assert!(asks || given.is_empty(), "nobody asked what delayed actions gave");

@@ -3,6 +3,7 @@
 pub(crate) mod commit;
 pub(crate) mod detour;
 pub(crate) mod explicit;
+pub(crate) mod level_objects;
 mod nested;
 pub(crate) mod open;
 pub(crate) mod operation;

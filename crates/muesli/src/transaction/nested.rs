@@ -84,7 +84,12 @@ impl Tx {
             };
             match ended {
                 Ok(()) if waits => return Ok(None),
-                Ok(()) => return ran.map(Some),
+                Ok(()) => {
+                    if let (Ok(_), Some(objects)) = (&ran, child.objects.get()) {
+                        objects.merge_into(&self.objects);
+                    }
+                    return ran.map(Some);
+                }
                 Err(Error::PartialAbort { level }) if level == child.level => {}
                 Err(outer) => return Err(open.pass_on(outer).into()),
             }

@@ -13,6 +13,7 @@ use crate::database::handle::Db;
 use crate::error::Error;
 use crate::retry::Retry;
 use crate::transaction::detour::{AccessWatcher, Detour};
+use crate::transaction::level_objects::LevelObjects;
 
 /// The handle of a running transaction: reads see the transaction's snapshot and its own writes;
 /// writes are buffered until it commits.
@@ -30,6 +31,8 @@ pub struct Tx {
     /// The first conflict that an operation met: the transaction cannot commit any more, whatever
     /// error its body makes of that.
     conflict: OnceLock<Error>,
+    /// What it has of the objects of its transaction, where that has opened some.
+    pub(crate) objects: OnceLock<LevelObjects>,
     /// Which level of its transaction it is; 0: the transaction itself.
     pub(crate) level: u32,
     /// What keeps its operations from a call to the loop that polls them: see [`TxFlags`].
@@ -80,8 +83,8 @@ impl Tx {
     /// A transaction of the loop that polls this.
     #[inline]
     pub(crate) fn at(database: u64, origin: Origin, txn: Txn, retry: Retry) -> Tx {
-        let (conflict, way) = (OnceLock::new(), AtomicU8::new(0));
-        Tx { database, origin, txn, detour: None, conflict, level: 0, way, retry }
+        let (conflict, objects, way) = (OnceLock::new(), OnceLock::new(), AtomicU8::new(0));
+        Tx { database, origin, txn, detour: None, conflict, objects, level: 0, way, retry }
     }
 
     /// A transaction of a loop of this number, which is used from elsewhere.
@@ -102,7 +105,8 @@ impl Tx {
     pub(crate) fn child(&self) -> Tx {
         let way = AtomicU8::new(self.way.load(Relaxed) & TxFlags::DETOUR);
         let (detour, level) = (self.detour.clone(), self.level + 1);
-        Tx { detour, way, level, ..self.at_home() }
+        let objects = self.objects.get().map_or_else(OnceLock::new, |own| own.beside().into());
+        Tx { detour, way, level, objects, ..self.at_home() }
     }
 
     /// Whether an operation is a call to the loop that polls it.
@@ -138,6 +142,17 @@ impl Tx {
     /// The child of it has ended.
     pub(crate) fn close_child(&self) {
         self.way.fetch_and(!TxFlags::CHILD, Relaxed);
+    }
+
+    /// What it has of its transaction's objects, which it may use.
+    ///
+    /// # Errors
+    /// A child is open, or it was undone: so no level makes a table while a child of it is open.
+    pub(crate) fn objects(&self) -> Result<&LevelObjects, Error> {
+        if !self.is_plain() {
+            self.takes_operations()?;
+        }
+        Ok(self.objects.get_or_init(LevelObjects::default))
     }
 
     /// Where the transaction lives, if that is not the loop that polls this.

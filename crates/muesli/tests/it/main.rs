@@ -15,6 +15,7 @@ mod loops;
 mod masters;
 mod mistakes;
 mod nested;
+mod objects;
 mod open_nesting;
 mod partitions;
 mod procedure_threads;
