@@ -19,8 +19,14 @@
 //!
 //! let of = |operations: &[Op]| AbstractTransaction { operations: operations.to_vec() };
 //! let (first, second) = (
-//!     of(&[Op::Add { set: 0, key: 1, was_new: true }, Op::Contains { set: 0, key: 2, found: false }]),
-//!     of(&[Op::Add { set: 0, key: 2, was_new: true }, Op::Contains { set: 0, key: 1, found: true }]),
+//!     of(&[
+//!         Op::Add { set: 0, key: 1, was_new: true },
+//!         Op::Contains { set: 0, key: 2, found: false },
+//!     ]),
+//!     of(&[
+//!         Op::Add { set: 0, key: 2, was_new: true },
+//!         Op::Contains { set: 0, key: 1, found: true },
+//!     ]),
 //! );
 //! let both = [first, second.clone()];
 //! assert_eq!(serial_order(&both, &[], 1_000), SerialOrder::Found(vec![0, 1]));
@@ -185,7 +191,7 @@ pub fn serial_order(
     let changes: Vec<_> = transactions.iter().map(AbstractTransaction::changes).collect();
     let (mut found, mut steps) = (Vec::new(), steps);
     for members in parts(transactions, precedes) {
-        let mut search = Search {
+        let mut search = OrderSearch {
             transactions,
             earlier: &earlier,
             changes: &changes,
@@ -232,7 +238,7 @@ fn parts(transactions: &[AbstractTransaction], precedes: &[(usize, usize)]) -> V
     parts.into_values().collect()
 }
 
-struct Search<'a> {
+struct OrderSearch<'a> {
     transactions: &'a [AbstractTransaction],
     earlier: &'a [Vec<usize>],
     changes: &'a [Contents],
@@ -248,7 +254,7 @@ struct Search<'a> {
     steps: u64,
 }
 
-impl Search<'_> {
+impl OrderSearch<'_> {
     /// Whether what is left can be done in some order; `None`: there are no steps left.
     fn go_on(&mut self) -> Option<bool> {
         let before = self.order.len();

@@ -122,9 +122,9 @@ impl Db {
     async fn wait_for_change(&self, tx: &Tx, timeout: &Timeout) -> Result<(), Error> {
         let asked = tx.here(|engine| engine.now())?;
         let change = pin!(tx.wait_for_change());
-        let is_told = WithTimeout::new(change, timeout).await?;
+        let is_known = WithTimeout::new(change, timeout).await?;
         let waited = tx.here(|engine| engine.now())?.0.saturating_sub(asked.0);
-        match is_told {
+        match is_known {
             true if waited >= nanos(self.inner.retry.pause).0 => Ok(()),
             true => self.pause(SOON_ATTEMPTS).await,
             false => self.sleep(self.inner.retry.pause_max).await,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use muesli_core::SmallBytes;
 
 use super::ending::Finish;
-use super::layer::watch::Watch;
+use super::layer::watch::ScopeWatch;
 use super::layer::{Layer, OpenNesting, count};
 use super::rows::{END, LOCK, SCOPE, ScopeId, scope_key, scope_of};
 use crate::data::byte_range::Range;
@@ -32,7 +32,7 @@ pub struct NestingRows {
 }
 
 impl Layer {
-    fn watch(&self) -> MutexGuard<'_, Watch> {
+    fn watch(&self) -> MutexGuard<'_, ScopeWatch> {
         self.nesting.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

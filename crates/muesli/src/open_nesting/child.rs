@@ -7,12 +7,12 @@ use muesli_core::Abort;
 use serde::Serialize;
 
 use super::handed::{Handlers, OpenNested, call, lock_name, pass_conflict};
-use super::layer::{Layer, NestingRule};
+use super::layer::{Layer, NestingSwitch};
 use super::locks::{LockMode, LockRow};
 use super::rows::{
     ChildRecord, HeldLock, ScopeEnd, ScopeRow, end_key, lock_key, open_key, scope_key,
 };
-use super::scope::Scope;
+use super::scope::NestingScope;
 use crate::error::Error;
 use crate::transaction::detour::AccessWatcher;
 use crate::transaction::tx::Tx;
@@ -28,7 +28,7 @@ pub struct OpenTx {
     raw: Tx,
     pub(super) layer: Layer,
     /// What its own open children belong to.
-    pub(super) scope: Arc<Scope>,
+    pub(super) scope: Arc<NestingScope>,
     handed: Mutex<Handed>,
 }
 
@@ -47,7 +47,7 @@ impl Deref for OpenTx {
 }
 
 impl OpenTx {
-    pub(super) fn new(tx: &Tx, layer: &Layer, scope: &Arc<Scope>) -> OpenTx {
+    pub(super) fn new(tx: &Tx, layer: &Layer, scope: &Arc<NestingScope>) -> OpenTx {
         let watcher: Arc<dyn AccessWatcher> = scope.level.clone();
         OpenTx {
             tx: tx.watched(watcher),
@@ -143,7 +143,8 @@ impl OpenTx {
             let text = format!("abstract lock `{}`: {error}", name());
             self.scope.level.blame(Error::Nesting(text))
         })?;
-        if let Some(holder) = conflict.filter(|_| self.layer.nesting.holds(NestingRule::CheckLocks))
+        if let Some(holder) =
+            conflict.filter(|_| self.layer.nesting.holds(NestingSwitch::CheckLocks))
         {
             let error = Error::LockRefused { lock: name(), holder: holder.to_string() };
             self.scope.refuse(holder, &error);
@@ -213,7 +214,7 @@ impl OpenTx {
         };
         let own = (self.scope.children() > 0).then_some(self.scope.id);
         if let Some(own) = own {
-            self.write_end(own, NestingRule::CheckEnd).await?;
+            self.write_end(own, NestingSwitch::CheckEnd).await?;
             for id in self.scope.held() {
                 row.hold(&HeldLock { id, hold: false });
                 conclusion.locks = true;
@@ -240,13 +241,13 @@ impl OpenTx {
         if self.scope.level.is_untouched() {
             return Ok(true);
         }
-        let written = self.write_end(self.scope.id, NestingRule::CheckEnd).await;
+        let written = self.write_end(self.scope.id, NestingSwitch::CheckEnd).await;
         pass_conflict(&self.raw, &self.tx);
         written.map(|()| false)
     }
 
     /// Commits a scope with this transaction.
-    async fn write_end(&self, id: super::rows::ScopeId, check: NestingRule) -> Result<(), Error> {
+    async fn write_end(&self, id: super::rows::ScopeId, check: NestingSwitch) -> Result<(), Error> {
         let (rows, key) = (self.layer.nesting.rows, end_key(id));
         if self.layer.nesting.holds(check)
             && rows.read::<ScopeEnd>(&self.raw, key.clone()).await?.is_some()
@@ -257,7 +258,7 @@ impl OpenTx {
     }
 
     /// The transaction is to be run again.
-    fn ended_by_others(&self, scope: &Scope) -> Error {
+    fn ended_by_others(&self, scope: &NestingScope) -> Error {
         let error = Error::Conflict { reason: Abort::Abandoned, attempts: 1 };
         scope.doom(&error);
         error

@@ -6,12 +6,12 @@
 
 use std::pin::Pin;
 
-use super::layer::{Layer, NestingRule, count};
+use super::layer::{Layer, NestingSwitch, count};
 use super::locks::LockRow;
 use super::rows::{
     HandlerCall, ScopeEnd, ScopeId, ScopeRow, end_key, lock_key, open_key, scope_key,
 };
-use super::scope::Scope;
+use super::scope::NestingScope;
 use crate::error::Error;
 use crate::time::nanos;
 use crate::transaction::tx::Tx;
@@ -33,7 +33,7 @@ impl Finish {
     pub const OTHERS: Finish = Finish { own: false, has_children: false, certain: false };
 
     /// The scope of a client's own.
-    pub fn own(scope: &Scope) -> Finish {
+    pub fn own(scope: &NestingScope) -> Finish {
         let (has_children, certain) = (scope.children() > 0, scope.is_certain());
         Finish { own: true, has_children, certain }
     }
@@ -72,7 +72,7 @@ impl Layer {
             for child in open {
                 self.finish(child, how.within()).await?;
             }
-            if !self.nesting.holds(NestingRule::ReleaseLast) {
+            if !self.nesting.holds(NestingSwitch::ReleaseLast) {
                 self.until_done(async |tx| self.release_early(tx, id).await).await?;
             }
         }
@@ -100,7 +100,7 @@ impl Layer {
     }
 
     fn next(&self, row: &ScopeRow, end: ScopeEnd) -> Option<usize> {
-        let newest_first = self.nesting.holds(NestingRule::NewestFirst);
+        let newest_first = self.nesting.holds(NestingSwitch::NewestFirst);
         match row.next(end) {
             Some(_) if end == ScopeEnd::Aborted && !newest_first => {
                 row.records.iter().position(|record| record.on_abort.is_some())

@@ -24,10 +24,10 @@ type SpaceKey = (SpaceId, SmallBytes);
 
 /// The keys of one attempt of a transaction.
 #[derive(Debug)]
-pub(super) struct Level {
+pub(super) struct NestingLevel {
     /// How many ancestors it has.
     depth: usize,
-    parent: Option<Arc<Level>>,
+    parent: Option<Arc<NestingLevel>>,
     /// The layer's own space, which bodies leave alone.
     layer: SpaceId,
     accesses: Mutex<Accesses>,
@@ -67,21 +67,21 @@ fn first_within<'a>(keys: &'a BTreeSet<SpaceKey>, scan: &Scan) -> Option<&'a Spa
     from.take_while(|(space, _)| *space == scan.space).find(|key| covers(scan, key))
 }
 
-impl Level {
-    pub fn new(layer: SpaceId, parent: Option<&Arc<Level>>) -> Level {
+impl NestingLevel {
+    pub fn new(layer: SpaceId, parent: Option<&Arc<NestingLevel>>) -> NestingLevel {
         let depth = parent.map_or(0, |parent| parent.depth + 1);
-        Level { depth, parent: parent.cloned(), layer, accesses: Mutex::default() }
+        NestingLevel { depth, parent: parent.cloned(), layer, accesses: Mutex::default() }
     }
 
     fn accesses(&self) -> MutexGuard<'_, Accesses> {
         self.accesses.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
-    fn ancestors(&self) -> impl Iterator<Item = &Level> {
+    fn ancestors(&self) -> impl Iterator<Item = &NestingLevel> {
         std::iter::successors(self.parent.as_deref(), |level| level.parent.as_deref())
     }
 
-    fn top(&self) -> &Level {
+    fn top(&self) -> &NestingLevel {
         self.ancestors().last().unwrap_or(self)
     }
 
@@ -98,7 +98,7 @@ impl Level {
     }
 
     /// An open child of this one committed, or its open children did before it was aborted.
-    pub fn take_below(&self, child: &Level, committed: bool) {
+    pub fn take_below(&self, child: &NestingLevel, committed: bool) {
         let mut child = child.accesses();
         let mut below = std::mem::take(&mut child.below);
         if committed {
@@ -159,7 +159,7 @@ impl Level {
     }
 
     /// What a child must not do, seen what this ancestor has done.
-    fn clash_above(&self, access: Access<'_>, ancestor: &Level) -> Option<String> {
+    fn clash_above(&self, access: Access<'_>, ancestor: &NestingLevel) -> Option<String> {
         let above = ancestor.accesses();
         let (key, used) = match access {
             Access::Read(space, key) => {
@@ -192,7 +192,7 @@ fn verb(access: Access<'_>) -> &'static str {
     }
 }
 
-impl AccessWatcher for Level {
+impl AccessWatcher for NestingLevel {
     fn note(&self, access: Access<'_>) -> Result<(), Error> {
         let space = match access {
             Access::Read(space, _) | Access::Write(space, _) => space,
@@ -216,29 +216,29 @@ mod tests {
         name.into()
     }
 
-    fn read(level: &Level, name: &str) -> Result<(), Error> {
+    fn read(level: &NestingLevel, name: &str) -> Result<(), Error> {
         level.note(Access::Read(SPACE, &key(name)))
     }
 
-    fn write(level: &Level, name: &str) -> Result<(), Error> {
+    fn write(level: &NestingLevel, name: &str) -> Result<(), Error> {
         level.note(Access::Write(SPACE, &key(name)))
     }
 
-    fn scan(level: &Level, lo: &str, hi: &str) -> Result<(), Error> {
+    fn scan(level: &NestingLevel, lo: &str, hi: &str) -> Result<(), Error> {
         let (lo, hi) = (key(lo), Some(key(hi)));
         level.note(Access::Scan(&Scan { space: SPACE, lo, hi, reverse: false, limit: 9 }))
     }
 
-    fn two() -> (Arc<Level>, Level) {
-        let root = Arc::new(Level::new(SpaceId(9), None));
-        let child = Level::new(SpaceId(9), Some(&root));
+    fn two() -> (Arc<NestingLevel>, NestingLevel) {
+        let root = Arc::new(NestingLevel::new(SpaceId(9), None));
+        let child = NestingLevel::new(SpaceId(9), Some(&root));
         (root, child)
     }
 
     /// What an ancestor did, what a child does, and whether it may.
     #[test]
     fn a_child_keeps_away_from_what_its_ancestors_have_in_hand() {
-        type Does = fn(&Level) -> Result<(), Error>;
+        type Does = fn(&NestingLevel) -> Result<(), Error>;
         let (reads, writes): (Does, Does) = (|it| read(it, "b"), |it| write(it, "b"));
         let (scans, beside): (Does, Does) = (|it| scan(it, "a", "c"), |it| scan(it, "c", "d"));
         for (above, below, may) in [
@@ -267,7 +267,7 @@ mod tests {
             let (root, child) = two();
             write(&child, "b").unwrap();
             root.take_below(&child, committed);
-            let sibling = Level::new(SpaceId(9), Some(&root));
+            let sibling = NestingLevel::new(SpaceId(9), Some(&root));
             assert!(read(&sibling, "b").is_ok(), "a sibling may");
             for did in [read(&root, "b"), write(&root, "b"), scan(&root, "a", "c")] {
                 assert_eq!(did.is_err(), committed, "{did:?}");

@@ -88,5 +88,5 @@ mod scope;
 pub use abandoned::NestingRows;
 pub use child::OpenTx;
 pub use handed::OpenNested;
-pub use layer::{NestingCounts, NestingLimits, NestingRule, OpenNesting};
+pub use layer::{NestingCounts, NestingLimits, NestingSwitch, OpenNesting};
 pub use locks::{CompatibilityMatrix, LockMode};

@@ -10,8 +10,8 @@ use super::child::{Conclusion, OpenTx};
 use super::ending::Finish;
 use super::handed::OpenNested;
 use super::layer::{Layer, count};
-use super::level::Level;
-use super::scope::{InFlight, Scope};
+use super::level::NestingLevel;
+use super::scope::{InFlight, NestingScope};
 use crate::bodies::attempts::{AttemptOptions, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::error::Error;
@@ -81,15 +81,15 @@ impl OpenTx {
 struct ChildAttempt<'a> {
     layer: &'a Layer,
     /// What it is of.
-    scope: &'a Arc<Scope>,
+    scope: &'a Arc<NestingScope>,
     /// What its own open children are of.
-    own: Arc<Scope>,
+    own: Arc<NestingScope>,
 }
 
 impl<'a> ChildAttempt<'a> {
-    fn new(layer: &'a Layer, scope: &'a Arc<Scope>) -> Result<ChildAttempt<'a>, Error> {
-        let level = Level::new(layer.nesting.rows.space.id, Some(&scope.level));
-        Ok(ChildAttempt { layer, scope, own: Scope::new(layer.draw()?, level, Some(scope)) })
+    fn new(layer: &'a Layer, scope: &'a Arc<NestingScope>) -> Result<ChildAttempt<'a>, Error> {
+        let level = NestingLevel::new(layer.nesting.rows.space.id, Some(&scope.level));
+        Ok(ChildAttempt { layer, scope, own: NestingScope::new(layer.draw()?, level, Some(scope)) })
     }
 
     async fn run<T, E, F>(

@@ -7,10 +7,10 @@ use muesli_core::{Abort, client};
 
 use super::child::OpenTx;
 use super::ending::Finish;
-use super::layer::{Layer, NestingRule, OpenNesting};
-use super::level::Level;
+use super::layer::{Layer, NestingSwitch, OpenNesting};
+use super::level::NestingLevel;
 use super::rows::{ScopeEnd, end_key, scope_key};
-use super::scope::{InFlight, Scope};
+use super::scope::{InFlight, NestingScope};
 use crate::bodies::attempts::{AttemptOptions, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::database::handle::Db;
@@ -101,14 +101,14 @@ impl Db {
 /// background.
 struct RootAttempt<'a> {
     layer: &'a Layer,
-    scope: Arc<Scope>,
+    scope: Arc<NestingScope>,
     ended: Cell<bool>,
 }
 
 impl<'a> RootAttempt<'a> {
     fn new(layer: &'a Layer) -> Result<RootAttempt<'a>, Error> {
-        let level = Level::new(layer.nesting.rows.space.id, None);
-        let scope = Scope::new(layer.draw()?, level, None);
+        let level = NestingLevel::new(layer.nesting.rows.space.id, None);
+        let scope = NestingScope::new(layer.draw()?, level, None);
         Ok(RootAttempt { layer, scope, ended: Cell::new(false) })
     }
 
@@ -177,7 +177,7 @@ impl<'a> RootAttempt<'a> {
             let (row, ends) = rows.scope_and_ends(tx, id, &[id]).await?;
             let is_ended = row.is_none() || ends[0].is_some();
             let row = row.unwrap_or_default();
-            if is_ended && nesting.holds(NestingRule::CheckEnd) {
+            if is_ended && nesting.holds(NestingSwitch::CheckEnd) {
                 return Ok(None);
             }
             // Others may be about to take the same locks; only the first time is it put at risk.

@@ -5,7 +5,7 @@
 //! | `s` scope | [`ScopeRow`]: what its open children handed to it | these, and who ends it |
 //! | `e` scope | [`ScopeEnd`]; absent while it runs | its own commit, or who aborts it |
 //! | `l` lock | the holders of an abstract lock | open children, and who ends a scope |
-//! | `o` scope, scope | empty: the second one is an open child of the first one | the second one's |
+//! | `o` scope, scope | empty: the second is an open child of the first | the second one's |
 //!
 //! The end has a row of its own because a transaction reads what was there when it began: the row
 //! of a scope changes with each open child, and the transaction whose scope it is could never

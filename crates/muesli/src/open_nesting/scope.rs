@@ -3,16 +3,16 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::level::Level;
+use super::level::NestingLevel;
 use super::rows::ScopeId;
 use crate::error::Error;
 
 /// A scope while its transaction runs: one attempt of it.
 #[derive(Debug)]
-pub(super) struct Scope {
+pub(super) struct NestingScope {
     pub id: ScopeId,
-    pub parent: Option<Arc<Scope>>,
-    pub level: Arc<Level>,
+    pub parent: Option<Arc<NestingScope>>,
+    pub level: Arc<NestingLevel>,
     known: Mutex<Known>,
 }
 
@@ -34,10 +34,14 @@ struct Known {
     refused: Option<(ScopeId, Error)>,
 }
 
-impl Scope {
-    pub fn new(id: ScopeId, level: Level, parent: Option<&Arc<Scope>>) -> Arc<Scope> {
+impl NestingScope {
+    pub fn new(
+        id: ScopeId,
+        level: NestingLevel,
+        parent: Option<&Arc<NestingScope>>,
+    ) -> Arc<NestingScope> {
         let known = Mutex::default();
-        Arc::new(Scope { id, parent: parent.cloned(), level: Arc::new(level), known })
+        Arc::new(NestingScope { id, parent: parent.cloned(), level: Arc::new(level), known })
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -45,7 +49,7 @@ impl Scope {
     }
 
     /// Itself and those that it is within, from inside outwards.
-    pub fn chain(&self) -> impl Iterator<Item = &Scope> {
+    pub fn chain(&self) -> impl Iterator<Item = &NestingScope> {
         std::iter::successors(Some(self), |scope| scope.parent.as_deref())
     }
 
@@ -110,7 +114,7 @@ impl Scope {
     /// A lock was refused. The innermost scope that holds locks is aborted, so that two that wait
     /// for each other's do not do so for ever; whether there is one.
     pub fn doom_holder(&self, why: &Error) -> bool {
-        let holds = |scope: &Scope| scope.known().locks;
+        let holds = |scope: &NestingScope| scope.known().locks;
         if !self.chain().any(holds) {
             return false;
         }
@@ -135,7 +139,7 @@ impl Scope {
 /// A transaction of a scope that is under way: until its end is known, the scope is uncertain, for
 /// ever if nobody learns of it.
 pub(super) struct InFlight {
-    scope: Arc<Scope>,
+    scope: Arc<NestingScope>,
     /// Whether it is an open child, which may leave something to its scope.
     is_child: bool,
     /// Whether its commit was asked for; before, it has not committed.
@@ -145,16 +149,16 @@ pub(super) struct InFlight {
 
 impl InFlight {
     /// The open child whose own scope this is.
-    pub fn of_child(scope: &Arc<Scope>) -> InFlight {
+    pub fn of_child(scope: &Arc<NestingScope>) -> InFlight {
         InFlight::new(scope, true)
     }
 
     /// The outermost transaction.
-    pub fn of_root(scope: &Arc<Scope>) -> InFlight {
+    pub fn of_root(scope: &Arc<NestingScope>) -> InFlight {
         InFlight::new(scope, false)
     }
 
-    fn new(scope: &Arc<Scope>, is_child: bool) -> InFlight {
+    fn new(scope: &Arc<NestingScope>, is_child: bool) -> InFlight {
         scope.chain().for_each(|scope| scope.known().uncertain += 1);
         InFlight { scope: scope.clone(), is_child, asked: Cell::new(false), over: false }
     }

@@ -38,7 +38,7 @@ pub struct BlockingQueue<T> {
 
 /// Which items are there: from the first one up to the next one that comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Ends {
+struct QueueEnds {
     first: u64,
     next: u64,
 }
@@ -62,8 +62,8 @@ impl<T> BlockingQueue<T> {
         BlockingQueue { rows, capacity: capacity.max(1), item: PhantomData }
     }
 
-    async fn ends(&self, tx: &Tx) -> Result<Ends, Error> {
-        let ends: Ends = self.rows.read_head(tx).await?.unwrap_or_default();
+    async fn ends(&self, tx: &Tx) -> Result<QueueEnds, Error> {
+        let ends: QueueEnds = self.rows.read_head(tx).await?.unwrap_or_default();
         match ends.first <= ends.next {
             true => Ok(ends),
             false => Err(self.rows.broken("its first item is after its last")),
@@ -98,7 +98,7 @@ impl<T: Serialize + DeserializeOwned> BlockingQueue<T> {
             return tx.retry();
         }
         self.rows.write(tx, &ends.next.to_be_bytes(), item).await?;
-        self.rows.write_head(tx, &Ends { next: ends.next + 1, ..ends }).await
+        self.rows.write_head(tx, &QueueEnds { next: ends.next + 1, ..ends }).await
     }
 
     /// Takes the first item; waits while there is none.
@@ -113,7 +113,7 @@ impl<T: Serialize + DeserializeOwned> BlockingQueue<T> {
         let number = ends.first.to_be_bytes();
         let item = self.rows.follow(tx, &number).await?;
         self.rows.delete(tx, &number).await?;
-        self.rows.write_head(tx, &Ends { first: ends.first + 1, ..ends }).await?;
+        self.rows.write_head(tx, &QueueEnds { first: ends.first + 1, ..ends }).await?;
         Ok(item)
     }
 }

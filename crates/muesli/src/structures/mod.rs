@@ -12,7 +12,7 @@
 //! | [`SearchTree`] | a node per key, with two children | its depth: about 2 ln n nodes |
 //! | [`HashTable`] | head, and a row per bucket | one row, and the head where that is absent |
 //! | [`Counter`] | one row | one row, or none ([`Counter::add_deferred`]) |
-//! | [`BlockingQueue`] | head, and a row per item | the head, and a row; waits where there is none |
+//! | [`BlockingQueue`] | head, and a row per item | the head, and a row; waits for one |
 //! | [`Semaphore`] | one row | one row; waits where too few permits are left |
 //! | [`WorkList`] | those of a queue, and one | as a queue; waits while others are at work |
 //!

@@ -202,6 +202,12 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
                 violation.as_ref().map_or_else(String::new, |why| format!(" no: {}", text(why)));
             format!("Ran {}{}{why}", name(*txn, names), gave(answers))
         }
+        other => rare(other, names),
+    }
+}
+
+fn rare<V: Variant>(message: &Message<V>, names: &Names) -> String {
+    match message {
         Message::Ask { txn } => format!("Ask {}", name(*txn, names)),
         Message::Lock(asked) => format!("Lock {}", text(&asked.key)),
         Message::Locked { refused, .. } => match refused {
@@ -225,6 +231,7 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::Changed { .. } => "Changed".to_owned(),
         Message::NewOwners { moved: all } => format!("NewOwners {}", moved(all)),
         Message::KnownOwners { moved: all } => format!("KnownOwners {}", moved(all)),
+        other => unreachable!("{} is shown above", other.name()),
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) mod ledger;
 mod open;
 mod structure;
 
-use muesli::open_nesting::{NestingRule, OpenNesting};
+use muesli::open_nesting::{NestingSwitch, OpenNesting};
 use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
 
 use crate::chance::Chance;
@@ -109,7 +109,7 @@ pub struct Sets {
     pairs: bool,
     nesting: NestingModel,
     /// For tests: a rule of open nesting that is broken.
-    broken: Option<NestingRule>,
+    broken: Option<NestingSwitch>,
     ledgers: Ledgers,
 }
 
@@ -159,8 +159,8 @@ impl Sets {
 
     /// For tests: breaks a rule of open nesting.
     #[doc(hidden)]
-    pub fn without(self, rule: NestingRule) -> Sets {
-        Sets { broken: Some(rule), ..self }
+    pub fn without(self, switch: NestingSwitch) -> Sets {
+        Sets { broken: Some(switch), ..self }
     }
 
     fn structures(&self, space: Space) -> Vec<Structure> {

@@ -25,8 +25,8 @@ pub(super) fn layer(sets: &Sets, db: &Db) -> Result<OpenNesting, Error> {
     let all = Arc::new(sets.structures(db.space(SPACE)?));
     let structures = all.clone();
     let mut layer = open_layer::layer(db)?;
-    if let Some(rule) = sets.broken {
-        layer = layer.without(rule);
+    if let Some(switch) = sets.broken {
+        layer = layer.without(switch);
     }
     let layer = layer.handler(REMOVE, move |tx, (at, key): (usize, u64)| {
         let structure = structures.get(at).cloned().ok_or_else(|| missing(at));

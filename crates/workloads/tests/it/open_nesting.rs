@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli::open_nesting::NestingRule;
+use muesli::open_nesting::NestingSwitch;
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
@@ -53,10 +53,10 @@ fn open_children_leave_nothing_behind_under_all_faults() {
 }
 
 /// The first seed with which a check notices that a rule is broken, of so many.
-fn noticed(rule: NestingRule, seeds: u64) -> Option<u64> {
+fn noticed(switch: NestingSwitch, seeds: u64) -> Option<u64> {
     (0..seeds).find(|&seed| {
         let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &parameters(SET)).unwrap();
-        let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).without(rule);
+        let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).without(switch);
         let workload: Arc<dyn AnyWorkload> = Arc::new(sets);
         let (kinds, length) = ("crash,client,partition,link,pause", 200);
         let horizon = VirtualTime::ZERO + Span::from_millis(length);
@@ -77,9 +77,9 @@ fn noticed(rule: NestingRule, seeds: u64) -> Option<u64> {
 
 #[test]
 fn rules_that_are_broken_are_noticed() {
-    for rule in [NestingRule::CheckLocks, NestingRule::ReleaseLast, NestingRule::CheckEnd] {
-        let seed = noticed(rule, 60);
-        println!("{rule:?}: {seed:?}");
-        assert!(seed.is_some(), "{rule:?}");
+    for switch in [NestingSwitch::CheckLocks, NestingSwitch::ReleaseLast, NestingSwitch::CheckEnd] {
+        let seed = noticed(switch, 60);
+        println!("{switch:?}: {seed:?}");
+        assert!(seed.is_some(), "{switch:?}");
     }
 }

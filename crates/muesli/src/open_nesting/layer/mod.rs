@@ -16,7 +16,7 @@ use crate::data::space::Space;
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::tx::{BodyFuture, Tx};
-use watch::Watch;
+use watch::ScopeWatch;
 
 type HandlerFn = Arc<dyn for<'a> Fn(&'a Tx, &'a [u8]) -> BodyFuture<'a, ()> + Send + Sync>;
 type WarningFn = Arc<dyn Fn(&str) + Send + Sync>;
@@ -52,7 +52,7 @@ impl Default for NestingLimits {
 /// A rule of the layer that tests break, to see it noticed.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NestingRule {
+pub enum NestingSwitch {
     /// Compensations are run newest first.
     NewestFirst,
     /// Locks go after the last compensation.
@@ -79,7 +79,7 @@ pub struct NestingCounts {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct LayerCounters {
     pub children: AtomicU64,
     pub refused: AtomicU64,
     pub compensations: AtomicU64,
@@ -100,9 +100,9 @@ pub struct OpenNesting {
     pub(super) limits: NestingLimits,
     handlers: BTreeMap<String, HandlerFn>,
     warning: Option<WarningFn>,
-    broken: Option<NestingRule>,
-    pub(super) counters: Arc<Counters>,
-    pub(super) watch: Arc<Mutex<Watch>>,
+    broken: Option<NestingSwitch>,
+    pub(super) counters: Arc<LayerCounters>,
+    pub(super) watch: Arc<Mutex<ScopeWatch>>,
 }
 
 impl fmt::Debug for OpenNesting {
@@ -175,13 +175,13 @@ impl OpenNesting {
 
     /// For tests: breaks a rule.
     #[doc(hidden)]
-    pub fn without(self, rule: NestingRule) -> OpenNesting {
-        OpenNesting { broken: Some(rule), ..self }
+    pub fn without(self, switch: NestingSwitch) -> OpenNesting {
+        OpenNesting { broken: Some(switch), ..self }
     }
 
     /// What has happened so far.
     pub fn counts(&self) -> NestingCounts {
-        let Counters { children, refused, compensations, commit_handlers, taken_over } =
+        let LayerCounters { children, refused, compensations, commit_handlers, taken_over } =
             &*self.counters;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         NestingCounts {
@@ -193,8 +193,8 @@ impl OpenNesting {
         }
     }
 
-    pub(super) fn holds(&self, rule: NestingRule) -> bool {
-        self.broken != Some(rule)
+    pub(super) fn holds(&self, switch: NestingSwitch) -> bool {
+        self.broken != Some(switch)
     }
 
     pub(super) fn warn(&self, text: &str) {

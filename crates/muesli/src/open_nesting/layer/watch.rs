@@ -11,18 +11,18 @@ const SCOPES_MAX: usize = 1_024;
 
 /// Scopes that were in the way.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
-    seen: BTreeMap<ScopeId, Seen>,
+pub(crate) struct ScopeWatch {
+    seen: BTreeMap<ScopeId, SeenScope>,
 }
 
 #[derive(Clone, Debug)]
-struct Seen {
+struct SeenScope {
     since: Nanos,
     /// Its row then, once it was read.
     row: Option<SmallBytes>,
 }
 
-impl Watch {
+impl ScopeWatch {
     /// A scope is in the way; whether its row is to be looked at, as it has been for long.
     pub fn meet(&mut self, scope: ScopeId, now: Nanos, patience: Nanos) -> bool {
         if let Some(seen) = self.seen.get(&scope) {
@@ -33,14 +33,14 @@ impl Watch {
         {
             self.seen.remove(&first);
         }
-        self.seen.insert(scope, Seen { since: now, row: None });
+        self.seen.insert(scope, SeenScope { since: now, row: None });
         false
     }
 
     /// Its row is this; whether it was the same when it was looked at before, which
     /// [`meet`](Self::meet) said is long ago.
     pub fn is_stuck(&mut self, scope: ScopeId, now: Nanos, row: &SmallBytes) -> bool {
-        let before = self.seen.insert(scope, Seen { since: now, row: Some(row.clone()) });
+        let before = self.seen.insert(scope, SeenScope { since: now, row: Some(row.clone()) });
         before.is_some_and(|seen| seen.row.as_ref() == Some(row))
     }
 
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_scope_is_stuck_when_its_row_stays_for_as_long_as_the_patience() {
-        let (mut watch, scope, patience) = (Watch::default(), ScopeId(1), Nanos(10));
+        let (mut watch, scope, patience) = (ScopeWatch::default(), ScopeId(1), Nanos(10));
         let row = |text: &str| SmallBytes::from(text);
         assert!(!watch.meet(scope, Nanos(0), patience));
         assert!(!watch.meet(scope, Nanos(9), patience));
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn few_are_remembered() {
-        let mut watch = Watch::default();
+        let mut watch = ScopeWatch::default();
         for number in 0..3_000_u64 {
             watch.meet(ScopeId(u128::from(number)), Nanos(number), Nanos(10_000));
         }

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use muesli::blocking::block_on;
-use muesli::open_nesting::{NestingRule, OpenNested};
+use muesli::open_nesting::{NestingSwitch, OpenNested};
 use muesli::{Error, Options};
 
 use super::{Bench, add, add_open};
@@ -76,7 +76,7 @@ fn who_asks_for_a_lock_of_one_that_stopped_finishes_it_and_it_runs_again() {
 #[test]
 fn one_that_does_not_look_whether_it_was_ended_commits_what_is_undone() {
     let mut bench = Bench::with(Options { repositories: 2, loops: 2, ..Options::default() });
-    bench.nesting = bench.nesting.without(NestingRule::CheckEnd);
+    bench.nesting = bench.nesting.without(NestingSwitch::CheckEnd);
     let numbers = bench.numbers;
     let stopped = Stopped::at(&bench, &["a"], false);
     assert_eq!(bench.run(async move |tx| add_open(tx, numbers, "a", 10).await), Ok(10));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muesli::blocking::block_on;
 use muesli::open_nesting::{
-    CompatibilityMatrix, LockMode, NestingLimits, NestingRule, OpenNested, OpenTx,
+    CompatibilityMatrix, LockMode, NestingLimits, NestingSwitch, OpenNested, OpenTx,
 };
 use muesli::{Error, ErrorKind, Options};
 
@@ -53,7 +53,7 @@ fn a_lock_keeps_away_those_that_do_not_go_with_it() {
     }
     let other = asked_while(&read, &put, &bench).unwrap_err();
     assert!(other.to_string().contains("`lock`: it is held in a mode of"), "{other}");
-    let unchecked = bench.nesting.clone().without(NestingRule::CheckLocks);
+    let unchecked = bench.nesting.clone().without(NestingSwitch::CheckLocks);
     assert_eq!(asked_while(&write, &write, &Bench { nesting: unchecked, ..bench }), Ok(()));
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use muesli::blocking::block_on;
-use muesli::open_nesting::{NestingRule, OpenNested, OpenTx};
+use muesli::open_nesting::{NestingSwitch, OpenNested, OpenTx};
 use muesli::{Error, ErrorKind, Options, Tx};
 use muesli_protocols::NAMES;
 
@@ -168,7 +168,7 @@ fn commit_handlers_that_could_not_be_run_are_run_by_others() {
 #[test]
 fn compensations_in_the_wrong_order_are_seen() {
     let mut bench = Bench::new();
-    bench.nesting = bench.nesting.without(NestingRule::NewestFirst);
+    bench.nesting = bench.nesting.without(NestingSwitch::NewestFirst);
     let numbers = bench.numbers;
     let ended = bench.run(async move |tx| {
         add_open(tx, numbers, "a", 5).await?;
@@ -180,7 +180,7 @@ fn compensations_in_the_wrong_order_are_seen() {
 }
 
 /// A transaction aborts; while its compensations are at work another one asks for a lock of its.
-fn asked_during_compensation(rule: Option<NestingRule>) -> Result<i64, Error> {
+fn asked_during_compensation(switch: Option<NestingSwitch>) -> Result<i64, Error> {
     let mut bench = Bench::with(Options { repositories: 2, loops: 2, ..Options::default() });
     let (waits, goes_on) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
     let (flags, db) = ((waits.clone(), goes_on.clone()), bench.db.clone());
@@ -195,8 +195,8 @@ fn asked_during_compensation(rule: Option<NestingRule>) -> Result<i64, Error> {
                 Ok(())
             })
         });
-    if let Some(rule) = rule {
-        bench.nesting = bench.nesting.without(rule);
+    if let Some(switch) = switch {
+        bench.nesting = bench.nesting.without(switch);
     }
     let (own, numbers) = (bench.clone(), bench.numbers);
     let aborting = std::thread::spawn(move || {
@@ -224,6 +224,6 @@ fn asked_during_compensation(rule: Option<NestingRule>) -> Result<i64, Error> {
 fn locks_go_after_the_last_compensation() {
     let got = asked_during_compensation(None).unwrap_err();
     assert_eq!(got.kind(), ErrorKind::Timeout);
-    let got = asked_during_compensation(Some(NestingRule::ReleaseLast));
+    let got = asked_during_compensation(Some(NestingSwitch::ReleaseLast));
     assert_eq!(got, Ok(5), "it sees what is about to be undone");
 }

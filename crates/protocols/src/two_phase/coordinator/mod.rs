@@ -34,7 +34,7 @@ use commit::unreachable::UnreachableValidators;
 use ending::failed::Failed;
 use owners::{HINTS_MAX, HintedKey};
 use slot::{Slot, SlotPhase};
-use watching::Watching;
+use watching::WaitingClient;
 
 pub(in crate::two_phase) mod asked;
 pub(in crate::two_phase) mod commit;
@@ -102,7 +102,7 @@ pub struct Coordinator<V: Variant> {
     /// Where keys are that have moved.
     hints: Hints<HintedKey>,
     /// Clients that wait for a change, by the numbers of their requests.
-    watching: Window<Watching<V>>,
+    watching: Window<WaitingClient<V>>,
     sweep_timer_set: bool,
     /// The largest timestamp heard of.
     pub(in crate::two_phase) observed: V::Snapshot,
@@ -283,7 +283,7 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Coordinator<V> {
             }
         }
         self.committing.values_mut().for_each(Committing::expect_no_answer);
-        self.watching.values_mut().for_each(Watching::expect_nothing);
+        self.watching.values_mut().for_each(WaitingClient::expect_nothing);
         self.regain_validators(node);
     }
 

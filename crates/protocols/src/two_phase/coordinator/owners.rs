@@ -99,8 +99,7 @@ impl<V: Variant> Coordinator<V> {
             }
         }
         let Some(operation) = self.operations.get_mut(op.0) else { return };
-        assert!(!groups.is_empty(), "operation {} asks on for nothing", op.0);
-        operation.missing += groups.len() - 1;
+        operation.missing = (operation.missing + groups.len()).saturating_sub(1);
         for (to, keys) in groups {
             self.ask_more((txn, op), (to, Asked::Keys(keys)), cx);
         }

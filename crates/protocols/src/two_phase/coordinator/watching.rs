@@ -16,7 +16,7 @@ use crate::two_phase::{Context, Variant};
 
 /// Somebody who waits for a change.
 #[derive(Clone, Debug)]
-pub(in crate::two_phase) struct Watching<V: Variant> {
+pub(in crate::two_phase) struct WaitingClient<V: Variant> {
     op: OpId,
     /// Which transaction it was.
     pub(in crate::two_phase) txn: Txn,
@@ -73,10 +73,12 @@ impl<V: Variant> Coordinator<V> {
         if parts.is_empty() {
             return Step::Done(Ok(Answer::Changed));
         }
+        assert!(parts.iter().all(|(_, part)| part.request == request), "one number for all");
         let op = self.next_op();
-        let watching = Watching { op, txn, parts, sent: cx.now() };
+        let watching = WaitingClient { op, txn, parts, sent: cx.now() };
         watching.ask(cx);
-        self.watching.insert(request, watching);
+        let before = self.watching.insert(request, watching);
+        assert!(before.is_none(), "request {request} waits twice");
         self.set_sweep_timer(cx);
         Step::Wait(op)
     }
@@ -120,7 +122,7 @@ impl<V: Variant> Coordinator<V> {
     }
 }
 
-impl<V: Variant> Watching<V> {
+impl<V: Variant> WaitingClient<V> {
     fn ask(&self, cx: &mut Context<'_, V>) {
         for (to, request) in &self.parts {
             cx.send_to_repository(*to, Message::Watch(Box::new(request.clone())));

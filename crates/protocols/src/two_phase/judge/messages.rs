@@ -14,12 +14,12 @@ use crate::two_phase::ReaderBounds;
 use crate::two_phase::Variant;
 use crate::two_phase::message::merged_decision::MergedDecision;
 use crate::two_phase::message::merged_vote::MergedVote;
-use crate::two_phase::message::moves::{Leaving, MovedKey};
+use crate::two_phase::message::moves::{LeavingWrite, MovedKey};
 use crate::two_phase::message::{
     Few, LockRequest, Message, Prepare, ReadRequest, ReadWants, ScanRequest, Vote, WatchRequest,
     requests,
 };
-use crate::two_phase::participant::whereabouts::TOLD_AT_ONCE;
+use crate::two_phase::participant::whereabouts::KEYS_AT_ONCE;
 use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::validator::tree::Tree;
 
@@ -150,7 +150,7 @@ fn judge_placed(space: SpaceId, key: &SmallBytes, view: View<'_>) -> Result<(), 
 fn judge_moved(moved: &[MovedKey], are_placed: bool, view: View<'_>) -> Result<(), Rejection> {
     view.member()?;
     ensure(matches!(view.from.role, Role::Repository(_)), Rejection::Sender)?;
-    ensure(!moved.is_empty() && moved.len() <= TOLD_AT_ONCE, Rejection::Range)?;
+    ensure(!moved.is_empty() && moved.len() <= KEYS_AT_ONCE, Rejection::Range)?;
     moved.iter().try_for_each(|it| {
         in_range(it.at)?;
         ensure(it.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
@@ -173,7 +173,7 @@ fn judge_moves<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(), R
         && prepare.arriving.windows(2).all(|pair| pair[0] < pair[1]);
     places.sort_unstable();
     ensure(ascend && places.windows(2).all(|pair| pair[0] < pair[1]), Rejection::Range)?;
-    let can_leave = |it: &Leaving| {
+    let can_leave = |it: &LeavingWrite| {
         prepare.writes[it.place as usize].2.is_none()
             && view.repository() != Some(it.to)
             && prepare.participants.contains(&it.to)

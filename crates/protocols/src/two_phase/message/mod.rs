@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 
 use self::merged_decision::MergedDecision;
 use self::merged_vote::MergedVote;
-use self::moves::{Leaving, MovedKey, MovedRow, Redirect, WhereKeysMove};
+use self::moves::{LeavingWrite, MovedKey, MovedRow, Redirect, WhereKeysMove};
 use crate::doubts::ClientsUntil;
 use crate::two_phase::{PreparedKeys, Variant};
 
@@ -380,7 +380,7 @@ pub struct Prepare<V: Variant> {
     /// What few transactions have.
     pub extra: Option<Box<Extra>>,
     /// Writes that move their keys away from this participant; they have no values here.
-    pub leaving: WhereKeysMove<V, Leaving>,
+    pub leaving: WhereKeysMove<V, LeavingWrite>,
     /// Writes that move their keys to this participant, by their places.
     pub arriving: WhereKeysMove<V, u32>,
 }

@@ -79,14 +79,14 @@ wire_struct!(Redirect { place: u32, to: RepositoryId, at: Timestamp });
 
 /// A write that moves its key away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leaving {
+pub struct LeavingWrite {
     /// Its place among the writes.
     pub place: u32,
     /// Who has the key from then on.
     pub to: RepositoryId,
 }
 
-wire_struct!(Leaving { place: u32, to: RepositoryId });
+wire_struct!(LeavingWrite { place: u32, to: RepositoryId });
 
 /// A key of a range that is not here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,5 +120,29 @@ impl MovedKey {
     /// How many bytes it takes, about.
     pub(in crate::two_phase) fn bytes(&self) -> usize {
         14 + self.key.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::score::Snapshots;
+    use crate::tfa::OwnedObjects;
+
+    #[test]
+    fn other_protocols_have_no_byte_of_it() {
+        let mut moving = WhereKeysMove::<OwnedObjects, u32>::default();
+        moving.push(7);
+        let (mut some, mut none) = (Vec::new(), Vec::new());
+        moving.encode(&mut some);
+        WhereKeysMove::<Snapshots, u32>::default().encode(&mut none);
+        assert_eq!((some.len(), none.len()), (8, 0));
+        assert_eq!(Wire::decode(&mut Reader::new(&some)), Ok(moving));
+    }
+
+    #[test]
+    #[should_panic(expected = "moves no keys")]
+    fn what_does_not_move_is_not_said_to() {
+        WhereKeysMove::<Snapshots, u32>::default().push(7);
     }
 }

@@ -11,7 +11,7 @@ use muesli_core::{
     Timestamp, TxnId, wire_struct,
 };
 
-use super::moves::{Leaving, MovedRow, Redirect, WhereKeysMove};
+use super::moves::{LeavingWrite, MovedRow, Redirect, WhereKeysMove};
 use super::voted_footprint::VotedFootprint;
 use super::{
     About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
@@ -124,7 +124,7 @@ wire_struct!(Prepare<V: Variant> {
     scans: Vec<KeyRange>,
     delayed: Vec<(SpaceId, SmallBytes, Action)>,
     extra: Option<Box<Extra>>,
-    leaving: WhereKeysMove<V, Leaving>,
+    leaving: WhereKeysMove<V, LeavingWrite>,
     arriving: WhereKeysMove<V, u32>,
 });
 
@@ -376,18 +376,29 @@ impl<V: Variant> Wire for Message<V> {
                 asked: Nanos(Wire::decode(input)?),
                 clients: Wire::decode(input)?,
             },
-            kind::NEW_OWNERS if V::POLICIES.moving.may_move() => {
-                Message::NewOwners { moved: Wire::decode(input)? }
-            }
-            kind::KNOWN_OWNERS if V::POLICIES.moving.may_move() => {
-                Message::KnownOwners { moved: Wire::decode(input)? }
-            }
-            kind::WATCH => Message::Watch(Wire::decode(input)?),
-            kind::UNWATCH => Message::Unwatch { request: Wire::decode(input)? },
-            kind::CHANGED => Message::Changed { request: Wire::decode(input)? },
-            other => return Err(WireError::no_variant("message", at, other)),
+            other => return decode_rare(other, at, input),
         })
     }
+}
+
+/// Messages of keys that move, and of waits for a change.
+fn decode_rare<V: Variant>(
+    kind: u8,
+    at: usize,
+    input: &mut Reader<'_>,
+) -> Result<Message<V>, WireError> {
+    Ok(match kind {
+        kind::NEW_OWNERS if V::POLICIES.moving.may_move() => {
+            Message::NewOwners { moved: Wire::decode(input)? }
+        }
+        kind::KNOWN_OWNERS if V::POLICIES.moving.may_move() => {
+            Message::KnownOwners { moved: Wire::decode(input)? }
+        }
+        kind::WATCH => Message::Watch(Wire::decode(input)?),
+        kind::UNWATCH => Message::Unwatch { request: Wire::decode(input)? },
+        kind::CHANGED => Message::Changed { request: Wire::decode(input)? },
+        other => return Err(WireError::no_variant("message", at, other)),
+    })
 }
 
 impl<V: Variant> Wire for Record<V> {

@@ -10,7 +10,7 @@ use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId};
 use super::divide::{Parts, divide_scans, part_of};
 use crate::two_phase::Variant;
 use crate::two_phase::message::Prepare;
-use crate::two_phase::message::moves::Leaving;
+use crate::two_phase::message::moves::LeavingWrite;
 
 /// A transaction's part for each repository that has a key it read or wrote, or comes to have one,
 /// or could have seen one in a scan.
@@ -40,7 +40,7 @@ pub(super) fn divide_by_owner<V: Variant>(
         let leaving = part_of(&mut parts, from, empty);
         let place = leaving.writes.len() as u32;
         leaving.writes.push((space, key.clone(), None));
-        leaving.leaving.push(Leaving { place, to });
+        leaving.leaving.push(LeavingWrite { place, to });
         let arriving = part_of(&mut parts, to, empty);
         let place = arriving.writes.len() as u32;
         arriving.writes.push(whole);
@@ -48,5 +48,9 @@ pub(super) fn divide_by_owner<V: Variant>(
     }
     divide_scans(&mut parts, &sets.scans, empty, catalog);
     assert!(parts.windows(2).all(|pair| pair[0].0 < pair[1].0), "a part for each repository");
+    let (leave, arrive) = parts.iter().fold((0, 0), |(leave, arrive), (_, part)| {
+        (leave + part.leaving.len(), arrive + part.arriving.len())
+    });
+    assert_eq!(leave, arrive, "what leaves arrives");
     parts
 }

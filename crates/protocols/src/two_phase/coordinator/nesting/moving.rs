@@ -80,8 +80,8 @@ impl<V: Variant> Slot<V> {
         let has_changed = |place: &usize| {
             let read = &self.sets.reads[*place];
             let found = versions.found.get(&(read.space, read.key.clone()));
-            let is_later = |found: &Timestamp| *found > from.at() || *found == Timestamp::ZERO;
-            found.is_some_and(|found| *found != read.version && is_later(found))
+            let is_above = |found: &Timestamp| *found > from.at() || *found == Timestamp::ZERO;
+            found.is_some_and(|found| *found != read.version && is_above(found))
         };
         let changed = || (0..self.sets.reads.len()).filter(has_changed);
         let (first, last) = (changed().next(), changed().next_back());
@@ -136,10 +136,10 @@ impl<V: Variant> Coordinator<V> {
         if self.slot(txn).is_some_and(|slot| slot.begun < aged) {
             return self.abort(txn, &Failure::Aborted(Abort::SnapshotTooOld), cx);
         }
-        let rules = V::switches(&self.switches);
+        let switches = V::switches(&self.switches);
         let Some(slot) = self.slot(txn) else { return };
-        let keys = match rules.keeps(FamilySwitch::MovesValidated) {
-            true => slot.keys_to_look_at(rules.keeps(FamilySwitch::MovesAllLevels)),
+        let keys = match switches.keeps(FamilySwitch::MovesValidated) {
+            true => slot.keys_to_look_at(switches.keeps(FamilySwitch::MovesAllLevels)),
             false => AskedKeys::new(),
         };
         slot.begin_move(Some(to), Some(aside));
@@ -268,13 +268,13 @@ impl<V: Variant> Coordinator<V> {
 
     /// The level that is undone, if one is, and the snapshot that the rest moves to.
     fn outcome_of_move(&mut self, txn: Txn, versions: &ReadVersions) -> (Option<u32>, V::Snapshot) {
-        let rules = V::switches(&self.switches);
+        let switches = V::switches(&self.switches);
         let slot = self.slot(txn).expect("a transaction whose snapshot moves");
         let moving = slot.moving.as_ref().expect("its snapshot moves");
         let to = moving.to.clone().expect("it is known where to");
         let changed = slot.changed(versions, &moving.from);
         let changed = changed.map(|(outermost, innermost)| {
-            if rules.keeps(FamilySwitch::UndoesOutermost) { outermost } else { innermost }
+            if switches.keeps(FamilySwitch::UndoesOutermost) { outermost } else { innermost }
         });
         let scanned = slot.sets.level_of_first_scan();
         (changed.into_iter().chain(scanned).min(), to)

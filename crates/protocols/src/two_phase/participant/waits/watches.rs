@@ -42,7 +42,7 @@ type Watcher = (Address, u64);
 
 /// What is watched for one transaction.
 #[derive(Clone, Debug)]
-struct Watch {
+struct ReadWatch {
     /// When it was last asked for.
     asked: Nanos,
     keys: Vec<(SpaceId, SmallBytes)>,
@@ -56,7 +56,7 @@ struct Watch {
 /// count, and there are at most [`WATCHES_MAX`].
 #[derive(Clone, Debug, Default)]
 pub(in crate::two_phase) struct Watches {
-    watches: BTreeMap<Watcher, Watch>,
+    watches: BTreeMap<Watcher, ReadWatch>,
     by_key: BTreeMap<(SpaceId, SmallBytes), BTreeSet<Watcher>>,
     /// Those that watch ranges.
     of_ranges: BTreeSet<Watcher>,
@@ -69,7 +69,7 @@ impl Watches {
     }
 
     /// Keeps one, in place of an earlier copy of it; false: there is no room.
-    fn keep(&mut self, watcher: Watcher, watch: Watch, bytes_max: usize) -> bool {
+    fn keep(&mut self, watcher: Watcher, watch: ReadWatch, bytes_max: usize) -> bool {
         self.remove(&watcher);
         let is_much = self.bytes > 0 && self.bytes.saturating_add(watch.bytes) > bytes_max;
         let ranges = !watch.ranges.is_empty() && self.of_ranges.len() >= RANGE_WATCHES_MAX;
@@ -83,7 +83,8 @@ impl Watches {
             self.of_ranges.insert(watcher);
         }
         self.bytes += watch.bytes;
-        self.watches.insert(watcher, watch);
+        let before = self.watches.insert(watcher, watch);
+        assert!(before.is_none(), "{watcher:?} watches twice");
         true
     }
 
@@ -111,13 +112,14 @@ impl Watches {
         };
         taken.extend(self.of_ranges.iter().filter(has));
         taken.iter().for_each(|watcher| self.remove(watcher));
+        assert!(!self.by_key.contains_key(&(space, key.clone())), "{key:?} is watched still");
         taken
     }
 
     /// Drops those that were asked for last at or before a time.
     fn drop_asked_until(&mut self, until: Nanos) {
         let is_late =
-            |(watcher, watch): (&Watcher, &Watch)| (watch.asked <= until).then_some(*watcher);
+            |(watcher, watch): (&Watcher, &ReadWatch)| (watch.asked <= until).then_some(*watcher);
         let late: Vec<Watcher> = self.watches.iter().filter_map(is_late).collect();
         late.iter().for_each(|watcher| self.remove(watcher));
     }
@@ -132,7 +134,7 @@ impl Watches {
         let bytes: usize = self.watches.values().map(|it| it.bytes).sum();
         assert_eq!(self.bytes, bytes, "bytes of watches");
         let listed: usize = self.by_key.values().map(BTreeSet::len).sum();
-        let distinct = |it: &Watch| it.keys.iter().collect::<BTreeSet<_>>().len();
+        let distinct = |it: &ReadWatch| it.keys.iter().collect::<BTreeSet<_>>().len();
         assert_eq!(listed, self.watches.values().map(distinct).sum::<usize>(), "keys watched");
         let of_ranges = self.watches.values().filter(|it| !it.ranges.is_empty()).count();
         assert_eq!(self.of_ranges.len(), of_ranges, "watches of ranges");
@@ -157,7 +159,7 @@ impl<V: Variant> Participant<V> {
         let is_changed = reads.iter().any(has_changed)
             || scans.iter().any(|range| self.has_changed_in(range, &snapshot));
         let keys = reads.into_iter().map(|(space, key, _)| (space, key)).collect();
-        let watch = Watch { asked: cx.now(), keys, ranges: scans, bytes };
+        let watch = ReadWatch { asked: cx.now(), keys, ranges: scans, bytes };
         let most = limits.transaction_bytes;
         if is_changed || !self.watches.keep((from, request), watch, most) {
             self.watches.remove(&(from, request));
@@ -236,7 +238,7 @@ mod tests {
         (Address::repository(NodeId(1), RepositoryId(0)), request)
     }
 
-    fn watch(asked: u64, keys: &[&str], ranges: &[(&str, &str)]) -> Watch {
+    fn watch(asked: u64, keys: &[&str], ranges: &[(&str, &str)]) -> ReadWatch {
         let range = |(lo, hi): &(&str, &str)| KeyRange {
             space: SpaceId(1),
             lo: (*lo).into(),
@@ -244,7 +246,7 @@ mod tests {
         };
         let keys = keys.iter().map(|key| (SpaceId(1), SmallBytes::from(*key))).collect();
         let ranges = ranges.iter().map(range).collect();
-        Watch { asked: Nanos(asked), keys, ranges, bytes: 100 }
+        ReadWatch { asked: Nanos(asked), keys, ranges, bytes: 100 }
     }
 
     #[test]

@@ -41,7 +41,7 @@ use crate::two_phase::{Context, NotServed, Time, Variant};
 pub(super) mod range_entries;
 
 /// So many keys are told of in one message.
-pub(in crate::two_phase) const TOLD_AT_ONCE: usize = 256;
+pub(in crate::two_phase) const KEYS_AT_ONCE: usize = 256;
 
 /// Where keys went that were here.
 ///
@@ -53,13 +53,17 @@ pub(in crate::two_phase) struct Whereabouts {
     /// Keys that were here, and whose directories may not know yet where they went.
     untold: BTreeSet<(SpaceId, SmallBytes)>,
     /// When directories were last told.
-    told: Nanos,
+    informed: Nanos,
 }
 
 impl Whereabouts {
     /// Nothing has moved; `hash_seed` is that of its hashes.
     pub fn new(hash_seed: u64) -> Whereabouts {
-        Whereabouts { pointers: Spaces::new(hash_seed), untold: BTreeSet::new(), told: Nanos(0) }
+        Whereabouts {
+            pointers: Spaces::new(hash_seed),
+            untold: BTreeSet::new(),
+            informed: Nanos(0),
+        }
     }
 
     /// Where a key went, and when.
@@ -90,6 +94,7 @@ impl Whereabouts {
 
     /// A key went, unless it is known to have gone later.
     fn point(&mut self, moved: &MovedKey, catalog: &Catalog) {
+        assert!(moved.at > Timestamp::ZERO, "{:?} moves with a version", moved.key);
         let pointers = self.pointers.get_or_make(moved.space, catalog);
         let handle = pointers.find_or_create(Handle::NONE, &moved.key);
         if pointers.newest(handle).at < moved.at {
@@ -246,6 +251,7 @@ impl<V: Variant> Participant<V> {
 
     /// Keys that a transaction deletes where static placement does not put them go back.
     fn give_back(&mut self, prepare: &Prepare<V>, at: Timestamp, cx: &mut Context<'_, V>) {
+        assert!(V::POLICIES.moving.may_move(), "{} gives no keys back", V::NAME);
         let leaves = |place: usize| prepare.leaving.iter().any(|it| it.place as usize == place);
         for (place, (space, key, value)) in prepare.writes.iter().enumerate() {
             let is_here = self.is_directory_of(*space, key, cx.catalog);
@@ -278,20 +284,22 @@ impl<V: Variant> Participant<V> {
 
     /// Tells directories where keys went that were here, again once in a while.
     pub(super) fn tell_new_owners(&mut self, cx: &mut Context<'_, V>) {
-        if cx.now() < self.whereabouts.told + cx.settings.retry_after {
+        if cx.now() < self.whereabouts.informed + cx.settings.retry_after {
             return;
         }
-        self.whereabouts.told = cx.now();
+        self.whereabouts.informed = cx.now();
         let mut news: BTreeMap<RepositoryId, Vec<MovedKey>> = BTreeMap::new();
         for (space, key) in &self.whereabouts.untold {
             let directory = directory_of(*space, key, cx.catalog);
-            let told = news.entry(directory).or_default();
+            let listed = news.entry(directory).or_default();
             let pointer = self.whereabouts.pointer(*space, key, cx.catalog);
-            if let Some((to, at)) = pointer.filter(|_| told.len() < TOLD_AT_ONCE) {
-                told.push(MovedKey { space: *space, key: key.clone(), to, at });
+            if let Some((to, at)) = pointer.filter(|_| listed.len() < KEYS_AT_ONCE) {
+                listed.push(MovedKey { space: *space, key: key.clone(), to, at });
             }
         }
         for (directory, moved) in news {
+            assert!(directory != self.id, "{:?} is its own directory", self.id);
+            assert!(moved.len() <= KEYS_AT_ONCE, "{} keys in a message", moved.len());
             cx.send_to_repository(directory, Message::NewOwners { moved });
         }
     }
@@ -317,6 +325,7 @@ impl<V: Variant> Participant<V> {
             }
             known.push(moved);
         }
+        assert!(news.len() <= known.len(), "what is news is known from then on");
         if !news.is_empty() {
             cx.log_lazily(|| Record::NewOwners { moved: news.clone() });
             self.learn_owners(&news, cx);
