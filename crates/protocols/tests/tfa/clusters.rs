@@ -14,12 +14,12 @@ use crate::two_phase::switches::switch;
 pub fn cluster(command: &Command) -> Result<Box<dyn Play>, Box<dyn Error>> {
     let mut args = command.consume_args();
     match args.take_key("protocol").unwrap_or("tfa") {
-        "tfa" => harness::<TwoPhase<OwnedObjects>>(args, tfa::Switches::staying(), rule),
-        "tfa-moving" => harness::<TwoPhase<OwnedObjects>>(args, tfa::Switches::default(), rule),
+        "tfa" => harness::<TwoPhase<OwnedObjects>>(args, tfa::Switches::staying(), choose),
+        "tfa-moving" => harness::<TwoPhase<OwnedObjects>>(args, tfa::Switches::default(), choose),
         other => Err(format!("no protocol `{other}` here").into()),
     }
 }
 
-fn rule(switches: &mut tfa::Switches, name: &str, on: bool) -> Result<(), String> {
+fn choose(switches: &mut tfa::Switches, name: &str, on: bool) -> Result<(), String> {
     switch(&mut switches.family, name, on)
 }

@@ -88,8 +88,8 @@ fn every_attempt_sees_the_database_as_it_once_was() {
 }
 
 /// What is found with one rule broken.
-fn violation(programs: &[Program], level: Level, rule: FamilySwitch) -> Option<String> {
-    let switches = Switches::staying().without(rule);
+fn violation(programs: &[Program], level: Level, broken: FamilySwitch) -> Option<String> {
+    let switches = Switches::staying().without(broken);
     let scope = Scope::<TwoPhase<OwnedObjects>> { switches, level, ..Scope::of(programs) };
     explore(&scope, LIMIT).violation
 }

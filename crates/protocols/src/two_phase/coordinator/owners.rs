@@ -69,6 +69,7 @@ impl<V: Variant> Coordinator<V> {
         (to, at): (RepositoryId, Timestamp),
     ) {
         let holders: Repositories = smallvec![to];
+        assert_eq!(holders.len(), 1, "a key that moves has one owner");
         match at {
             Timestamp::ZERO => self.hints.correct(&key, holders),
             at => self.hints.learn(key, Owners { epoch: at.0, holders }),
@@ -114,7 +115,9 @@ impl<V: Variant> Coordinator<V> {
         }
         let all = (0..cx.catalog.repositories() as u16).map(RepositoryId);
         let mut own = all.filter(|repository| cx.catalog.home(*repository) == self.id);
-        own.next()
+        let first = own.next();
+        assert!(own.all(|other| Some(other) > first), "the first one of the node");
+        first
     }
 }
 

@@ -280,4 +280,13 @@ mod tests {
         assert_eq!(taken.into_iter().map(|it| it.1).collect::<Vec<_>>(), [2, 3]);
         assert!(watches.is_empty() && watches.bytes == 0);
     }
+
+    #[test]
+    #[should_panic(expected = "keys watched")]
+    fn a_key_is_watched_by_who_says_so() {
+        let mut watches = Watches::default();
+        watches.keep(watcher(1), watch(0, &["a"], &[]), 1_000);
+        watches.by_key.clear();
+        watches.assert_invariants();
+    }
 }
