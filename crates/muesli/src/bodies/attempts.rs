@@ -33,32 +33,49 @@ impl Db {
         E: From<Error> + 'static,
     {
         let timeout = Timeout::new(self.inner.database, self.timeout);
-        let (mut attempts, mut eager) = (0, false);
+        let mut made = Attempts { watches: true, ..Attempts::default() };
         loop {
-            attempts += 1;
-            let how = AttemptOptions { timeout: &timeout, fate, eager, asks };
-            let reason = match self.attempt(body, how).await {
+            let how = AttemptOptions { fate, asks, ..made.next(&timeout) };
+            match self.attempt(body, how).await {
                 Ok(done) => return Ok(done),
-                Err(Stopped::Body(error)) => return Err(error),
-                Err(Stopped::Database(Error::Conflict { reason, .. })) => reason,
-                Err(Stopped::Database(Error::FootprintViolation(why))) => {
-                    let last = self.inner.footprint_violation.lock();
-                    *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
-                    Abort::FootprintViolation
-                }
-                // A child that went on without its parent's knowing of it.
-                Err(Stopped::Database(Error::PartialAbort { .. })) => Abort::StaleRead,
-                Err(Stopped::Database(Error::Retry)) => {
-                    timeout.check()?;
-                    attempts = 0; // Nobody was in the way.
-                    continue;
-                }
-                Err(Stopped::Database(error)) => return Err(error.into()),
-            };
-            eager |= reason.ends_delays();
-            self.after_conflict(reason, attempts).await?;
-            timeout.check()?;
+                Err(stopped) => self.after_stop(stopped, &mut made, &timeout).await?,
+            }
         }
+    }
+
+    /// Makes ready for another attempt, after one that stopped.
+    ///
+    /// # Errors
+    /// Why there is none.
+    #[cold]
+    pub(crate) async fn after_stop<E: From<Error>>(
+        &self,
+        stopped: Stopped<E>,
+        made: &mut Attempts,
+        timeout: &Timeout,
+    ) -> Result<(), E> {
+        let reason = match stopped {
+            Stopped::Body(error) => return Err(error),
+            Stopped::Database(Error::Conflict { reason, .. }) => reason,
+            Stopped::Database(Error::FootprintViolation(why)) => {
+                let last = self.inner.footprint_violation.lock();
+                *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
+                Abort::FootprintViolation
+            }
+            // A child that went on without its parent's knowing of it.
+            Stopped::Database(Error::PartialAbort { .. }) => Abort::StaleRead,
+            Stopped::Database(Error::Retry) => {
+                if !made.watches {
+                    self.sleep(self.inner.retry.pause_max).await?;
+                }
+                made.count = 0; // Nobody was in the way.
+                return Ok(timeout.check()?);
+            }
+            Stopped::Database(error) => return Err(error.into()),
+        };
+        made.eager |= reason.ends_delays();
+        self.after_conflict(reason, made.count).await?;
+        Ok(timeout.check()?)
     }
 
     /// Counts a conflict and pauses, or gives up.
@@ -81,7 +98,7 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let AttemptOptions { timeout, fate, eager, asks } = how;
+        let AttemptOptions { timeout, fate, eager, asks, watches } = how;
         let database = self.inner.database;
         let options = || TxnOptions { eager, ..self.txn_options() };
         self.arrive();
@@ -103,7 +120,7 @@ impl Db {
             Ok(answer) => answer,
             Err(error) => {
                 let stopped = Stopped::by(error, open.tx.conflict());
-                if matches!(stopped, Stopped::Database(Error::Retry)) {
+                if watches && matches!(stopped, Stopped::Database(Error::Retry)) {
                     self.wait_for_change(&open.tx, timeout).await?;
                 }
                 return Err(stopped);
@@ -177,4 +194,30 @@ pub(crate) struct AttemptOptions<'a> {
     pub eager: bool,
     /// What delayed actions gave may be asked.
     pub asks: bool,
+    /// One that asks for a [`retry`](Tx::retry) waits until something that it has read has changed.
+    pub watches: bool,
+}
+
+/// The attempts that were made of a body since nobody was in its way.
+#[derive(Default)]
+pub(crate) struct Attempts {
+    count: u32,
+    /// Delayed actions are done at once from now on.
+    eager: bool,
+    /// A [`retry`](Tx::retry) waits until something that was read has changed; else for a while.
+    watches: bool,
+}
+
+impl Attempts {
+    /// How the next one is made.
+    pub fn next<'a>(&mut self, timeout: &'a Timeout) -> AttemptOptions<'a> {
+        self.count += 1;
+        let (eager, watches) = (self.eager, self.watches);
+        AttemptOptions { timeout, fate: None, eager, asks: false, watches }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
 }

@@ -281,7 +281,7 @@ mod tests {
         let (root, child) = two();
         read(&root, "b").unwrap();
         let text = write(&child, "b").unwrap_err().to_string();
-        for part in ["level 1 writes", "level 0 has read", "\"b\"", "space number 3"] {
+        for part in ["level 1 writes", "level 0 has read", "`b`", "space number 3"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -4,15 +4,13 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use muesli_core::Abort;
-
 use super::child::{Conclusion, OpenTx};
 use super::ending::Finish;
 use super::handed::OpenNested;
 use super::layer::{Layer, count};
 use super::level::NestingLevel;
 use super::scope::{InFlight, NestingScope};
-use crate::bodies::attempts::{AttemptOptions, Stopped};
+use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::error::Error;
 use crate::transaction::tx::Tx;
@@ -43,35 +41,20 @@ impl OpenTx {
         let (layer, scope) = (&self.layer, &self.scope);
         layer.nesting.limits.check_depth(scope.chain().count())?;
         let timeout = Timeout::new(layer.db.inner.database, layer.db.timeout);
-        let (mut attempts, mut eager) = (0, false);
+        let mut made = Attempts::default();
         loop {
             scope.check()?;
-            attempts += 1;
             let attempt = ChildAttempt::new(layer, scope)?;
-            let how_run = AttemptOptions { timeout: &timeout, fate: None, eager, asks: false };
-            let stopped = match attempt.run(&how, &body, how_run).await {
+            let stopped = match attempt.run(&how, &body, made.next(&timeout)).await {
                 Ok(answer) => return Ok(answer),
                 Err(stopped) => stopped,
             };
             attempt.undo(&stopped).await?;
             if attempt.is_refused(layer).await? {
-                layer.db.pause(attempts).await?;
+                layer.db.pause(made.count()).await?;
                 timeout.check()?;
-                continue;
-            }
-            match stopped {
-                Stopped::Body(error) => return Err(error),
-                Stopped::Database(Error::Conflict { reason, .. }) => {
-                    eager |= reason.ends_delays();
-                    layer.db.after_conflict(reason, attempts).await?;
-                    timeout.check()?;
-                }
-                Stopped::Database(Error::FootprintViolation(_)) if !eager => eager = true,
-                Stopped::Database(Error::PartialAbort { .. }) => {
-                    layer.db.after_conflict(Abort::StaleRead, attempts).await?;
-                    timeout.check()?;
-                }
-                Stopped::Database(error) => return Err(error.into()),
+            } else {
+                layer.db.after_stop(stopped, &mut made, &timeout).await?;
             }
         }
     }

@@ -11,7 +11,7 @@ use super::layer::{Layer, NestingSwitch, OpenNesting};
 use super::level::NestingLevel;
 use super::rows::{ScopeEnd, end_key, scope_key};
 use super::scope::{InFlight, NestingScope};
-use crate::bodies::attempts::{AttemptOptions, Stopped};
+use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::database::handle::Db;
 use crate::error::Error;
@@ -64,34 +64,19 @@ impl Db {
     {
         let layer = Layer::new(self, nesting);
         let timeout = Timeout::new(self.inner.database, self.timeout);
-        let (mut attempts, mut eager) = (0, false);
+        let mut made = Attempts::default();
         loop {
-            attempts += 1;
             let attempt = RootAttempt::new(&layer)?;
-            let options = AttemptOptions { timeout: &timeout, fate: None, eager, asks: false };
-            let stopped = match attempt.run(&body, options).await {
+            let stopped = match attempt.run(&body, made.next(&timeout)).await {
                 Ok(answer) => return Ok(answer),
                 Err(stopped) => stopped,
             };
             attempt.scope.level.fault().map_or(Ok(()), Err)?;
             if attempt.is_to_be_repeated() {
-                self.pause(attempts).await?;
+                self.pause(made.count()).await?;
                 timeout.check()?;
-                continue;
-            }
-            match stopped {
-                Stopped::Body(error) => return Err(error),
-                Stopped::Database(Error::Conflict { reason, .. }) => {
-                    eager |= reason.ends_delays();
-                    self.after_conflict(reason, attempts).await?;
-                    timeout.check()?;
-                }
-                Stopped::Database(Error::FootprintViolation(_)) if !eager => eager = true,
-                Stopped::Database(Error::PartialAbort { .. }) => {
-                    self.after_conflict(Abort::StaleRead, attempts).await?;
-                    timeout.check()?;
-                }
-                Stopped::Database(error) => return Err(error.into()),
+            } else {
+                self.after_stop(stopped, &mut made, &timeout).await?;
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use muesli::blocking::block_on;
@@ -45,6 +46,59 @@ fn an_abort_compensates_newest_first_and_runs_no_commit_handler() {
     assert_eq!(ended, Err(Error::rollback("enough")));
     assert_eq!((bench.number("a"), bench.number("b")), (0, 0));
     assert_eq!(bench.log(), ["undo a 1", "undo b 7", "undo a 5"]);
+    bench.assert_nothing_is_left();
+}
+
+/// What the transaction waits for may need the locks of its open children.
+#[test]
+fn what_waits_for_a_change_has_undone_its_open_children() {
+    let bench = Bench::new();
+    let numbers = bench.numbers;
+    let other = bench.clone();
+    let giver = thread::spawn(move || {
+        while !other.log().contains(&"undo a 5".to_owned()) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        other.run(async move |tx| {
+            add_open(tx, numbers, "a", 1).await?;
+            add(tx, numbers, "own", 1).await
+        })
+    });
+    let ended = bench.run(async move |tx| {
+        add_open(tx, numbers, "a", 5).await?;
+        match numbers.typed::<String, i64>().get(tx, "own").await? {
+            None => tx.retry(),
+            Some(own) => Ok(own),
+        }
+    });
+    assert_eq!((ended, giver.join().unwrap()), (Ok(1), Ok(1)));
+    assert_eq!(bench.number("a"), 6);
+    bench.assert_nothing_is_left();
+}
+
+#[test]
+fn an_open_child_that_waits_for_a_change_is_run_again_alone() {
+    let bench = Bench::new();
+    let (own, numbers, attempts) = (bench.clone(), bench.numbers, Arc::new(AtomicU32::new(0)));
+    let (rooted, tried) = (Arc::new(AtomicU32::new(0)), attempts.clone());
+    let roots = rooted.clone();
+    let ended = bench.run(async move |tx| {
+        roots.fetch_add(1, Ordering::Relaxed);
+        let child = async |child: &OpenTx| {
+            if attempts.fetch_add(1, Ordering::Relaxed) == 1 {
+                let other = async |other: &Tx| add(other, numbers, "own", 1).await;
+                own.db.transact_here(other).await?;
+            }
+            match numbers.typed::<String, i64>().get(child, "own").await? {
+                None => child.retry(),
+                Some(own) => Ok(own),
+            }
+        };
+        tx.open_nested(OpenNested::new(), child).await
+    });
+    assert_eq!(ended, Ok(1));
+    let runs = (rooted.load(Ordering::Relaxed), tried.load(Ordering::Relaxed));
+    assert_eq!(runs, (1, 2), "of the transaction, and of the child");
     bench.assert_nothing_is_left();
 }
 
