@@ -1,5 +1,6 @@
 //! Running transactions, as their coordinator keeps them.
 
+pub mod last_reads;
 pub mod levels;
 mod nested;
 pub mod open;

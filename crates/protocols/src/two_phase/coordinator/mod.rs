@@ -283,7 +283,7 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Coordinator<V> {
             }
         }
         self.committing.values_mut().for_each(Committing::expect_no_answer);
-        self.watching.values_mut().for_each(WaitingClient::expect_nothing);
+        self.watching.values_mut().for_each(WaitingClient::ask_soon);
         self.regain_validators(node);
     }
 

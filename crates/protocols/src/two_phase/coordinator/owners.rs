@@ -110,7 +110,7 @@ impl<V: Variant> Coordinator<V> {
     /// without repositories, and a client's, owns nothing: keys stay where they are.
     pub(in crate::two_phase) fn new_owner(&self, cx: &Context<'_, V>) -> Option<RepositoryId> {
         let moves = V::keys_move(cx.catalog) && V::moves(&self.switches);
-        if !moves || cx.catalog.replicas > 1 || cx.catalog.is_client(self.id) {
+        if !moves || cx.catalog.is_client(self.id) {
             return None;
         }
         let all = (0..cx.catalog.repositories() as u16).map(RepositoryId);

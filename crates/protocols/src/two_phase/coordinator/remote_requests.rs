@@ -7,6 +7,8 @@
 //! together, and an answer that does not fit what others have fixed meanwhile is asked for once
 //! more.
 
+use std::collections::BTreeSet;
+
 use muesli_core::parts::locator::Static;
 use muesli_core::parts::transaction::ReadEntry;
 use muesli_core::parts::versions::Handle;
@@ -337,7 +339,8 @@ impl<V: Variant> Coordinator<V> {
                 self.learn_owner((*space, key.clone()), (it.to, it.at));
             }
         }
-        let is_elsewhere = |at| reply.moved.iter().any(|it| it.place as usize == at);
+        let elsewhere: BTreeSet<_> = reply.moved.iter().map(|it| it.place as usize).collect();
+        let is_elsewhere = |at| elsewhere.contains(&at);
         let (answered, moved) = divide_answer(keys.into_iter().zip(reply.found), is_elsewhere);
         for ((place, space, key), found) in answered {
             let recording = cx.effects.recorder.is_some();

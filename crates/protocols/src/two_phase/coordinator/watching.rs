@@ -129,9 +129,8 @@ impl<V: Variant> WaitingClient<V> {
         }
     }
 
-    /// Whether something is watched at a repository that lives on a node; then it is to be asked
-    /// for again.
-    pub(in crate::two_phase) fn expect_nothing(&mut self) {
+    /// A repository may have forgotten it, or never have heard of it: it is asked for again soon.
+    pub(in crate::two_phase) fn ask_soon(&mut self) {
         self.sent = Nanos(0);
     }
 

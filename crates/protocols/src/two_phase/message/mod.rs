@@ -7,6 +7,8 @@
 pub mod merged_decision;
 pub mod merged_vote;
 pub mod moves;
+pub mod reads;
+pub mod record;
 pub(super) mod sizes;
 pub mod voted_footprint;
 pub(super) mod wire;
@@ -23,9 +25,14 @@ use smallvec::SmallVec;
 
 use self::merged_decision::MergedDecision;
 use self::merged_vote::MergedVote;
-use self::moves::{LeavingWrite, MovedKey, MovedRow, Redirect, WhereKeysMove};
+use self::moves::{LeavingWrite, MovedKey, WhereKeysMove};
 use crate::doubts::ClientsUntil;
 use crate::two_phase::{PreparedKeys, Variant};
+
+pub use self::reads::{
+    Found, LockRequest, ReadReply, ReadRequest, ReadWants, ScanReply, ScanRequest, WatchRequest,
+};
+pub use self::record::Record;
 
 /// Most transactions touch a key or two of a repository; so many need no memory of their own.
 pub type Few<T> = SmallVec<[T; 2]>;
@@ -221,138 +228,6 @@ macro_rules! requests {
 
 pub(in crate::two_phase) use requests;
 
-/// A request to read keys of one replica.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadRequest<V: Variant> {
-    /// The coordinator's number for the answer.
-    pub request: u64,
-    /// The snapshot, or for a first read the least it may be.
-    pub snapshot: V::Snapshot,
-    /// Whether this read fixes the snapshot.
-    pub first: bool,
-    /// What is wanted of the keys.
-    pub wanted: ReadWants,
-    /// Who reads.
-    pub reader: V::Reader,
-    /// The keys.
-    pub keys: Mostly<(SpaceId, SmallBytes)>,
-}
-
-/// What a [`ReadRequest`] wants of its keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReadWants {
-    /// Versions and values at the snapshot.
-    #[default]
-    Values,
-    /// The same, but if one of them is not the newest, those at a snapshot of the present, at which
-    /// they are: the answer says which.
-    NewestValues,
-    /// Versions at the snapshot, without values: what was read is looked at once more.
-    Versions,
-}
-
-/// What a transaction has read at a repository, whose client waits for a change of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchRequest<V: Variant> {
-    /// The coordinator's number for the answer.
-    pub request: u64,
-    /// What the ranges were read at.
-    pub snapshot: V::Snapshot,
-    /// Keys, with the versions read.
-    pub reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
-    /// Ranges.
-    pub scans: Vec<KeyRange>,
-}
-
-/// A request for the lock of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockRequest<V: Variant> {
-    /// The coordinator's number for the answer.
-    pub request: u64,
-    /// Who writes.
-    pub reader: V::Reader,
-    /// The space of the key.
-    pub space: SpaceId,
-    /// The key.
-    pub key: SmallBytes,
-}
-
-/// A version of a key as it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The version.
-    pub version: Timestamp,
-    /// Its value.
-    pub value: Option<SmallBytes>,
-    /// Whether it is the newest one.
-    pub newest: bool,
-    /// For histories: where no version was found, the collected deletion that was read. Protocols
-    /// never look at it.
-    pub collected: Timestamp,
-}
-
-impl Found {
-    /// What was read, for histories.
-    pub fn recorded(&self) -> Timestamp {
-        self.version.max(self.collected)
-    }
-}
-
-/// The answer to a [`ReadRequest`]: of all keys that were asked for, or of the first ones, where
-/// more would be too much for one message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadReply<V: Variant> {
-    /// The number of the request.
-    pub request: u64,
-    /// The snapshot read at; `None`: it is older than the versions still kept.
-    pub snapshot: Option<V::Snapshot>,
-    /// The last transaction applied there.
-    pub committed: V::Snapshot,
-    /// What was found, in the order asked; at least of the first key.
-    pub found: Mostly<Found>,
-    /// Those of the keys that are elsewhere, where keys move; nothing was found of them.
-    pub moved: WhereKeysMove<V, Redirect>,
-}
-
-/// A request for a page of a scan: the part of a range that some partitions of one replica hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScanRequest<V: Variant> {
-    /// The coordinator's number for the answer.
-    pub request: u64,
-    /// As in [`ReadRequest`].
-    pub snapshot: V::Snapshot,
-    /// As in [`ReadRequest`].
-    pub first: bool,
-    /// As in [`ReadRequest`].
-    pub reader: V::Reader,
-    /// The range.
-    pub range: KeyRange,
-    /// The partitions whose keys are wanted.
-    pub partitions: Vec<u16>,
-    /// From the end backwards.
-    pub reverse: bool,
-    /// Most rows wanted; deleted keys do not count.
-    pub limit: usize,
-}
-
-/// The answer to a [`ScanRequest`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScanReply<V: Variant> {
-    /// The number of the request.
-    pub request: u64,
-    /// As in [`ReadReply`].
-    pub snapshot: Option<V::Snapshot>,
-    /// As in [`ReadReply`].
-    pub committed: V::Snapshot,
-    /// Keys in the order of the scan, with their versions; deleted ones too, without a value.
-    pub rows: Vec<(SmallBytes, Found)>,
-    /// The last key that was looked at, if the range was not seen to its end: what lies beyond is
-    /// not in `rows`.
-    pub seen_to: Option<SmallBytes>,
-    /// Keys of what was seen that are elsewhere, where keys move.
-    pub moved: WhereKeysMove<V, MovedRow>,
-}
-
 /// A transaction that asks to commit, as one participant needs to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepare<V: Variant> {
@@ -497,66 +372,4 @@ pub struct RepositoryVote<V: Variant> {
     pub about: Option<Box<About>>,
     /// That a member has said so.
     pub tag: u64,
-}
-
-/// What a repository's log holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record<V: Variant> {
-    /// Voted yes with this proposal.
-    Prepared {
-        /// What was asked.
-        prepare: Arc<Prepare<V>>,
-        /// What was proposed.
-        at: V::Yes,
-    },
-    /// Voted no, or was asked before the prepare came.
-    Refused {
-        /// The transaction.
-        txn: TxnId,
-        /// Why.
-        reason: Abort,
-    },
-    /// Learned the end of a transaction voted yes on.
-    Decided {
-        /// The transaction.
-        txn: TxnId,
-        /// Its end.
-        decision: Decision<V::Place>,
-    },
-    /// Committed in one step: no other repository took part.
-    Committed {
-        /// Where it lies.
-        at: V::Place,
-        /// What was written.
-        writes: Vec<(SpaceId, SmallBytes, Option<SmallBytes>)>,
-    },
-    /// What delayed procedures wrote in their turn, and what is told of what was delayed.
-    Ran {
-        /// The transaction.
-        txn: TxnId,
-        /// What procedures wrote.
-        writes: Writes,
-        /// What is told.
-        answers: Answers,
-    },
-    /// No snapshot above this was served before the next such record.
-    UpperBound {
-        /// The bound.
-        at: Timestamp,
-    },
-    /// Keys that static placement puts here have new owners, where keys move.
-    NewOwners {
-        /// The keys.
-        moved: Vec<MovedKey>,
-    },
-    /// Whoever has to know where these keys went knows it: nothing of them is kept here.
-    KnownOwners {
-        /// The keys.
-        moved: Vec<MovedKey>,
-    },
-    /// Nobody reads below this any more: a replay, too, drops what is not needed at or above it.
-    Low {
-        /// The watermark.
-        low: V::Snapshot,
-    },
 }

@@ -11,106 +11,10 @@ use muesli_core::{
     Timestamp, TxnId, wire_struct,
 };
 
-use super::moves::{LeavingWrite, MovedRow, Redirect, WhereKeysMove};
+use super::moves::{LeavingWrite, WhereKeysMove};
 use super::voted_footprint::VotedFootprint;
-use super::{
-    About, Extra, Few, Found, LockRequest, Message, Mostly, Prepare, ReadReply, ReadRequest,
-    ReadWants, Record, Repositories, RepositoryVote, ScanReply, ScanRequest, Vote, WatchRequest,
-};
+use super::{About, Extra, Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::Variant;
-
-/// By hand for what is wanted, which shares a byte with whether it is the first read.
-impl<V: Variant> Wire for ReadRequest<V> {
-    const LEAST_BYTES: usize = u64::LEAST_BYTES
-        + V::Snapshot::LEAST_BYTES
-        + 1
-        + V::Reader::LEAST_BYTES
-        + Mostly::<(SpaceId, SmallBytes)>::LEAST_BYTES;
-
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.request.encode(out);
-        self.snapshot.encode(out);
-        let wanted = match self.wanted {
-            ReadWants::Values => 0,
-            ReadWants::NewestValues => 2,
-            ReadWants::Versions => 4,
-        };
-        out.push(u8::from(self.first) | wanted);
-        self.reader.encode(out);
-        self.keys.encode(out);
-    }
-
-    #[inline]
-    fn decode(input: &mut Reader<'_>) -> Result<Self, WireError> {
-        let (request, snapshot) = (u64::decode(input)?, V::Snapshot::decode(input)?);
-        let at = input.position();
-        let flags = u8::decode(input)?;
-        let wanted = match flags & !1 {
-            0 => ReadWants::Values,
-            2 => ReadWants::NewestValues,
-            4 => ReadWants::Versions,
-            other => return Err(WireError::no_variant("kind of a read", at, other)),
-        };
-        let (first, reader) = (flags & 1 == 1, V::Reader::decode(input)?);
-        Ok(ReadRequest { request, snapshot, first, wanted, reader, keys: Mostly::decode(input)? })
-    }
-}
-
-wire_struct!(WatchRequest<V: Variant> {
-    request: u64,
-    snapshot: V::Snapshot,
-    reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
-    scans: Vec<KeyRange>,
-});
-
-wire_struct!(LockRequest<V: Variant> {
-    request: u64,
-    reader: V::Reader,
-    space: SpaceId,
-    key: SmallBytes,
-});
-
-/// By hand for what only histories need, which costs nothing elsewhere.
-impl Wire for Found {
-    const LEAST_BYTES: usize = 10;
-
-    #[inline]
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.version.encode(out);
-        self.value.encode(out);
-        let collected = self.collected != Timestamp::ZERO;
-        out.push(u8::from(self.newest) | u8::from(collected) << 1);
-        if collected {
-            self.collected.encode(out);
-        }
-    }
-
-    #[inline]
-    fn decode(input: &mut Reader<'_>) -> Result<Found, WireError> {
-        let (version, value) = (Timestamp::decode(input)?, Wire::decode(input)?);
-        let flags = input.variant("flags of what was found", 4)?;
-        let collected = if flags & 2 == 0 { Timestamp::ZERO } else { Timestamp::decode(input)? };
-        Ok(Found { version, value, newest: flags & 1 == 1, collected })
-    }
-}
-
-wire_struct!(ReadReply<V: Variant> {
-    request: u64,
-    snapshot: Option<V::Snapshot>,
-    committed: V::Snapshot,
-    found: Mostly<Found>,
-    moved: WhereKeysMove<V, Redirect>,
-});
-
-wire_struct!(ScanReply<V: Variant> {
-    request: u64,
-    snapshot: Option<V::Snapshot>,
-    committed: V::Snapshot,
-    rows: Vec<(SmallBytes, Found)>,
-    seen_to: Option<SmallBytes>,
-    moved: WhereKeysMove<V, MovedRow>,
-});
 
 wire_struct!(Prepare<V: Variant> {
     txn: TxnId,
@@ -143,35 +47,6 @@ wire_struct!(Extra {
     result_bytes: u64,
     votes_directly: bool,
 });
-
-/// By hand for the limit, which is as wide as the machine's words.
-impl<V: Variant> Wire for ScanRequest<V> {
-    const LEAST_BYTES: usize = 40;
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.request.encode(out);
-        self.snapshot.encode(out);
-        self.first.encode(out);
-        self.reader.encode(out);
-        self.range.encode(out);
-        self.partitions.encode(out);
-        self.reverse.encode(out);
-        (self.limit as u64).encode(out);
-    }
-
-    fn decode(input: &mut Reader<'_>) -> Result<ScanRequest<V>, WireError> {
-        Ok(ScanRequest {
-            request: u64::decode(input)?,
-            snapshot: Wire::decode(input)?,
-            first: bool::decode(input)?,
-            reader: Wire::decode(input)?,
-            range: KeyRange::decode(input)?,
-            partitions: Vec::decode(input)?,
-            reverse: bool::decode(input)?,
-            limit: usize::try_from(u64::decode(input)?).unwrap_or(usize::MAX),
-        })
-    }
-}
 
 impl<V: Variant> Wire for Vote<V> {
     const LEAST_BYTES: usize = 1;
@@ -234,7 +109,7 @@ mod kind {
 }
 
 /// Appends a kind and what belongs to it.
-fn put(kind: u8, body: &impl Wire, out: &mut Vec<u8>) {
+pub(super) fn put(kind: u8, body: &impl Wire, out: &mut Vec<u8>) {
     out.push(kind);
     body.encode(out);
 }
@@ -399,62 +274,6 @@ fn decode_rare<V: Variant>(
         kind::CHANGED => Message::Changed { request: Wire::decode(input)? },
         other => return Err(WireError::no_variant("message", at, other)),
     })
-}
-
-impl<V: Variant> Wire for Record<V> {
-    const LEAST_BYTES: usize = 1;
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Record::Prepared { prepare, at } => {
-                put(0, prepare, out);
-                at.encode(out);
-            }
-            Record::Refused { txn, reason } => {
-                put(1, txn, out);
-                reason.encode(out);
-            }
-            Record::Decided { txn, decision } => {
-                put(2, txn, out);
-                decision.encode(out);
-            }
-            Record::Committed { at, writes } => {
-                put(3, at, out);
-                writes.encode(out);
-            }
-            Record::UpperBound { at } => put(4, at, out),
-            Record::Low { low } => put(5, low, out),
-            Record::Ran { txn, writes, answers } => {
-                put(6, txn, out);
-                writes.encode(out);
-                answers.encode(out);
-            }
-            Record::NewOwners { moved } => put(7, moved, out),
-            Record::KnownOwners { moved } => put(8, moved, out),
-        }
-    }
-
-    fn decode(input: &mut Reader<'_>) -> Result<Record<V>, WireError> {
-        let start = input.position();
-        Ok(match u8::decode(input)? {
-            0 => Record::Prepared { prepare: Wire::decode(input)?, at: Wire::decode(input)? },
-            1 => Record::Refused { txn: Wire::decode(input)?, reason: Wire::decode(input)? },
-            2 => Record::Decided { txn: Wire::decode(input)?, decision: Wire::decode(input)? },
-            3 => Record::Committed { at: Wire::decode(input)?, writes: Wire::decode(input)? },
-            4 => Record::UpperBound { at: Wire::decode(input)? },
-            5 => Record::Low { low: Wire::decode(input)? },
-            6 => Record::Ran {
-                txn: Wire::decode(input)?,
-                writes: Wire::decode(input)?,
-                answers: Wire::decode(input)?,
-            },
-            7 if V::POLICIES.moving.may_move() => Record::NewOwners { moved: Wire::decode(input)? },
-            8 if V::POLICIES.moving.may_move() => {
-                Record::KnownOwners { moved: Wire::decode(input)? }
-            }
-            other => return Err(WireError::no_variant("record", start, other)),
-        })
-    }
 }
 
 /// Whether the spaces that a delayed procedure may touch are there, and its partition.

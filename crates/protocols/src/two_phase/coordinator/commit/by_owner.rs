@@ -4,7 +4,7 @@
 //! moves, its new owner has its lock as well, and the value. A key that is deleted is locked at its
 //! owner alone, which gives it back to its directory once it is.
 
-use muesli_core::parts::transaction::{ReadEntry, TransactionSets};
+use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId};
 
 use super::divide::{Parts, divide_scans, part_of};
@@ -26,10 +26,10 @@ pub(super) fn divide_by_owner<V: Variant>(
         let part = part_of(&mut parts, read.repository, empty);
         part.reads.push((read.space, read.key.clone(), read.version));
     }
+    let last_reads = sets.last_reads();
     for write in &sets.writes {
         let (space, key) = (write.space, &write.key);
-        let is_it = |read: &&ReadEntry| read.key == *key && read.space == space;
-        let read = sets.reads.iter().rev().find(is_it);
+        let read = last_reads.find(space, key);
         let from = read.map_or_else(|| owner(space, key), |read| read.repository);
         let to = new_owner.filter(|_| write.value.is_some()).unwrap_or(from);
         let whole = (space, key.clone(), write.value.clone());

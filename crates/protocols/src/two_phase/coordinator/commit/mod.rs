@@ -1,10 +1,9 @@
 //! The coordinator's commit: one step where one repository here is enough, else two phases.
 //!
 //! [`committing`] is a commit under way, `divide` says which repository is asked for what, and
-//! `by_owner` the same where keys move,
-//! `awaited` collects the answers of deferred actions, `unanswered` is what is told and remembered
-//! of commits that were not answered in time, and [`mod@unreachable`] has the nodes with validators
-//! that votes are kept away from.
+//! `by_owner` the same where keys move. `awaited` collects the answers of deferred actions,
+//! `unanswered` is what is told and remembered of commits that were not answered in time, and
+//! [`mod@unreachable`] has the nodes with validators that votes are kept away from.
 
 use std::sync::Arc;
 
@@ -399,8 +398,8 @@ impl<V: Variant> Coordinator<V> {
 
     /// What an end tells of where keys are that its transaction writes.
     fn learn_owners(&mut self, sequence: u64, decision: &Decision<V::Place>, catalog: &Catalog) {
-        let Some(commit) = self.committing.get(sequence) else { return };
-        let prepares = commit.prepares.clone();
+        let Some(commit) = self.committing.get_mut(sequence) else { return };
+        let prepares = std::mem::take(&mut commit.prepares);
         for (repository, prepare) in &prepares {
             match decision {
                 Decision::Commit(place) => {
@@ -418,6 +417,7 @@ impl<V: Variant> Coordinator<V> {
                 Decision::Abort(_) => {}
             }
         }
+        self.committing.get_mut(sequence).expect("found above").prepares = prepares;
     }
 
     pub(in crate::two_phase) fn on_acknowledge(&mut self, txn: TxnId, repository: RepositoryId) {

@@ -164,10 +164,9 @@ impl<V: Variant> Coordinator<V> {
         if !V::keys_move(cx.catalog) {
             return self.by_replica(keys, false, here, cx);
         }
-        let reads = &self.slots[txn.slot as usize].sets.reads;
-        self.by_place(keys, false, |key| {
-            let read = reads.iter().rev().find(|read| read.space == key.1 && read.key == key.2);
-            read.expect("what is looked at was read").repository
+        let last_reads = self.slots[txn.slot as usize].sets.last_reads();
+        self.by_place(keys, false, |(_, space, key)| {
+            last_reads.find(*space, key).expect("what is looked at was read").repository
         })
     }
 

@@ -18,41 +18,46 @@
 //! A key that is deleted where static placement does not put it goes back to its directory, which
 //! is told at once, with the version of the deletion: from then on the key is there, and absent.
 //! Until then it is at neither, and whoever asks is sent to and fro.
-//!
-//! # Stale news
-//! The directory learns of an owner only where it has an earlier pointer. Where it has none the key
-//! has come back to it, after whatever it is told; but where the key is locked, that it left may
-//! not have been decided here yet, and it is not told that this is known.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use muesli_core::parts::locator::Static;
 use muesli_core::parts::locks::LockWord;
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Version};
-use muesli_core::{Address, Catalog, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Catalog, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
 use crate::two_phase::message::moves::MovedKey;
-use crate::two_phase::message::{Message, Prepare, Record};
+use crate::two_phase::message::{Message, Prepare};
 use crate::two_phase::policy::FamilySwitch;
-use crate::two_phase::{Context, NotServed, Time, Variant};
+use crate::two_phase::{Context, NotServed, Variant};
 
+mod announcing;
 pub(super) mod range_entries;
 
 /// So many keys are told of in one message.
 pub(in crate::two_phase) const KEYS_AT_ONCE: usize = 256;
 
+/// A key with its space.
+type SpaceKey = (SpaceId, SmallBytes);
+
 /// Where keys went that were here.
 ///
-/// Invariant: of what is to be told there is a pointer.
+/// Invariants: of what is to be told there is a pointer, and no more is unanswered than is told of
+/// at once.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct Whereabouts {
     /// By key: the number of the repository, as a version of the time of the move.
     pub pointers: Spaces,
     /// Keys that were here, and whose directories may not know yet where they went.
-    untold: BTreeSet<(SpaceId, SmallBytes)>,
-    /// When directories were last told.
+    untold: BTreeSet<SpaceKey>,
+    /// The last one of these that they were told of.
+    announced_to: Option<SpaceKey>,
+    /// Of how many they were told last, and have not said that they know.
+    unanswered: usize,
+    /// When they were last told.
     informed: Nanos,
 }
 
@@ -62,6 +67,8 @@ impl Whereabouts {
         Whereabouts {
             pointers: Spaces::new(hash_seed),
             untold: BTreeSet::new(),
+            announced_to: None,
+            unanswered: 0,
             informed: Nanos(0),
         }
     }
@@ -117,12 +124,24 @@ impl Whereabouts {
         !self.untold.is_empty()
     }
 
+    /// The next keys that directories are told of, in turn.
+    fn next_untold(&mut self) -> Vec<SpaceKey> {
+        let announced_to = self.announced_to.take();
+        let after = announced_to.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let again = announced_to.iter().flat_map(|it| self.untold.range(..=it));
+        let all = self.untold.range::<SpaceKey, _>((after, Bound::Unbounded)).chain(again);
+        let next: Vec<SpaceKey> = all.take(KEYS_AT_ONCE).cloned().collect();
+        self.announced_to = next.last().cloned();
+        next
+    }
+
     /// Checks the invariants.
     ///
     /// # Panics
     /// One of them does not hold.
     pub fn assert_invariants(&self) {
         self.pointers.assert_invariants();
+        assert!(self.unanswered <= KEYS_AT_ONCE, "{} keys are unanswered", self.unanswered);
         for (space, key) in &self.untold {
             let pointers = self.pointers.get(*space);
             let is_there = pointers.is_some_and(|pointers| pointers.find(key).is_some());
@@ -146,6 +165,11 @@ pub(in crate::two_phase) fn directory_of(
 ) -> RepositoryId {
     let mut replicas = Static.replicas_of(catalog.partition(space, key), catalog);
     replicas.next().expect("every partition has its replicas")
+}
+
+/// Whether a write moves its key away.
+fn is_leaving<V: Variant>(prepare: &Prepare<V>, place: usize) -> bool {
+    prepare.leaving.binary_search_by_key(&(place as u32), |it| it.place).is_ok()
 }
 
 impl<V: Variant> Participant<V> {
@@ -218,7 +242,7 @@ impl<V: Variant> Participant<V> {
     pub(super) fn leaves_copy(&self, prepare: &Prepare<V>, place: usize) -> bool {
         V::POLICIES.moving.may_move()
             && !self.switches.keeps(FamilySwitch::LeavesNoCopy)
-            && prepare.leaving.iter().any(|it| it.place as usize == place)
+            && is_leaving(prepare, place)
     }
 
     /// A transaction was applied at `at`: the keys that it moves have gone, or are here.
@@ -228,6 +252,8 @@ impl<V: Variant> Participant<V> {
         at: Timestamp,
         cx: &mut Context<'_, V>,
     ) {
+        let ascend = prepare.leaving.is_sorted_by_key(|it| it.place);
+        assert!(ascend, "{:?} leaves by places that nobody has judged", prepare.txn);
         let leaves = self.switches.keeps(FamilySwitch::LeavesNoCopy);
         for leaving in prepare.leaving.iter().filter(|_| leaves) {
             let Some((space, key, _)) = prepare.writes.get(leaving.place as usize) else {
@@ -252,10 +278,9 @@ impl<V: Variant> Participant<V> {
     /// Keys that a transaction deletes where static placement does not put them go back.
     fn give_back(&mut self, prepare: &Prepare<V>, at: Timestamp, cx: &mut Context<'_, V>) {
         assert!(V::POLICIES.moving.may_move(), "{} gives no keys back", V::NAME);
-        let leaves = |place: usize| prepare.leaving.iter().any(|it| it.place as usize == place);
         for (place, (space, key, value)) in prepare.writes.iter().enumerate() {
             let is_here = self.is_directory_of(*space, key, cx.catalog);
-            if value.is_some() || is_here || leaves(place) {
+            if value.is_some() || is_here || is_leaving(prepare, place) {
                 continue;
             }
             let directory = directory_of(*space, key, cx.catalog);
@@ -267,117 +292,40 @@ impl<V: Variant> Participant<V> {
             }
         }
     }
+}
 
-    /// Finds out whose directories may not know yet where keys went.
-    pub(super) fn find_untold(&mut self, cx: &mut Context<'_, V>) {
-        let mut untold = BTreeSet::new();
-        for (space, pointers) in self.whereabouts.pointers.iter() {
-            let all = (0..pointers.slots()).filter_map(|slot| pointers.newest_in(slot));
-            let others = all.filter(|(key, _)| !self.is_directory_of(space, key, cx.catalog));
-            untold.extend(others.map(|(key, _)| (space, key.clone())));
-        }
-        self.whereabouts.untold = untold;
-        if self.whereabouts.has_news() {
-            self.set_sweep_timer(cx);
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use muesli_core::{NodeId, SpaceOptions};
 
-    /// Tells directories where keys went that were here, again once in a while.
-    pub(super) fn tell_new_owners(&mut self, cx: &mut Context<'_, V>) {
-        if cx.now() < self.whereabouts.informed + cx.settings.retry_after {
-            return;
-        }
-        self.whereabouts.informed = cx.now();
-        let mut news: BTreeMap<RepositoryId, Vec<MovedKey>> = BTreeMap::new();
-        for (space, key) in &self.whereabouts.untold {
-            let directory = directory_of(*space, key, cx.catalog);
-            let listed = news.entry(directory).or_default();
-            let pointer = self.whereabouts.pointer(*space, key, cx.catalog);
-            if let Some((to, at)) = pointer.filter(|_| listed.len() < KEYS_AT_ONCE) {
-                listed.push(MovedKey { space: *space, key: key.clone(), to, at });
-            }
-        }
-        for (directory, moved) in news {
-            assert!(directory != self.id, "{:?} is its own directory", self.id);
-            assert!(moved.len() <= KEYS_AT_ONCE, "{} keys in a message", moved.len());
-            cx.send_to_repository(directory, Message::NewOwners { moved });
-        }
-    }
+    use super::*;
 
-    /// Keys that static placement puts here have moved on.
-    pub(super) fn on_new_owners(
-        &mut self,
-        from: Address,
-        moved: Vec<MovedKey>,
-        cx: &mut Context<'_, V>,
-    ) {
-        let (mut known, mut news) = (Vec::new(), Vec::new());
-        for moved in moved {
-            let MovedKey { space, key, .. } = &moved;
-            let versions = self.versions(*space);
-            let lock = versions.and_then(|it| Some(it.lock(it.find(key)?)));
-            if lock.is_some_and(|lock| lock.is_for_writing()) {
-                continue; // That it left may be in doubt here.
-            }
-            let pointer = self.whereabouts.pointer(*space, key, cx.catalog);
-            if pointer.is_some_and(|(_, at)| at < moved.at) {
-                news.push(moved.clone());
-            }
-            known.push(moved);
+    #[test]
+    fn directories_are_told_of_all_in_turn() {
+        let homes = [NodeId(0), NodeId(1)];
+        let catalog = Catalog::new(&homes, 1, &homes).unwrap();
+        let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
+        let mut whereabouts = Whereabouts::new(0);
+        let space = SpaceId(0);
+        for number in 0..600u16 {
+            let key = SmallBytes::new(&number.to_be_bytes());
+            let to = RepositoryId(1);
+            let moved = MovedKey { space, key: key.clone(), to, at: Timestamp(9) };
+            whereabouts.point(&moved, &catalog);
+            whereabouts.untold.insert((space, key));
         }
-        assert!(news.len() <= known.len(), "what is news is known from then on");
-        if !news.is_empty() {
-            cx.log_lazily(|| Record::NewOwners { moved: news.clone() });
-            self.learn_owners(&news, cx);
+        let first = whereabouts.next_untold();
+        for (space, key) in &first {
+            whereabouts.forget(*space, key, Timestamp(9), &catalog);
         }
-        if !known.is_empty() {
-            cx.send_when_logged(from, Message::KnownOwners { moved: known });
-        }
-    }
-
-    /// Keys that static placement puts here have these owners; those that come back to it are
-    /// deleted.
-    pub(super) fn learn_owners(&mut self, news: &[MovedKey], cx: &mut Context<'_, V>) {
-        for moved in news {
-            let MovedKey { space, key, to, at } = moved;
-            if *to != self.id {
-                self.whereabouts.point(moved, cx.catalog);
-                continue;
-            }
-            self.whereabouts.forget(*space, key, *at, cx.catalog);
-            let versions = self.space(*space, cx);
-            let handle = versions.find_or_create(Handle::NONE, key);
-            if versions.newest(handle).at < *at {
-                versions.install(handle, None, *at);
-            }
-            self.time.pass(*at);
-            self.changes += 1;
-            if self.is_watched() {
-                self.tell_watchers(*space, key, cx);
-            }
-        }
-    }
-
-    /// Directories know where keys went that were here.
-    pub(super) fn on_known_owners(&mut self, moved: Vec<MovedKey>, cx: &mut Context<'_, V>) {
-        let is_news = |it: &MovedKey| {
-            let pointer = self.whereabouts.pointer(it.space, &it.key, cx.catalog);
-            self.whereabouts.untold.contains(&(it.space, it.key.clone()))
-                && pointer.is_some_and(|(_, at)| at <= it.at)
-        };
-        let known: Vec<_> = moved.into_iter().filter(is_news).collect();
-        if !known.is_empty() {
-            cx.log_lazily(|| Record::KnownOwners { moved: known.clone() });
-            self.forget_owners(&known, cx.catalog);
-        }
-    }
-
-    /// Nothing need be kept here of where these keys went.
-    pub(super) fn forget_owners(&mut self, known: &[MovedKey], catalog: &Catalog) {
-        for MovedKey { space, key, at, .. } in known {
-            if !self.is_directory_of(*space, key, catalog) {
-                self.whereabouts.forget(*space, key, *at, catalog);
-            }
-        }
+        whereabouts.assert_invariants();
+        let announced: Vec<_> = (0..3).flat_map(|_| whereabouts.next_untold()).collect();
+        assert_eq!((first.len(), announced.len()), (KEYS_AT_ONCE, 3 * KEYS_AT_ONCE));
+        let all: BTreeSet<_> = first.iter().chain(&announced).cloned().collect();
+        assert_eq!(all.len(), 600);
+        assert!(
+            announced[..344].is_sorted() && announced[344..].is_sorted(),
+            "and then from the start"
+        );
     }
 }
