@@ -19,6 +19,7 @@ use crate::home::vacation::{self as home_vacation, HomeVacation};
 use crate::marks;
 use crate::objects::{self, Objects};
 use crate::parameters::{Parameter, ParameterError, Values};
+use crate::queues::{self, Queues};
 use crate::sets::{self, Sets, StructureKind};
 use crate::tpcc::procedures::TpccProcedures;
 use crate::tpcc::{self, Tpcc};
@@ -136,6 +137,13 @@ pub static WORKLOADS: &[Description] = &[
         parameters: sets::PARAMETERS,
         small: SMALL,
         build: |values, clients| Ok(Arc::new(Sets::new(StructureKind::Tree, values, clients))),
+    },
+    Description {
+        name: "queues",
+        about: "Items that clients take from queues and put back; who finds none sleeps.",
+        parameters: queues::PARAMETERS,
+        small: queues::SMALL,
+        build: |values, clients| Ok(Arc::new(Queues::new(values, clients)?)),
     },
     Description {
         name: "counters",

@@ -2,7 +2,7 @@
 //!
 //! [`workload`] says what one is; [`available`] lists those that there are: [`bank`] and its
 //! [loans](bank::loan), [`ycsb`],
-//! [`objects`], [`tpcc`] (also as procedures), [`append`], [`sets`], [`counters`],
+//! [`objects`], [`tpcc`] (also as procedures), [`append`], [`sets`], [`queues`], [`counters`],
 //! [`counter_service`], [`vacation`] and those on [`home`] copies. They are written once against
 //! [`muesli::Db`]; [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under
 //! faults, and [`history`] turns what was recorded into what the checker judges. A [`seeded_run`]
@@ -21,6 +21,7 @@ pub mod history;
 pub mod home;
 pub mod objects;
 mod open_counters;
+pub mod queues;
 mod runs;
 pub mod seeded_run;
 pub mod sets;

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli_check::{History, Level, Verdict};
+use muesli_check::{History, Level, Options, Verdict};
 use muesli_core::catalog::TreePlan;
 use muesli_core::checkpoint::HEAD_PIECE_BYTES;
 use muesli_core::{Batching, Nanos};
@@ -318,13 +318,14 @@ impl SeededRun {
                 Err(error) => Err(format!("no history: {error}")),
                 Ok(history) => {
                     self.write(&history, description, simulated.seed, kind)?;
-                    if kind.is_empty() && guarantees_attempts(&self.protocol) {
-                        let (level, options) = (Level::SerializableAttempts, Default::default());
-                        verdicts.push(Ok(muesli_check::check(&history, level, &options)));
-                    }
+                    let judge = |(level, options)| muesli_check::check(&history, level, &options);
+                    let attempts = kind.is_empty() && guarantees_attempts(&self.protocol);
+                    let attempts =
+                        attempts.then(|| (Level::SerializableAttempts, Options::default()));
+                    let wrong = attempts.map(judge).filter(|verdict| !verdict.holds());
                     let guarantee = guarantee_of(&self.protocol, simulated.strict);
                     let guarantee = guarantee.ok_or_else(|| "no such protocol".to_owned());
-                    guarantee.map(|(level, options)| muesli_check::check(&history, level, &options))
+                    wrong.map_or_else(|| guarantee.map(judge), Ok)
                 }
             };
             verdicts.push(verdict);

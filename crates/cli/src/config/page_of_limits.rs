@@ -185,7 +185,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "`Db::outcome` | 10,000 of a coordinator |",
     ),
     (
-        "protocols/src/two_phase/coordinator/failed.rs",
+        "protocols/src/two_phase/coordinator/ending/failed.rs",
         "REMEMBERED: usize = 256;",
         "their end | 256 of a coordinator, under every",
     ),

@@ -317,6 +317,7 @@ fn search() -> Vec<Searched> {
         with(of("score", "ycsb", 1), &["workload=s"]),
         of("rr", "bank", 1),
         of("hierarchy", "bank", 1),
+        of("tfa", "queues", 1),
         SeededRun { partitions_per_repository: 3, ..with(of("bumper", "counters", 1), &delayed) },
     ];
     let procedures = |protocol| of(protocol, "append-procedures", 1);
