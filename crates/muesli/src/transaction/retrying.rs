@@ -19,8 +19,8 @@ impl Tx {
     /// that cannot say what has changed (`granola`, `repeatable-read`), and in read-only
     /// transactions, which keep no note of what they read, it is run again after a pause.
     ///
-    /// So is a transaction with [open children](crate::Db::transact_nested), and an open child: after what
-    /// its open children did was undone, as nobody sleeps with what others wait for.
+    /// So is a transaction with [open children](crate::Db::transact_nested), and an open child:
+    /// after what its open children did was undone, as nobody sleeps with what others wait for.
     ///
     /// ```
     /// use muesli::{Db, Error, Options, SpaceOptions};

@@ -13,7 +13,7 @@ use super::Coordinator;
 use super::asked::{Asked, AskedKey, AskedKeys, Groups};
 use crate::two_phase::message::Repositories;
 use crate::two_phase::participant::Participant;
-use crate::two_phase::participant::whereabouts::directory_of;
+use crate::two_phase::participant::whereabouts::directory::directory_of;
 use crate::two_phase::{Context, TwoPhase, Variant};
 
 /// So many hints are kept.

@@ -62,6 +62,7 @@ mod kind {
     pub const LOWER_BOUND: u8 = 9;
     pub const POINTERS: u8 = 10;
     pub const POINTERS_REST: u8 = 11;
+    pub const REFUSED: u8 = 12;
 }
 
 const CHAIN_KINDS: ChainKinds = ChainKinds { chains: kind::CHAINS, rest: kind::REST, cuts: true };
@@ -100,6 +101,7 @@ impl<V: Variant> Participant<V> {
         first.extend(pieces(vec![kind::ANSWERS], self.table.all_answers(), HEAD_PIECE_BYTES));
         let (lower_bound, lower_bounds) = self.table.lower_bounds();
         first.extend(pieces(vec![kind::LOWER_BOUNDS], lower_bounds, HEAD_PIECE_BYTES));
+        first.extend(pieces(vec![kind::REFUSED], self.table.refused(), HEAD_PIECE_BYTES));
         // Last: those that are known were known before it.
         first.extend((lower_bound > 0).then(|| piece(kind::LOWER_BOUND, &lower_bound)));
         Cursor { first, ..Cursor::default() }
@@ -219,6 +221,7 @@ impl<V: Variant> Participant<V> {
                 }
             }
             kind::LOWER_BOUNDS => self.table.recall_lower_bounds(Wire::decode(&mut input)?),
+            kind::REFUSED => self.table.recall_refused(Wire::decode(&mut input)?),
             kind::LOWER_BOUND => self.table.recall_lower_bound(u64::decode(&mut input)?),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,

@@ -13,6 +13,7 @@ impl<V: Variant> Table<V> {
         let is_new_incarnation = txn.incarnation > known.incarnation;
         if is_new_incarnation {
             (known.incarnation, known.below) = (txn.incarnation, 0);
+            known.refused_below = 0;
             known.earlier_put = now;
         }
         if txn.incarnation < known.incarnation || txn.sequence < known.below {

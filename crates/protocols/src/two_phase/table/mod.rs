@@ -181,6 +181,9 @@ struct KnownCoordinator {
     seen_at: Nanos,
     /// What it asks for below may have been forgotten.
     lower_bound: u64,
+    /// Of its newest life, the number below which refusals were forgotten: what is not known there
+    /// may be one.
+    refused_below: u64,
     /// When something was put in last of incarnations before its newest, or became so.
     earlier_put: Nanos,
 }

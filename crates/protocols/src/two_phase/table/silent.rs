@@ -2,8 +2,12 @@
 //!
 //! # What nobody can ask for
 //! A client that closes says that all of its transactions are settled. Of one that is killed, and
-//! so is silent for its lease, what was refused is forgotten: nobody commits what this repository
-//! does not vote for. What was committed may be asked for by another participant that is in doubt.
+//! so is silent for its lease, what was refused is forgotten, but for the number of the last one:
+//! the client may have the votes of all others, and if it comes back and asks again it must not get
+//! this one. What is not known below that number is refused as [what comes
+//! late](self#requests-that-come-late) is. The number is kept of as many silent clients as [so
+//! many](REFUSED_CLIENTS_MAX); those that were silent for longest are forgotten for further ones.
+//! What was committed may be asked for by another participant that is in doubt.
 //! So this repository asks all others whether they are, and forgets when all have said that they
 //! are not. That is for good: whoever took part in a commit had voted yes, stably, before it was
 //! decided, and so either is in doubt as it is asked or knows the end, stably, before it answers.
@@ -28,6 +32,9 @@ use std::ops::Bound;
 
 use super::*;
 use crate::doubts::ClientsUntil;
+
+/// Of so many silent clients it is kept up to where their transactions may have been refused.
+pub(in crate::two_phase) const REFUSED_CLIENTS_MAX: usize = 4_096;
 
 impl<V: Variant> Table<V> {
     /// A coordinator, which may have been forgotten if it was not known.
@@ -56,13 +63,44 @@ impl<V: Variant> Table<V> {
         for node in silent {
             let end = self.settled[&node].incarnation.saturating_add(1);
             match kept {
-                true => self.forget_refusals_before(node, end),
+                true => {
+                    self.note_refused(node);
+                    self.forget_refusals_before(node, end);
+                }
                 false => self.forget_settled(node, self.settled[&node].incarnation, u64::MAX),
             }
             self.count_out(node);
             forgotten += u64::from(self.forget_if_empty(node, reached));
         }
-        forgotten
+        forgotten + self.forget_refused(since, reached)
+    }
+
+    /// Notes up to where transactions of a client's newest life were refused or aborted.
+    fn note_refused(&mut self, node: NodeId) {
+        let incarnation = self.settled[&node].incarnation;
+        let first = TxnId { node, incarnation, sequence: 0 };
+        let all = self.entries.range(first..=TxnId { sequence: u64::MAX, ..first });
+        let refused = all.rev().find(|(_, entry)| !entry.lasts()).map(|(txn, _)| txn.sequence + 1);
+        let known = self.settled.get_mut(&node).expect("a known client");
+        known.refused_below = known.refused_below.max(refused.unwrap_or(0));
+    }
+
+    /// Forgets clients of which nothing but refusals is noted, where there are too many: those that
+    /// were heard of longest ago. Returns how many.
+    fn forget_refused(&mut self, since: Nanos, reached: u64) -> u64 {
+        let is_left = |known: &KnownCoordinator| {
+            known.refused_below > 0 && known.is_empty() && known.seen_at < since
+        };
+        let left = self.settled.iter().filter(|(_, known)| is_left(known));
+        let mut left: Vec<_> = left.map(|(&node, known)| (known.seen_at, node)).collect();
+        let Some(more) = left.len().checked_sub(REFUSED_CLIENTS_MAX) else { return 0 };
+        left.sort_unstable();
+        for (_, node) in &left[..more] {
+            self.settled.get_mut(node).expect("just seen").refused_below = 0;
+            let is_gone = self.forget_if_empty(*node, reached);
+            assert!(is_gone, "nothing was left of {node:?}");
+        }
+        more as u64
     }
 
     /// What is left of a client that is gone keeps no room from others.
@@ -76,14 +114,18 @@ impl<V: Variant> Table<V> {
 
     /// Forgets a client that is silent if nothing of it is left; whether it did.
     fn forget_if_empty(&mut self, node: NodeId, reached: u64) -> bool {
-        let known = &self.settled[&node];
-        let is_empty = known.entries == 0 && known.answers == 0;
-        if is_empty {
-            assert!(!known.is_client, "{node:?} counts as one that speaks");
-            self.settled.remove(&node);
-            self.lower_bound = self.lower_bound.max(reached);
+        let known = self.settled.get_mut(&node).expect("a known client");
+        if !known.is_empty() {
+            return false;
         }
-        is_empty
+        assert!(!known.is_client, "{node:?} counts as one that speaks");
+        if known.refused_below > 0 {
+            known.lower_bound = known.lower_bound.max(reached);
+            return false;
+        }
+        self.settled.remove(&node);
+        self.lower_bound = self.lower_bound.max(reached);
+        true
     }
 
     /// Clients behind `after` whose commits are kept for others that may be in doubt, and may go
@@ -163,7 +205,23 @@ impl<V: Variant> Table<V> {
 
     /// Whether a transaction of a client that is not known here may have been and was forgotten.
     pub fn may_be_forgotten(&self, txn: TxnId, reached: u64) -> bool {
-        self.settled.get(&txn.node).is_some_and(|known| reached < known.lower_bound)
+        self.settled.get(&txn.node).is_some_and(|known| {
+            let is_of_life = txn.incarnation == known.incarnation;
+            reached < known.lower_bound || is_of_life && txn.sequence < known.refused_below
+        })
+    }
+
+    /// Of each client of which refusals were forgotten, up to where.
+    pub fn refused(&self) -> Vec<(NodeId, u64)> {
+        let refused = self.settled.iter().filter(|(_, known)| known.refused_below > 0);
+        refused.map(|(node, known)| (*node, known.refused_below)).collect()
+    }
+
+    /// Takes over what another table [forgot](Self::refused), once its clients are known.
+    pub fn recall_refused(&mut self, refused: Vec<(NodeId, u64)>) {
+        for (node, below) in refused {
+            self.settled.entry(node).or_default().refused_below = below;
+        }
     }
 
     /// The lower bound, and those of the clients that came again.
@@ -183,6 +241,13 @@ impl<V: Variant> Table<V> {
     /// known.
     pub fn recall_lower_bound(&mut self, lower_bound: u64) {
         self.lower_bound = lower_bound;
+    }
+}
+
+impl KnownCoordinator {
+    /// Whether nothing of it is in the table.
+    fn is_empty(&self) -> bool {
+        self.entries == 0 && self.answers == 0
     }
 }
 

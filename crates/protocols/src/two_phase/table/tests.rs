@@ -1,5 +1,6 @@
 use muesli_core::{Abort, Gave};
 
+use super::silent::REFUSED_CLIENTS_MAX;
 use super::*;
 use crate::client_quota::ClientQuota;
 use crate::score::Snapshots;
@@ -15,7 +16,7 @@ fn what_was_refused_lately_is_kept_however_long_its_coordinator_was_silent() {
     table.forget_silent(Nanos(100), true, 0, |_| true);
     assert!(matches!(table.known_vote(txn(2)), Some(Vote::No(_))));
     table.forget_silent(Nanos(101), true, 0, |_| true);
-    assert!(table.known_vote(txn(2)).is_none() && table.known() == 0);
+    assert!(table.known_vote(txn(2)).is_none() && table.may_be_forgotten(txn(2), 0));
 }
 
 #[test]
@@ -248,6 +249,50 @@ fn a_client_that_was_forgotten_is_known_by_the_floor_of_then() {
     assert!(restored.may_be_forgotten(again, 99) && !restored.may_be_forgotten(other, 99));
     let new = TxnId { node: NodeId(52), ..again };
     assert!(restored.is_current(new, 1) && restored.may_be_forgotten(new, 99));
+}
+
+/// Its client may have the votes of all others, and come back with the request.
+#[test]
+fn what_was_refused_of_a_silent_client_is_not_taken_up_when_it_comes_back() {
+    let of = |sequence| TxnId { node: NodeId(50), incarnation: 1, sequence };
+    for has_commit in [true, false] {
+        let mut table = if has_commit { with_commit() } else { Table::default() };
+        table.tell_time(Nanos(1));
+        assert!(table.is_current(of(7), 1));
+        table.observe(NodeId(50), Nanos(1));
+        table.remember(of(7), Vote::No(Abort::Abandoned));
+        kept_at(&mut table, 12);
+        assert!(!table.knows(of(7)) && table.may_be_forgotten(of(7), u64::MAX));
+        assert!(!table.may_be_forgotten(of(8), u64::MAX), "that one is new");
+        let (settled, refused) = (table.memory().1, table.refused());
+        let mut restored = Table::<Snapshots>::default();
+        restored.recall_settled(settled);
+        restored.recall_refused(refused);
+        assert!(restored.may_be_forgotten(of(7), u64::MAX), "a checkpoint carries it");
+        let next = TxnId { incarnation: 2, ..of(1) };
+        assert!(table.is_current(next, 1) && !table.may_be_forgotten(next, u64::MAX));
+    }
+}
+
+#[test]
+fn refusals_are_noted_of_so_many_silent_clients_and_no_more() {
+    let mut table = Table::<Snapshots>::default();
+    let clients = REFUSED_CLIENTS_MAX as u32 + 3;
+    for node in 0..clients {
+        let txn = TxnId { node: NodeId(node), incarnation: 1, sequence: 1 };
+        table.tell_time(Nanos(u64::from(node) + 1));
+        assert!(table.is_current(txn, 1));
+        table.observe(txn.node, Nanos(u64::from(node) + 1));
+        table.remember(txn, Vote::No(Abort::Abandoned));
+    }
+    let forgotten = table.forget_silent(Nanos(u64::MAX), true, 100, |_| true);
+    assert_eq!(
+        (forgotten, table.known(), table.refused().len()),
+        (3, clients as usize - 3, clients as usize - 3)
+    );
+    assert!(table.refused().iter().all(|(node, _)| node.0 >= 3), "those heard of longest ago went");
+    assert_eq!(table.lower_bounds().0, 100);
+    table.assert_invariants();
 }
 
 /// Asks about all clients behind each other, and returns how many there were, and how many

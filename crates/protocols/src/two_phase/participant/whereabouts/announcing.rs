@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli_core::parts::versions::Handle;
 use muesli_core::{Address, Catalog, RepositoryId};
 
-use super::{KEYS_AT_ONCE, directory_of};
+use super::KEYS_AT_ONCE;
+use super::directory::directory_of;
 use crate::two_phase::message::moves::MovedKey;
 use crate::two_phase::message::{Message, Record};
 use crate::two_phase::participant::Participant;
@@ -56,7 +57,7 @@ impl<V: Variant> Participant<V> {
             news.entry(directory).or_default().push(MovedKey { space, key, to, at });
         }
         for (directory, moved) in news {
-            assert!(directory != self.id, "{:?} is its own directory", self.id);
+            assert!(directory != self.id, "a directory hears of owners from others");
             assert!(moved.len() <= KEYS_AT_ONCE, "{} keys in a message", moved.len());
             cx.send_to_repository(directory, Message::NewOwners { moved });
         }
