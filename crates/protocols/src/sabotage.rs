@@ -41,7 +41,7 @@ pub trait Breakable: Copy + Debug + Eq + Sized + 'static {
     const ALL: &'static [(Self, &'static str)];
 
     /// Its bit in a set.
-    fn bit(self) -> u32;
+    fn bit(self) -> u64;
 
     /// The one that scripts call so.
     fn named(name: &str) -> Option<Self> {
@@ -52,7 +52,7 @@ pub trait Breakable: Copy + Debug + Eq + Sized + 'static {
 /// The rules of a family that are broken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Broken<R> {
-    bits: u32,
+    bits: u64,
     switches: PhantomData<R>,
 }
 
@@ -70,7 +70,7 @@ impl<R: Breakable> Broken<R> {
     }
 
     pub(crate) fn set(&mut self, switch: R, holds: bool) {
-        assert!(R::ALL.len() <= u32::BITS as usize, "more rules than a set has room for");
+        assert!(R::ALL.len() <= u64::BITS as usize, "more rules than a set has room for");
         if holds {
             self.bits &= !switch.bit();
         } else {
@@ -148,8 +148,8 @@ macro_rules! breakable {
             const ALL: &'static [($name, &'static str)] = &[$(($name::$switch, $script)),+];
 
             #[inline]
-            fn bit(self) -> u32 {
-                1 << self as u32
+            fn bit(self) -> u64 {
+                1 << self as u64
             }
         }
     };

@@ -27,6 +27,9 @@ pub struct TxnOptions {
     pub follower_reads: bool,
     /// The session's highest timestamp seen: the snapshot is not below it.
     pub lower_bound: Timestamp,
+    /// Since when it has been tried, where it has lost to others so often that it is to be let
+    /// through; zero: it has not.
+    pub tried_since: Nanos,
     /// The session, for histories.
     pub session: u64,
 }

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use muesli_core::client;
-use muesli_core::{Abort, Gave, TxnOptions};
+use muesli_core::{Abort, Gave, Nanos, TxnOptions};
 
 use crate::bodies::timeout::{Timeout, WithTimeout};
 use crate::database::handle::Db;
@@ -18,6 +18,9 @@ use crate::transaction::tx::Tx;
 
 /// Who is told of a change at once pauses as after so many conflicts.
 const SOON_ATTEMPTS: u32 = 3;
+
+/// Who has lost so often asks to be let through, where the protocol knows how to.
+const LOSSES_MOST: u32 = 8;
 
 impl Db {
     /// Runs a body until it commits or is not to be tried again; with the answer, what delayed
@@ -74,6 +77,10 @@ impl Db {
             Stopped::Database(error) => return Err(error.into()),
         };
         made.eager |= reason.ends_delays();
+        if made.lost_since == Nanos(0) {
+            let now = client::with(self.inner.database, |engine| engine.now());
+            made.lost_since = now.ok_or(Error::Closed)?.max(Nanos(1));
+        }
         self.after_conflict(reason, made.count).await?;
         Ok(timeout.check()?)
     }
@@ -98,9 +105,9 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let AttemptOptions { timeout, fate, eager, asks, watches } = how;
+        let AttemptOptions { timeout, fate, eager, asks, watches, tried_since } = how;
         let database = self.inner.database;
-        let options = || TxnOptions { eager, ..self.txn_options() };
+        let options = || TxnOptions { eager, tried_since, ..self.txn_options() };
         self.arrive();
         let mut begun = client::with(database, |engine| {
             (!engine.should_yield()).then(|| engine.begin(options()))
@@ -196,6 +203,8 @@ pub(crate) struct AttemptOptions<'a> {
     pub asks: bool,
     /// One that asks for a [`retry`](Tx::retry) waits until something that it has read has changed.
     pub watches: bool,
+    /// As in [`TxnOptions`].
+    pub tried_since: Nanos,
 }
 
 /// The attempts that were made of a body since nobody was in its way.
@@ -206,6 +215,8 @@ pub(crate) struct Attempts {
     eager: bool,
     /// A [`retry`](Tx::retry) waits until something that was read has changed; else for a while.
     watches: bool,
+    /// Since when it has lost to others; zero: it has not.
+    lost_since: Nanos,
 }
 
 impl Attempts {
@@ -213,7 +224,8 @@ impl Attempts {
     pub fn next<'a>(&mut self, timeout: &'a Timeout) -> AttemptOptions<'a> {
         self.count += 1;
         let (eager, watches) = (self.eager, self.watches);
-        AttemptOptions { timeout, fate: None, eager, asks: false, watches }
+        let tried_since = if self.count > LOSSES_MOST { self.lost_since } else { Nanos(0) };
+        AttemptOptions { timeout, fate: None, eager, asks: false, watches, tried_since }
     }
 
     /// How many there are.

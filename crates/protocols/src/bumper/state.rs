@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use muesli_core::parts::read_timestamps::ReadTimestamps;
 use muesli_core::ranges::KeyRange;
-use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Abort, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use super::place::BARRED;
 use super::{BumperPlace, BumperSwitch, Switches, TimeWarp, TimeWarpVote};
@@ -88,6 +88,7 @@ impl VariantState<TimeWarp> for ProtocolState {
         snapshot: &Timestamp,
         committed: &Timestamp,
         reader: Reader,
+        _: Nanos,
     ) {
         if !self.keeps_read_timestamps() {
             return;
@@ -107,6 +108,12 @@ impl VariantState<TimeWarp> for ProtocolState {
             None => self.read_timestamps.note(space, key, at, Some(reader)),
         }
     }
+
+    fn is_kept_from(&self, _: Key<'_>, _: Reader, _: Nanos) -> bool {
+        false
+    }
+
+    fn note_passed(&mut self, _: Reader) {}
 
     fn note_scan(
         &mut self,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use muesli_core::ranges::KeyRange;
-use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Abort, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::{IntervalVote, Leaves, Switches};
 use crate::two_phase::message::Few;
@@ -98,7 +98,13 @@ impl VariantState<Leaves> for LeafState {
         assert!(is_right || self.keeps_latest, "`LATEST` is kept, and nothing is wrong with it");
     }
 
-    fn note_read(&mut self, _: Key<'_>, _: &Timestamp, _: &Timestamp, _: ()) {}
+    fn note_read(&mut self, _: Key<'_>, _: &Timestamp, _: &Timestamp, _: (), _: Nanos) {}
+
+    fn is_kept_from(&self, _: Key<'_>, _: (), _: Nanos) -> bool {
+        false
+    }
+
+    fn note_passed(&mut self, _: ()) {}
 
     fn note_scan(&mut self, _: &KeyRange, _: &Timestamp, _: &Timestamp, _: ()) {}
 

@@ -13,6 +13,9 @@
 //! (early validation); otherwise the transaction is run again. The commit locks what is written,
 //! checks that what was read is the newest, and puts the versions above the clocks of all who
 //! take part.
+//!
+//! Who has lost often has an age, and what it reads is kept for it from younger writers
+//! ([`KeptKeys`]).
 
 use muesli_core::{Isolation, NoService};
 
@@ -21,8 +24,10 @@ use crate::two_phase::policy::{
 };
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
+mod ages;
 mod switches;
 
+pub use ages::{Age, KeptKeys};
 pub use switches::{Placement, Switches};
 
 /// The protocol.
@@ -45,8 +50,8 @@ impl Variant for OwnedObjects {
     const ISOLATION: Isolation = Isolation::StrictSerializable;
     type Service = NoService;
     type Switches = Switches;
-    type ProtocolState = ();
-    type Reader = ();
+    type ProtocolState = KeptKeys;
+    type Reader = Age;
 
     two_phase::goes_by_timestamps!();
 

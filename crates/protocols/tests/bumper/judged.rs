@@ -4,8 +4,8 @@
 use muesli_core::parts::locator::Static;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
-    Action, Address, DelayedCall, NodeId, ProcedureId, Rejection, Sender, Settings, SmallBytes,
-    SpaceId, Txn,
+    Action, Address, DelayedCall, Nanos, NodeId, ProcedureId, Rejection, Sender, Settings,
+    SmallBytes, SpaceId, Txn,
 };
 use muesli_protocols::bumper::{Switches, TimeWarp};
 use muesli_protocols::two_phase::message::{
@@ -24,7 +24,7 @@ fn answered(message: Message<TimeWarp>) -> Result<(), Rejection> {
 }
 
 fn reader(node: NodeId) -> <TimeWarp as Variant>::Reader {
-    <TimeWarp as Variant>::Reader::new(node, 1, Txn { slot: 1, generation: 1 })
+    <TimeWarp as Variant>::Reader::new(node, 1, Txn { slot: 1, generation: 1 }, Nanos(0))
 }
 
 fn key_elsewhere() -> SmallBytes {

@@ -15,7 +15,8 @@ fn at_the_limit_of_memory_a_delete_has_its_lock_and_commits() {
     let memory = Memory::new(0, u64::MAX >> 1);
     memory.report(Held::default(), Held { all: 1, old: 0 });
     let mut server = Server::<NewestVersions>::with(Settings { memory, ..Settings::default() });
-    let reader = Reader::new(CLIENT, 1, muesli_core::Txn { slot: 1, generation: 1 });
+    let reader =
+        Reader::new(CLIENT, 1, muesli_core::Txn { slot: 1, generation: 1 }, muesli_core::Nanos(0));
     for (number, value, is_refused) in [(0, None, false), (1, Some("new".into()), true)] {
         let key = server.key(number);
         let (request, space) = (u64::from(number), SPACE);
@@ -43,7 +44,8 @@ fn at_the_limit_of_memory_a_delete_has_its_lock_and_commits() {
 fn locks_of_a_running_transaction_have_an_end() {
     let limits = Limits { transaction_bytes: 400, ..Limits::default() };
     let mut server = Server::<NewestVersions>::with(Settings { limits, ..Settings::default() });
-    let reader = Reader::new(CLIENT, 1, muesli_core::Txn { slot: 1, generation: 1 });
+    let reader =
+        Reader::new(CLIENT, 1, muesli_core::Txn { slot: 1, generation: 1 }, muesli_core::Nanos(0));
     for number in 0..100 {
         let (request, key) = (u64::from(number), server.key(number));
         let asked = LockRequest { request, reader, space: SPACE, key };
@@ -68,7 +70,8 @@ fn requests_that_wait_for_a_lock_have_an_end() {
     let key = server.key(0);
     for number in 0..100 {
         let slot = muesli_core::Txn { slot: number, generation: 1 };
-        let (request, reader) = (u64::from(number), Reader::new(CLIENT, 1, slot));
+        let (request, reader) =
+            (u64::from(number), Reader::new(CLIENT, 1, slot, muesli_core::Nanos(0)));
         let asked = LockRequest { request, reader, space: SPACE, key: key.clone() };
         server.client(Message::Lock(asked)).unwrap();
     }

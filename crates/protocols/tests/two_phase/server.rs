@@ -171,7 +171,12 @@ pub fn prepare<V: Variant>(of: TxnId, keys: &[SmallBytes]) -> Prepare<V> {
         settled_below: of.sequence,
         participants: [HERE, RepositoryId(1)].into_iter().collect(),
         snapshot: V::Snapshot::default(),
-        reader: V::Reader::new(of.node, 1, muesli_core::Txn { slot: 1, generation: 1 }),
+        reader: V::Reader::new(
+            of.node,
+            1,
+            muesli_core::Txn { slot: 1, generation: 1 },
+            muesli_core::Nanos(0),
+        ),
         strict: false,
         reads: Vec::new().into(),
         writes: keys.iter().map(|key| (SPACE, key.clone(), value.clone())).collect(),

@@ -58,7 +58,12 @@ impl<V: Variant> Voter<V> {
     pub fn vote(&mut self, number: usize, reads: usize, value: Option<SmallBytes>) -> Vote<V> {
         let (key, read) = (self.key(number), self.long_key(reads));
         let snapshot = self.node.participants()[0].1.committed();
-        let reader = V::Reader::new(OTHER, 1, Txn { slot: number as u32, generation: 1 });
+        let reader = V::Reader::new(
+            OTHER,
+            1,
+            Txn { slot: number as u32, generation: 1 },
+            muesli_core::Nanos(0),
+        );
         let prepare = Arc::new(Prepare {
             txn: txn(number),
             settled_below: 0,

@@ -200,6 +200,16 @@ impl MachineModel {
         )
     }
 
+    /// A node of the testbed of Turcu's dissertation (sections 4.3 and 5.3): one core of a 1.9 GHz
+    /// Opteron, with links of a millisecond from end to end.
+    pub fn hyflow() -> MachineModel {
+        java_machine(
+            "1 core at 1.9 GHz, Java, links of 1 ms",
+            1.12,
+            channel(1_000, 20, 125_000_000),
+        )
+    }
+
     /// A repository of the Granola thesis (section 6.1.3): one core of a 3.2 GHz Xeon of 2005, ten
     /// machines with clients, gigabit Ethernet, and replication as far away as `replication`.
     pub fn granola_cluster(replication: Span) -> MachineModel {

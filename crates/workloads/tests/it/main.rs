@@ -16,6 +16,7 @@ mod objects;
 mod one_group;
 mod one_round;
 mod open_nesting;
+mod queues;
 mod recovery;
 mod routes;
 mod sabotage;

@@ -49,6 +49,8 @@ const CASES: &[(&str, &str)] = &[
     ("tree", "keys=40 walks=5 rule=random"),
     ("counters", "keys=20 hot=2"),
     ("counters", "keys=20 hot=3 inner=2 delayed=true"),
+    ("queues", "items=4"),
+    ("queues", "items=2 queues=2 capacity=1"),
     ("vacation", "keys=20 users=70"),
     ("vacation", "keys=10 users=60 units=2 reads=20"),
     ("vacation", "keys=20 users=60 delayed=true"),
@@ -73,7 +75,7 @@ pub fn workload(case: &(&str, &str)) -> Arc<dyn AnyWorkload> {
 }
 
 pub fn assert_checks(checks: &[Check], context: &str) {
-    assert!(checks.len() >= 3, "{context}: {checks:?}");
+    assert!(checks.len() >= 2, "{context}: {checks:?}");
     for check in checks {
         assert!(check.ok, "{context}: {check:?}");
     }

@@ -5,6 +5,7 @@ mod bumper;
 mod bumper_general;
 mod gmu;
 mod granola;
+mod turcu;
 
 use super::figure::Figure;
 
@@ -23,5 +24,6 @@ pub fn all() -> impl Iterator<Item = &'static Figure> {
     let general = bumper_general::FIGURES.iter();
     let granola = granola::FIGURES.iter().flat_map(|part| part.iter());
     let all = bumper::FIGURES.iter().chain(general).chain(gmu::FIGURES).chain(granola);
-    all.chain(amaro::FIGURES.iter().flat_map(|part| part.iter()))
+    let all = all.chain(amaro::FIGURES.iter().flat_map(|part| part.iter()));
+    all.chain(turcu::FIGURES.iter().flat_map(|part| part.iter()))
 }

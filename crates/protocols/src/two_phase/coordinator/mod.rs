@@ -26,7 +26,7 @@ use muesli_core::{
 use crate::two_phase::message::{Message, RepositoryVote, requests};
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Snapshot;
-use crate::two_phase::{Context, TwoPhase, Variant};
+use crate::two_phase::{Context, ReaderBounds, TwoPhase, Variant};
 use crate::unknown_outcomes::UnknownOutcomes;
 use asked::{PendingRequest, WaitingOperation};
 use commit::Committing;
@@ -136,6 +136,14 @@ impl<V: Variant> Coordinator<V> {
     /// The running transactions.
     pub(in crate::two_phase) fn running(&self) -> impl Iterator<Item = &Slot<V>> {
         self.slots.iter().filter(|slot| slot.running)
+    }
+
+    /// Who reads for a transaction.
+    #[inline]
+    pub(in crate::two_phase) fn reader(&self, txn: Txn) -> V::Reader {
+        let slot = self.slots.get(txn.slot as usize);
+        let tried_since = slot.map_or(Nanos(0), |slot| slot.options.tried_since);
+        V::Reader::new(self.id, self.incarnation, txn, tried_since)
     }
 
     /// The slot of a transaction that takes operations.

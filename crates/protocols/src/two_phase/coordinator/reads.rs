@@ -14,7 +14,6 @@ use smallvec::smallvec;
 use super::Coordinator;
 use super::asked::{AskedKeys, OperationKind};
 use super::slot::Slot;
-use crate::two_phase::ReaderBounds;
 use crate::two_phase::message::Found;
 use crate::two_phase::participant::Participant;
 use crate::two_phase::time::Snapshot;
@@ -145,7 +144,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
         out: &mut [Option<SmallBytes>],
     ) -> bool {
-        let reader = V::Reader::new(self.id, self.incarnation, txn);
+        let reader = self.reader(txn);
         let may_delay = V::delays_actions(&self.switches);
         let owner = keys.first().and_then(|key| self.owner_to_read(space, key, &here, cx));
         let Ok(slot) = self.open(txn) else { return false };
@@ -249,7 +248,7 @@ impl<V: Variant> Coordinator<V> {
             return Ok(known);
         }
         let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
-        let reader = V::Reader::new(self.id, self.incarnation, txn);
+        let reader = self.reader(txn);
         let owner = self.owner_to_read(space, key, here, cx);
         let slot = self.open(txn)?;
         let replica = match V::keys_move(cx.catalog) {

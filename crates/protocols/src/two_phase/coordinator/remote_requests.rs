@@ -29,7 +29,7 @@ use super::slot::Slot;
 use crate::two_phase::message::{
     LockRequest, Message, ReadReply, ReadRequest, ReadWants, ScanRequest,
 };
-use crate::two_phase::{Context, ReaderBounds, Time, TwoPhase, Variant};
+use crate::two_phase::{Context, Time, TwoPhase, Variant};
 
 /// So many keys go in the request that fixes a snapshot.
 const FIRST_KEYS_MAX: usize = 8;
@@ -188,7 +188,7 @@ impl<V: Variant> Coordinator<V> {
         let (answers, forwards) = (slot.answers, slot.forwards(suffered));
         let target = slot.moving.as_ref().and_then(|moving| moving.to.clone());
         self.requests.get_mut(id).expect("found above").answers = answers;
-        let reader = V::Reader::new(self.id, self.incarnation, txn);
+        let reader = self.reader(txn);
         let asked = &self.requests.get(id).expect("found above").asked;
         let kind = &self.operations.get(op).expect("found above").kind;
         let message = match (asked, kind) {

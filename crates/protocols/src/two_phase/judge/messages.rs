@@ -5,8 +5,8 @@ use std::sync::Arc;
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
 use muesli_core::parts::locator::Static;
 use muesli_core::{
-    Decision, NodeId, Rejection, RepositoryId, Role, ServiceKind, SmallBytes, SpaceId, Timestamp,
-    Txn, TxnId, View,
+    Decision, Nanos, NodeId, Rejection, RepositoryId, Role, ServiceKind, SmallBytes, SpaceId,
+    Timestamp, Txn, TxnId, View,
 };
 
 use crate::doubts::CLIENTS_ASKED_MAX;
@@ -419,7 +419,7 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
     message: &Message<V>,
     node: NodeId,
 ) -> Option<Message<V>> {
-    let reader = V::Reader::new(node, 1, Txn { slot: 1, generation: 1 });
+    let reader = V::Reader::new(node, 1, Txn { slot: 1, generation: 1 }, Nanos(0));
     let own = |txn: &TxnId| {
         let incarnation = if txn.node == node { txn.incarnation } else { 1 };
         TxnId { node, incarnation, ..*txn }

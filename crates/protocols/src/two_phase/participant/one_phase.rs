@@ -74,6 +74,9 @@ impl<V: Variant> Participant<V> {
             if !self.has_key(write.space, &write.key, cx.catalog) {
                 return None;
             }
+            if self.protocol_state.is_kept_from((write.space, &write.key), reader, cx.now()) {
+                return Some(Err(Abort::Locked));
+            }
             let versions = self.space(write.space, cx);
             let mut newest = Timestamp::ZERO;
             match versions.look(write.handle, &write.key) {
@@ -97,6 +100,7 @@ impl<V: Variant> Participant<V> {
         let yes = self.time.yes_alone(&validation, cx.settings.logging)?;
         match self.time.decide_alone(&self.protocol_switches, yes) {
             Decision::Commit(place) => {
+                self.protocol_state.note_passed(reader);
                 self.install_here(sets, &place, alone.on_the_node, cx);
                 Some(Ok(place))
             }

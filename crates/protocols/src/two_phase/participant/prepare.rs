@@ -116,6 +116,7 @@ impl<V: Variant> Participant<V> {
     ) {
         let (txn, writes) = (prepare.txn, !prepare.writes.is_empty());
         let yes = self.time.yes(txn, writes, validation);
+        self.protocol_state.note_passed(prepare.reader);
         let voted_on = VotedOn::of(&prepare);
         cx.log_lazily(|| Record::Prepared { prepare: prepare.clone(), at: yes.clone() });
         self.enter_prepared(prepare, yes.clone(), cx.now(), None, cx);
@@ -159,6 +160,11 @@ impl<V: Variant> Participant<V> {
         assert!(self.table.owner(prepare.txn).is_none(), "{} is prepared", prepare.txn);
         if V::keys_move(cx.catalog) && !self.has_all_to_write(prepare, cx.catalog) {
             return WaitCheck::Refused(Abort::Moved);
+        }
+        let mut written = prepare.writes.iter();
+        let (reader, now) = (prepare.reader, cx.now());
+        if written.any(|it| self.protocol_state.is_kept_from((it.0, &it.1), reader, now)) {
+            return WaitCheck::Refused(Abort::Locked);
         }
         let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
         if !reads_nothing && self.time.is_too_old(&prepare.snapshot) {

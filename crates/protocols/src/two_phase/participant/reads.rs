@@ -84,7 +84,7 @@ impl<V: Variant> Participant<V> {
         cx.effects.work.validated += V::read_timestamps(1);
         self.space(space, cx);
         let committed = self.time.committed();
-        self.protocol_state.note_read((space, key), &snapshot, &committed, reader);
+        self.protocol_state.note_read((space, key), &snapshot, &committed, reader, cx.now());
         let versions = self.versions(space).expect("made above");
         let read = self.time.read(versions, space, key, &snapshot);
         if V::keys_move(cx.catalog) && read.is_none_or(|(.., it)| it.value.is_none()) {
@@ -125,7 +125,7 @@ impl<V: Variant> Participant<V> {
         self.space(space, cx);
         let committed = self.time.committed();
         for key in keys {
-            self.protocol_state.note_read((space, key), &snapshot, &committed, reader);
+            self.protocol_state.note_read((space, key), &snapshot, &committed, reader, cx.now());
         }
         let (first, mut seen_first) = (reading.first, Timestamp::ZERO);
         let versions = self.versions(space).expect("made above");

@@ -76,6 +76,8 @@ breakable! {
         ValidatesReaders = "validates_readers",
         /// A repository that gives a key away has it no more.
         LeavesNoCopy = "leaves_no_copy",
+        /// A repository that is asked to watch what was read compares that with what is there.
+        WatchesCompared = "watches_compared",
         /// Where nodes remember, a session that comes from another coordinator brings what it has
         /// seen.
         SessionsBringTokens = "sessions_bring_tokens",

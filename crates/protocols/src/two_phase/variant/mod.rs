@@ -6,7 +6,9 @@ pub mod time;
 use std::fmt::Debug;
 
 use muesli_core::wire::Wire;
-use muesli_core::{Catalog, Isolation, NodeId, Service, SmallBytes, SpaceId, Timestamp, Txn};
+use muesli_core::{
+    Catalog, Isolation, Nanos, NodeId, Service, SmallBytes, SpaceId, Timestamp, Txn,
+};
 
 use self::state::VariantState;
 use self::time::{CommitPlace, Snapshot, StatedBounds, Time};
@@ -15,8 +17,9 @@ use super::policy::{Policies, Switches, TreeChoice, TreeSwitch};
 
 /// Who reads, as far as a protocol tells readers apart.
 pub trait ReaderBounds: Wire + Copy + Debug + Default + Ord + Send + Sync + 'static {
-    /// The reader of a transaction that has no id yet.
-    fn new(node: NodeId, incarnation: u32, txn: Txn) -> Self;
+    /// The reader of a transaction that has no id yet; with since when it has been tried, where it
+    /// has lost so often that it is to be let through.
+    fn new(node: NodeId, incarnation: u32, txn: Txn, tried_since: Nanos) -> Self;
     /// Whether this is a reader of that node.
     fn is_of(self, node: NodeId) -> bool;
 }
@@ -24,7 +27,7 @@ pub trait ReaderBounds: Wire + Copy + Debug + Default + Ord + Send + Sync + 'sta
 /// All readers are the same.
 impl ReaderBounds for () {
     #[inline]
-    fn new(_: NodeId, _: u32, _: Txn) {}
+    fn new(_: NodeId, _: u32, _: Txn, _: Nanos) {}
 
     fn is_of(self, _: NodeId) -> bool {
         true
@@ -36,7 +39,7 @@ pub type Reader = (u64, u64);
 
 impl ReaderBounds for Reader {
     #[inline]
-    fn new(node: NodeId, incarnation: u32, txn: Txn) -> Reader {
+    fn new(node: NodeId, incarnation: u32, txn: Txn, _: Nanos) -> Reader {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         (pair(node.0, incarnation), pair(txn.slot, txn.generation))
     }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use muesli_core::ranges::KeyRange;
-use muesli_core::{Abort, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Abort, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::{Key, ValidationResult, Variant};
 
@@ -39,7 +39,14 @@ pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
         snapshot: &V::Snapshot,
         committed: &V::Snapshot,
         reader: V::Reader,
+        now: Nanos,
     );
+
+    /// Whether a key is kept for another reader for now, so that this one is not to write it.
+    fn is_kept_from(&self, key: Key<'_>, reader: V::Reader, now: Nanos) -> bool;
+
+    /// A reader's transaction was voted for or applied: nothing need be kept for it any more.
+    fn note_passed(&mut self, reader: V::Reader);
 
     /// A range is about to be read at `snapshot`.
     fn note_scan(
@@ -156,8 +163,17 @@ impl<V: Variant<ProtocolState = ()>> VariantState<V> for () {
         _snapshot: &V::Snapshot,
         _committed: &V::Snapshot,
         _reader: V::Reader,
+        _now: Nanos,
     ) {
     }
+
+    #[inline]
+    fn is_kept_from(&self, _key: Key<'_>, _reader: V::Reader, _now: Nanos) -> bool {
+        false
+    }
+
+    #[inline]
+    fn note_passed(&mut self, _reader: V::Reader) {}
 
     #[inline]
     fn note_scan(

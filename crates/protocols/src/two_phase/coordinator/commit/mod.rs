@@ -18,7 +18,6 @@ use muesli_core::{
 
 use super::Coordinator;
 use super::slot::SlotPhase;
-use crate::two_phase::ReaderBounds;
 use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::participant::one_phase::Alone;
 use crate::two_phase::policy::FamilySwitch;
@@ -74,7 +73,7 @@ impl<V: Variant> Coordinator<V> {
         let only = if delays { None } else { self.only_repository(txn, &here, cx) };
         if let Some(participant) = only.and_then(|only| here.repository(only)) {
             let role = Role::Repository(only.expect("there is one"));
-            let reader = V::Reader::new(self.id, self.incarnation, txn);
+            let reader = self.reader(txn);
             let on_the_node = self.runs_alone(cx);
             let slot = &mut self.slots[txn.slot as usize]; // It is open, as was seen above.
             let validation = ValidationResult::new(snapshot.clone(), slot.options.strict);
@@ -216,11 +215,10 @@ impl<V: Variant> Coordinator<V> {
         let settled_below = self.settled_below();
         let id = self.next_txn_id();
         let (op, now) = (self.next_op(), cx.now());
-        let (node, incarnation) = (self.id, self.incarnation);
+        let reader = self.reader(txn);
         let slot = self.slot(txn).expect("an open transaction");
         assert!(slot.held.is_empty(), "{id} commits, and has requests that are held back");
         slot.phase = SlotPhase::Committing(id.sequence);
-        let reader = V::Reader::new(node, incarnation, txn);
         let strict = slot.options.strict;
         let whole = Prepare { settled_below, strict, ..Prepare::new(id, snapshot, reader) };
         let parts = self.parts_of(txn, &whole, cx);

@@ -4,7 +4,6 @@ use muesli_core::recorder::Status;
 use muesli_core::{Abort, Failure, OpId, Timestamp, Txn, TxnId};
 
 use super::Coordinator;
-use crate::two_phase::ReaderBounds;
 use crate::two_phase::message::Message;
 use crate::two_phase::{Context, Variant};
 
@@ -48,7 +47,7 @@ impl<V: Variant> Coordinator<V> {
         }
         let may_hold = self.locks_at_writes || slot.locked_at.is_empty();
         assert!(may_hold, "locks of a running transaction, where the commit takes them");
-        let reader = V::Reader::new(self.id, self.incarnation, txn);
+        let reader = self.reader(txn);
         for &repository in &slot.locked_at {
             cx.send_to_repository(repository, Message::Unlock { reader });
         }

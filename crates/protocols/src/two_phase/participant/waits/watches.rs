@@ -25,6 +25,7 @@ use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp};
 
 use crate::two_phase::message::{Message, Prepare, WatchRequest};
 use crate::two_phase::participant::Participant;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Variant};
 
@@ -156,8 +157,9 @@ impl<V: Variant> Participant<V> {
         let has_changed = |(space, key, version): &(SpaceId, SmallBytes, Timestamp)| {
             !self.has_key(*space, key, cx.catalog) || self.newest_of(*space, key) != *version
         };
-        let is_changed = reads.iter().any(has_changed)
-            || scans.iter().any(|range| self.has_changed_in(range, &snapshot));
+        let is_changed = self.switches.keeps(FamilySwitch::WatchesCompared)
+            && (reads.iter().any(has_changed)
+                || scans.iter().any(|range| self.has_changed_in(range, &snapshot)));
         let keys = reads.into_iter().map(|(space, key, _)| (space, key)).collect();
         let watch = ReadWatch { asked: cx.now(), keys, ranges: scans, bytes };
         let most = limits.transaction_bytes;

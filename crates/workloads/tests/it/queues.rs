@@ -1,0 +1,57 @@
+//! Clients that wait for items: nobody sleeps on when there is one.
+
+use std::sync::Arc;
+
+use muesli_protocols::score::{FamilySwitch, Score, Switches};
+use muesli_protocols::two_phase::Sabotage;
+use muesli_workloads::embedded::Length;
+use muesli_workloads::parameters::Values;
+use muesli_workloads::queues::{PARAMETERS, QueueCounts, Queues};
+use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome, run_protocol};
+use muesli_workloads::tally::Tallies;
+use muesli_workloads::workload::AnyWorkload;
+
+use crate::workloads::assert_checks;
+
+const CLIENTS: u32 = 6;
+const TRANSACTIONS: u64 = 600;
+
+/// Fewer items than clients, so that some always wait.
+fn queues() -> Arc<Queues> {
+    let given = ["items=2", "capacity=1"].map(str::to_owned);
+    let values = Values::read("queues", PARAMETERS, &given).unwrap();
+    Arc::new(Queues::new(&values, CLIENTS).unwrap())
+}
+
+fn plan(protocol: &str) -> Simulated {
+    Simulated::calm(protocol, 3, 5, Length::Transactions(TRANSACTIONS))
+}
+
+fn counts(queues: &Queues, outcome: &SimulatedOutcome, context: &str) -> QueueCounts {
+    assert_checks(&outcome.checks, context);
+    let counts = queues.counts();
+    assert!(counts.taken > TRANSACTIONS / 3, "{context}: {counts:?}");
+    counts
+}
+
+#[test]
+fn who_waits_for_an_item_is_woken_when_there_is_one() {
+    for protocol in ["score", "gmu", "bumper", "tfa", "two-phase-commit", "hierarchy-locking"] {
+        let queues = queues();
+        let workload: Arc<dyn AnyWorkload> = queues.clone();
+        let tallies = Arc::new(Tallies::new(CLIENTS));
+        let outcome = simulated::run(&workload, &plan(protocol), &tallies).unwrap();
+        assert_eq!(counts(&queues, &outcome, protocol).in_vain, 0, "{protocol}");
+    }
+}
+
+/// What changed between the read and the watch wakes nobody then.
+#[test]
+fn a_watch_that_is_not_compared_sleeps_on() {
+    let queues = queues();
+    let workload: Arc<dyn AnyWorkload> = queues.clone();
+    let tallies = Arc::new(Tallies::new(CLIENTS));
+    let switches = Switches::default().without(FamilySwitch::WatchesCompared);
+    let run = run_protocol::<Score>(&workload, &plan("score"), switches, &tallies);
+    assert!(counts(&queues, &run.unwrap(), "not compared").in_vain > 0);
+}
