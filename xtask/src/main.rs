@@ -13,6 +13,8 @@ cargo xtask TASK
       --times N                   so many times as many seeds [default: 1]
       --list                      only say what would be run
       --built                     with the program that `cargo test --workspace` has built
+  explore                         every state of every small scope; tests look at the first of
+                                  those that have many
   transcripts [NAME]              write the transcripts' output anew; then read the difference
   trace WORKLOAD SEED [OPTION ...]
                                   run a seed of `muesli sim` again, and write into traces/ its
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
     let done = match arguments[..] {
         ["check"] => tasks::check::run(),
         ["sim", ref rest @ ..] => tasks::sim::run(rest),
+        ["explore"] => tasks::explore::run(),
         ["transcripts", ref rest @ ..] if rest.len() < 2 => tasks::transcripts::run(rest),
         ["trace", workload, seed, ref rest @ ..] => tasks::trace::run(workload, seed, rest),
         ["bench"] => tasks::bench::run(),

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod check;
 pub mod compile_times;
+pub mod explore;
 pub mod left;
 pub mod sim;
 pub mod trace;
