@@ -28,21 +28,21 @@ const KEPT_MAX: usize = 4_096;
 /// Since when a transaction has been tried that has lost often, and its node; what orders ages. Of
 /// one that has not lost often there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Age {
+pub struct TransactionAge {
     /// By its node's clock; zero: it has no age.
     since: Nanos,
     node: NodeId,
 }
 
-impl Age {
+impl TransactionAge {
     fn is_known(self) -> bool {
         self.since > Nanos(0)
     }
 }
 
-impl ReaderBounds for Age {
-    fn new(node: NodeId, _: u32, _: Txn, since: Nanos) -> Age {
-        if since > Nanos(0) { Age { since, node } } else { Age::default() }
+impl ReaderBounds for TransactionAge {
+    fn new(node: NodeId, _: u32, _: Txn, since: Nanos) -> TransactionAge {
+        if since > Nanos(0) { TransactionAge { since, node } } else { TransactionAge::default() }
     }
 
     fn is_of(self, node: NodeId) -> bool {
@@ -51,24 +51,24 @@ impl ReaderBounds for Age {
 }
 
 /// A byte where there is none.
-impl Wire for Age {
+impl Wire for TransactionAge {
     const LEAST_BYTES: usize = 1;
 
     fn encode(&self, out: &mut Vec<u8>) {
         self.is_known().then_some((self.since.0, self.node)).encode(out);
     }
 
-    fn decode(input: &mut Reader<'_>) -> Result<Age, WireError> {
+    fn decode(input: &mut Reader<'_>) -> Result<TransactionAge, WireError> {
         let known = Option::<(u64, NodeId)>::decode(input)?;
-        let age = known.map(|(since, node)| Age { since: Nanos(since), node });
+        let age = known.map(|(since, node)| TransactionAge { since: Nanos(since), node });
         Ok(age.filter(|age| age.is_known()).unwrap_or_default())
     }
 }
 
 /// An object that is kept, for whom and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kept {
-    age: Age,
+struct KeptKey {
+    age: TransactionAge,
     until: Nanos,
 }
 
@@ -77,7 +77,7 @@ struct Kept {
 /// Invariants: each is kept for one that has an age, and they are so many at most.
 #[derive(Clone, Debug, Default)]
 pub struct KeptKeys {
-    kept: BTreeMap<(SpaceId, SmallBytes), Kept>,
+    kept: BTreeMap<(SpaceId, SmallBytes), KeptKey>,
 }
 
 impl VariantState<OwnedObjects> for KeptKeys {
@@ -88,7 +88,7 @@ impl VariantState<OwnedObjects> for KeptKeys {
     fn assert_invariants(&self) {
         assert!(self.kept.len() <= KEPT_MAX, "more objects are kept than may be");
         let mut ages = self.kept.values().map(|kept| kept.age);
-        assert!(ages.all(Age::is_known), "an object is kept for one that has no age");
+        assert!(ages.all(TransactionAge::is_known), "an object is kept for one that has no age");
     }
 
     #[inline]
@@ -97,13 +97,13 @@ impl VariantState<OwnedObjects> for KeptKeys {
         (space, key): Key<'_>,
         _: &Timestamp,
         _: &Timestamp,
-        age: Age,
+        age: TransactionAge,
         now: Nanos,
     ) {
         if !age.is_known() {
             return;
         }
-        let kept = Kept { age, until: now + KEPT_FOR };
+        let kept = KeptKey { age, until: now + KEPT_FOR };
         if let Some(before) = self.kept.get_mut(&(space, key.clone())) {
             if before.until <= now || age <= before.age {
                 *before = kept;
@@ -119,7 +119,7 @@ impl VariantState<OwnedObjects> for KeptKeys {
     }
 
     #[inline]
-    fn is_kept_from(&self, (space, key): Key<'_>, age: Age, now: Nanos) -> bool {
+    fn is_kept_from(&self, (space, key): Key<'_>, age: TransactionAge, now: Nanos) -> bool {
         if self.kept.is_empty() {
             return false;
         }
@@ -128,13 +128,13 @@ impl VariantState<OwnedObjects> for KeptKeys {
     }
 
     #[inline]
-    fn note_passed(&mut self, age: Age) {
+    fn note_passed(&mut self, age: TransactionAge) {
         if age.is_known() {
             self.kept.retain(|_, kept| kept.age != age);
         }
     }
 
-    fn note_scan(&mut self, _: &KeyRange, _: &Timestamp, _: &Timestamp, _: Age) {}
+    fn note_scan(&mut self, _: &KeyRange, _: &Timestamp, _: &Timestamp, _: TransactionAge) {}
 
     #[inline]
     fn suffers_stale_reads(&self) -> bool {
@@ -151,7 +151,7 @@ impl VariantState<OwnedObjects> for KeptKeys {
     }
 
     #[inline]
-    fn note_write(&self, _: Key<'_>, _: Timestamp, _: Age, _: &mut ValidationResult) {}
+    fn note_write(&self, _: Key<'_>, _: Timestamp, _: TransactionAge, _: &mut ValidationResult) {}
 
     #[inline]
     fn note_prepared(&mut self, _: PreparedKeys<'_>, _: &Timestamp) {}
@@ -180,13 +180,13 @@ mod tests {
     use super::*;
 
     const SPACE: SpaceId = SpaceId(0);
-    const NOBODY: Age = Age { since: Nanos(0), node: NodeId(0) };
+    const NOBODY: TransactionAge = TransactionAge { since: Nanos(0), node: NodeId(0) };
 
-    fn age(since: u64) -> Age {
-        Age::new(NodeId(7), 1, Txn { slot: 0, generation: 0 }, Nanos(since))
+    fn age(since: u64) -> TransactionAge {
+        TransactionAge::new(NodeId(7), 1, Txn { slot: 0, generation: 0 }, Nanos(since))
     }
 
-    fn read(kept: &mut KeptKeys, key: &SmallBytes, age: Age, now: u64) {
+    fn read(kept: &mut KeptKeys, key: &SmallBytes, age: TransactionAge, now: u64) {
         kept.note_read((SPACE, key), &Timestamp::ZERO, &Timestamp::ZERO, age, Nanos(now));
         kept.assert_invariants();
     }
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "an object is kept for one that has no age")]
     fn who_has_no_age_keeps_nothing() {
-        let kept = Kept { age: NOBODY, until: Nanos(1) };
+        let kept = KeptKey { age: NOBODY, until: Nanos(1) };
         KeptKeys { kept: [((SPACE, "key".into()), kept)].into() }.assert_invariants();
     }
 
@@ -243,7 +243,7 @@ mod tests {
             let mut out = Vec::new();
             age.encode(&mut out);
             assert!(out.len() >= bytes);
-            assert_eq!(Age::decode(&mut Reader::new(&out)), Ok(age));
+            assert_eq!(TransactionAge::decode(&mut Reader::new(&out)), Ok(age));
         }
         assert!(NOBODY.is_of(NodeId(3)) && age(5).is_of(NodeId(7)) && !age(5).is_of(NodeId(3)));
     }

@@ -27,7 +27,7 @@ use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 mod ages;
 mod switches;
 
-pub use ages::{Age, KeptKeys};
+pub use ages::{KeptKeys, TransactionAge};
 pub use switches::{Placement, Switches};
 
 /// The protocol.
@@ -51,7 +51,7 @@ impl Variant for OwnedObjects {
     type Service = NoService;
     type Switches = Switches;
     type ProtocolState = KeptKeys;
-    type Reader = Age;
+    type Reader = TransactionAge;
 
     two_phase::goes_by_timestamps!();
 

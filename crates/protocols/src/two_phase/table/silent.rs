@@ -206,8 +206,8 @@ impl<V: Variant> Table<V> {
     /// Whether a transaction of a client that is not known here may have been and was forgotten.
     pub fn may_be_forgotten(&self, txn: TxnId, reached: u64) -> bool {
         self.settled.get(&txn.node).is_some_and(|known| {
-            let is_of_life = txn.incarnation == known.incarnation;
-            reached < known.lower_bound || is_of_life && txn.sequence < known.refused_below
+            let is_its_incarnation = txn.incarnation == known.incarnation;
+            reached < known.lower_bound || is_its_incarnation && txn.sequence < known.refused_below
         })
     }
 
