@@ -24,10 +24,10 @@ use crate::two_phase::policy::{
 };
 use crate::two_phase::{self, Scalar, TwoPhase, Variant};
 
-mod ages;
+mod state;
 mod switches;
 
-pub use ages::{KeptKeys, TransactionAge};
+pub use state::{KeptKeys, TransactionAge};
 pub use switches::{Placement, Switches};
 
 /// The protocol.

@@ -315,6 +315,14 @@ impl Host {
                 outside.load.operations += 1;
                 machine.timer(timer, outside);
             }
+            HostInput::Awake(op) if outside.deadlines.is_over(op, &mut outside.operations) => {
+                let now = machine.environment().now;
+                for due in outside.deadlines.due(now) {
+                    machine.meet(due, outside);
+                }
+                let Surroundings { deadlines, operations, outgoing, .. } = outside;
+                outgoing.sleeps.extend(deadlines.arm(now, operations));
+            }
             HostInput::Awake(op) => outside.tell(op, Ok(Answer::Awake), None),
             HostInput::Stable => self.release(),
             HostInput::Placement(catalog) => machine.place(catalog, outside),

@@ -83,11 +83,18 @@ impl Engine for HostEngine {
         self.ask(|machine, _| machine.catalog().clone())
     }
 
-    fn deadline(&self, _: Nanos, _: Due) -> Option<DeadlineId> {
-        None
+    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
+        let host = &mut *self.host.borrow_mut();
+        let now = host.environment().now;
+        let Surroundings { deadlines, operations, outgoing, .. } = &mut host.outside;
+        let deadline = deadlines.set(at, due);
+        outgoing.sleeps.extend(deadlines.arm(now, operations));
+        Some(deadline)
     }
 
-    fn take_back(&self, _: DeadlineId) {}
+    fn take_back(&self, deadline: DeadlineId) {
+        self.host.borrow_mut().outside.deadlines.take_back(deadline);
+    }
 
     fn direct(&self, _: &mut dyn FnMut(&mut dyn Direct)) {}
 

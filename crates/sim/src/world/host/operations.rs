@@ -1,5 +1,7 @@
 //! Operations of clients that could not be answered at once.
 
+pub(super) mod deadlines;
+
 use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
 

@@ -14,6 +14,7 @@ use super::journal::{Matching, PendingReport, WorldJournal};
 use super::longest::Longest;
 use super::message::{Logged, Message, SentMessage};
 use super::operations::HostOperations;
+use super::operations::deadlines::HostDeadlines;
 use super::routes::Routes;
 use super::strangers::FIRST_STRANGER;
 use crate::hardware::costs::Costs;
@@ -27,6 +28,7 @@ pub(in crate::world) struct Surroundings {
     /// For the batch of effects under way.
     matching: Matching,
     pub(in crate::world) operations: HostOperations,
+    pub(in crate::world) deadlines: HostDeadlines,
     pub(in crate::world) outgoing: OutgoingMessages,
     pub(in crate::world) processor: Processor<HostInput>,
     costs: Costs,
@@ -68,6 +70,7 @@ impl Surroundings {
             journal: WorldJournal::default(),
             matching: Matching::default(),
             operations: HostOperations::default(),
+            deadlines: HostDeadlines::default(),
             outgoing: OutgoingMessages::default(),
             processor: Processor::new(),
             costs,
@@ -103,6 +106,7 @@ impl Surroundings {
         for pending_report in self.operations.forget_all() {
             self.journal.unheard(pending_report);
         }
+        self.deadlines.crash();
         self.outgoing = OutgoingMessages::default();
         self.load = ProcessorLoad::default();
         self.destinations.clear();

@@ -1,6 +1,6 @@
 //! Chapter 4: closed nesting (N-TFA) beside flat transactions.
 
-use super::{CALLS, READ_ONLY, TURCU, best, closed_loses, flat_and_closed};
+use super::base::{CALLS, READ_ONLY, TURCU, best, closed_loses, flat_and_closed};
 use crate::reproduce::figure::{Figure, PlottedLine};
 
 const TWO: &[PlottedLine] = &flat_and_closed("tfa");

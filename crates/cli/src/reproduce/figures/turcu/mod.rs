@@ -6,85 +6,11 @@
 //! (`k`). Transactions there may also be made longer by work that is no access; ours are not, and
 //! the groups of figures that vary this are left out.
 
+mod base;
 mod closed;
 mod open;
 
-use muesli_workloads::machines::MachineModel;
-
-use crate::reproduce::figure::{
-    Axis, ClaimTarget, Figure, Measure, NODES, NOTHING, PaperClaim, PlottedLine, Setting, claim,
-    line,
-};
-use crate::reproduce::point::Quantity;
+use crate::reproduce::figure::Figure;
 
 /// All of them.
 pub const FIGURES: &[&[Figure]] = &[closed::FIGURES, open::FIGURES];
-
-/// Up to 48 nodes; one of the places between them shows where contention turns.
-const TURCU_NODES: &[f64] = &[4.0, 8.0, 16.0, 24.0, 36.0, 48.0];
-const TURCU_QUICK: &[f64] = &[4.0, 16.0];
-
-/// What a transaction calls.
-const CALLS: Axis = Axis {
-    name: "calls",
-    set: |x, setting| setting.put("operations", x),
-    range: (1.0, 100.0),
-    logarithmic: false,
-};
-
-/// The share of transactions that only read.
-const READ_ONLY: Axis = Axis {
-    name: "read-only transactions, %",
-    set: |x, setting| setting.put("reads", x),
-    range: (0.0, 100.0),
-    logarithmic: false,
-};
-
-/// What all of them have in common: each key has one copy, which its transactions move.
-const TURCU: Figure = Figure {
-    machine: MachineModel::hyflow,
-    replicas: 1,
-    nodes: 12,
-    axis: NODES,
-    xs: TURCU_NODES,
-    quick_xs: TURCU_QUICK,
-    seconds: (8.0, 2.0),
-    ..NOTHING
-};
-
-fn flat(setting: &mut Setting) {
-    setting.parameters.push("nesting=flat".to_owned());
-}
-
-fn closed(setting: &mut Setting) {
-    setting.parameters.push("nesting=closed".to_owned());
-}
-
-fn open(setting: &mut Setting) {
-    setting.parameters.push("nesting=open".to_owned());
-}
-
-/// Flat transactions and those with children, under one protocol.
-const fn flat_and_closed(protocol: &'static str) -> [PlottedLine; 2] {
-    [line("flat", protocol, flat), line("closed", protocol, closed)]
-}
-
-/// The same, and those with open children.
-const fn all_three(protocol: &'static str) -> [PlottedLine; 3] {
-    [line("flat", protocol, flat), line("closed", protocol, closed), line("open", protocol, open)]
-}
-
-/// The best of a line over flat transactions at the same place.
-const fn best(nesting: &'static str, paper: Option<f64>, aim: f64) -> PaperClaim {
-    let what = match nesting.len() {
-        4 => "best of open, over flat",
-        _ => "best of closed, over flat",
-    };
-    let measure = Measure::MostOverBest(Quantity::Throughput, nesting, &["flat"]);
-    claim(what, measure, paper, Some(ClaimTarget::Least(aim)))
-}
-
-/// What closed nesting loses on average.
-const fn closed_loses(paper: Option<f64>) -> PaperClaim {
-    claim("throughput lost by closed, %", Measure::Loss("closed", "flat"), paper, None)
-}

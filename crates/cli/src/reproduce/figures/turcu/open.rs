@@ -1,6 +1,6 @@
 //! Chapter 5: open nesting (TFA-ON, SCORe-ON) beside closed nesting and flat transactions.
 
-use super::{CALLS, TURCU, all_three, best, closed_loses};
+use super::base::{CALLS, TURCU, all_three, best, closed_loses};
 use crate::reproduce::figure::{Figure, PlottedLine};
 
 const TFA: &[PlottedLine] = &all_three("tfa");
