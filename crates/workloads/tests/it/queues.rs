@@ -18,7 +18,7 @@ const TRANSACTIONS: u64 = 600;
 
 /// Fewer items than clients, so that some always wait.
 fn queues() -> Arc<Queues> {
-    let given = ["items=2", "capacity=1"].map(str::to_owned);
+    let given = ["items=2", "capacity=1", "wait=2000"].map(str::to_owned);
     let values = Values::read("queues", PARAMETERS, &given).unwrap();
     Arc::new(Queues::new(&values, CLIENTS).unwrap())
 }
