@@ -315,7 +315,7 @@ impl Host {
                 outside.load.operations += 1;
                 machine.timer(timer, outside);
             }
-            HostInput::Awake(op) if outside.deadlines.is_over(op, &mut outside.operations) => {
+            HostInput::Awake(op) if outside.deadlines.is_over(op) => {
                 let now = machine.environment().now;
                 for due in outside.deadlines.due(now) {
                     machine.meet(due, outside);

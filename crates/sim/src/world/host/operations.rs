@@ -42,10 +42,15 @@ impl HostOperations {
         self.open.insert(op, OperationState::Waits(None));
     }
 
+    /// A name for a sleep.
+    fn name_sleep(&mut self) -> OpId {
+        self.sleeps += 1;
+        OpId(SLEEP | self.sleeps)
+    }
+
     /// A new operation for a sleep.
     pub(in crate::world) fn open_sleep(&mut self) -> OpId {
-        self.sleeps += 1;
-        let op = OpId(SLEEP | self.sleeps);
+        let op = self.name_sleep();
         self.open(op);
         op
     }

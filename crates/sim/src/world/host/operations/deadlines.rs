@@ -5,11 +5,14 @@ use muesli_core::{Nanos, OpId};
 
 use super::HostOperations;
 
+/// By clocks that run wrong a deadline may be a little ahead when its sleep is over.
+const SHORTEST: Nanos = Nanos::from_micros(1);
+
 /// The deadlines of a host.
 #[derive(Debug, Default)]
 pub(in crate::world) struct HostDeadlines {
     deadlines: Deadlines,
-    /// The sleep at whose end they are looked at, and when that is.
+    /// The sleep at whose end they are looked at, which nobody waits for, and when that is.
     alarm: Option<(OpId, Nanos)>,
 }
 
@@ -33,21 +36,14 @@ impl HostDeadlines {
         if self.alarm.is_some_and(|(_, at)| at <= next) {
             return None;
         }
-        let op = operations.open_sleep();
-        if let Some((later, _)) = self.alarm.replace((op, next)) {
-            operations.forget(later);
-        }
-        Some((op, Nanos(next.0.saturating_sub(now.0))))
+        let op = operations.name_sleep();
+        self.alarm = Some((op, next));
+        Some((op, Nanos(next.0.saturating_sub(now.0)).max(SHORTEST)))
     }
 
     /// Whether that sleep is over; then it is no more.
-    pub(in crate::world) fn is_over(&mut self, op: OpId, operations: &mut HostOperations) -> bool {
-        let is_alarm = self.alarm.is_some_and(|(alarm, _)| alarm == op);
-        if is_alarm {
-            self.alarm = None;
-            operations.forget(op);
-        }
-        is_alarm
+    pub(in crate::world) fn is_over(&mut self, op: OpId) -> bool {
+        self.alarm.take_if(|(alarm, _)| *alarm == op).is_some()
     }
 
     /// Takes those that have come.
