@@ -98,12 +98,9 @@ impl Tally {
             }
             Ended::RolledBack => self.rolled_back += 1,
             Ended::Unknown => self.unknown += 1,
-            Ended::Failed(
-                Error::Conflict { .. }
-                | Error::Timeout { .. }
-                | Error::TransactionTimeout { .. }
-                | Error::Closed,
-            ) => self.failed += 1,
+            Ended::Failed(Error::Conflict { .. } | Error::Timeout { .. } | Error::Closed) => {
+                self.failed += 1;
+            }
             Ended::Failed(error) => {
                 self.failed += 1;
                 self.unexpected.get_or_insert_with(|| error.to_string());
