@@ -74,10 +74,13 @@ struct KeptKey {
 
 /// The objects that a repository keeps for transactions that have lost often.
 ///
-/// Invariants: each is kept for one that has an age, and they are so many at most.
+/// Invariants: each is kept for one that has an age, and they are so many at most; none is kept for
+/// longer than is said of all.
 #[derive(Clone, Debug, Default)]
 pub struct KeptKeys {
     kept: BTreeMap<(SpaceId, SmallBytes), KeptKey>,
+    /// From then on nothing is kept, so that who writes need not look.
+    until: Nanos,
 }
 
 impl VariantState<OwnedObjects> for KeptKeys {
@@ -89,6 +92,8 @@ impl VariantState<OwnedObjects> for KeptKeys {
         assert!(self.kept.len() <= KEPT_MAX, "more objects are kept than may be");
         let mut ages = self.kept.values().map(|kept| kept.age);
         assert!(ages.all(TransactionAge::is_known), "an object is kept for one that has no age");
+        let in_time = self.kept.values().all(|kept| kept.until <= self.until);
+        assert!(in_time, "an object is kept for longer than who writes looks");
     }
 
     #[inline]
@@ -104,6 +109,7 @@ impl VariantState<OwnedObjects> for KeptKeys {
             return;
         }
         let kept = KeptKey { age, until: now + KEPT_FOR };
+        self.until = self.until.max(kept.until);
         if let Some(before) = self.kept.get_mut(&(space, key.clone())) {
             if before.until <= now || age <= before.age {
                 *before = kept;
@@ -120,7 +126,7 @@ impl VariantState<OwnedObjects> for KeptKeys {
 
     #[inline]
     fn is_kept_from(&self, (space, key): Key<'_>, age: TransactionAge, now: Nanos) -> bool {
-        if self.kept.is_empty() {
+        if self.until <= now {
             return false;
         }
         let kept = self.kept.get(&(space, key.clone()));
@@ -234,7 +240,8 @@ mod tests {
     #[should_panic(expected = "an object is kept for one that has no age")]
     fn who_has_no_age_keeps_nothing() {
         let kept = KeptKey { age: NOBODY, until: Nanos(1) };
-        KeptKeys { kept: [((SPACE, "key".into()), kept)].into() }.assert_invariants();
+        let kept = [((SPACE, "key".into()), kept)].into();
+        KeptKeys { kept, until: Nanos(1) }.assert_invariants();
     }
 
     #[test]

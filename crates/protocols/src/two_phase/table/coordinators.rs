@@ -22,6 +22,9 @@ impl<V: Variant> Table<V> {
         if settled_below > known.below {
             assert!(settled_below <= txn.sequence, "{txn} settles itself");
             known.below = settled_below;
+            if known.refused_below <= settled_below {
+                known.refused_below = 0; // What comes late of these is settled.
+            }
             self.forget_settled(txn.node, txn.incarnation, settled_below);
         }
         if is_new_incarnation {

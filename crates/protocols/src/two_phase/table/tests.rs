@@ -269,6 +269,8 @@ fn what_was_refused_of_a_silent_client_is_not_taken_up_when_it_comes_back() {
         restored.recall_settled(settled);
         restored.recall_refused(refused);
         assert!(restored.may_be_forgotten(of(7), u64::MAX), "a checkpoint carries it");
+        assert!(table.is_current(of(9), 7) && table.may_be_forgotten(of(7), u64::MAX));
+        assert!(table.is_current(of(9), 8) && table.refused().is_empty(), "it is settled");
         let next = TxnId { incarnation: 2, ..of(1) };
         assert!(table.is_current(next, 1) && !table.may_be_forgotten(next, u64::MAX));
     }
