@@ -21,6 +21,7 @@ mod recovery;
 mod routes;
 mod sabotage;
 mod searches;
+mod starved;
 mod stepped_down;
 mod strangers;
 mod validators;

@@ -74,7 +74,7 @@ impl<V: Variant> Participant<V> {
             if !self.has_key(write.space, &write.key, cx.catalog) {
                 return None;
             }
-            if self.protocol_state.is_kept_from((write.space, &write.key), reader, cx.now()) {
+            if self.is_kept_from((write.space, &write.key), reader, cx.now()) {
                 return Some(Err(Abort::Locked));
             }
             let versions = self.space(write.space, cx);

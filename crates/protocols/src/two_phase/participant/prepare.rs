@@ -18,7 +18,7 @@ use crate::two_phase::message::{Few, Message, Prepare, Record, RepositoryVote, V
 use crate::two_phase::policy::{FamilySwitch, LockWaits, TreeSwitch};
 use crate::two_phase::table::{LockedWrite, Prepared};
 use crate::two_phase::time::Time;
-use crate::two_phase::{Context, Snapshot, ValidationResult, Variant, shown_votes};
+use crate::two_phase::{Context, Key, Snapshot, ValidationResult, Variant, shown_votes};
 
 /// A key that is written, and what with.
 type Write = (SpaceId, SmallBytes, Option<SmallBytes>);
@@ -161,9 +161,8 @@ impl<V: Variant> Participant<V> {
         if V::keys_move(cx.catalog) && !self.has_all_to_write(prepare, cx.catalog) {
             return WaitCheck::Refused(Abort::Moved);
         }
-        let mut written = prepare.writes.iter();
         let (reader, now) = (prepare.reader, cx.now());
-        if written.any(|it| self.protocol_state.is_kept_from((it.0, &it.1), reader, now)) {
+        if prepare.writes.iter().any(|it| self.is_kept_from((it.0, &it.1), reader, now)) {
             return WaitCheck::Refused(Abort::Locked);
         }
         let reads_nothing = prepare.reads.is_empty() && prepare.scans.is_empty();
@@ -204,6 +203,13 @@ impl<V: Variant> Participant<V> {
             Ok(()) => self.check_dry_run(prepare, way.check(validation), cx),
             Err(reason) => WaitCheck::Refused(reason),
         }
+    }
+
+    /// Whether a key is kept for another transaction than this one, for now.
+    #[inline]
+    pub(super) fn is_kept_from(&self, key: Key<'_>, reader: V::Reader, now: Nanos) -> bool {
+        self.protocol_state.is_kept_from(key, reader, now)
+            && self.switches.keeps(FamilySwitch::YieldsToOlder)
     }
 
     /// What may go wrong in the turn of a transaction that may prepare now is tried.
