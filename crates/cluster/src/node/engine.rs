@@ -106,8 +106,8 @@ impl Engine for LoopEngine {
     /// Bodies that are plain closures run where data are.
     fn direct(&self, _: &mut dyn FnMut(&mut dyn Direct)) {}
 
-    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
-        Some(self.inner.borrow_mut().outside.alarms.deadlines.set(at, due))
+    fn deadline(&self, at: Nanos, due: Due) -> DeadlineId {
+        self.inner.borrow_mut().outside.alarms.deadlines.set(at, due)
     }
 
     fn take_back(&self, deadline: DeadlineId) {

@@ -64,8 +64,7 @@ pub trait Engine {
     /// Spaces and placement as the node knows them.
     fn catalog(&self) -> Result<Arc<Catalog>, Failure>;
     /// Something is to happen at `at`, unless it is [taken back](Self::take_back) before that.
-    /// `None`: the driver has no deadlines.
-    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId>;
+    fn deadline(&self, at: Nanos, due: Due) -> DeadlineId;
     /// What was set by [`deadline`](Self::deadline) is not to happen any more.
     fn take_back(&self, deadline: DeadlineId);
     /// Lets `run` work on the node itself, in one step, without the way through this trait for

@@ -80,7 +80,6 @@ impl<F> WithTimeout<'_, F> {
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         let timeout = self.timeout;
         if let Some(deadline) = self.deadline {
-            // A driver without deadlines has set none, and its bodies wait for ever.
             let over = timeout.check();
             if over.is_err() {
                 self.deadline = None;
@@ -91,8 +90,7 @@ impl<F> WithTimeout<'_, F> {
         self.deadline = client::with(timeout.database, |engine| {
             let until = timeout.until(engine.now());
             engine.deadline(until, Due::Wake(cx.waker().clone()))
-        })
-        .flatten();
+        });
         Poll::Pending
     }
 }

@@ -320,8 +320,8 @@ impl<P: Protocol> Engine for EmbeddedEngine<P> {
         Ok(self.inner.borrow().machine.node.catalog().clone())
     }
 
-    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
-        Some(self.inner.borrow_mut().outside.alarms.deadlines.set(at, due))
+    fn deadline(&self, at: Nanos, due: Due) -> DeadlineId {
+        self.inner.borrow_mut().outside.alarms.deadlines.set(at, due)
     }
 
     fn take_back(&self, deadline: DeadlineId) {

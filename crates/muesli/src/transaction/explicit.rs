@@ -53,7 +53,6 @@ impl Db {
             engine.deadline(engine.now() + nanos(self.timeout), Due::Abort(txn, after_ms))
         });
         let tx = Tx::remote(self, txn, home);
-        let deadline = deadline.flatten();
         Ok(Transaction { tx, db: self.clone(), deadline, ended: false })
     }
 }

@@ -83,13 +83,13 @@ impl Engine for HostEngine {
         self.ask(|machine, _| machine.catalog().clone())
     }
 
-    fn deadline(&self, at: Nanos, due: Due) -> Option<DeadlineId> {
+    fn deadline(&self, at: Nanos, due: Due) -> DeadlineId {
         let host = &mut *self.host.borrow_mut();
         let now = host.environment().now;
         let Surroundings { deadlines, operations, outgoing, .. } = &mut host.outside;
         let deadline = deadlines.set(at, due);
         outgoing.sleeps.extend(deadlines.arm(now, operations));
-        Some(deadline)
+        deadline
     }
 
     fn take_back(&self, deadline: DeadlineId) {
