@@ -57,7 +57,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
             Message::Inside { message, .. } => 8 + P::wire_bytes(message),
             Message::Consensus(_, bytes) => 12 + bytes.len(),
             Message::Knows(_) => SUMMARY_BYTES,
-            Message::Behind(_) | Message::Fetch(_) | Message::NoState | Message::Long(_) => 16,
+            Message::Behind(_) | Message::NoState | Message::Long(_) => 16,
             Message::Reached { .. } | Message::FetchState(_) => 24,
             Message::Entries(batch) => {
                 let entries = batch.entries.iter().map(|entry| 4 + entry.0.len());
@@ -65,6 +65,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
             }
             Message::State(piece) => 40 + piece.piece.as_ref().map_or(0, |it| it.0.len()),
             Message::Confirm { .. } | Message::Confirmed { .. } | Message::Leads { .. } => 32,
+            Message::Fetch(_) => 48,
             Message::Ask | Message::AskPlacement | Message::Stable(_) => 16,
             Message::AskBegun(_) | Message::Begun(_) => 16,
             Message::Resync(_) | Message::At(_) => 16,

@@ -17,6 +17,7 @@ wire_struct!(Summary {
     configuration: Configuration,
     promise: Ballot,
     accepted: Ballot,
+    fetched: bool,
     decided: u64,
     length: u64,
     next: Option<Configuration>,
@@ -64,6 +65,10 @@ impl Wire for Change {
                 put(0, from, out);
                 entries.encode(out);
             }
+            Change::Fetched(from, entries) => {
+                put(13, from, out);
+                entries.encode(out);
+            }
             Change::Promise(ballot) => put(1, ballot, out),
             Change::Accepted(ballot) => put(2, ballot, out),
             Change::Decided(upto) => put(3, upto, out),
@@ -108,6 +113,7 @@ impl Wire for Change {
             10 => Change::Piece(Wire::decode(input)?, Wire::decode(input)?),
             11 => Change::Installed(Wire::decode(input)?),
             12 => Change::Restored { upto: Wire::decode(input)?, bytes: Wire::decode(input)? },
+            13 => Change::Fetched(Wire::decode(input)?, Wire::decode(input)?),
             other => return Err(WireError::no_variant("change of a member", at, other)),
         })
     }
@@ -265,11 +271,13 @@ mod tests {
             let last = Change::Configured(9, configuration.clone());
             let accepted = promise;
             let summary = Summary {
-                formed, since, configuration, promise, accepted, decided, length, next,
+                formed, since, configuration, promise, accepted, fetched: true, decided, length,
+                next,
             };
             let changes = vec![
                 Change::Adopted(Box::new(summary)), Change::Decided(4), rebased,
                 Change::Install(7), piece, Change::Installed(8), Change::Entries(3, entries),
+                Change::Fetched(8, Vec::new()),
                 Change::Restored { upto: 4, bytes: 44 }, last,
             ];
             for record in [Record::Changes(changes), Record::Service(length)] {

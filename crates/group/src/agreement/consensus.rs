@@ -123,6 +123,14 @@ impl Consensus {
         self.library.try_become_leader();
     }
 
+    /// The same, [restrained](Self::restrain) from its first message on: one tick is enough to be
+    /// elected.
+    #[must_use]
+    pub fn restrained(mut self, is_silent: bool, is_unfit: bool) -> Consensus {
+        self.restrain(is_silent, is_unfit);
+        self
+    }
+
     /// Whether this member is to be silent in elections, and whether it is to vote in them without
     /// standing itself.
     ///

@@ -50,6 +50,8 @@ pub struct ReplicaState {
     /// See [`Summary`].
     pub accepted: Ballot,
     /// See [`Summary`].
+    pub fetched: bool,
+    /// See [`Summary`].
     pub decided: u64,
     /// The entries.
     pub log: EntryLog,
@@ -65,6 +67,8 @@ pub struct ReplicaState {
 pub enum Change {
     /// These entries stand from this number on, and nothing after them.
     Entries(u64, Vec<Entry>),
+    /// The same for entries that are decided, and came from another member than the leader.
+    Fetched(u64, Vec<Entry>),
     /// Promised to follow.
     Promise(Ballot),
     /// Has the entries of.
@@ -125,10 +129,10 @@ impl ReplicaState {
 
     /// What it knows, without the entries.
     pub fn summary(&self) -> Summary {
-        let ReplicaState { formed, since, promise, accepted, decided, .. } = *self;
+        let ReplicaState { formed, since, promise, accepted, fetched, decided, .. } = *self;
         let (configuration, length) = (self.configuration.clone(), self.length());
         let next = self.next();
-        Summary { formed, since, configuration, promise, accepted, decided, length, next }
+        Summary { formed, since, configuration, promise, accepted, fetched, decided, length, next }
     }
 
     /// The configuration that is next, if this one has an entry that ends it. It may not be
@@ -142,8 +146,13 @@ impl ReplicaState {
     pub fn apply(&mut self, change: Change) {
         match change {
             Change::Entries(from, entries) => self.log.write(from, entries),
+            Change::Fetched(from, entries) => {
+                self.log.write(from, entries);
+                self.fetched = true;
+            }
             Change::Promise(ballot) => self.promise = ballot,
-            Change::Accepted(ballot) => self.accepted = ballot,
+            // With what the leader has before what it sends, or with what it has itself.
+            Change::Accepted(ballot) => (self.accepted, self.fetched) = (ballot, false),
             Change::Decided(upto) => self.decided = upto,
             Change::Configured(upto, configuration) => {
                 self.log.write(upto.min(self.log.length()), []);
@@ -151,8 +160,8 @@ impl ReplicaState {
                 self.begin_configuration(configuration);
             }
             Change::Adopted(summary) => {
-                let Summary { formed, since, promise, accepted, decided, .. } = *summary;
-                self.configuration = summary.configuration;
+                let Summary { formed, since, promise, accepted, fetched, decided, .. } = *summary;
+                (self.configuration, self.fetched) = (summary.configuration, fetched);
                 (self.formed, self.since, self.decided) = (formed, since, decided);
                 (self.promise, self.accepted) = (promise, accepted);
             }
@@ -162,7 +171,7 @@ impl ReplicaState {
                     self.begin_configuration(configuration);
                 }
                 self.log.rebase(upto, bytes);
-                self.decided = self.decided.max(upto);
+                (self.decided, self.fetched) = (self.decided.max(upto), true);
                 (self.held, self.needs) = (StateOnDisk::Nothing, 0);
             }
             Change::Install(covers) => {

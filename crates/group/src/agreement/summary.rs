@@ -30,6 +30,8 @@ pub struct Summary {
     pub promise: Ballot,
     /// Whose entries it has.
     pub accepted: Ballot,
+    /// Not all that is decided here need be that leader's: some came from other members since.
+    pub fetched: bool,
     /// How many entries are decided, as far as it knows.
     pub decided: u64,
     /// How many entries it has.
@@ -37,4 +39,11 @@ pub struct Summary {
     /// The configuration that is next, if it has an entry that ends the present one. That may not
     /// be decided.
     pub next: Option<Configuration>,
+}
+
+impl Summary {
+    /// Whether all entries here are those of the leader of this ballot.
+    pub fn vouches_for(&self, ballot: Ballot) -> bool {
+        !self.fetched && self.accepted == ballot && ballot != Ballot::default()
+    }
 }

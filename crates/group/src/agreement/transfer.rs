@@ -17,9 +17,16 @@
 //! Entries come first: they let a member vote. Where the entries that it lacks were trimmed, its
 //! log begins anew at a number that is decided ([`Base`]). The state follows while it votes
 //! already.
+//!
+//! A member drops what it has with that. So it is not asked to where it may have those entries
+//! itself, accepted and not known as decided: another member may have counted it as one that keeps
+//! them. Whether it has them, the ballots say: under one ballot there is one leader, and what two
+//! members have accepted of it is the beginning of the same log. Except where entries that are
+//! decided were fetched since: under a later leader others may have been decided than that one had.
 
 use muesli_core::wire_struct;
 
+use crate::agreement::ballot::Ballot;
 use crate::agreement::entry::Entry;
 use crate::agreement::summary::Summary;
 
@@ -32,6 +39,19 @@ pub struct Fetch {
     pub whole: bool,
     /// What was sent after that before was lost.
     pub again: bool,
+    /// Whose entries it has, of those that are not decided as far as it knows.
+    pub accepted: Ballot,
+    /// How many entries it has with these.
+    pub length: u64,
+}
+
+impl Fetch {
+    /// Whether the member need not begin anew where a log begins after so many entries, all
+    /// decided, of a member that knows this: it has them itself, though it does not know that they
+    /// are decided. For both have what one leader had.
+    pub fn has_up_to(&self, base: u64, known: &Summary) -> bool {
+        !self.whole && self.length >= base && known.vouches_for(self.accepted)
+    }
 }
 
 /// Where a log begins whose beginning was trimmed.
@@ -83,7 +103,7 @@ pub struct StatePiece {
     pub needs: u64,
 }
 
-wire_struct!(Fetch { after: u64, whole: bool, again: bool });
+wire_struct!(Fetch { after: u64, whole: bool, again: bool, accepted: Ballot, length: u64 });
 wire_struct!(Base { upto: u64, bytes: u64 });
 wire_struct!(EntryBatch { summary: Summary, base: Option<Base>, from: u64, entries: Vec<Entry> });
 wire_struct!(FetchState { have: Option<(u64, u64)>, again: bool });

@@ -52,7 +52,7 @@ impl<P: Protocol> Replica<P> {
         for changes in self.ledger.take_changes() {
             for change in &changes {
                 match change {
-                    Change::Entries(from, _) => self.written.cut(*from),
+                    Change::Entries(from, _) | Change::Fetched(from, _) => self.written.cut(*from),
                     Change::Configured(upto, _) => self.written.cut(*upto),
                     Change::Adopted(_) | Change::Rebased { .. } => self.written.begin(),
                     Change::Install(_) | Change::Piece(..) | Change::Installed(_) => {}

@@ -93,7 +93,7 @@ impl<P: Protocol> Replica<P> {
             Message::Entries(batch) => self.on_batch(member, *batch, cx),
             Message::FetchState(fetch) => self.on_fetch_state(member, &fetch, cx),
             Message::State(piece) => self.on_state(member, *piece, cx),
-            Message::NoState => self.on_no_state(member, cx),
+            Message::NoState => self.on_no_state(member),
             Message::Long(bytes) => self.on_long(member, bytes),
             Message::Inside { .. }
             | Message::Leads { .. }

@@ -128,6 +128,7 @@ impl<P: Protocol> Replica<P> {
         // What is decided while a member comes back to vote must fit.
         let most = self.group_settings.limits.window_bytes / 2;
         Consensus::new(self.place, configuration, self.ledger.clone(), most)
+            .restrained(self.is_hung(), !self.has_state())
     }
 
     /// Another member is at this configuration.

@@ -35,6 +35,7 @@ fn summary() -> Summary {
         configuration: Configuration::first(vec![0, 1, 2]),
         promise: BALLOT,
         accepted: Ballot { number: 4, ..BALLOT },
+        fetched: true,
         decided: 5,
         length: 6,
         next: Some(configuration()),
@@ -83,7 +84,13 @@ fn messages() -> Vec<Message<u64>> {
         Message::Begun(true),
         Message::Behind(17),
         Message::Reached { decided: 18, bytes: 19 },
-        Message::Fetch(Fetch { after: 20, whole: true, again: false }),
+        Message::Fetch(Fetch {
+            after: 20,
+            whole: true,
+            again: false,
+            accepted: BALLOT,
+            length: 21,
+        }),
         Message::Entries(Box::new(batch)),
         Message::FetchState(FetchState { have: Some((21, 22)), again: true }),
         Message::State(Box::new(piece)),
@@ -107,6 +114,7 @@ fn changes() -> Vec<Change> {
         Change::Piece(7, entry()),
         Change::Installed(8),
         Change::Restored { upto: 9, bytes: 10 },
+        Change::Fetched(11, vec![entry()]),
     ]
 }
 

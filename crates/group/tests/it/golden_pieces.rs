@@ -115,6 +115,7 @@ fn fixed() -> Member {
         configuration: Configuration::first(vec![0, 1, 2]),
         promise: ballot(promise),
         accepted: ballot(accepted),
+        fetched: false,
         decided: 0,
         length: 0,
         next: None,

@@ -9,4 +9,5 @@ mod moves;
 mod network;
 mod passed_on;
 mod sizes;
+mod stateless;
 mod transfer;

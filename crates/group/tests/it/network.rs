@@ -129,16 +129,17 @@ impl<P: Protocol> Network<P> {
                 }
             }
             let Some(mut envelope) = self.messages.pop_front() else { return };
-            if (self.loses)(&envelope) {
-                continue;
-            }
-            let (from, to) = (envelope.from.node, envelope.to.node);
+            let from = envelope.from.node;
             if from == CLIENT && Grouped::<P>::message_name(&envelope.message) == "Decide" {
                 self.decided = Some(envelope.message.clone());
             }
             if let (CLIENT, Some(member)) = (from, self.passes_on) {
                 envelope.to = member;
             }
+            if (self.loses)(&envelope) {
+                continue;
+            }
+            let to = envelope.to.node;
             let waits = match &envelope.message {
                 Message::Consensus(..) | Message::Entries(_) => true,
                 Message::State(piece) => piece.number > 0,
@@ -210,6 +211,13 @@ impl<P: Protocol> Network<P> {
             }
         }
         self.run();
+    }
+
+    /// Where the members are.
+    pub fn members(&self) -> Vec<Address> {
+        let nodes = self.hosts.values().map(|host| &host.node);
+        let here = |node: &Node<_>| Some((node.id(), node.replica_roles().first()?.0));
+        nodes.filter_map(here).map(|(node, id)| Address::repository(node, id)).collect()
     }
 
     /// The member with this post.

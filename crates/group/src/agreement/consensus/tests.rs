@@ -185,3 +185,33 @@ fn what_is_said_to_be_decided_is_there() {
     assert!(!send(1 << 40, 0), "more than it has");
     assert!(send(1 << 40, 1 << 40), "that cannot be told");
 }
+
+/// Whether a member without state leads at some moment, where the third one led that is gone.
+fn leads_without_state(is_restrained: bool) -> bool {
+    let configuration = Configuration::first(vec![0, 1, 2]);
+    let followed = Ballot { configuration: 1, number: 1, member: 3 };
+    let new = |it| {
+        let ledger = Ledger::default();
+        ledger.make(vec![Change::Promise(followed), Change::Accepted(followed)]);
+        Consensus::new(it, &configuration, ledger, u64::MAX)
+    };
+    let mut members = vec![new(0)];
+    for _ in 0..100 {
+        members[0].tick(); // It misses a leader already when the other one begins.
+        exchange(&mut members, &[0]);
+    }
+    members.push(new(1).restrained(false, is_restrained));
+    members.iter_mut().for_each(|member| member.stable_upto(u64::MAX));
+    (0..100).any(|_| {
+        members.iter_mut().for_each(Consensus::tick);
+        (0..4).for_each(|_| drop(exchange(&mut members, &[0, 1])));
+        members[1].restrain(false, true); // As with each tick.
+        members[1].leading().is_some()
+    })
+}
+
+#[test]
+fn a_member_without_state_is_not_elected_with_its_first_messages_either() {
+    assert!(!leads_without_state(true));
+    assert!(leads_without_state(false), "they are enough");
+}

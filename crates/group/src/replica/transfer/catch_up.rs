@@ -87,11 +87,14 @@ impl<P: Protocol> Replica<P> {
         let Some(fetching) = &mut self.fetching else { return };
         fetching.asked = self.ticks;
         let (whole, source) = (fetching.joins.is_some(), fetching.source);
-        let after = self.ledger.look(|it| if whole { it.length() } else { it.decided });
+        let fetch = self.ledger.look(|it| {
+            let after = if whole { it.length() } else { it.decided };
+            Fetch { after, whole, again, accepted: it.accepted, length: it.length() }
+        });
         let to = self.address_of(source, cx);
         if let Some(to) = to {
             // Once what it has is stable: so its disk sets the pace.
-            cx.send(to, Message::Fetch(Fetch { after, whole, again }));
+            cx.send(to, Message::Fetch(fetch));
         }
     }
 
@@ -141,6 +144,15 @@ impl<P: Protocol> Replica<P> {
         self.ask_for_entries(true, cx);
     }
 
+    /// A member has neither the entries that this one lacks nor a state that stands for them: with
+    /// the next tick another one is asked.
+    pub(in crate::replica) fn asks_another_for_entries(&mut self, member: u16) {
+        if let Some(fetching) = self.fetching.as_mut().filter(|it| it.source == member) {
+            fetching.misses = MISSES_MAX;
+            fetching.seen_at = self.ticks.saturating_sub(PATIENCE_TICKS);
+        }
+    }
+
     fn follow_without_vote(&mut self, cx: &mut Context<'_, P>) {
         let (remembers, mine) = self.ledger.look(|it| (it.formed == Formed::Begun, it.decided));
         let furthest = self.reached.iter().max_by_key(|(_, it)| it.decided);
@@ -181,7 +193,11 @@ impl<P: Protocol> Replica<P> {
         if joins && !self.keep_undecided(&summary) {
             return self.ask_for_entries(true, cx);
         }
-        let have = self.ledger.look(|it| if joins { it.length() } else { it.decided });
+        let mut have = self.ledger.look(|it| if joins { it.length() } else { it.decided });
+        if from > have && !joins && self.has_up_to(from, &summary) {
+            self.ledger.make(vec![Change::Decided(from)]);
+            have = from;
+        }
         if from > have {
             return self.ask_for_entries(true, cx); // Some were lost on their way.
         }
@@ -204,6 +220,13 @@ impl<P: Protocol> Replica<P> {
         if is_last || early { self.fetched(&summary, cx) } else { self.ask_for_entries(false, cx) }
     }
 
+    /// Whether this member has these entries, decided at one that knows this, though it does not
+    /// know that they are.
+    fn has_up_to(&self, from: u64, known: &Summary) -> bool {
+        let is_told = from <= known.decided;
+        is_told && self.ledger.look(|it| it.length() >= from && known.vouches_for(it.accepted))
+    }
+
     /// Writes down entries that are decided, after those that are.
     fn write_decided(&mut self, entries: &[Entry]) {
         let mut rest = entries;
@@ -218,7 +241,7 @@ impl<P: Protocol> Replica<P> {
             let upto = from + now.len() as u64;
             let mut changes = Vec::new();
             if let Some(at) = differs {
-                changes.push(Change::Entries(from + at as u64, now[at..].to_vec()));
+                changes.push(Change::Fetched(from + at as u64, now[at..].to_vec()));
             }
             changes.push(Change::Decided(upto));
             if let (Some(at), Some(next)) = (end, end.and_then(|at| now[at].begins())) {
@@ -272,6 +295,7 @@ impl<P: Protocol> Replica<P> {
             configuration: summary.configuration.clone(),
             promise: joins.promise.max(summary.promise),
             accepted: summary.accepted,
+            fetched: summary.fetched,
             decided,
             length,
             next: None,

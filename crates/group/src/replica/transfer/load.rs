@@ -250,11 +250,15 @@ impl<P: Protocol> Replica<P> {
         self.is_on_disk = true;
     }
 
-    /// The other member has no state to give, or not that of this transfer any more.
-    pub(in crate::replica) fn on_no_state(&mut self, member: u16, cx: &mut Context<'_, P>) {
-        if self.loading.as_ref().is_some_and(|it| it.source == member) {
-            self.start_loading(Some(member), cx);
+    /// The other member has no state to give, or not that of this transfer any more: with the next
+    /// tick another one is asked. At once two members without state would ask each other without
+    /// end.
+    pub(in crate::replica) fn on_no_state(&mut self, member: u16) {
+        if let Some(loading) = self.loading.as_mut().filter(|it| it.source == member) {
+            (loading.transfer, loading.ahead, loading.misses) = (None, None, MISSES_MAX);
+            loading.seen_at = self.ticks.saturating_sub(PATIENCE_TICKS);
         }
+        self.asks_another_for_entries(member);
     }
 
     /// Makes changes of an earlier life: the participant goes along.
@@ -286,6 +290,7 @@ impl<P: Protocol> Replica<P> {
                     (self.applied, self.is_void, self.was_whole) = (covers, false, false);
                 }
                 Change::Entries(..)
+                | Change::Fetched(..)
                 | Change::Promise(_)
                 | Change::Accepted(_)
                 | Change::Decided(_)

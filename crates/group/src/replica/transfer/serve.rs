@@ -60,11 +60,21 @@ impl<P: Protocol> Replica<P> {
         if self.ledger.look(|it| it.formed != Formed::Begun) || self.fetching.is_some() {
             return;
         }
+        // For a log that begins later it is: whoever begins anew there drops the state that it has,
+        // which may be the only one. One without memory has none.
+        let after = self.ledger.look(|it| {
+            let base = it.log.base();
+            if fetch.has_up_to(base, &it.summary()) { fetch.after.max(base) } else { fetch.after }
+        });
+        let is_trimmed = self.ledger.look(|it| after < it.log.base());
+        if is_trimmed && !fetch.whole && !self.has_state() {
+            return self.send_no_state(member, cx);
+        }
         let serving = self.serving.entry(member).or_default();
         serving.asked = self.ticks;
-        (serving.acknowledged, serving.whole) = (fetch.after, fetch.whole);
-        if fetch.again || fetch.after > serving.sent {
-            serving.sent = fetch.after;
+        (serving.acknowledged, serving.whole) = (after, fetch.whole);
+        if fetch.again || after > serving.sent {
+            serving.sent = after;
         }
         for _ in 0..MESSAGES_PER_TICK {
             if !self.send_entries(member, cx) {
@@ -73,17 +83,24 @@ impl<P: Protocol> Replica<P> {
         }
     }
 
+    fn send_no_state(&self, member: u16, cx: &mut Context<'_, P>) {
+        if let Some(to) = self.address_of(member, cx) {
+            send_now(to, Message::NoState, cx);
+        }
+    }
+
     /// Sends the next entries; false if there is nothing to be sent now.
     fn send_entries(&mut self, member: u16, cx: &mut Context<'_, P>) -> bool {
-        let limits = self.group_settings.limits;
+        let (limits, has_state) = (self.group_settings.limits, self.has_state());
         let Some(serving) = self.serving.get_mut(&member) else { return false };
         let batch = self.ledger.look(|replica_state| {
             let (summary, log) = (replica_state.summary(), &replica_state.log);
             let limit = if serving.whole { replica_state.length() } else { replica_state.decided };
             let mut base = None;
             if serving.sent < log.base() {
-                // As new as can be: the state is to be of no earlier moment.
-                let upto = replica_state.decided;
+                // As new as can be: the state is to be of no earlier moment. Where it comes from
+                // somebody else, this member's own log says from where on entries are needed.
+                let upto = if has_state { replica_state.decided } else { log.base() };
                 base = log.bytes_upto(upto).map(|bytes| Base { upto, bytes });
                 (serving.sent, serving.acknowledged) = (upto, upto);
             }

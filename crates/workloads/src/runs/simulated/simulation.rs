@@ -35,7 +35,7 @@ use crate::workload::{AnyWorkload, Clock, Seat};
 const PAGE_ROWS: usize = 4;
 
 /// How long everything may take to end once nothing is wrong any more.
-const PATIENCE: Span = Span::from_secs(60);
+const PATIENCE: Span = Span::from_secs(20);
 /// The same, where strangers lie in the name of members.
 const PATIENCE_AMONG_LIARS: Span = Span::from_millis(500);
 /// The same where the clients still have their transactions to run.
