@@ -438,6 +438,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
     }
 
     fn restore(&mut self, piece: &[u8], cx: &mut Context<'_, V>) -> Result<(), WireError> {
+        self.replaying = true; // Pieces are of several moments, up to the last one's.
         self.restore_piece(piece, cx)
     }
 }
