@@ -26,6 +26,7 @@ pub mod deferred;
 mod dispatch;
 mod embedded;
 mod error;
+pub mod nesting_choice;
 pub mod objects;
 pub mod open_nesting;
 mod options;

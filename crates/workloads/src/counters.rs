@@ -22,7 +22,7 @@ use crate::check::{Check, Complaints};
 use crate::delayed_adds::{AskedAdds, How, add_deferred};
 use crate::marks::{self, Marks};
 use crate::nesting::open_layer::check_finished;
-use crate::nesting::{NESTING_OR_OPEN, NestingModel};
+use crate::nesting::{NESTING_OR_OPEN, NestingPlan};
 use crate::open_counters::{self, NamedPhase};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
@@ -122,7 +122,7 @@ pub struct Counters {
     delayed: Option<How>,
     asks: bool,
     roams: bool,
-    nesting: NestingModel,
+    nesting: NestingPlan,
     marks: Marks,
     pairs: PerClient<CounterPair>,
     ledgers: PerClient<CounterLedger>,
@@ -230,7 +230,7 @@ impl Counters {
             delayed: values.flag("delayed").then(|| how(values)),
             asks: values.flag("asked"),
             roams: values.flag("roam"),
-            nesting: NestingModel::new(values),
+            nesting: NestingPlan::new(values),
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),
@@ -246,9 +246,9 @@ impl Counters {
 
     /// The layer, where the phase in the middle is an open child.
     fn layer(&self, db: &Db) -> Result<Option<OpenNesting>, Error> {
-        match self.nesting {
-            NestingModel::Open => open_counters::layer(db, db.space(SPACE)?).map(Some),
-            NestingModel::Flat | NestingModel::Closed => Ok(None),
+        match self.nesting.may_be_open() {
+            true => open_counters::layer(db, db.space(SPACE)?).map(Some),
+            false => Ok(None),
         }
     }
 
@@ -419,7 +419,8 @@ impl Workload for Counters {
             Some(layer) => {
                 let after = async |tx: &Tx| marks::perform(tx, db, marks).await;
                 let named = self.named(memory, &phases);
-                let (answer, attempts) = open_counters::run((layer, writer), &named, after).await;
+                let writer = self.nesting.handle(seat, writer, "phases");
+                let (answer, attempts) = open_counters::run((layer, &writer), &named, after).await;
                 let shown = |all| ((all, AskedAdds::default()), Results::default());
                 (answer.map(shown), attempts)
             }
@@ -489,5 +490,9 @@ impl Workload for Counters {
             Check { name: "no sum is negative", ok: conserved, details: format!("{sums:?}") },
         ];
         Ok(checks.into_iter().chain(ended).collect())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }

@@ -109,6 +109,11 @@ pub trait Workload: Send + Sync + 'static {
     fn history(&self) -> Option<ListHistory> {
         None
     }
+
+    /// What else is to be told of a run, a line each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Any [`Workload`], by its object-safe side.
@@ -127,6 +132,8 @@ pub trait AnyWorkload: Send + Sync {
     fn check<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<Vec<Check>, Error>>;
     /// See [`Workload::history`].
     fn history(&self) -> Option<ListHistory>;
+    /// See [`Workload::notes`].
+    fn notes(&self) -> Vec<String>;
 }
 
 impl<W: Workload> AnyWorkload for W {
@@ -177,6 +184,10 @@ impl<W: Workload> AnyWorkload for W {
 
     fn history(&self) -> Option<ListHistory> {
         Workload::history(self)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        Workload::notes(self)
     }
 }
 

@@ -233,7 +233,7 @@ impl Benchmark {
         };
         let Outcome { tally, length, messages, packets, checks, .. } = outcome;
         let sent = Sent { messages, packets, simulated: None };
-        Ok((self.measured(&tally, length, sent, checks), history))
+        Ok((self.measured(&tally, length, sent, (checks, workload.notes())), history))
     }
 
     fn run_simulated(
@@ -270,7 +270,7 @@ impl Benchmark {
             outcome;
         let packets = traffic.packets;
         let sent = Sent { messages, packets, simulated: Some((traffic, between_racks)) };
-        Ok((self.measured(&tally, length, sent, checks), history))
+        Ok((self.measured(&tally, length, sent, (checks, workload.notes())), history))
     }
 
     fn measured(
@@ -278,7 +278,7 @@ impl Benchmark {
         tally: &Tally,
         length: Duration,
         sent: Sent,
-        checks: Vec<Check>,
+        (checks, notes): (Vec<Check>, Vec<String>),
     ) -> BenchResult {
         let seconds = length.as_secs_f64();
         let each = |count: u64| count as f64 / tally.committed.max(1) as f64;
@@ -321,6 +321,7 @@ impl Benchmark {
             messages_by_kind: simulated
                 .map(|it| it.kinds.iter().map(|(name, count)| (*name, each(*count))).collect()),
             checks: checks.into_iter().map(|it| Checked::new(it, &self.protocol)).collect(),
+            notes,
         }
     }
 

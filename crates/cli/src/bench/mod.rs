@@ -25,7 +25,7 @@ use crate::options::tree::TreeOptions;
 use crate::options::{BatchOptions, chosen, workload_commands};
 use crate::table::grouped;
 use measure::{BenchDriver, Benchmark, write_history};
-use report::{BenchResult, broken, side_by_side};
+use report::{BenchResult, broken, notes, side_by_side};
 
 #[derive(Args, Clone, Debug)]
 struct BenchOptions {
@@ -185,7 +185,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let crowded = results.first().and_then(|one| crowded(one.nodes, options.driver));
     let crowded = crowded.map_or(String::new(), |message| format!("\n{message}"));
-    let table = format!("{}{crowded}{}", side_by_side(&results), broken(&results));
+    let (notes, broken) = (notes(&results), broken(&results));
+    let table = format!("{}{crowded}{notes}{broken}", side_by_side(&results));
     // A reader that has gone away is no matter.
     let _ = if quiet { writeln!(stderr(), "{table}") } else { writeln!(stdout(), "{table}") };
     Ok(u8::from(!results.iter().all(BenchResult::holds)))

@@ -55,6 +55,8 @@ pub struct BenchResult {
     /// The messages per committed transaction by their kind, in the simulator.
     pub messages_by_kind: Option<BTreeMap<&'static str, f64>>,
     pub checks: Vec<Checked>,
+    /// What else the workload tells of the run.
+    pub notes: Vec<String>,
 }
 
 /// From the first attempt of a transaction to its commit.
@@ -199,6 +201,14 @@ pub fn side_by_side(results: &[BenchResult]) -> Table {
         });
     }
     table
+}
+
+/// What the workload tells of its runs, a line each.
+pub fn notes(results: &[BenchResult]) -> String {
+    let of = |one: &BenchResult| -> String {
+        one.notes.iter().map(|note| format!("\n{}: {note}", one.protocol)).collect()
+    };
+    results.iter().map(of).collect()
 }
 
 /// What does not hold, a line each.

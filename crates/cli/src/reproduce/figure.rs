@@ -243,6 +243,8 @@ pub enum Measure {
     Over(Quantity, &'static str, &'static str, f64),
     /// The most that a line shows over what the best of others shows at the same place.
     MostOverBest(Quantity, &'static str, &'static [&'static str]),
+    /// The least that a line shows over that.
+    LeastOverBest(Quantity, &'static str, &'static [&'static str]),
     /// What a line shows over what the model of this name says of it: the mean over all points.
     OverModel(&'static str),
 }

@@ -47,6 +47,13 @@ fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
     let most = |line| of(line).map(|it| it.throughput).fold(0.0, f64::max);
     let at =
         |quantity, line, x| of(line).find(|it| it.x == x).map_or(f64::NAN, |it| it.shows(quantity));
+    let over_best = |quantity, line, others: &[&'static str]| -> Vec<f64> {
+        let over = |point: &Point| {
+            let (_, best) = best_of(others, points, point.x, quantity)?;
+            Some(point.shows(quantity) / best)
+        };
+        of(line).filter_map(over).collect()
+    };
     match measure {
         Measure::Speedup(over, under) => last(over) / last(under),
         Measure::Throughput(line) => last(line),
@@ -72,11 +79,10 @@ fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
         Measure::At(quantity, line, x) => at(quantity, line, x),
         Measure::Over(quantity, over, under, x) => at(quantity, over, x) / at(quantity, under, x),
         Measure::MostOverBest(quantity, line, others) => {
-            let over = of(line).filter_map(|point| {
-                let (_, best) = best_of(others, points, point.x, quantity)?;
-                Some(point.shows(quantity) / best)
-            });
-            over.fold(f64::NAN, f64::max)
+            over_best(quantity, line, others).into_iter().fold(f64::NAN, f64::max)
+        }
+        Measure::LeastOverBest(quantity, line, others) => {
+            over_best(quantity, line, others).into_iter().fold(f64::NAN, f64::min)
         }
         Measure::OverModel(name) => {
             let Some(model) = figure.models.iter().find(|it| it.name == name) else {
@@ -159,5 +165,6 @@ mod tests {
         near(Measure::OverModel("half"), 2.0);
         near(Measure::MostOverBest(Quantity::AMachine, "a", &["b"]), 0.5);
         near(Measure::MostOverBest(Quantity::ANode, "b", &["a", "c"]), 2.0);
+        near(Measure::LeastOverBest(Quantity::ANode, "a", &["b", "c"]), 0.5);
     }
 }

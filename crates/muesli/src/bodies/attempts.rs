@@ -11,6 +11,7 @@ use crate::bodies::timeout::{Timeout, WithTimeout};
 use crate::database::handle::Db;
 use crate::dispatch::yield_now::yield_now;
 use crate::error::Error;
+use crate::nesting_choice::{Choosing, NestingModel};
 use crate::time::nanos;
 use crate::transaction::commit::Fate;
 use crate::transaction::open::RollbackOnDrop;
@@ -36,12 +37,25 @@ impl Db {
         E: From<Error> + 'static,
     {
         let timeout = Timeout::new(self.inner.database, self.timeout);
+        let choosing = Choosing::begin(self, &[NestingModel::Flat, NestingModel::Closed])?;
         let mut made = Attempts { watches: true, ..Attempts::default() };
         loop {
-            let how = AttemptOptions { fate, asks, ..made.next(&timeout) };
+            let choosing = choosing.as_ref();
+            let how = AttemptOptions { fate, asks, choosing, ..made.next(&timeout) };
             match self.attempt(body, how).await {
-                Ok(done) => return Ok(done),
-                Err(stopped) => self.after_stop(stopped, &mut made, &timeout).await?,
+                Ok(done) => {
+                    if let Some(choosing) = choosing {
+                        choosing.committed(&made);
+                    }
+                    return Ok(done);
+                }
+                Err(stopped) => {
+                    if let (Stopped::Database(Error::Retry), Some(choosing)) = (&stopped, choosing)
+                    {
+                        choosing.sleeps();
+                    }
+                    self.after_stop(stopped, &mut made, &timeout).await?;
+                }
             }
         }
     }
@@ -72,11 +86,13 @@ impl Db {
                     self.sleep(self.inner.retry.pause_max).await?;
                 }
                 made.count = 0; // Nobody was in the way.
+                made.forget_losses();
                 return Ok(timeout.check()?);
             }
             Stopped::Database(error) => return Err(error.into()),
         };
         made.eager |= reason.ends_delays();
+        made.losses += 1;
         if made.lost_since == Nanos(0) {
             let now = client::with(self.inner.database, |engine| engine.now());
             made.lost_since = now.ok_or(Error::Closed)?.max(Nanos(1));
@@ -105,7 +121,7 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let AttemptOptions { timeout, fate, eager, asks, watches, tried_since } = how;
+        let AttemptOptions { timeout, fate, eager, asks, watches, tried_since, choosing } = how;
         let database = self.inner.database;
         let options = || TxnOptions { eager, tried_since, ..self.txn_options() };
         self.arrive();
@@ -117,14 +133,17 @@ impl Db {
             begun = client::with(database, |engine| Some(engine.begin(options())));
         }
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
-        let mut open =
-            RollbackOnDrop { tx: Tx::at(database, self.inner.origin, txn, self.inner.retry) };
+        let tx = Tx::at(database, self.inner.origin, txn, self.inner.retry);
+        let mut open = RollbackOnDrop { tx: tx.choosing(choosing) };
         let ran = {
             let body = pin!(body(&open.tx));
             WithTimeout::new(body, timeout).await
         };
         let answer = match ran {
-            Ok(answer) => answer,
+            Ok(answer) => {
+                open.tx.check_parts().map_err(Stopped::Database)?;
+                answer
+            }
             Err(error) => {
                 let stopped = Stopped::by(error, open.tx.conflict());
                 if watches && matches!(stopped, Stopped::Database(Error::Retry)) {
@@ -205,12 +224,16 @@ pub(crate) struct AttemptOptions<'a> {
     pub watches: bool,
     /// As in [`TxnOptions`].
     pub tried_since: Nanos,
+    /// How its children are run, where that is chosen.
+    pub choosing: Option<&'a Arc<Choosing>>,
 }
 
 /// The attempts that were made of a body since nobody was in its way.
 #[derive(Default)]
 pub(crate) struct Attempts {
     count: u32,
+    /// How many of them lost to others, one after the other.
+    losses: u32,
     /// Delayed actions are done at once from now on.
     eager: bool,
     /// A [`retry`](Tx::retry) waits until something that was read has changed; else for a while.
@@ -224,8 +247,15 @@ impl Attempts {
     pub fn next<'a>(&mut self, timeout: &'a Timeout) -> AttemptOptions<'a> {
         self.count += 1;
         let (eager, watches) = (self.eager, self.watches);
-        let tried_since = if self.count > LOSSES_MOST { self.lost_since } else { Nanos(0) };
-        AttemptOptions { timeout, fate: None, eager, asks: false, watches, tried_since }
+        let tried_since = if self.losses >= LOSSES_MOST { self.lost_since } else { Nanos(0) };
+        let (fate, asks, choosing) = (None, false, None);
+        AttemptOptions { timeout, fate, eager, asks, watches, tried_since, choosing }
+    }
+
+    /// Somebody is in the way who holds an abstract lock: to be let through is of no use, and would
+    /// keep the lock's row from who is to release it.
+    pub fn forget_losses(&mut self) {
+        (self.losses, self.lost_since) = (0, Nanos(0));
     }
 
     /// How many there are.

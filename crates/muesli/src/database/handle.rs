@@ -10,6 +10,7 @@ use muesli_core::{Abort, Catalog, Procedures, SpaceOptions, Timestamp, Traffic, 
 use crate::data::space::Origin;
 use crate::dispatch::report::Report;
 use crate::error::Error;
+use crate::nesting_choice::NestingChoice;
 use crate::retry::Retry;
 use crate::session::orphans::Orphans;
 use crate::session::token::{Carried, CausalContext};
@@ -38,6 +39,8 @@ pub struct Db {
     session: Arc<Session>,
     pub(crate) options: TxnOptions,
     pub(crate) timeout: Duration,
+    /// How its transactions' children are run is left to this.
+    pub(crate) choice: Option<NestingChoice>,
 }
 
 pub(crate) struct Inner {
@@ -173,7 +176,7 @@ impl Db {
     ) -> Db {
         let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         let session = Arc::new(Session { id, context, orphans: Orphans::default() });
-        Db { inner, session, options, timeout }
+        Db { inner, session, options, timeout, choice: None }
     }
 
     /// The same database in a session of its own, for another task or thread: it sees what any
@@ -202,7 +205,8 @@ impl Db {
 
     /// The same database and options, in another session.
     pub(crate) fn in_next_session(&self, context: Arc<CausalContext>) -> Db {
-        Db::in_new_session(self.inner.clone(), self.options, self.timeout, context)
+        let session = Db::in_new_session(self.inner.clone(), self.options, self.timeout, context);
+        Db { choice: self.choice.clone(), ..session }
     }
 
     /// The same database in a new session that has seen this.
@@ -253,6 +257,16 @@ impl Db {
     /// otherwise.
     pub fn timeout(&self, after: Duration) -> Db {
         Db { timeout: after, ..self.clone() }
+    }
+
+    /// The same session, whose transactions have their children as is found to be the best: see
+    /// [`nesting_choice`](crate::nesting_choice). Transactions that are run at different places of a
+    /// program are to have a choice each.
+    ///
+    /// A child whose body returns an error, which is undone alone as a closed child, makes its
+    /// transaction be run again where it is none; from then on children are closed ones here.
+    pub fn choosing(&self, choice: &NestingChoice) -> Db {
+        Db { choice: Some(choice.clone()), ..self.clone() }
     }
 
     pub(crate) fn txn_options(&self) -> TxnOptions {

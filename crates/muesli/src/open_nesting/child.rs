@@ -10,7 +10,7 @@ use super::handed::{Handlers, OpenNested, call, lock_name, pass_conflict};
 use super::layer::{Layer, NestingSwitch};
 use super::locks::{LockMode, LockRow};
 use super::rows::{
-    ChildRecord, HeldLock, ScopeEnd, ScopeRow, end_key, lock_key, open_key, scope_key,
+    ChildRecord, HandlerCall, HeldLock, ScopeEnd, ScopeRow, end_key, lock_key, open_key, scope_key,
 };
 use super::scope::NestingScope;
 use crate::error::Error;
@@ -30,12 +30,16 @@ pub struct OpenTx {
     /// What its own open children belong to.
     pub(super) scope: Arc<NestingScope>,
     handed: Mutex<Handed>,
+    /// It is no transaction of its own, but a part of the one that it was to be an open child of.
+    is_inline: bool,
 }
 
 #[derive(Debug, Default)]
 struct Handed {
     handlers: Handlers,
     locks: Vec<HeldLock>,
+    /// Commit handlers of parts, in their order.
+    of_parts: Vec<HandlerCall>,
 }
 
 impl Deref for OpenTx {
@@ -55,7 +59,13 @@ impl OpenTx {
             layer: layer.clone(),
             scope: scope.clone(),
             handed: Mutex::default(),
+            is_inline: false,
         }
+    }
+
+    /// A part of its transaction, in place of an open child.
+    pub(super) fn inlined(tx: &Tx, of: &OpenTx) -> OpenTx {
+        OpenTx { is_inline: true, ..OpenTx::new(tx, &of.layer, &of.scope) }
     }
 
     fn handed(&self) -> MutexGuard<'_, Handed> {
@@ -127,6 +137,9 @@ impl OpenTx {
     }
 
     async fn take_lock(&self, lock: &HeldLock, mode: &LockMode) -> Result<(), Error> {
+        if self.is_inline {
+            return self.look_at_lock(lock, mode).await;
+        }
         let name = || lock_name(&lock.id);
         let Some(scope) = &self.scope.parent else {
             return Err(Error::Nesting(format!(
@@ -156,6 +169,68 @@ impl OpenTx {
         Ok(())
     }
 
+    /// A part takes no lock: it is isolated by its transaction, as soon as nobody else holds the
+    /// lock who has committed something of which it is not known whether it stays. That this is so
+    /// is a read of the transaction like any other.
+    async fn look_at_lock(&self, lock: &HeldLock, mode: &LockMode) -> Result<(), Error> {
+        self.layer.nesting.limits.check_lock(&lock.id)?;
+        let (rows, key) = (self.layer.nesting.rows, lock_key(&lock.id));
+        let Some(row) = rows.read::<LockRow>(&self.raw, key).await? else { return Ok(()) };
+        let conflict = row.conflict(mode, &[]).map_err(|error| {
+            let text = format!("abstract lock `{}`: {error}", lock_name(&lock.id));
+            self.scope.level.blame(Error::Nesting(text))
+        })?;
+        let holds = self.layer.nesting.holds(NestingSwitch::CheckLocks);
+        let Some(holder) = conflict.filter(|_| holds) else { return Ok(()) };
+        let error = Error::LockRefused { lock: lock_name(&lock.id), holder: holder.to_string() };
+        self.scope.refuse(holder, &error);
+        self.scope.doom(&error);
+        self.raw.failed(Error::Conflict { reason: Abort::Locked, attempts: 1 });
+        Err(error)
+    }
+
+    /// The body of a part has ended well: its commit handler, if it has one.
+    ///
+    /// # Errors
+    /// A lock is held by others, or it is over a limit.
+    pub(super) async fn conclude_part(&self, how: &OpenNested) -> Result<Vec<HandlerCall>, Error> {
+        self.scope.check()?;
+        self.tx.check_parts()?;
+        for (lock, mode) in &how.locks {
+            self.take(lock.clone(), mode).await?;
+        }
+        let (handlers, mut calls) = {
+            let mut handed = self.handed();
+            (handed.handlers.clone(), std::mem::take(&mut handed.of_parts))
+        };
+        let on_commit = handlers.on_commit.or_else(|| how.handlers.on_commit.clone());
+        let handlers = Handlers { on_abort: None, on_commit };
+        self.layer.nesting.limits.check_handlers(&handlers)?;
+        calls.extend(handlers.on_commit);
+        Ok(calls)
+    }
+
+    /// Takes over the commit handlers of a part.
+    pub(super) fn take_of_part(&self, mut calls: Vec<HandlerCall>) {
+        self.handed().of_parts.append(&mut calls);
+    }
+
+    /// The body of the outermost transaction has ended well, and its parts have commit handlers:
+    /// they are written with what it wrote, for whoever runs them.
+    async fn write_of_parts(&self, calls: Vec<HandlerCall>) -> Result<(), Error> {
+        let (rows, id) = (self.layer.nesting.rows, self.scope.id);
+        let mut row = ScopeRow::default();
+        for call in calls {
+            let on_commit = Some(call);
+            row.push(ChildRecord { number: 0, on_abort: None, on_commit, scope: None });
+        }
+        self.layer.nesting.limits.check_scope(row.next_number, 0)?;
+        rows.write(&self.raw, scope_key(id), &row).await?;
+        rows.write(&self.raw, end_key(id), &ScopeEnd::Committed).await?;
+        self.scope.touch();
+        Ok(())
+    }
+
     /// The body has ended well: what goes to the scope is written.
     ///
     /// # Errors
@@ -176,6 +251,7 @@ impl OpenTx {
     /// Why it is not to commit, whatever its body made of that.
     fn check(&self) -> Result<(), Error> {
         self.scope.check()?;
+        self.tx.check_parts()?;
         if !self.scope.is_certain_within() {
             // A child of its was dropped as it committed: whether it did is not known.
             return Err(self.ended_by_others(&self.scope));
@@ -235,6 +311,12 @@ impl OpenTx {
     /// The scope was ended by others.
     pub(super) async fn conclude_root(&self) -> Result<bool, Error> {
         self.check()?;
+        let calls = std::mem::take(&mut self.handed().of_parts);
+        if !calls.is_empty() {
+            let written = self.write_of_parts(calls).await;
+            pass_conflict(&self.raw, &self.tx);
+            return written.map(|()| false);
+        }
         if self.scope.children() == 0 {
             return Ok(false);
         }

@@ -9,10 +9,12 @@ use super::ending::Finish;
 use super::handed::OpenNested;
 use super::layer::{Layer, count};
 use super::level::NestingLevel;
+use super::rows::HandlerCall;
 use super::scope::{InFlight, NestingScope};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::error::Error;
+use crate::nesting_choice::NestingModel;
 use crate::transaction::tx::Tx;
 
 impl OpenTx {
@@ -40,6 +42,9 @@ impl OpenTx {
         }
         let (layer, scope) = (&self.layer, &self.scope);
         layer.nesting.limits.check_depth(scope.chain().count())?;
+        if self.choosing.as_ref().is_some_and(|it| it.model() != NestingModel::Open) {
+            return self.run_inline(&how, &body).await;
+        }
         let timeout = Timeout::new(layer.db.inner.database, layer.db.timeout);
         let mut made = Attempts::default();
         loop {
@@ -51,12 +56,38 @@ impl OpenTx {
             };
             attempt.undo(&stopped).await?;
             if attempt.is_refused(layer).await? {
+                made.forget_losses();
                 layer.db.pause(made.count()).await?;
                 timeout.check()?;
             } else {
                 layer.db.after_stop(stopped, &mut made, &timeout).await?;
             }
         }
+    }
+}
+
+impl OpenTx {
+    /// Runs a body as a part of this transaction, or as a closed child of it.
+    async fn run_inline<T, E, F>(&self, how: &OpenNested, body: &F) -> Result<T, E>
+    where
+        F: AsyncFn(&OpenTx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let run = async |tx: &Tx| -> Result<(T, Vec<HandlerCall>), E> {
+            let part = OpenTx::inlined(tx, self);
+            let concluded = match body(&part).await {
+                Ok(answer) => match part.conclude_part(how).await {
+                    Ok(calls) => Ok((answer, calls)),
+                    Err(error) => Err(error.into()),
+                },
+                Err(error) => Err(error),
+            };
+            part.pass_conflict(tx);
+            concluded
+        };
+        let (answer, calls) = self.nested(run).await?;
+        self.take_of_part(calls);
+        Ok(answer)
     }
 }
 

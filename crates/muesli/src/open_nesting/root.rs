@@ -15,7 +15,11 @@ use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::database::handle::Db;
 use crate::error::Error;
+use crate::nesting_choice::{Choosing, NestingModel};
 use crate::transaction::tx::Tx;
+
+/// What transactions with open children may be run as, where that is chosen.
+const MODELS: [NestingModel; 3] = [NestingModel::Flat, NestingModel::Closed, NestingModel::Open];
 
 impl Db {
     /// Runs `body` in a transaction that may have [open children](OpenTx::open_nested), and commits
@@ -64,15 +68,28 @@ impl Db {
     {
         let layer = Layer::new(self, nesting);
         let timeout = Timeout::new(self.inner.database, self.timeout);
+        let choosing = Choosing::begin(self, &MODELS)?;
         let mut made = Attempts::default();
         loop {
             let attempt = RootAttempt::new(&layer)?;
-            let stopped = match attempt.run(&body, made.next(&timeout)).await {
-                Ok(answer) => return Ok(answer),
+            let choosing = choosing.as_ref();
+            let options = AttemptOptions { choosing, ..made.next(&timeout) };
+            let stopped = match attempt.run(&body, options).await {
+                Ok(answer) => {
+                    if let Some(choosing) = choosing {
+                        choosing.committed(&made);
+                    }
+                    return Ok(answer);
+                }
                 Err(stopped) => stopped,
             };
             attempt.scope.level.fault().map_or(Ok(()), Err)?;
+            if let Some((holder, _)) = attempt.scope.refused() {
+                // Where it cannot be finished it is in the way of the next attempt as well.
+                let _ = layer.meet(holder).await;
+            }
             if attempt.is_to_be_repeated() {
+                made.forget_losses();
                 self.pause(made.count()).await?;
                 timeout.check()?;
             } else {
@@ -119,7 +136,9 @@ impl<'a> RootAttempt<'a> {
             flight.ask();
             Ok(())
         };
-        let ran = self.layer.db.attempt(&attempt, options).await;
+        let is_open = options.choosing.is_none_or(|it| it.model() == NestingModel::Open);
+        let db = if is_open { &self.layer.db } else { &self.layer.given };
+        let ran = db.attempt(&attempt, options).await;
         let (ran, is_released) = match ran {
             Ok(_) if is_sealed_apart.get() => match self.seal().await {
                 Ok(is_released) => (Ok(()), is_released),

@@ -90,7 +90,8 @@ impl NestingScope {
         self.touch();
     }
 
-    fn touch(&self) {
+    /// It may have left rows, and those that it is within.
+    pub fn touch(&self) {
         self.chain().for_each(|scope| scope.known().touched = true);
     }
 

@@ -7,6 +7,7 @@ use muesli_core::{Abort, Answer, Failure, Nesting, Operation, Step, Txn};
 
 use crate::database::handle::Job;
 use crate::error::Error;
+use crate::nesting_choice::NestingModel;
 use crate::transaction::tx::Tx;
 
 /// A level of a transaction, as its coordinator is told of it.
@@ -70,6 +71,9 @@ impl Tx {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
+        if !caught && self.choosing.as_ref().is_some_and(|it| it.model() == NestingModel::Flat) {
+            return self.run_part(body).await.map(Some);
+        }
         let mut open = OpenChild::begin(self).await?;
         let mut undone = 0;
         loop {
@@ -98,6 +102,29 @@ impl Tx {
                 return Err(open.abort_all().await.into());
             }
             open.begin_again(undone).await?;
+        }
+    }
+
+    /// Runs a body as a part of this level.
+    async fn run_part<T, E, F>(&self, body: &F) -> Result<T, E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let open = OpenPart::begin(self)?;
+        let part = self.part();
+        let ran = body(&part).await;
+        match (part.conflict(), ran) {
+            (Some(conflict), _) => Err(open.pass_on(conflict).into()),
+            (None, Ok(answer)) => {
+                part.check_parts().map_err(|error| self.failed(error))?;
+                if let Some(objects) = part.objects.get() {
+                    objects.merge_into(&self.objects);
+                }
+                open.end();
+                Ok(answer)
+            }
+            (None, Err(error)) => Err(error),
         }
     }
 
@@ -195,6 +222,37 @@ impl<'a> OpenChild<'a> {
     fn end(&mut self) {
         self.ended = true;
         self.parent.close_child();
+    }
+}
+
+/// A part of a level that has begun. Where it does not end well, its level may not either: what it
+/// did is not undone.
+struct OpenPart<'a> {
+    of: &'a Tx,
+}
+
+impl<'a> OpenPart<'a> {
+    fn begin(of: &'a Tx) -> Result<OpenPart<'a>, Error> {
+        of.open_child()?;
+        Ok(OpenPart { of })
+    }
+
+    fn end(self) {
+        self.of.close_child();
+        std::mem::forget(self);
+    }
+
+    fn pass_on(self, error: Error) -> Error {
+        let error = self.of.failed(error);
+        self.end();
+        error
+    }
+}
+
+impl Drop for OpenPart<'_> {
+    fn drop(&mut self) {
+        self.of.close_child();
+        self.of.fail_part();
     }
 }
 

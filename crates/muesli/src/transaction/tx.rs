@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Catalog, Operation, Txn};
+use muesli_core::{Abort, Catalog, Operation, Txn};
 
 use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
 use crate::error::Error;
+use crate::nesting_choice::Choosing;
 use crate::retry::Retry;
 use crate::transaction::detour::{AccessWatcher, Detour};
 use crate::transaction::level_objects::LevelObjects;
@@ -39,6 +40,8 @@ pub struct Tx {
     way: AtomicU8,
     /// How its children are run again.
     pub(crate) retry: Retry,
+    /// Where that is chosen, how its children are run.
+    pub(crate) choosing: Option<Arc<Choosing>>,
 }
 
 /// What keeps operations of a [`Tx`] from a call to the loop that polls them.
@@ -51,6 +54,8 @@ impl TxFlags {
     const CHILD: u8 = 2;
     /// It was undone.
     const UNDONE: u8 = 4;
+    /// A part of it has failed, and is not undone.
+    const FAILED_PART: u8 = 8;
 }
 
 /// The future of a body that may be polled on any thread.
@@ -84,7 +89,14 @@ impl Tx {
     #[inline]
     pub(crate) fn at(database: u64, origin: Origin, txn: Txn, retry: Retry) -> Tx {
         let (conflict, objects, way) = (OnceLock::new(), OnceLock::new(), AtomicU8::new(0));
-        Tx { database, origin, txn, detour: None, conflict, objects, level: 0, way, retry }
+        let (detour, level, choosing) = (None, 0, None);
+        Tx { database, origin, txn, detour, conflict, objects, level, way, retry, choosing }
+    }
+
+    /// The same, whose children are run as was chosen.
+    #[inline]
+    pub(crate) fn choosing(self, choosing: Option<&Arc<Choosing>>) -> Tx {
+        Tx { choosing: choosing.cloned(), ..self }
     }
 
     /// A transaction of a loop of this number, which is used from elsewhere.
@@ -109,6 +121,11 @@ impl Tx {
         Tx { detour, way, level, objects, ..self.at_home() }
     }
 
+    /// The same level, for a part of it that uses it alone for a while.
+    pub(crate) fn part(&self) -> Tx {
+        Tx { level: self.level, ..self.child() }
+    }
+
     /// Whether an operation is a call to the loop that polls it.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
@@ -124,6 +141,9 @@ impl Tx {
         let way = self.way.load(Relaxed);
         if way & TxFlags::CHILD != 0 {
             return Err(Error::ChildOpen);
+        }
+        if way & TxFlags::FAILED_PART != 0 {
+            return Err(self.needs_children());
         }
         let undone = self.conflict().filter(|_| way & TxFlags::UNDONE != 0);
         undone.map_or(Ok(()), Err)
@@ -142,6 +162,31 @@ impl Tx {
     /// The child of it has ended.
     pub(crate) fn close_child(&self) {
         self.way.fetch_and(!TxFlags::CHILD, Relaxed);
+    }
+
+    /// A part of it that was no child has failed: its transaction may only end without effects.
+    pub(crate) fn fail_part(&self) {
+        self.way.fetch_or(TxFlags::FAILED_PART, Relaxed);
+    }
+
+    /// Looks whether it may end well.
+    ///
+    /// # Errors
+    /// A part of it has failed, so it is to be run again with children.
+    pub(crate) fn check_parts(&self) -> Result<(), Error> {
+        match self.way.load(Relaxed) & TxFlags::FAILED_PART {
+            0 => Ok(()),
+            _ => Err(self.needs_children()),
+        }
+    }
+
+    /// It goes on where a part of it is to be undone, which only a child can be.
+    #[cold]
+    fn needs_children(&self) -> Error {
+        if let Some(choosing) = &self.choosing {
+            choosing.undoes();
+        }
+        self.failed(Error::Conflict { reason: Abort::StaleRead, attempts: 1 })
     }
 
     /// What it has of its transaction's objects, which it may use.
@@ -212,7 +257,8 @@ impl Tx {
     }
 
     pub(crate) fn at_home(&self) -> Tx {
-        Tx { level: self.level, ..Tx::at(self.database, self.origin, self.txn, self.retry) }
+        let (level, choosing) = (self.level, self.choosing.clone());
+        Tx { level, choosing, ..Tx::at(self.database, self.origin, self.txn, self.retry) }
     }
 
     #[inline]

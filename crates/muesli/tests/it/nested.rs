@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 
 use muesli::blocking::block_on;
+use muesli::nesting_choice::{NestingChoice, NestingModel};
 use muesli::{Db, Error, ErrorKind, Options, Space, SpaceOptions, Tx};
 
 fn open(protocol: &str) -> Db {
@@ -81,6 +82,62 @@ fn transactions_that_are_ended_by_hand_have_children_too() {
     })
     .unwrap();
     assert_eq!(stored(&db, ["a", "b", "c"]), wanted);
+}
+
+/// A child that gives up, in one that stays, as programs write them: errors are passed on.
+async fn gives_up_within(tx: &Tx, space: Space) -> Result<(), Error> {
+    tx.put(space, "a", "parent").await?;
+    tx.nested(async |child| {
+        child.put(space, "b", "child").await?;
+        let given_up = child.nested(async |grandchild| {
+            grandchild.put(space, "b", "grandchild").await?;
+            Err::<(), _>(Error::rollback("not this"))
+        });
+        assert_eq!(given_up.await, Err(Error::rollback("not this")));
+        assert_eq!(text(child, space, "b").await?, "child", "what is seen is what stays");
+        Ok::<_, Error>(())
+    })
+    .await?;
+    assert_eq!(text(tx, space, "b").await?, "child");
+    Ok(())
+}
+
+#[test]
+fn what_is_undone_is_a_child_where_that_is_chosen() {
+    let (db, choice) = (open("score"), NestingChoice::new());
+    let (space, chooses) = (db.space("s").unwrap(), db.choosing(&choice));
+    for _ in 0..100 {
+        chooses.blocking().transact(async move |tx| gives_up_within(tx, space).await).unwrap();
+    }
+    assert_eq!(choice.chosen(), Some(NestingModel::Closed), "nothing else can undo a part");
+    assert_eq!(stored(&db, ["a", "b", "c"]), ["parent", "child", ""].map(str::to_owned));
+}
+
+#[test]
+fn an_error_that_a_transaction_ends_with_needs_no_child() {
+    let (db, choice) = (open("score"), NestingChoice::new());
+    let (space, chooses) = (db.space("s").unwrap(), db.choosing(&choice));
+    for at in 0..1_000_000 {
+        if choice.chosen().is_some() {
+            break;
+        }
+        let body = async move |tx: &Tx| {
+            tx.put(space, "a", "parent").await?;
+            tx.nested(async |child| {
+                child.put(space, "b", "child").await?;
+                if at < 10 { Err(Error::rollback("not today")) } else { Ok(()) }
+            })
+            .await
+        };
+        let done = chooses.blocking().transact(body);
+        assert_eq!(done.is_err(), at < 10);
+        if at == 9 {
+            assert_eq!(stored(&db, ["a", "b", "c"]), ["", "", ""].map(str::to_owned));
+        }
+    }
+    let (decisions, _) = choice.decisions();
+    let tried: Vec<_> = decisions[0].tried.iter().map(|it| it.model).collect();
+    assert_eq!(tried, [NestingModel::Flat, NestingModel::Closed]);
 }
 
 /// Polls a future once, and drops it.

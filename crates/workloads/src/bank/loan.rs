@@ -19,7 +19,7 @@ use super::checks;
 use super::ledger::Transfer;
 use crate::chance::Chance;
 use crate::check::Check;
-use crate::nesting::{NESTING, NestingModel};
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{LocalFuture, Seat, Workload, ended, transact};
@@ -81,13 +81,14 @@ pub struct Loan {
     group: u32,
     reads: f64,
     totals: f64,
-    nesting: NestingModel,
+    nesting: NestingPlan,
 }
 
 /// What a client remembers.
 #[derive(Debug)]
 pub struct LoanMemory {
     space: Space,
+    writer: Db,
     reader: Db,
 }
 
@@ -157,7 +158,7 @@ impl Loan {
             group: group as u32,
             reads,
             totals,
-            nesting: NestingModel::new(values),
+            nesting: NestingPlan::new(values),
         })
     }
 
@@ -231,7 +232,7 @@ impl Loan {
         loans.iter().for_each(|loan| loan.transfers(&mut transfers));
         self.books.ledgers.of(seat.client).set_out(transfers);
         let space = memory.space;
-        let (answer, attempts) = transact(&seat.db, async |tx| {
+        let (answer, attempts) = transact(&memory.writer, async |tx| {
             for loan in loans {
                 self.call(tx, space, loan).await?;
             }
@@ -287,7 +288,9 @@ impl Workload for Loan {
 
     fn begin(&self, seat: &mut Seat) -> Result<LoanMemory, Error> {
         self.books.ledgers.of(seat.client).begin_incarnation();
-        Ok(LoanMemory { space: AccountBooks::space_of(&seat.db)?, reader: seat.db.read_only() })
+        let writer = self.nesting.handle(seat, &seat.db, "loans");
+        let reader = self.nesting.handle(seat, &seat.db.read_only(), "sums");
+        Ok(LoanMemory { space: AccountBooks::space_of(&seat.db)?, writer, reader })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut LoanMemory) -> (Ended, u32) {
@@ -305,6 +308,10 @@ impl Workload for Loan {
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
         checks::check(&self.books, db).await
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }
 

@@ -17,7 +17,7 @@ use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
 use crate::check::Check;
 use crate::marks::{self, Marks};
-use crate::nesting::{NESTING, NestingModel};
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -115,7 +115,7 @@ pub struct Bank {
     books: AccountBooks,
     delayed: bool,
     mix: BankMix,
-    nesting: NestingModel,
+    nesting: NestingPlan,
     /// Whether withdrawals and deposits are parts of their own.
     apart: bool,
     marks: Marks,
@@ -125,6 +125,7 @@ pub struct Bank {
 #[derive(Debug)]
 pub struct BankMemory {
     space: Space,
+    writer: Db,
     reader: Db,
     choice: BankChoice,
 }
@@ -136,13 +137,14 @@ impl Bank {
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<Bank, ParameterError> {
         let mix = BankMix::new(values, clients)?;
-        let nesting = NestingModel::new(values);
+        let nesting = NestingPlan::new(values);
+        let has_parts = !nesting.is_flat();
         Ok(Bank {
             books: AccountBooks::new(values, values.flag("overdraft"), clients),
             delayed: values.flag("delayed"),
             mix,
             nesting,
-            apart: values.flag("apart") || nesting != NestingModel::Flat,
+            apart: values.flag("apart") || has_parts,
             marks: Marks::new(values),
         })
     }
@@ -156,7 +158,7 @@ impl Bank {
     ) -> (Ended, u32) {
         self.books.ledgers.of(seat.client).set_out(transfers.to_vec());
         let (space, overdraft) = (memory.space, self.books.overdraft);
-        let (answer, attempts) = transact(&seat.db, async |tx| {
+        let (answer, attempts) = transact(&memory.writer, async |tx| {
             if self.apart {
                 for transfer in transfers {
                     self.withdraw_and_deposit(tx, space, *transfer).await?;
@@ -295,7 +297,8 @@ impl Workload for Bank {
         self.books.ledgers.of(seat.client).begin_incarnation();
         let space = AccountBooks::space_of(&seat.db)?;
         let choice = self.mix.choice(seat, space, &self.books.keys);
-        Ok(BankMemory { space, reader: seat.db.read_only(), choice })
+        let writer = self.nesting.handle(seat, &seat.db, "transfers");
+        Ok(BankMemory { space, writer, reader: seat.db.read_only(), choice })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut BankMemory) -> (Ended, u32) {
@@ -315,5 +318,9 @@ impl Workload for Bank {
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
         checks::check(&self.books, db).await
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }

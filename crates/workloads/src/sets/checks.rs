@@ -12,13 +12,12 @@ use muesli::{Db, Error};
 use super::structure::value_of;
 use super::{SPACE, Sets, open};
 use crate::check::{Check, Complaints};
-use crate::nesting::NestingModel;
 use crate::nesting::open_layer::check_finished;
 
 pub(super) async fn check(sets: &Sets, db: &Db) -> Result<Vec<Check>, Error> {
-    let ended = match sets.nesting {
-        NestingModel::Open => Some(check_finished(&open::layer(sets, db)?, db).await?),
-        NestingModel::Flat | NestingModel::Closed => None,
+    let ended = match sets.nesting.may_be_open() {
+        true => Some(check_finished(&open::layer(sets, db)?, db).await?),
+        false => None,
     };
     let structures = sets.structures(db.space(SPACE)?);
     let strict = db.strict().read_only();

@@ -22,7 +22,7 @@ use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::loading::insist;
-use crate::nesting::{NESTING_OR_OPEN, NestingModel};
+use crate::nesting::{NESTING_OR_OPEN, NestingPlan};
 use crate::parameters::{Parameter, ParameterKind as Takes, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -107,7 +107,7 @@ pub struct Sets {
     walks: f64,
     operations: usize,
     pairs: bool,
-    nesting: NestingModel,
+    nesting: NestingPlan,
     /// For tests: a rule of open nesting that is broken.
     broken: Option<NestingSwitch>,
     ledgers: Ledgers,
@@ -120,6 +120,9 @@ pub struct SetMemory {
     reader: Db,
     /// Where operations are open children.
     open: Option<OpenNesting>,
+    /// For transactions of these.
+    looker: Db,
+    changer: Db,
     /// What it added last, to be removed next: the structure and the keys.
     added: Option<(usize, Vec<u64>)>,
 }
@@ -151,7 +154,7 @@ impl Sets {
             walks: values.number("walks"),
             operations,
             pairs: values.word("rule") == "pairs",
-            nesting: NestingModel::new(values),
+            nesting: NestingPlan::new(values),
             broken: None,
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
         }
@@ -189,7 +192,7 @@ impl Sets {
     async fn look(&self, seat: &Seat, memory: &SetMemory, at: usize, keys: &[u64]) -> (Ended, u32) {
         let structure = &memory.structures[at];
         let (answer, attempts) = match &memory.open {
-            Some(layer) => open::look(layer, seat, (at, structure), keys).await,
+            Some(layer) => open::look(layer, &memory.looker, (at, structure), keys).await,
             None => {
                 transact(&memory.reader, async |tx| {
                     let mut wrong = None;
@@ -241,7 +244,9 @@ impl Sets {
             self.ledgers.of(client).set_out(changes.collect());
         };
         let (answer, attempts) = match &memory.open {
-            Some(layer) => open::change(layer, seat, (at, structure), (keys, adds), set_out).await,
+            Some(layer) => {
+                open::change(layer, &memory.changer, (at, structure), (keys, adds), set_out).await
+            }
             None => {
                 transact(&seat.db, async |tx| {
                     let mut changed = Vec::new();
@@ -361,11 +366,14 @@ impl Workload for Sets {
     fn begin(&self, seat: &mut Seat) -> Result<SetMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
         let structures = self.structures(seat.db.space(SPACE)?);
-        let open = match self.nesting {
-            NestingModel::Open => Some(open::layer(self, &seat.db)?),
-            NestingModel::Flat | NestingModel::Closed => None,
+        let open = match self.nesting.may_be_open() {
+            true => Some(open::layer(self, &seat.db)?),
+            false => None,
         };
-        Ok(SetMemory { structures, reader: seat.db.read_only(), open, added: None })
+        let (reader, changer) =
+            (seat.db.read_only(), self.nesting.handle(seat, &seat.db, "changes"));
+        let looker = self.nesting.handle(seat, &reader, "searches");
+        Ok(SetMemory { structures, reader, open, looker, changer, added: None })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut SetMemory) -> (Ended, u32) {
@@ -380,6 +388,10 @@ impl Workload for Sets {
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
         checks::check(self, db).await
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }
 

@@ -14,7 +14,6 @@ use muesli::{Db, Error};
 use super::structure::Structure;
 use super::{SPACE, Sets};
 use crate::nesting::open_layer;
-use crate::workload::Seat;
 
 /// The inverse operations.
 const ADD: &str = "sets/add";
@@ -54,7 +53,7 @@ fn lock_of(at: usize, key: u64) -> [u8; 12] {
 /// Looks for keys; the first wrong value that a search found.
 pub(super) async fn look(
     layer: &OpenNesting,
-    seat: &Seat,
+    db: &Db,
     (at, structure): (usize, &Structure),
     keys: &[u64],
 ) -> (Result<Option<u64>, Error>, u32) {
@@ -69,14 +68,14 @@ pub(super) async fn look(
         }
         Ok(wrong)
     };
-    let answer = seat.db.transact_nested_here(layer, body).await;
+    let answer = db.transact_nested_here(layer, body).await;
     (answer, attempts.get())
 }
 
 /// Adds or removes keys; those for which that had an effect, which are set out before the commit.
 pub(super) async fn change(
     layer: &OpenNesting,
-    seat: &Seat,
+    db: &Db,
     (at, structure): (usize, &Structure),
     (keys, adds): (&[u64], bool),
     set_out: impl Fn(&[u64]),
@@ -104,6 +103,6 @@ pub(super) async fn change(
         set_out(&changed);
         Ok(changed)
     };
-    let answer = seat.db.transact_nested_here(layer, body).await;
+    let answer = db.transact_nested_here(layer, body).await;
     (answer, attempts.get())
 }

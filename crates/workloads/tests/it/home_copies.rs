@@ -61,6 +61,10 @@ impl AnyWorkload for Watched {
     fn history(&self) -> Option<ListHistory> {
         self.workload.history()
     }
+
+    fn notes(&self) -> Vec<String> {
+        self.workload.notes()
+    }
 }
 
 /// How many attempts of a run over eight nodes with a copy each were refused, but for waits for

@@ -38,6 +38,9 @@ fn open_children_leave_nothing_behind_under_all_faults() {
         // Its running transactions may see torn snapshots, in which a list is no list.
         ("granola-locking", "hashtable", TABLE),
         ("score", "counters", "keys=20 hot=2 outer=2 nesting=open"),
+        // Some transactions have open children, and others none beside them.
+        ("score", "skiplist", &SET.replace("=open", "=auto")),
+        ("tfa", "counters", "keys=20 hot=2 outer=2 nesting=auto"),
     ] {
         let seeded_run = SeededRun {
             protocol: protocol.to_owned(),

@@ -10,7 +10,7 @@ mod turcu;
 use super::figure::Figure;
 
 /// Names that stand for several figures: those that begin with it.
-pub const GROUPS: &[&str] = &["hierarchy-wins"];
+pub const GROUPS: &[&str] = &["hierarchy-wins", "nesting-auto"];
 
 /// The names of the figures that this stands for, if it stands for several.
 pub fn group(name: &str) -> Vec<&'static str> {
@@ -25,5 +25,5 @@ pub fn all() -> impl Iterator<Item = &'static Figure> {
     let granola = granola::FIGURES.iter().flat_map(|part| part.iter());
     let all = bumper::FIGURES.iter().chain(general).chain(gmu::FIGURES).chain(granola);
     let all = all.chain(amaro::FIGURES.iter().flat_map(|part| part.iter()));
-    all.chain(turcu::FIGURES.iter().flat_map(|part| part.iter()))
+    all.chain(turcu::figures())
 }

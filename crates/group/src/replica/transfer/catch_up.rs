@@ -223,8 +223,8 @@ impl<P: Protocol> Replica<P> {
     /// Whether this member has these entries, decided at one that knows this, though it does not
     /// know that they are.
     fn has_up_to(&self, from: u64, known: &Summary) -> bool {
-        let is_told = from <= known.decided;
-        is_told && self.ledger.look(|it| it.length() >= from && known.vouches_for(it.accepted))
+        let is_decided = from <= known.decided;
+        is_decided && self.ledger.look(|it| it.length() >= from && known.vouches_for(it.accepted))
     }
 
     /// Writes down entries that are decided, after those that are.

@@ -222,14 +222,19 @@ impl OpenNesting {
 pub(super) struct Layer {
     /// Whose transactions write, whatever the handle was that it came from.
     pub db: Db,
+    /// That handle.
+    pub given: Db,
     pub nesting: OpenNesting,
 }
 
 impl Layer {
     pub fn new(db: &Db, nesting: &OpenNesting) -> Layer {
-        let (mut db, nesting) = (db.clone(), nesting.clone());
+        let nesting = nesting.clone();
+        let mut given = db.clone();
+        given.choice = None; // It is of the user's transactions.
+        let mut db = given.clone();
         db.options = TxnOptions { read_only: false, follower_reads: false, ..db.options };
-        Layer { db, nesting }
+        Layer { db, given, nesting }
     }
 
     pub fn now(&self) -> Result<Nanos, Error> {

@@ -2,6 +2,7 @@
 
 mod abandoned;
 mod children;
+mod chosen;
 mod ends;
 mod levels;
 
@@ -46,6 +47,9 @@ impl Bench {
                     add(tx, numbers, &key, -amount).await?;
                     note(tx, numbers, &format!("undo {key} {amount}")).await
                 })
+            })
+            .handler("count", move |tx, (): ()| {
+                Box::pin(async move { add(tx, numbers, "done", 1).await.map(drop) })
             })
             .handler("done", move |tx, text: String| {
                 Box::pin(async move { note(tx, numbers, &format!("done {text}")).await })

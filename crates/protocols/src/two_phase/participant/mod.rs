@@ -99,7 +99,8 @@ pub struct Participant<V: Variant> {
     pub(in crate::two_phase) waiting_prepares: WaitingPrepares<V>,
     pub(in crate::two_phase) lock_timer_set: bool,
     pub(in crate::two_phase) finishing: BTreeMap<TxnId, Finishing<V>>,
-    /// The log is being read: what came of delayed procedures is in it.
+    /// What it has is of a checkpoint or of the log: it is another moment's in parts, and what came
+    /// of delayed procedures is in the log.
     pub(in crate::two_phase) replaying: bool,
     /// Whose turn has come in a replay, which has not come to what its procedures did.
     stalled: Option<Owner>,

@@ -1,62 +1,91 @@
 //! Whether the parts of a transaction are children of it: closed ones, which can be undone and run
-//! again alone, or open ones, which commit before it does.
+//! again alone, or open ones, which commit before it does; or whichever of all that is the best.
 
+mod choices;
 pub(crate) mod open_layer;
 
-use muesli::{Error, Tx};
+use muesli::nesting_choice::NestingModel;
+use muesli::{Db, Error, Tx};
 
 use crate::parameters::{Parameter, ParameterKind, Values};
+use crate::workload::Seat;
+use choices::NodeChoices;
 
 /// What workloads take whose transactions have parts.
 pub const NESTING: Parameter = Parameter::new(
     "nesting",
     "flat",
-    ParameterKind::Choice(&["flat", "closed"]),
-    "Whether parts of a transaction are run again with all of it (flat), or as children (closed).",
+    ParameterKind::Choice(&["flat", "closed", "auto"]),
+    "Whether parts of a transaction are run again with all of it (flat), or as children (closed), \
+     or as is found to be the better (auto).",
 );
 
 /// What workloads take whose parts can be undone after their commit, too.
 pub const NESTING_OR_OPEN: Parameter = Parameter::new(
     "nesting",
     "flat",
-    ParameterKind::Choice(&["flat", "closed", "open"]),
+    ParameterKind::Choice(&["flat", "closed", "open", "auto"]),
     "Whether parts of a transaction are run again with all of it (flat), as children (closed), or \
-     committed at once, under abstract locks, and compensated if it is aborted (open).",
+     committed at once, under abstract locks, and compensated if it is aborted (open); or as is \
+     found to be the best (auto).",
 );
 
-/// How the parts of a transaction are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NestingModel {
-    /// As its own operations.
-    Flat,
-    /// As children, each of which can be undone alone.
-    Closed,
-    /// As open children, which the workload runs.
-    Open,
+/// How the parts of a workload's transactions are run.
+#[derive(Debug)]
+pub struct NestingPlan {
+    /// `None`: it is chosen while they run.
+    model: Option<NestingModel>,
+    choices: NodeChoices,
 }
 
-impl NestingModel {
+impl NestingPlan {
     /// As these parameters say.
-    pub fn new(values: &Values) -> NestingModel {
-        match values.word("nesting") {
-            "closed" => NestingModel::Closed,
-            "open" => NestingModel::Open,
-            _ => NestingModel::Flat,
-        }
+    pub fn new(values: &Values) -> NestingPlan {
+        let model = match values.word("nesting") {
+            "closed" => Some(NestingModel::Closed),
+            "open" => Some(NestingModel::Open),
+            "auto" => None,
+            _ => Some(NestingModel::Flat),
+        };
+        NestingPlan { model, choices: NodeChoices::default() }
     }
 
-    /// Runs a part of a transaction. (Open children are run by the workload.)
+    /// Whether transactions have no parts.
+    pub fn is_flat(&self) -> bool {
+        self.model == Some(NestingModel::Flat)
+    }
+
+    /// Whether parts may be open children, which the workload runs then.
+    pub fn may_be_open(&self) -> bool {
+        self.model.is_none_or(|model| model == NestingModel::Open)
+    }
+
+    /// Runs a part of a transaction of a [handle](Self::handle). (Open children are run by the
+    /// workload.)
     ///
     /// # Errors
     /// As the part.
     pub async fn run<T>(
-        self,
+        &self,
         tx: &Tx,
         part: impl AsyncFn(&Tx) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        match self {
-            NestingModel::Flat | NestingModel::Open => part(tx).await,
-            NestingModel::Closed => tx.nested(part).await,
+        match self.model {
+            Some(NestingModel::Flat | NestingModel::Open) => part(tx).await,
+            Some(NestingModel::Closed) | None => tx.nested(part).await,
         }
+    }
+
+    /// The handle for the transactions of a client at one place of the workload, which has a name.
+    pub fn handle(&self, seat: &Seat, db: &Db, place: &'static str) -> Db {
+        match self.model {
+            Some(_) => db.clone(),
+            None => db.choosing(&self.choices.of(place, seat.node)),
+        }
+    }
+
+    /// What was chosen, and why.
+    pub fn notes(&self) -> Vec<String> {
+        self.choices.notes()
     }
 }

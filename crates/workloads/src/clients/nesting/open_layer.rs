@@ -5,14 +5,14 @@ use std::time::Duration;
 use muesli::open_nesting::{NestingRows, OpenNesting};
 use muesli::{Db, Error, Index, SpaceOptions};
 
-use super::NestingModel;
+use super::NestingPlan;
 use crate::check::Check;
 
-impl NestingModel {
+impl NestingPlan {
     /// The space of the layer, where it needs one.
-    pub(crate) fn space(self) -> Option<(&'static str, SpaceOptions)> {
+    pub(crate) fn space(&self) -> Option<(&'static str, SpaceOptions)> {
         let ordered = SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() };
-        (self == NestingModel::Open).then_some((SPACE, ordered))
+        self.may_be_open().then_some((SPACE, ordered))
     }
 }
 

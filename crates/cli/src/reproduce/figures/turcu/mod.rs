@@ -6,6 +6,7 @@
 //! (`k`). Transactions there may also be made longer by work that is no access; ours are not, and
 //! the groups of figures that vary this are left out.
 
+mod auto;
 mod base;
 mod closed;
 mod open;
@@ -13,4 +14,7 @@ mod open;
 use crate::reproduce::figure::Figure;
 
 /// All of them.
-pub const FIGURES: &[&[Figure]] = &[closed::FIGURES, open::FIGURES];
+pub fn figures() -> impl Iterator<Item = &'static Figure> {
+    let chosen = auto::FIGURES.iter().flat_map(|both| both.iter());
+    closed::FIGURES.iter().chain(open::FIGURES).chain(chosen)
+}
