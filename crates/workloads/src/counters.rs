@@ -419,7 +419,7 @@ impl Workload for Counters {
             Some(layer) => {
                 let after = async |tx: &Tx| marks::perform(tx, db, marks).await;
                 let named = self.named(memory, &phases);
-                let writer = self.nesting.handle(seat, writer, "phases");
+                let writer = self.nesting.handle(seat.node, writer, "phases");
                 let (answer, attempts) = open_counters::run((layer, &writer), &named, after).await;
                 let shown = |all| ((all, AskedAdds::default()), Results::default());
                 (answer.map(shown), attempts)

@@ -23,6 +23,9 @@ const SOON_ATTEMPTS: u32 = 3;
 /// Who has lost so often asks to be let through, where the protocol knows how to.
 const LOSSES_MOST: u32 = 8;
 
+/// How the children of transactions may be run, where that is chosen.
+const MODELS: [NestingModel; 2] = [NestingModel::Flat, NestingModel::Closed];
+
 impl Db {
     /// Runs a body until it commits or is not to be tried again; with the answer, what delayed
     /// actions gave if it `asks` that.
@@ -37,7 +40,8 @@ impl Db {
         E: From<Error> + 'static,
     {
         let timeout = Timeout::new(self.inner.database, self.timeout);
-        let choosing = Choosing::begin(self, &[NestingModel::Flat, NestingModel::Closed])?;
+        let (choice, database) = (self.choice.as_ref(), self.inner.database);
+        let choosing = Choosing::begin(choice, database, &MODELS)?;
         let mut made = Attempts { watches: true, ..Attempts::default() };
         loop {
             let choosing = choosing.as_ref();
@@ -45,7 +49,7 @@ impl Db {
             match self.attempt(body, how).await {
                 Ok(done) => {
                     if let Some(choosing) = choosing {
-                        choosing.committed(&made);
+                        choosing.committed(made.count());
                     }
                     return Ok(done);
                 }

@@ -260,8 +260,8 @@ impl Db {
     }
 
     /// The same session, whose transactions have their children as is found to be the best: see
-    /// [`nesting_choice`](crate::nesting_choice). Transactions that are run at different places of a
-    /// program are to have a choice each.
+    /// [`nesting_choice`](crate::nesting_choice). Transactions that are run at different places of
+    /// a program are to have a choice each.
     ///
     /// A child whose body returns an error, which is undone alone as a closed child, makes its
     /// transaction be run again where it is none; from then on children are closed ones here.

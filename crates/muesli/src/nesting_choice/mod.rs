@@ -5,14 +5,15 @@
 //! what the network and the protocol cost: who writes a program cannot know. So a place of a
 //! program that runs such a transaction can leave it to a [`NestingChoice`]: the
 //! [children](crate::Tx::nested) of transactions that are run on
-//! [`Db::choosing`](crate::Db::choosing) are run as is found to be the best there, and so are
-//! [open children](crate::open_nesting), for which the program gives locks and compensations. How it
-//! is found, [`NestingChoice`] says.
+//! [`Db::choosing`](crate::Db::choosing) are run as is found to be the best there, and so are [open
+//! children](crate::open_nesting), for which the program gives locks and compensations. How it is
+//! found, [`NestingChoice`] says.
 //!
 //! (A dissertation on nested transactions, Turcu 2015, chapter 12, leaves it as future work.)
 
 mod policy;
 mod running;
+mod took;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -49,11 +50,12 @@ const DECISIONS_KEPT: usize = 32;
 /// What is known of the transactions of one place of a program, and the nesting model that is best
 /// for them. Clones are one: all tasks of a process that run these transactions share it.
 ///
-/// After 32 transactions the models are tried in turn, three to eight times, in slots in which about
-/// 32 transactions end. The one with which they take the least time is kept for 32 times as long as
-/// that was tried, up to 512 times where later comparisons say the same; it is tried again when the time
-/// has changed by 30 %. So the warm-up is some 800 transactions at most, and comparisons are 3 % of all
-/// later ones. Processes whose clocks began at the same time try the same model at the same time.
+/// After 32 transactions the models are tried in turn, three to eight times, in slots in which
+/// about 32 transactions end. The one with which they take the least time is kept for 32 times as
+/// long as that was tried, up to 512 times where later comparisons say the same; it is tried again
+/// when the time has changed by 30 %. So the warm-up is some 800 transactions at most, and
+/// comparisons are 3 % of all later ones. Processes whose clocks began at the same time try the
+/// same model at the same time.
 ///
 /// ```
 /// use muesli::nesting_choice::NestingChoice;

@@ -5,12 +5,12 @@
 //! and compensations, attempts that others are in the way of) is all in one number: the time that a
 //! transaction takes from its first attempt to its end. So nothing is modelled. The models are
 //! tried in turn, each in slots of time, and the one with which transactions take the least time is
-//! kept for many times as long. Another comparison comes when that time has changed, and after a while
-//! in any case, which grows with each comparison that says the same.
+//! kept for many times as long. Another comparison comes when that time has changed, and after a
+//! while in any case, which grows with each comparison that says the same.
 //!
-//! Slots, and not single transactions, are compared: all that run in a slot have the same model, and
-//! slots are counted from the clock's zero, so those of several tasks and of several nodes with one
-//! clock are the same. Transactions of two models beside each other would say which one wins
+//! Slots, and not single transactions, are compared: all that run in a slot have the same model,
+//! and slots are counted from the clock's zero, so those of several tasks and of several nodes with
+//! one clock are the same. Transactions of two models beside each other would say which one wins
 //! against the other, which is something else: closed children get through between flat
 //! transactions, and are in each other's way when there is nothing else.
 //!
@@ -23,6 +23,7 @@
 use muesli_core::Nanos;
 
 use super::NestingModel;
+use super::took::{TimeSlot, Took};
 
 /// So many transactions are not compared: what they find is not warm yet. A slot is about as long
 /// as they take, and as so many take one after the other.
@@ -34,11 +35,6 @@ const SLOT_POWERS: std::ops::RangeInclusive<u32> = 20..=36;
 const SETTLING: u64 = 4;
 /// A comparison has at least so many slots of each model, and at most so many.
 const ROUNDS: std::ops::RangeInclusive<u64> = 3..=8;
-/// A model goes that is slower by more than so many standard errors.
-const ERRORS: f64 = 3.0;
-/// An earlier choice, or else the simpler model, stays where it is slower by no more than this, or
-/// by a standard error.
-const CLOSE: f64 = 0.03;
 /// A choice is kept for so many times the length of its comparison, at first and at most.
 const KEEP: std::ops::RangeInclusive<u64> = 32..=512;
 /// It ends at a multiple of so many slots, on all nodes alike.
@@ -52,66 +48,6 @@ const CHANGES: u32 = 2;
 const REST: u64 = 4;
 /// After so many slots without a transaction what was there before is no part of any.
 const IDLE: u64 = 64;
-
-/// How long transactions took in some slots.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Took {
-    slots: u64,
-    sum: f64,
-    squares: f64,
-    pub committed: u64,
-    pub attempts: u64,
-}
-
-impl Took {
-    fn add(&mut self, slot: &TimeSlot) {
-        if slot.busy > 0 {
-            let took = slot.busy as f64 / slot.committed.max(1) as f64;
-            self.slots += 1;
-            self.sum += took;
-            self.squares += took * took;
-            self.committed += slot.committed;
-            self.attempts += slot.attempts;
-        }
-    }
-
-    /// In nanoseconds.
-    pub fn mean(&self) -> f64 {
-        self.sum / self.slots.max(1) as f64
-    }
-
-    /// The square of the standard error of the mean.
-    fn error(&self) -> f64 {
-        let deviation = self.squares - self.sum * self.mean();
-        let slots = self.slots as f64;
-        (deviation.max(0.0) / (slots - 1.0).max(1.0)) / slots.max(1.0)
-    }
-
-    fn errors(&self, other: &Took) -> f64 {
-        (self.error() + other.error()).sqrt()
-    }
-
-    /// Whether it is slower, and that is no chance.
-    fn is_slower_than(&self, best: &Took) -> bool {
-        let by = self.mean() - best.mean();
-        by > CLOSE * best.mean() && by > ERRORS * self.errors(best)
-    }
-
-    /// Whether it is not slower by much, or that may well be chance.
-    fn is_close_to(&self, best: &Took) -> bool {
-        let by = self.mean() - best.mean();
-        by <= CLOSE * best.mean() || by <= self.errors(best)
-    }
-}
-
-/// What happened in the slot that is under way, after its first part.
-#[derive(Clone, Copy, Debug, Default)]
-struct TimeSlot {
-    /// Nanoseconds that transactions ran.
-    busy: u64,
-    committed: u64,
-    attempts: u64,
-}
 
 /// Why a comparison was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,15 +233,13 @@ impl ChoicePolicy {
                 if self.at >= *until {
                     return self.try_all(ComparisonCause::Due);
                 }
-                if first.slots < LOOK {
+                if first.slots() < LOOK {
                     return first.add(&slot);
                 }
                 latest.add(&slot);
-                if latest.slots == LOOK {
+                if latest.slots() == LOOK {
                     let latest = std::mem::take(latest);
-                    let by = (latest.mean() - first.mean()).abs();
-                    let is_changed =
-                        by > CHANGE * first.mean() && by > ERRORS * latest.errors(first);
+                    let is_changed = latest.differs_from(first, CHANGE);
                     *changes = if is_changed { *changes + 1 } else { 0 };
                     if *changes >= CHANGES && self.at >= *looks_from {
                         self.try_all(ComparisonCause::Change);
@@ -326,7 +260,7 @@ impl ChoicePolicy {
     fn judge(&mut self) {
         let ChoicePhase::Comparing { cause, slots } = self.phase else { return };
         let staying = || self.tried.iter().filter(|it| !it.is_out);
-        let least = staying().map(|it| it.took.slots).min().unwrap_or(0);
+        let least = staying().map(|it| it.took.slots()).min().unwrap_or(0);
         if least < *ROUNDS.start() {
             return;
         }
@@ -363,7 +297,10 @@ impl ChoicePolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use NestingModel::{Closed, Flat, Open};
+
+    const FLAT: NestingModel = NestingModel::Flat;
+    const CLOSED: NestingModel = NestingModel::Closed;
+    const OPEN: NestingModel = NestingModel::Open;
 
     /// Some clients in a closed loop, whose transactions take so long, more or less.
     struct Loop {
@@ -401,9 +338,9 @@ mod tests {
 
     fn fixed(flat: u64, closed: u64, open: u64) -> impl Fn(NestingModel) -> u64 {
         move |model| match model {
-            Flat => flat,
-            Closed => closed,
-            Open => open,
+            FLAT => flat,
+            CLOSED => closed,
+            OPEN => open,
         }
     }
 
@@ -418,7 +355,7 @@ mod tests {
     fn the_fastest_is_chosen_and_comparing_costs_little() {
         for costs in [[100, 130, 250], [150, 100, 140], [200, 180, 100], [1_000, 500, 100]] {
             let [flat, closed, open] = costs.map(|it| it * MICROS);
-            let mut clients = Loop::new(&[Flat, Closed, Open]);
+            let mut clients = Loop::new(&[FLAT, CLOSED, OPEN]);
             clients.run(3_000, fixed(flat, closed, open));
             let best = costs.map(|it| it * MICROS).into_iter().min().unwrap();
             let chosen = clients.policy.chosen().map(fixed(flat, closed, open));
@@ -430,32 +367,32 @@ mod tests {
 
     #[test]
     fn what_makes_no_difference_is_left_simple() {
-        let mut clients = Loop::new(&[Flat, Closed]);
+        let mut clients = Loop::new(&[FLAT, CLOSED]);
         clients.run(3_000, fixed(100 * MICROS, 100 * MICROS, 0));
-        assert_eq!(clients.policy.chosen(), Some(Flat));
+        assert_eq!(clients.policy.chosen(), Some(FLAT));
     }
 
     #[test]
     fn a_change_is_followed() {
-        let mut clients = Loop::new(&[Flat, Closed]);
+        let mut clients = Loop::new(&[FLAT, CLOSED]);
         clients.run(10_000, fixed(100 * MICROS, 150 * MICROS, 0));
-        assert_eq!(clients.policy.chosen(), Some(Flat));
+        assert_eq!(clients.policy.chosen(), Some(FLAT));
         clients.run(10_000, fixed(300 * MICROS, 150 * MICROS, 0));
-        assert_eq!(clients.policy.chosen(), Some(Closed));
+        assert_eq!(clients.policy.chosen(), Some(CLOSED));
         let all = clients.run(100_000, fixed(300 * MICROS, 150 * MICROS, 0));
         assert!(all as f64 <= 1.05 * least(100_000, 150 * MICROS), "{all}");
     }
 
     #[test]
     fn with_one_model_nothing_is_tried() {
-        let mut clients = Loop::new(&[Open]);
+        let mut clients = Loop::new(&[OPEN]);
         clients.run(1_000, fixed(1, 1, 1));
-        assert_eq!(clients.policy.chosen(), Some(Open));
+        assert_eq!(clients.policy.chosen(), Some(OPEN));
     }
 
     #[test]
     fn nodes_with_one_clock_try_the_same_at_the_same_time() {
-        let mut nodes = [0, 1].map(|_| Loop::new(&[Flat, Closed, Open]));
+        let mut nodes = [0, 1].map(|_| Loop::new(&[FLAT, CLOSED, OPEN]));
         let took = fixed(200 * MICROS, 100 * MICROS, 300 * MICROS);
         nodes[1].run(500, &took);
         while nodes[0].now < nodes[1].now {
@@ -474,7 +411,7 @@ mod tests {
 
     #[test]
     fn long_pauses_are_no_part_of_any_slot() {
-        let mut policy = ChoicePolicy::new(&[Flat, Closed], Nanos(0));
+        let mut policy = ChoicePolicy::new(&[FLAT, CLOSED], Nanos(0));
         let mut now = 0;
         for _ in 0..200 {
             policy.begin(Nanos(now));
@@ -488,7 +425,7 @@ mod tests {
     #[test]
     fn the_same_transactions_lead_to_the_same_choices() {
         let decisions = || {
-            let mut clients = Loop::new(&[Flat, Closed, Open]);
+            let mut clients = Loop::new(&[FLAT, CLOSED, OPEN]);
             let mut decided = Vec::new();
             for _ in 0..20_000 {
                 clients.run(1, fixed(120 * MICROS, 100 * MICROS, 110 * MICROS));

@@ -7,8 +7,6 @@ use muesli_core::{Nanos, client};
 
 use super::policy::ChoicePolicy;
 use super::{ChoiceDecision, ChoiceState, DECISIONS_KEPT, NestingChoice, NestingModel};
-use crate::bodies::attempts::Attempts;
-use crate::database::handle::Db;
 use crate::error::Error;
 
 impl ChoiceState {
@@ -58,13 +56,17 @@ pub(crate) struct Choosing {
 const MODELS: [NestingModel; 3] = [NestingModel::Flat, NestingModel::Closed, NestingModel::Open];
 
 impl Choosing {
-    /// A transaction begins, if its handle chooses, and may be run as these, the simplest first.
+    /// A transaction of a database begins, if it is one of a choice, and may be run as these, the
+    /// simplest first.
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn begin(db: &Db, models: &[NestingModel]) -> Result<Option<Arc<Choosing>>, Error> {
-        let Some(choice) = &db.choice else { return Ok(None) };
-        let database = db.inner.database;
+    pub fn begin(
+        choice: Option<&NestingChoice>,
+        database: u64,
+        models: &[NestingModel],
+    ) -> Result<Option<Arc<Choosing>>, Error> {
+        let Some(choice) = choice else { return Ok(None) };
         let now = client::with(database, |engine| engine.now()).ok_or(Error::Closed)?;
         let model = AtomicU8::new(choice.state().begin(models, now) as u8);
         let (choice, is_over) = (choice.clone(), AtomicBool::new(false));
@@ -77,8 +79,8 @@ impl Choosing {
     }
 
     /// It committed, after so many attempts.
-    pub fn committed(&self, made: &Attempts) {
-        self.end(Some(made.count()));
+    pub fn committed(&self, attempts: u32) {
+        self.end(Some(attempts));
     }
 
     /// It waits until something changes: that is no time that it takes.

@@ -10,7 +10,8 @@ use super::handed::{Handlers, OpenNested, call, lock_name, pass_conflict};
 use super::layer::{Layer, NestingSwitch};
 use super::locks::{LockMode, LockRow};
 use super::rows::{
-    ChildRecord, HandlerCall, HeldLock, ScopeEnd, ScopeRow, end_key, lock_key, open_key, scope_key,
+    ChildRecord, HandlerCall, HeldLock, ScopeEnd, ScopeRow, decode, end_key, lock_key, open_key,
+    scope_key,
 };
 use super::scope::NestingScope;
 use crate::error::Error;
@@ -138,7 +139,9 @@ impl OpenTx {
 
     async fn take_lock(&self, lock: &HeldLock, mode: &LockMode) -> Result<(), Error> {
         if self.is_inline {
-            return self.look_at_lock(lock, mode).await;
+            self.layer.nesting.limits.check_lock(&lock.id)?;
+            self.scope.ask_for(&lock.id, mode);
+            return Ok(());
         }
         let name = || lock_name(&lock.id);
         let Some(scope) = &self.scope.parent else {
@@ -169,24 +172,39 @@ impl OpenTx {
         Ok(())
     }
 
-    /// A part takes no lock: it is isolated by its transaction, as soon as nobody else holds the
-    /// lock who has committed something of which it is not known whether it stays. That this is so
-    /// is a read of the transaction like any other.
-    async fn look_at_lock(&self, lock: &HeldLock, mode: &LockMode) -> Result<(), Error> {
-        self.layer.nesting.limits.check_lock(&lock.id)?;
-        let (rows, key) = (self.layer.nesting.rows, lock_key(&lock.id));
-        let Some(row) = rows.read::<LockRow>(&self.raw, key).await? else { return Ok(()) };
-        let conflict = row.conflict(mode, &[]).map_err(|error| {
-            let text = format!("abstract lock `{}`: {error}", lock_name(&lock.id));
-            self.scope.level.blame(Error::Nesting(text))
-        })?;
-        let holds = self.layer.nesting.holds(NestingSwitch::CheckLocks);
-        let Some(holder) = conflict.filter(|_| holds) else { return Ok(()) };
-        let error = Error::LockRefused { lock: lock_name(&lock.id), holder: holder.to_string() };
-        self.scope.refuse(holder, &error);
-        self.scope.doom(&error);
-        self.raw.failed(Error::Conflict { reason: Abort::Locked, attempts: 1 });
-        Err(error)
+    /// Parts take no lock: they are isolated by their transaction, where nobody else holds a lock
+    /// that they asked for who has committed something of which it is not known whether it stays.
+    /// That this is so is a read of the transaction like any other, one for all locks, when its
+    /// body has ended, well or not.
+    ///
+    /// # Errors
+    /// [`Error::LockRefused`]: it is to be run again. [`Error::Nesting`]; what [`Tx`] says.
+    pub(super) async fn look_at_locks(&self) -> Result<(), Error> {
+        let asked = self.scope.take_asked();
+        if asked.is_empty() || self.tx.conflict().is_some() {
+            return Ok(());
+        }
+        self.layer.nesting.limits.check_scope(0, asked.len())?;
+        let space = self.layer.nesting.rows.space;
+        let keys: Vec<_> = asked.iter().map(|(id, _)| lock_key(id)).collect();
+        let found = self.raw.get_many(space, keys.clone()).await;
+        pass_conflict(&self.raw, &self.tx);
+        for ((row, key), (id, mode)) in found?.into_iter().zip(keys).zip(&asked) {
+            let Some(row) = row else { continue };
+            let conflict = decode::<LockRow>(&key, &row)?.conflict(mode, &[]).map_err(|error| {
+                let text = format!("abstract lock `{}`: {error}", lock_name(id));
+                self.scope.level.blame(Error::Nesting(text))
+            })?;
+            let holds = self.layer.nesting.holds(NestingSwitch::CheckLocks);
+            if let Some(holder) = conflict.filter(|_| holds) {
+                let (lock, holder_name) = (lock_name(id), holder.to_string());
+                let error = Error::LockRefused { lock, holder: holder_name };
+                self.scope.refuse(holder, &error);
+                self.scope.doom(&error);
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// The body of a part has ended well: its commit handler, if it has one.

@@ -68,7 +68,7 @@ impl Db {
     {
         let layer = Layer::new(self, nesting);
         let timeout = Timeout::new(self.inner.database, self.timeout);
-        let choosing = Choosing::begin(self, &MODELS)?;
+        let choosing = Choosing::begin(self.choice.as_ref(), self.inner.database, &MODELS)?;
         let mut made = Attempts::default();
         loop {
             let attempt = RootAttempt::new(&layer)?;
@@ -77,7 +77,7 @@ impl Db {
             let stopped = match attempt.run(&body, options).await {
                 Ok(answer) => {
                     if let Some(choosing) = choosing {
-                        choosing.committed(&made);
+                        choosing.committed(made.count());
                     }
                     return Ok(answer);
                 }
@@ -124,6 +124,9 @@ impl<'a> RootAttempt<'a> {
         let attempt = async |tx: &Tx| -> Result<(), E> {
             let root = OpenTx::new(tx, self.layer, &self.scope);
             let done = body(&root).await;
+            let looked = root.look_at_locks().await;
+            root.pass_conflict(tx);
+            looked?;
             let concluded = match done {
                 Ok(value) => {
                     answer.set(Some(value));

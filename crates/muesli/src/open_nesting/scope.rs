@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::level::NestingLevel;
+use super::locks::LockMode;
 use super::rows::ScopeId;
 use crate::error::Error;
 
@@ -32,6 +33,8 @@ struct Known {
     doom: Option<Error>,
     /// The scope whose lock kept its transaction from going on, and what was said of it.
     refused: Option<(ScopeId, Error)>,
+    /// Locks that parts asked for, which are to be looked at.
+    asked: Vec<(Vec<u8>, LockMode)>,
 }
 
 impl NestingScope {
@@ -126,6 +129,19 @@ impl NestingScope {
             }
         }
         true
+    }
+
+    /// A part asks for a lock in this mode.
+    pub fn ask_for(&self, id: &[u8], mode: &LockMode) {
+        let mut known = self.known();
+        if !known.asked.iter().any(|(asked, of)| asked == id && of == mode) {
+            known.asked.push((id.to_vec(), mode.clone()));
+        }
+    }
+
+    /// The locks that parts asked for, once.
+    pub fn take_asked(&self) -> Vec<(Vec<u8>, LockMode)> {
+        std::mem::take(&mut self.known().asked)
     }
 
     pub fn refuse(&self, holder: ScopeId, error: &Error) {

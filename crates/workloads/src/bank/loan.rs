@@ -288,8 +288,8 @@ impl Workload for Loan {
 
     fn begin(&self, seat: &mut Seat) -> Result<LoanMemory, Error> {
         self.books.ledgers.of(seat.client).begin_incarnation();
-        let writer = self.nesting.handle(seat, &seat.db, "loans");
-        let reader = self.nesting.handle(seat, &seat.db.read_only(), "sums");
+        let writer = self.nesting.handle(seat.node, &seat.db, "loans");
+        let reader = self.nesting.handle(seat.node, &seat.db.read_only(), "sums");
         Ok(LoanMemory { space: AccountBooks::space_of(&seat.db)?, writer, reader })
     }
 

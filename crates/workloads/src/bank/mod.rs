@@ -297,7 +297,7 @@ impl Workload for Bank {
         self.books.ledgers.of(seat.client).begin_incarnation();
         let space = AccountBooks::space_of(&seat.db)?;
         let choice = self.mix.choice(seat, space, &self.books.keys);
-        let writer = self.nesting.handle(seat, &seat.db, "transfers");
+        let writer = self.nesting.handle(seat.node, &seat.db, "transfers");
         Ok(BankMemory { space, writer, reader: seat.db.read_only(), choice })
     }
 

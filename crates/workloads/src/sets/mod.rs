@@ -371,8 +371,8 @@ impl Workload for Sets {
             false => None,
         };
         let (reader, changer) =
-            (seat.db.read_only(), self.nesting.handle(seat, &seat.db, "changes"));
-        let looker = self.nesting.handle(seat, &reader, "searches");
+            (seat.db.read_only(), self.nesting.handle(seat.node, &seat.db, "changes"));
+        let looker = self.nesting.handle(seat.node, &reader, "searches");
         Ok(SetMemory { structures, reader, open, looker, changer, added: None })
     }
 

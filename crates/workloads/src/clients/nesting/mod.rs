@@ -6,9 +6,9 @@ pub(crate) mod open_layer;
 
 use muesli::nesting_choice::NestingModel;
 use muesli::{Db, Error, Tx};
+use muesli_core::NodeId;
 
 use crate::parameters::{Parameter, ParameterKind, Values};
-use crate::workload::Seat;
 use choices::NodeChoices;
 
 /// What workloads take whose transactions have parts.
@@ -76,11 +76,12 @@ impl NestingPlan {
         }
     }
 
-    /// The handle for the transactions of a client at one place of the workload, which has a name.
-    pub fn handle(&self, seat: &Seat, db: &Db, place: &'static str) -> Db {
+    /// The handle for transactions of a node's clients at one place of the workload, which has a
+    /// name.
+    pub fn handle(&self, node: NodeId, db: &Db, place: &'static str) -> Db {
         match self.model {
             Some(_) => db.clone(),
-            None => db.choosing(&self.choices.of(place, seat.node)),
+            None => db.choosing(&self.choices.of(place, node)),
         }
     }
 

@@ -59,7 +59,10 @@ macro_rules! set {
 
 /// The same figure under the protocol that moves objects and under one that does not.
 macro_rules! both {
-    ($tfa:literal, $score:literal, $about:literal, $lines:ident, $workload:literal, $parameters:expr) => {
+    (
+        $tfa:literal, $score:literal, $about:literal, $lines:ident, $workload:literal,
+        $parameters:expr
+    ) => {
         [
             Figure {
                 name: $tfa,
@@ -87,7 +90,7 @@ const BANK: [Figure; 2] = both!(
     "bank, two transfers a transaction",
     without_open,
     "bank",
-    &["keys=64", "pairs=2"]
+    &["keys=64", "pairs=2", "apart=true"]
 );
 const LOAN: [Figure; 2] = both!(
     "nesting-auto-loan",

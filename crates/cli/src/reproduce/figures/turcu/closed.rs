@@ -35,7 +35,7 @@ pub const FIGURES: &[Figure] = &[
         name: "turcu-4.3",
         about: "N-TFA, figure 4.3: bank, two transfers a transaction",
         workload: "bank",
-        parameters: &["keys=64", "pairs=2"],
+        parameters: &["keys=64", "pairs=2", "apart=true"],
         claims: &[closed_loses(Some(-15.3)), best_of_closed(1.0)],
         ..CLOSED
     },
@@ -92,7 +92,7 @@ pub const FIGURES: &[Figure] = &[
         about: "N-TFA, figure 4.10: bank on more and more nodes",
         chosen: "Four clients a node (16 there), 64 accounts, two transfers.",
         workload: "bank",
-        parameters: &["keys=64", "pairs=2", "reads=50"],
+        parameters: &["keys=64", "pairs=2", "apart=true", "reads=50"],
         axis: TURCU.axis,
         xs: TURCU.xs,
         quick_xs: TURCU.quick_xs,
