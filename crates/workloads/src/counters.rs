@@ -22,7 +22,7 @@ use crate::check::{Check, Complaints};
 use crate::delayed_adds::{AskedAdds, How, add_deferred};
 use crate::marks::{self, Marks};
 use crate::nesting::open_layer::check_finished;
-use crate::nesting::{NESTING_OR_OPEN, NestingPlan};
+use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
 use crate::open_counters::{self, NamedPhase};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
@@ -103,6 +103,7 @@ pub const PARAMETERS: &[Parameter] = &[
     marks::PARAMETER,
     marks::BLIND,
     NESTING_OR_OPEN,
+    PATIENCE,
 ];
 
 /// The largest amount that is added.
@@ -230,7 +231,7 @@ impl Counters {
             delayed: values.flag("delayed").then(|| how(values)),
             asks: values.flag("asked"),
             roams: values.flag("roam"),
-            nesting: NestingPlan::new(values),
+            nesting: NestingPlan::or_open(values),
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),
@@ -247,7 +248,7 @@ impl Counters {
     /// The layer, where the phase in the middle is an open child.
     fn layer(&self, db: &Db) -> Result<Option<OpenNesting>, Error> {
         match self.nesting.may_be_open() {
-            true => open_counters::layer(db, db.space(SPACE)?).map(Some),
+            true => open_counters::layer(&self.nesting, db, db.space(SPACE)?).map(Some),
             false => Ok(None),
         }
     }

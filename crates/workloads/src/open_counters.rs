@@ -10,22 +10,23 @@ use muesli::open_nesting::{CompatibilityMatrix, LockMode, OpenNested, OpenNestin
 use muesli::structures::Counter;
 use muesli::{Db, Error, Space, Tx};
 
-use crate::nesting::open_layer;
+use crate::nesting::{NestingPlan, open_layer};
 
 /// Subtracts an amount from counters, by their names.
 const SUBTRACT: &str = "counters/subtract";
 
 /// The layer with the inverse of an add.
-pub(crate) fn layer(db: &Db, space: Space) -> Result<OpenNesting, Error> {
-    let subtract = open_layer::layer(db)?.handler(SUBTRACT, move |tx, of: (Vec<String>, i64)| {
-        Box::pin(async move {
-            let (names, amount) = of;
-            for name in &names {
-                Counter::new(space, name).add(tx, -amount).await?;
-            }
-            Ok(())
-        })
-    });
+pub(crate) fn layer(plan: &NestingPlan, db: &Db, space: Space) -> Result<OpenNesting, Error> {
+    let subtract =
+        open_layer::layer(plan, db)?.handler(SUBTRACT, move |tx, of: (Vec<String>, i64)| {
+            Box::pin(async move {
+                let (names, amount) = of;
+                for name in &names {
+                    Counter::new(space, name).add(tx, -amount).await?;
+                }
+                Ok(())
+            })
+        });
     Ok(subtract)
 }
 

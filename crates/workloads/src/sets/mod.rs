@@ -22,7 +22,7 @@ use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::loading::insist;
-use crate::nesting::{NESTING_OR_OPEN, NestingPlan};
+use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterKind as Takes, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -87,13 +87,13 @@ const BUCKETS: Parameter =
 
 /// What lists and trees take.
 pub const PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, PATIENCE];
 /// What skip lists take.
 pub const SKIP_LIST_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, LEVELS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, PATIENCE, LEVELS];
 /// What hash tables take.
 pub const HASH_TABLE_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, BUCKETS];
+    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, PATIENCE, BUCKETS];
 
 /// Sets of one kind.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl Sets {
             walks: values.number("walks"),
             operations,
             pairs: values.word("rule") == "pairs",
-            nesting: NestingPlan::new(values),
+            nesting: NestingPlan::or_open(values),
             broken: None,
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
         }

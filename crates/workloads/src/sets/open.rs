@@ -23,7 +23,7 @@ const REMOVE: &str = "sets/remove";
 pub(super) fn layer(sets: &Sets, db: &Db) -> Result<OpenNesting, Error> {
     let all = Arc::new(sets.structures(db.space(SPACE)?));
     let structures = all.clone();
-    let mut layer = open_layer::layer(db)?;
+    let mut layer = open_layer::layer(&sets.nesting, db)?;
     if let Some(switch) = sets.broken {
         layer = layer.without(switch);
     }

@@ -96,7 +96,11 @@ impl<V: Variant> Slot<V> {
         }
         match &mut self.snapshot {
             Some(known) => known.learn(&snapshot),
-            unknown => *unknown = Some(snapshot),
+            unknown => {
+                // At or above what it may get at least, unless a member lies.
+                let snapshot = unknown.insert(snapshot);
+                snapshot.join(&self.base);
+            }
         }
     }
 }

@@ -4,6 +4,8 @@
 mod choices;
 pub(crate) mod open_layer;
 
+use std::time::Duration;
+
 use muesli::nesting_choice::NestingModel;
 use muesli::{Db, Error, Tx};
 use muesli_core::NodeId;
@@ -30,11 +32,22 @@ pub const NESTING_OR_OPEN: Parameter = Parameter::new(
      found to be the best (auto).",
 );
 
+/// How long others take a transaction with open children for one that is under way.
+pub const PATIENCE: Parameter = Parameter::new(
+    "patience",
+    "20",
+    ParameterKind::Count(1, 3_600_000),
+    "Milliseconds without progress after which a transaction with open children is taken for \
+     abandoned; to be longer than it takes between two of them.",
+);
+
 /// How the parts of a workload's transactions are run.
 #[derive(Debug)]
 pub struct NestingPlan {
     /// `None`: it is chosen while they run.
     model: Option<NestingModel>,
+    /// See [`PATIENCE`].
+    patience: Duration,
     choices: NodeChoices,
 }
 
@@ -47,7 +60,14 @@ impl NestingPlan {
             "auto" => None,
             _ => Some(NestingModel::Flat),
         };
-        NestingPlan { model, choices: NodeChoices::default() }
+        let (patience, choices) = (Duration::ZERO, NodeChoices::default());
+        NestingPlan { model, patience, choices }
+    }
+
+    /// The same, where parts may be open children.
+    pub fn or_open(values: &Values) -> NestingPlan {
+        let patience = Duration::from_millis(values.count("patience"));
+        NestingPlan { patience, ..NestingPlan::new(values) }
     }
 
     /// Whether transactions have no parts.

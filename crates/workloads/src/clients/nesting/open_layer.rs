@@ -19,16 +19,14 @@ impl NestingPlan {
 /// The space of the layer.
 const SPACE: &str = "open nesting";
 
-/// Clients vanish, and others take over from them; far longer than a transaction takes.
-const PATIENCE: Duration = Duration::from_millis(20);
 /// At the end nobody runs any more who could make progress.
 const IDLE: Duration = Duration::from_millis(20);
 /// So often it is tried to finish what clients left that have vanished.
 const TRIES: usize = 50;
 
 /// The layer of a workload, without its handlers.
-pub(crate) fn layer(db: &Db) -> Result<OpenNesting, Error> {
-    Ok(OpenNesting::new(db.space(SPACE)?).patience(PATIENCE))
+pub(crate) fn layer(plan: &NestingPlan, db: &Db) -> Result<OpenNesting, Error> {
+    Ok(OpenNesting::new(db.space(SPACE)?).patience(plan.patience))
 }
 
 /// After a run: finishes what clients left that have vanished, and looks that nothing stays of it.

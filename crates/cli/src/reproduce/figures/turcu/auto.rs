@@ -1,7 +1,7 @@
 //! What the dissertation leaves as future work (chapter 12): the nesting model is chosen while the
 //! program runs.
 
-use super::base::{TURCU, closed, flat, open};
+use super::base::{TURCU, be_patient, closed, flat, open};
 use crate::reproduce::figure::{
     ClaimTarget, Figure, Measure, PaperClaim, PlottedLine, Setting, claim, line,
 };
@@ -9,6 +9,11 @@ use crate::reproduce::point::Quantity;
 
 fn auto(setting: &mut Setting) {
     setting.parameters.push("nesting=auto".to_owned());
+}
+
+fn auto_with_open(setting: &mut Setting) {
+    auto(setting);
+    be_patient(setting);
 }
 
 /// Each model, and the choice.
@@ -19,7 +24,8 @@ const fn without_open(protocol: &'static str) -> [PlottedLine; 3] {
 
 /// The same, and open children.
 const fn with_open(protocol: &'static str) -> [PlottedLine; 4] {
-    let [flat, closed, auto] = without_open(protocol);
+    let [flat, closed, _] = without_open(protocol);
+    let auto = line("auto", protocol, auto_with_open);
     [flat, closed, line("open", protocol, open), auto]
 }
 

@@ -44,12 +44,18 @@ pub fn flat(setting: &mut Setting) {
     setting.parameters.push("nesting=flat".to_owned());
 }
 
+/// A transaction takes a hundred milliseconds there: nobody is to take it for abandoned.
+pub fn be_patient(setting: &mut Setting) {
+    setting.parameters.push("patience=5000".to_owned());
+}
+
 pub fn closed(setting: &mut Setting) {
     setting.parameters.push("nesting=closed".to_owned());
 }
 
 pub fn open(setting: &mut Setting) {
     setting.parameters.push("nesting=open".to_owned());
+    be_patient(setting);
 }
 
 /// Flat transactions and those with children, under one protocol.
