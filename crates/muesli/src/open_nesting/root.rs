@@ -72,7 +72,7 @@ impl Db {
         let mut made = Attempts::default();
         loop {
             let attempt = RootAttempt::new(&layer)?;
-            let choosing = choosing.as_ref();
+            let (choosing, begun) = (choosing.as_ref(), layer.now()?);
             let options = AttemptOptions { choosing, ..made.next(&timeout) };
             let stopped = match attempt.run(&body, options).await {
                 Ok(answer) => {
@@ -91,6 +91,8 @@ impl Db {
             if attempt.is_to_be_repeated() {
                 made.forget_losses();
                 self.pause(made.count()).await?;
+                let took = layer.now()?.0.saturating_sub(begun.0);
+                self.sleep(layer.stagger(took, made.count())?).await?;
                 timeout.check()?;
             } else {
                 self.after_stop(stopped, &mut made, &timeout).await?;

@@ -21,6 +21,11 @@ use watch::ScopeWatch;
 type HandlerFn = Arc<dyn for<'a> Fn(&'a Tx, &'a [u8]) -> BodyFuture<'a, ()> + Send + Sync>;
 type WarningFn = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// After so many attempts the wait for another one grows no more.
+const STAGGER_DOUBLINGS: u32 = 3;
+/// It is no longer than this, in nanoseconds.
+const STAGGER_MOST: u64 = 2_000_000_000;
+
 /// How much a scope may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NestingLimits {
@@ -239,6 +244,14 @@ impl Layer {
 
     pub fn now(&self) -> Result<Nanos, Error> {
         client::with(self.db.inner.database, |engine| engine.now()).ok_or(Error::Closed)
+    }
+
+    /// How long a transaction waits that gave its locks back, by how long the attempt took: two that
+    /// want each other's locks and begin again at about the same time refuse each other once more.
+    pub fn stagger(&self, took: u64, attempts: u32) -> Result<Duration, Error> {
+        let random = client::with(self.db.inner.database, |engine| engine.random());
+        let most = took.saturating_mul(1 << attempts.min(STAGGER_DOUBLINGS)).min(STAGGER_MOST);
+        Ok(Duration::from_nanos(random.ok_or(Error::Closed)? % (most + 1)))
     }
 
     /// The number of a new scope.
