@@ -58,7 +58,9 @@ fn open_children_leave_nothing_behind_under_all_faults() {
 /// The first seed with which a check notices that a rule is broken, of so many.
 fn noticed(switch: NestingSwitch, seeds: u64) -> Option<u64> {
     (0..seeds).find(|&seed| {
-        let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &parameters(SET)).unwrap();
+        // Transactions that are slow are taken for abandoned, too.
+        let given = parameters(&format!("{SET} patience=4"));
+        let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &given).unwrap();
         let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).without(switch);
         let workload: Arc<dyn AnyWorkload> = Arc::new(sets);
         let (kinds, length) = ("crash,client,partition,link,pause", 200);

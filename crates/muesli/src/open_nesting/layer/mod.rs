@@ -246,8 +246,8 @@ impl Layer {
         client::with(self.db.inner.database, |engine| engine.now()).ok_or(Error::Closed)
     }
 
-    /// How long a transaction waits that gave its locks back, by how long the attempt took: two that
-    /// want each other's locks and begin again at about the same time refuse each other once more.
+    /// How long a transaction waits that gave its locks back, by how long the attempt took: two
+    /// that want each other's locks and begin again at about the same time refuse each other again.
     pub fn stagger(&self, took: u64, attempts: u32) -> Result<Duration, Error> {
         let random = client::with(self.db.inner.database, |engine| engine.random());
         let most = took.saturating_mul(1 << attempts.min(STAGGER_DOUBLINGS)).min(STAGGER_MOST);

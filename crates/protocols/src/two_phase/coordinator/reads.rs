@@ -97,9 +97,11 @@ impl<V: Variant> Slot<V> {
         match &mut self.snapshot {
             Some(known) => known.learn(&snapshot),
             unknown => {
-                // At or above what it may get at least, unless a member lies.
                 let snapshot = unknown.insert(snapshot);
-                snapshot.join(&self.base);
+                if V::POLICIES.reading.has_snapshots() {
+                    // It is at or above what it may get at least, unless a member lies.
+                    snapshot.join(&self.base);
+                }
             }
         }
     }
