@@ -58,9 +58,7 @@ fn open_children_leave_nothing_behind_under_all_faults() {
 /// The first seed with which a check notices that a rule is broken, of so many.
 fn noticed(switch: NestingSwitch, seeds: u64) -> Option<u64> {
     (0..seeds).find(|&seed| {
-        // Transactions that are slow are taken for abandoned, too.
-        let given = parameters(&format!("{SET} patience=4"));
-        let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &given).unwrap();
+        let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &parameters(SET)).unwrap();
         let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).without(switch);
         let workload: Arc<dyn AnyWorkload> = Arc::new(sets);
         let (kinds, length) = ("crash,client,partition,link,pause", 200);
@@ -83,7 +81,7 @@ fn noticed(switch: NestingSwitch, seeds: u64) -> Option<u64> {
 #[test]
 fn rules_that_are_broken_are_noticed() {
     for switch in [NestingSwitch::CheckLocks, NestingSwitch::ReleaseLast, NestingSwitch::CheckEnd] {
-        let seed = noticed(switch, 60);
+        let seed = noticed(switch, 400);
         println!("{switch:?}: {seed:?}");
         assert!(seed.is_some(), "{switch:?}");
     }

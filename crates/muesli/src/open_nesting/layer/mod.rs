@@ -22,7 +22,7 @@ type HandlerFn = Arc<dyn for<'a> Fn(&'a Tx, &'a [u8]) -> BodyFuture<'a, ()> + Se
 type WarningFn = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// After so many attempts the wait for another one grows no more.
-const STAGGER_DOUBLINGS: u32 = 3;
+const STAGGER_DOUBLINGS: u32 = 1;
 /// It is no longer than this, in nanoseconds.
 const STAGGER_MOST: u64 = 2_000_000_000;
 

@@ -98,8 +98,8 @@ impl<V: Variant> Slot<V> {
             Some(known) => known.learn(&snapshot),
             unknown => {
                 let snapshot = unknown.insert(snapshot);
-                if V::POLICIES.reading.has_snapshots() {
-                    // It is at or above what it may get at least, unless a member lies.
+                if V::POLICIES.reading.is_side_by_side() {
+                    // The parts that it does not fix are at least there, unless a member lies.
                     snapshot.join(&self.base);
                 }
             }
