@@ -123,8 +123,8 @@ impl Consensus {
         self.library.try_become_leader();
     }
 
-    /// The same, [restrained](Self::restrain) from its first message on: one tick is enough to be
-    /// elected.
+    /// This part, [restrained](Self::restrain) from its first message on. With a part that is
+    /// restrained with its next tick, what it hears until then may be enough to be elected.
     #[must_use]
     pub fn restrained(mut self, is_silent: bool, is_unfit: bool) -> Consensus {
         self.restrain(is_silent, is_unfit);

@@ -46,7 +46,7 @@ const CHANGE: f64 = 0.3;
 const CHANGES: u32 = 2;
 /// After a comparison at least so many times its length passes before a change is looked for.
 const REST: u64 = 4;
-/// After so many slots without a transaction what was there before is no part of any.
+/// After so many slots in which none begins or ends, the time until one does is part of no slot.
 const IDLE: u64 = 64;
 
 /// Why a comparison was made.
@@ -90,6 +90,9 @@ pub(super) struct Decided {
 }
 
 /// The choice among some models.
+///
+/// Invariants: one model at least is not out, and `model` is one of those that may be chosen;
+/// before anything is compared a slot has no length, and then it is a power of two.
 #[derive(Debug)]
 pub(super) struct ChoicePolicy {
     /// The simplest first. What they took in the present comparison, or in the last one.
@@ -196,7 +199,12 @@ impl ChoicePolicy {
             self.at = self.at.max(now);
             return;
         }
-        if now > self.at + IDLE * self.length && self.running == 0 {
+        // However long nothing begins or ends, no more slots than so many are looked at.
+        let looked_at = self.at.saturating_add(IDLE * self.length);
+        if now > looked_at {
+            if self.running > 0 {
+                self.pass(looked_at);
+            }
             (self.slot, self.at) = (TimeSlot::default(), now);
         }
         while self.at < now {
@@ -249,11 +257,19 @@ impl ChoicePolicy {
         }
     }
 
+    fn assert_invariants(&self) {
+        assert!(self.tried.iter().any(|it| !it.is_out), "one is the best: {self:?}");
+        assert!(self.tried.iter().any(|it| it.model == self.model), "what is chosen: {self:?}");
+        let is_warm = !matches!(self.phase, ChoicePhase::WarmUp);
+        assert_eq!(is_warm, self.length.is_power_of_two(), "slots have a length: {self:?}");
+    }
+
     fn try_all(&mut self, cause: ComparisonCause) {
         for tried in &mut self.tried {
             (tried.took, tried.is_out) = (Took::default(), false);
         }
         (self.phase, self.slot) = (ChoicePhase::Comparing { cause, slots: 0 }, TimeSlot::default());
+        self.assert_invariants();
     }
 
     /// All had their turns in a comparison.
@@ -291,6 +307,7 @@ impl ChoicePolicy {
         };
         let (tried, begun) = (self.tried.clone(), self.begun);
         self.decided = Some(Decided { cause, model, tried, begun });
+        self.assert_invariants();
     }
 }
 
@@ -420,6 +437,10 @@ mod tests {
         }
         assert!(policy.slot.busy <= 1_000, "{:?}", policy.slot);
         assert!(policy.at + policy.length * IDLE < now);
+        // One that runs for a year is no more work than one that runs for a minute.
+        policy.begin(Nanos(now));
+        policy.ended(Nanos(now + 365 * 24 * 3_600_000_000_000), Some(1));
+        assert!(policy.slot.busy <= policy.length);
     }
 
     #[test]
