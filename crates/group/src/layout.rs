@@ -160,7 +160,7 @@ pub fn try_inner(outer: &Catalog) -> Result<Catalog, CatalogError> {
     inner = inner.with_partitions_per_repository(usize::from(outer.partitions_per_repository))?;
     inner.visiting_coordinators = outer.visiting_coordinators;
     inner = inner.with_masters(&outer.masters).without(&outer.left);
-    inner = inner.with_sites(outer.sites.clone());
+    inner = inner.with_sites(outer.sites.clone()).with_nearest_of(outer);
     (inner.hierarchy, inner.tree_epoch) = (outer.hierarchy.clone(), outer.tree_epoch);
     for space in outer.spaces() {
         inner = inner.with_space(&space.name, space.options.clone())?;

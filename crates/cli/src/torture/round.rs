@@ -138,8 +138,8 @@ impl TortureRound {
         let all = reached.unwrap_or_else(|| cluster.addresses().to_vec());
         let addresses = all[..self.nodes].to_vec();
         let workload = find(self.workload)?.build(&self.parameters(), CLIENTS)?;
-        let dbs: Result<Vec<_>, _> =
-            (0..NATIVE_CLIENTS).map(|_| self.connect(&addresses, workload.as_ref())).collect();
+        let connect = |number| self.connect(number, &addresses, workload.as_ref());
+        let dbs: Result<Vec<_>, _> = (0..NATIVE_CLIENTS).map(connect).collect();
         let clients = Clients {
             dbs: dbs?,
             workload,
@@ -234,10 +234,17 @@ impl TortureRound {
         self.nodes - usize::from(self.tree.validator_nodes)
     }
 
-    fn connect(&self, addresses: &[String], workload: &dyn AnyWorkload) -> anyhow::Result<Db> {
+    /// A client. Each is near to another server, so that data that move do so on and on.
+    fn connect(
+        &self,
+        number: usize,
+        addresses: &[String],
+        workload: &dyn AnyWorkload,
+    ) -> anyhow::Result<Db> {
         Ok(Db::connect_with(Connect {
             addresses: addresses.to_vec(),
             protocol: self.protocol.clone(),
+            near: Some((number % self.with_data()) as u32),
             history: workload.history().is_none(),
             procedures: available::procedures(),
             give_up_after: GIVE_UP_AFTER,

@@ -5,6 +5,7 @@
 //! servers, and its incarnation too, so that no transaction id is ever used twice. It may die at
 //! any moment: participants finish its transactions by themselves.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
@@ -68,6 +69,9 @@ pub struct ClientOptions {
     pub batching: Batching,
     /// Whether copies of repositories are kept here, for readers that take the nearest one.
     pub caches: bool,
+    /// The server with data that this client is nearest to: what it writes moves there, under
+    /// protocols that move data. `None`: it stays where it is.
+    pub near: Option<NodeId>,
     /// Whether what transactions do is recorded.
     pub history: bool,
     /// Which transactions are recorded whole, where they are.
@@ -105,6 +109,7 @@ impl Default for ClientOptions {
             actions: Actions::default(),
             batching: Batching::default(),
             caches: false,
+            near: None,
             history: false,
             sampling: Sampling::ALL,
             secret: None,
@@ -191,7 +196,7 @@ impl Client {
         if !broken.is_empty() {
             return Err(ConnectError::Invalid(broken));
         }
-        let within = options.connect_within;
+        let (within, near) = (options.connect_within, options.near);
         let addresses = options.addresses.join(", ");
         let (group, answered) = cluster_of(&options)?;
         let lease = open_lease(&mut options, answered)?;
@@ -212,6 +217,15 @@ impl Client {
             return Err(ConnectError::Nobody { addresses, within_ms, trouble });
         }
         drop(status);
+        if let Some(near) = near {
+            let homes = client.catalog_of_keys().homes.iter().copied().collect::<BTreeSet<_>>();
+            if !homes.contains(&near) {
+                let with: Vec<_> = homes.iter().map(|home| home.0.to_string()).collect();
+                let (near, with) = (near.0, with.join(", "));
+                let why = format!("`near` names server {near}; those with data are {with}");
+                return Err(ConnectError::Invalid(vec![why]));
+            }
+        }
         Ok(client)
     }
 
@@ -473,7 +487,8 @@ fn process_kind(
     let homes = vec![NodeId(0); repositories];
     let mut nothing = Catalog::new(&homes, 1, &[]).expect("one repository can be");
     (nothing.epoch, nothing.placement) = (0, 0);
-    let nothing = nothing.with_visiting_coordinators();
+    let nearest = options.near.map(|near| (me, near));
+    let nothing = nothing.with_visiting_coordinators().with_nearest(nearest.as_slice());
     let incarnation = fastrand::u32(1..);
     let recorder = options.history.then(|| Box::new(Recorder::sampling(options.sampling)));
     let environment = Environment { recorder, ..Environment::default() };

@@ -24,6 +24,7 @@ pub use tree_nodes::TreeError;
 pub use tree_plan::{TreeForm, TreePlan};
 pub use tree_shape::{LEVELS_MAX, NoTreeShape, TreeShape};
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -120,6 +121,10 @@ pub struct Catalog {
     pub masters: Arc<[NodeId]>,
     /// Where nodes are; known with the placement.
     pub sites: Sites,
+    /// For clients that have no data themselves, the node with data that each is nearest to, in the
+    /// order of the clients: what they write moves there, under protocols that move data. Each node
+    /// may know of its own clients only.
+    nearest: Arc<[(NodeId, NodeId)]>,
     /// The tree whose leaves are the repositories, under protocols that validate by one.
     pub hierarchy: Option<Arc<Hierarchy>>,
     /// Grows with each change of the tree; 0 where nothing was said of one.
@@ -158,6 +163,7 @@ impl Catalog {
             partitions_per_repository: 1,
             masters: [].into(),
             sites: Sites::default(),
+            nearest: [].into(),
             hierarchy: None,
             tree_epoch: 0,
             spaces: Vec::new(),
@@ -184,6 +190,23 @@ impl Catalog {
     /// This catalog of a database whose nodes are at these sites.
     pub fn with_sites(self, sites: Sites) -> Catalog {
         Catalog { sites, ..self }
+    }
+
+    /// This catalog where each of these clients is nearest to the node with it.
+    pub fn with_nearest(self, nearest: &[(NodeId, NodeId)]) -> Catalog {
+        let nearest: BTreeMap<NodeId, NodeId> = nearest.iter().copied().collect();
+        Catalog { nearest: nearest.into_iter().collect(), ..self }
+    }
+
+    /// This catalog where clients are nearest to the nodes that another one names.
+    pub fn with_nearest_of(self, other: &Catalog) -> Catalog {
+        Catalog { nearest: Arc::clone(&other.nearest), ..self }
+    }
+
+    /// The node with data that a client is nearest to, if it was named.
+    pub fn nearest(&self, client: NodeId) -> Option<NodeId> {
+        let at = self.nearest.binary_search_by_key(&client, |(client, _)| *client).ok()?;
+        Some(self.nearest[at].1)
     }
 
     /// This catalog with a tree above its repositories.

@@ -16,7 +16,8 @@ use muesli_core::limits::ENVELOPE_BYTES;
 use muesli_core::options::GIVE_UP_MOST;
 use muesli_core::recorder::Sampling;
 use muesli_core::{
-    Actions, Batching, Catalog, Limits, Procedures, Secret, SmallBytes, SpaceOptions, Traffic,
+    Actions, Batching, Catalog, Limits, NodeId, Procedures, Secret, SmallBytes, SpaceOptions,
+    Traffic,
 };
 
 use self::catch_up::CatchUp;
@@ -62,6 +63,11 @@ pub struct Connect {
     /// while the servers cannot be reached), and is dropped when nobody asks for a while. `granola`
     /// and its kin have such copies.
     pub caches: bool,
+    /// The server that this client is nearest to, by its number: under protocols that move data
+    /// (`tfa`) what a transaction writes moves there with its commit, and is then read and locked
+    /// without asking any other server. `None`: what it writes stays where it is. Servers without
+    /// data are refused.
+    pub near: Option<u32>,
     /// Whether what transactions do is recorded, to be checked; see [`Db::close`].
     pub history: bool,
     /// Which transactions are recorded whole, where they are, as
@@ -106,6 +112,7 @@ impl Default for Connect {
             actions: Actions::default(),
             batching: Batching::default(),
             caches: false,
+            near: None,
             history: false,
             sampling: Sampling::ALL,
             secret: None,
@@ -173,6 +180,7 @@ impl Db {
             actions: connect.actions,
             batching: connect.batching,
             caches: connect.caches,
+            near: connect.near.map(NodeId),
             history: connect.history,
             sampling: connect.sampling,
             secret: connect.secret,

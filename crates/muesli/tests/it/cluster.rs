@@ -184,6 +184,29 @@ fn whoever_waits_for_longer_than_servers_remember_is_refused() {
     assert!(matches!(&error, Error::Options(message) if message == text), "{error}");
 }
 
+/// Objects go to and fro between two clients that are near to different servers.
+#[test]
+fn clients_are_near_to_servers_with_data() {
+    let protocol = || "tfa".to_owned();
+    let options =
+        |_| ServerOptions { repositories: 2, protocol: protocol(), ..ServerOptions::default() };
+    let servers = start_with(2, options);
+    let near = |server| {
+        let (addresses, near) = (servers.addresses.clone(), Some(server));
+        Db::connect_with(Connect { addresses, near, protocol: protocol(), ..Connect::default() })
+    };
+    let error = near(9).map(drop).unwrap_err();
+    let text = "`near` names server 9; those with data are 0, 1";
+    assert!(matches!(&error, Error::Options(message) if message == text), "{error}");
+    let clients = [near(0).unwrap(), near(1).unwrap()];
+    clients[0].create_space("counters", SpaceOptions::default()).unwrap();
+    for before in 0..20 {
+        assert_eq!(increment(&clients[before as usize % 2].strict()).unwrap(), before * 8);
+    }
+    drop(clients);
+    servers.stop();
+}
+
 /// Any client may write the row that holds the spaces of groups. What makes no sense there is
 /// written again, and others go on making spaces.
 #[test]

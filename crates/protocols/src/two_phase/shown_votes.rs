@@ -18,6 +18,12 @@
 //! same participants and all copies of a partition about the same changes. Two participants that
 //! were told alike of who takes part see the same votes, and so decide alike; and copies that were
 //! not are not told alike.
+//!
+//! # Moves
+//! Where keys move, a client tells a key's owner that it leaves, and another participant that it
+//! arrives. If it told only one of them the key would be at two places, or at none. So votes are
+//! there about what stands for the keys that change hands between two, and a commit needs that both
+//! were told the same.
 
 use std::collections::BTreeMap;
 
@@ -58,10 +64,20 @@ impl<V: Variant> RepositoryVote<V> {
     }
 }
 
-/// What a vote on this is about; `None` where its coordinator is believed, or keys have no copies.
-pub(super) fn about<V: Variant>(prepare: &Prepare<V>, cx: &Context<'_, V>) -> Option<Box<About>> {
+/// Whether votes on clients' transactions are about something: keys have copies, or move.
+pub(super) fn are_about_something<V: Variant>(catalog: &Catalog) -> bool {
+    catalog.replicas > 1 || V::keys_move(catalog)
+}
+
+/// What `me` votes about on this; `None` where the coordinator is believed, and where keys have no
+/// copies and stay.
+pub(super) fn about<V: Variant>(
+    me: RepositoryId,
+    prepare: &Prepare<V>,
+    cx: &Context<'_, V>,
+) -> Option<Box<About>> {
     let (issuer, catalog) = (cx.settings.issuer?, cx.catalog);
-    if catalog.replicas < 2 || !catalog.is_client(prepare.txn.node) {
+    if !are_about_something::<V>(catalog) || !catalog.is_client(prepare.txn.node) {
         return None;
     }
     let mut bytes = Vec::new();
@@ -69,6 +85,10 @@ pub(super) fn about<V: Variant>(prepare: &Prepare<V>, cx: &Context<'_, V>) -> Op
     // Zero stands for nothing.
     let participants = issuer.vouch(&bytes).max(1);
     assert!(!prepare.participants.is_empty(), "nobody takes part in {}", prepare.txn);
+    if catalog.replicas == 1 {
+        let moves = moves_about(me, prepare, issuer);
+        return Some(Box::new(About { participants, moves, ..About::default() }));
+    }
     let mut changes: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
     for write in &prepare.writes {
         write.encode(changes.entry(catalog.partition(write.0, &write.1)).or_default());
@@ -82,7 +102,28 @@ pub(super) fn about<V: Variant>(prepare: &Prepare<V>, cx: &Context<'_, V>) -> Op
         call.encode(changes.entry(call.partition).or_default());
     }
     let changes = changes.into_iter().map(|(partition, it)| (partition, issuer.vouch(&it)));
-    Some(Box::new(About { participants, changes: changes.collect() }))
+    Some(Box::new(About { participants, changes: changes.collect(), moves: Vec::new() }))
+}
+
+/// Between which repositories keys change hands of which `me` is one, and what stands for them. Two
+/// that are told the same have the keys in the same order.
+fn moves_about<V: Variant>(
+    me: RepositoryId,
+    prepare: &Prepare<V>,
+    issuer: Issuer,
+) -> Vec<(RepositoryId, RepositoryId, u64)> {
+    let mut moves: BTreeMap<(RepositoryId, RepositoryId), Vec<u8>> = BTreeMap::new();
+    let leaving = prepare.leaving.iter().map(|it| (it.place, (me, it.to)));
+    let arriving = prepare.arriving.iter().map(|it| (it.place, (it.from, me)));
+    for (place, between) in leaving.chain(arriving) {
+        assert!(between.0 != between.1, "a key of {} moves to where it is", prepare.txn);
+        if let Some((space, key, _)) = prepare.writes.get(place as usize) {
+            let bytes = moves.entry(between).or_default();
+            space.encode(bytes);
+            key.encode(bytes);
+        }
+    }
+    moves.into_iter().map(|((from, to), keys)| (from, to, issuer.vouch(&keys))).collect()
 }
 
 /// Whether two were told the same of who takes part, as far as it matters to the first.
@@ -90,8 +131,8 @@ pub(super) fn same_participants(mine: Option<&About>, other: Option<&About>) -> 
     mine.is_none_or(|mine| other.is_some_and(|it| it.participants == mine.participants))
 }
 
-/// Whether votes are about one transaction: all copies of what changes were told alike, and all of
-/// who takes part.
+/// Whether votes are about one transaction: all copies of what changes were told alike, both ends
+/// of each move, and all of who takes part.
 pub(super) fn are_about_one<'a>(
     abouts: impl Iterator<Item = (RepositoryId, Option<&'a About>)>,
     catalog: &Catalog,
@@ -105,8 +146,15 @@ pub(super) fn are_about_one<'a>(
     let is_whole = |change: &(u16, u64)| {
         Static.replicas_of(change.0, catalog).all(|holder| has(holder, change))
     };
+    let moves = |voter: RepositoryId, moved: &(RepositoryId, RepositoryId, u64)| {
+        let found = all.iter().find(|(other, _)| *other == voter).and_then(|(_, about)| *about);
+        found.is_some_and(|about| about.moves.contains(moved))
+    };
+    let has_both_ends =
+        |moved: &(RepositoryId, RepositoryId, u64)| moves(moved.0, moved) && moves(moved.1, moved);
+    let mut abouts = all.iter().filter_map(|(_, about)| *about);
     all.iter().all(|(_, about)| same_participants(*first, *about))
-        && all.iter().filter_map(|(_, about)| *about).all(|it| it.changes.iter().all(is_whole))
+        && abouts.all(|it| it.changes.iter().all(is_whole) && it.moves.iter().all(has_both_ends))
 }
 
 /// Keeps a vote to be shown. One of no is enough, and so is one that says how it ended.

@@ -1,4 +1,4 @@
-//! A client that tells the copies of a key different things: they never differ for others.
+//! A client that tells two nodes different things: of the copies of a key, or of who has it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub const LONG: Nanos = Nanos::from_millis(1_000);
 
 pub type Timers = BTreeMap<(Nanos, usize, Role, u32), ()>;
 
-/// Two nodes, each with a copy of all keys, and what they say to a client.
+/// Two nodes, each with a copy of all keys or with half of them, and what they say to a client.
 pub struct Pair<P: Protocol> {
     pub nodes: [Node<P>; 2],
     switches: P::Switches,
@@ -37,8 +37,12 @@ impl<P: Protocol> Pair<P> {
     }
 
     pub fn with(switches: &P::Switches, settings: Settings) -> Pair<P> {
+        Pair::with_copies(switches, settings, 2)
+    }
+
+    pub fn with_copies(switches: &P::Switches, settings: Settings, copies: usize) -> Pair<P> {
         let homes = [NodeId(0), NodeId(1)];
-        let catalog = Catalog::new(&homes, 2, &homes).unwrap().with_visiting_coordinators();
+        let catalog = Catalog::new(&homes, copies, &homes).unwrap().with_visiting_coordinators();
         let catalog = Arc::new(catalog.with_space("s", SpaceOptions::default()).unwrap());
         let issuer = Some(Issuer::new([7; 16]));
         let settings = Arc::new(Settings { issuer, ..settings });

@@ -10,5 +10,6 @@ mod clusters;
 mod every_protocol;
 mod explore;
 mod formats;
+mod moves_of_clients;
 mod repository;
 mod transcripts;

@@ -109,8 +109,8 @@ fn prepare<V: Variant>(prepare: &Prepare<V>, names: &Names) -> String {
     for leaving in prepare.leaving.iter() {
         line += &format!(", {} leaves for r{}", key(leaving.place), leaving.to.0);
     }
-    for place in prepare.arriving.iter() {
-        line += &format!(", {} arrives", key(*place));
+    for arriving in prepare.arriving.iter() {
+        line += &format!(", {} arrives", key(arriving.place));
     }
     line
 }

@@ -12,6 +12,7 @@ mod groups;
 mod home_copies;
 mod hung_disk;
 mod lost;
+mod near;
 mod objects;
 mod one_group;
 mod one_round;

@@ -107,14 +107,16 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// The repository to which keys move that a transaction of this node writes, if they do. A node
-    /// without repositories, and a client's, owns nothing: keys stay where they are.
+    /// without repositories, and a client's, owns nothing: keys move to the node that the catalog
+    /// names as [nearest](Catalog::nearest) to it, or stay where they are.
     pub(in crate::two_phase) fn new_owner(&self, cx: &Context<'_, V>) -> Option<RepositoryId> {
         let moves = V::keys_move(cx.catalog) && V::moves(&self.switches);
-        if !moves || cx.catalog.is_client(self.id) {
+        if !moves {
             return None;
         }
+        let node = cx.catalog.nearest(self.id).unwrap_or(self.id);
         let all = (0..cx.catalog.repositories() as u16).map(RepositoryId);
-        let mut own = all.filter(|repository| cx.catalog.home(*repository) == self.id);
+        let mut own = all.filter(|repository| cx.catalog.home(*repository) == node);
         let first = own.next();
         assert!(own.all(|other| Some(other) > first), "the first one of the node");
         first

@@ -14,7 +14,7 @@ use crate::two_phase::ReaderBounds;
 use crate::two_phase::Variant;
 use crate::two_phase::message::merged_decision::MergedDecision;
 use crate::two_phase::message::merged_vote::MergedVote;
-use crate::two_phase::message::moves::{LeavingWrite, MovedKey};
+use crate::two_phase::message::moves::{ArrivingWrite, LeavingWrite, MovedKey};
 use crate::two_phase::message::{
     Few, LockRequest, Message, Prepare, ReadRequest, ReadWants, ScanRequest, Vote, WatchRequest,
     requests,
@@ -158,27 +158,30 @@ fn judge_moved(moved: &[MovedKey], are_placed: bool, view: View<'_>) -> Result<(
     })
 }
 
-/// A member moves keys, each once; what leaves has no value here, and goes to another one who takes
-/// part.
+/// Keys move, each once; what leaves has no value here, and goes to another one who takes part, and
+/// what arrives comes from one. Where a client says so, the votes show that it has said it to both.
 fn judge_moves<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(), Rejection> {
     if prepare.leaving.is_empty() && prepare.arriving.is_empty() {
         return Ok(());
     }
-    view.member()?;
+    ensure(view.sender.is_member() || view.settings.issuer.is_some(), Rejection::Unproven)?;
     let mut places: Vec<u32> = prepare.leaving.iter().map(|it| it.place).collect();
-    places.extend(prepare.arriving.iter());
+    places.extend(prepare.arriving.iter().map(|it| it.place));
     let is_write = |place: &u32| (*place as usize) < prepare.writes.len();
     ensure(places.iter().all(is_write), Rejection::Range)?;
     let ascend = prepare.leaving.windows(2).all(|pair| pair[0].place < pair[1].place)
-        && prepare.arriving.windows(2).all(|pair| pair[0] < pair[1]);
+        && prepare.arriving.windows(2).all(|pair| pair[0].place < pair[1].place);
     places.sort_unstable();
     ensure(ascend && places.windows(2).all(|pair| pair[0] < pair[1]), Rejection::Range)?;
-    let can_leave = |it: &LeavingWrite| {
-        prepare.writes[it.place as usize].2.is_none()
-            && view.repository() != Some(it.to)
-            && prepare.participants.contains(&it.to)
+    let takes_part = |other: RepositoryId| {
+        view.repository() != Some(other) && prepare.participants.contains(&other)
     };
-    ensure(prepare.leaving.iter().all(can_leave), Rejection::Range)
+    let can_leave =
+        |it: &LeavingWrite| prepare.writes[it.place as usize].2.is_none() && takes_part(it.to);
+    let can_arrive =
+        |it: &ArrivingWrite| prepare.writes[it.place as usize].2.is_some() && takes_part(it.from);
+    ensure(prepare.leaving.iter().all(can_leave), Rejection::Range)?;
+    ensure(prepare.arriving.iter().all(can_arrive), Rejection::Range)
 }
 
 /// A coordinator speaks for a transaction of its own.

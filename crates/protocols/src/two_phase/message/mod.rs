@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 
 use self::merged_decision::MergedDecision;
 use self::merged_vote::MergedVote;
-use self::moves::{LeavingWrite, MovedKey, WhereKeysMove};
+use self::moves::{ArrivingWrite, LeavingWrite, MovedKey, WhereKeysMove};
 use crate::doubts::ClientsUntil;
 use crate::two_phase::{PreparedKeys, Variant};
 
@@ -256,8 +256,8 @@ pub struct Prepare<V: Variant> {
     pub extra: Option<Box<Extra>>,
     /// Writes that move their keys away from this participant; they have no values here.
     pub leaving: WhereKeysMove<V, LeavingWrite>,
-    /// Writes that move their keys to this participant, by their places.
-    pub arriving: WhereKeysMove<V, u32>,
+    /// Writes that move their keys to this participant.
+    pub arriving: WhereKeysMove<V, ArrivingWrite>,
 }
 
 impl<V: Variant> Prepare<V> {
@@ -359,6 +359,9 @@ pub struct About {
     pub participants: u64,
     /// Of each partition that changes, what stands for its changes; nothing once they are made.
     pub changes: Vec<(u16, u64)>,
+    /// Of each repository that gives keys to another one, what stands for these keys; nothing once
+    /// they have moved.
+    pub moves: Vec<(RepositoryId, RepositoryId, u64)>,
 }
 
 /// A vote as a client was told it, to be shown to the others who take part.

@@ -88,6 +88,17 @@ pub struct LeavingWrite {
 
 wire_struct!(LeavingWrite { place: u32, to: RepositoryId });
 
+/// A write that moves its key here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrivingWrite {
+    /// Its place among the writes.
+    pub place: u32,
+    /// Who has the key until then.
+    pub from: RepositoryId,
+}
+
+wire_struct!(ArrivingWrite { place: u32, from: RepositoryId });
+
 /// A key of a range that is not here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedRow {
@@ -129,20 +140,22 @@ mod tests {
     use crate::score::Snapshots;
     use crate::tfa::OwnedObjects;
 
+    const ARRIVING: ArrivingWrite = ArrivingWrite { place: 7, from: RepositoryId(1) };
+
     #[test]
     fn other_protocols_have_no_byte_of_it() {
-        let mut moving = WhereKeysMove::<OwnedObjects, u32>::default();
-        moving.push(7);
+        let mut moving = WhereKeysMove::<OwnedObjects, ArrivingWrite>::default();
+        moving.push(ARRIVING);
         let (mut some, mut none) = (Vec::new(), Vec::new());
         moving.encode(&mut some);
-        WhereKeysMove::<Snapshots, u32>::default().encode(&mut none);
-        assert_eq!((some.len(), none.len()), (8, 0));
+        WhereKeysMove::<Snapshots, ArrivingWrite>::default().encode(&mut none);
+        assert_eq!((some.len(), none.len()), (10, 0));
         assert_eq!(Wire::decode(&mut Reader::new(&some)), Ok(moving));
     }
 
     #[test]
     #[should_panic(expected = "moves no keys")]
     fn what_does_not_move_is_not_said_to() {
-        WhereKeysMove::<Snapshots, u32>::default().push(7);
+        WhereKeysMove::<Snapshots, ArrivingWrite>::default().push(ARRIVING);
     }
 }

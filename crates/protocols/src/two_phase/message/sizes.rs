@@ -19,7 +19,7 @@ impl<V: Variant> Prepare<V> {
         };
         let delayed: usize = self.delayed.iter().map(action).sum();
         let calls: usize = self.calls().iter().map(DelayedCall::bytes).sum();
-        let moves = 6 * self.leaving.len() + 4 * self.arriving.len();
+        let moves = 6 * (self.leaving.len() + self.arriving.len());
         let newer = delayed + calls + 8 * self.asked().len() + moves;
         24 + 2 * self.participants.len() + reads + scans + newer + writes_bytes(&self.writes)
     }

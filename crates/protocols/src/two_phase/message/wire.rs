@@ -11,7 +11,7 @@ use muesli_core::{
     Timestamp, TxnId, wire_struct,
 };
 
-use super::moves::{LeavingWrite, WhereKeysMove};
+use super::moves::{ArrivingWrite, LeavingWrite, WhereKeysMove};
 use super::voted_footprint::VotedFootprint;
 use super::{About, Extra, Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::Variant;
@@ -29,10 +29,14 @@ wire_struct!(Prepare<V: Variant> {
     delayed: Vec<(SpaceId, SmallBytes, Action)>,
     extra: Option<Box<Extra>>,
     leaving: WhereKeysMove<V, LeavingWrite>,
-    arriving: WhereKeysMove<V, u32>,
+    arriving: WhereKeysMove<V, ArrivingWrite>,
 });
 
-wire_struct!(About { participants: u64, changes: Vec<(u16, u64)> });
+wire_struct!(About {
+    participants: u64,
+    changes: Vec<(u16, u64)>,
+    moves: Vec<(RepositoryId, RepositoryId, u64)>,
+});
 
 wire_struct!(RepositoryVote<V: Variant> {
     repository: RepositoryId,
@@ -312,6 +316,7 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
                 && prepare.calls().iter().all(|call| is_call_about(call, catalog))
                 && prepare.scans.iter().all(ordered)
                 && prepare.leaving.iter().all(|it| place(&it.to.0))
+                && prepare.arriving.iter().all(|it| place(&it.from.0))
                 && !prepare.participants.is_empty()
         }
         Message::MergedVote(ballot) => {

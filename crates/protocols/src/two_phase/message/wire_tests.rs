@@ -58,10 +58,12 @@ fn vote() -> impl Strategy<Value = Vote> {
 
 fn ballot() -> impl Strategy<Value = RepositoryVote> {
     let changes = vec((any::<u16>(), any::<u64>()), 0..3);
-    let about = option::of(
-        (any::<u64>(), changes)
-            .prop_map(|(participants, changes)| Box::new(About { participants, changes })),
-    );
+    let repository = || any::<u16>().prop_map(RepositoryId);
+    let moves = vec((repository(), repository(), any::<u64>()), 0..3);
+    let about = (any::<u64>(), changes, moves).prop_map(|(participants, changes, moves)| {
+        Box::new(About { participants, changes, moves })
+    });
+    let about = option::of(about);
     (any::<u16>(), vote(), about, any::<u64>()).prop_map(|(repository, vote, about, tag)| {
         let repository = RepositoryId(repository);
         RepositoryVote { repository, vote, about, tag }

@@ -96,8 +96,8 @@ impl<V: Variant> Participant<V> {
         let (repository, committed) = (self.id, self.time.committed());
         let prepared = matches!(vote, Vote::Yes(_));
         assert_eq!(self.table.owner(txn).is_some(), prepared, "what {txn} is said to be");
-        let has_copies = cx.catalog.replicas > 1;
-        let about = if has_copies { self.table.about(txn) } else { None };
+        let are_about = shown_votes::are_about_something::<V>(cx.catalog);
+        let about = if are_about { self.table.about(txn) } else { None };
         // What is not remembered may be followed by another vote, and decides nothing.
         let lasts = !matches!(vote, Vote::No(Abort::Forgotten | Abort::Superseded));
         let issuer = cx.settings.issuer.filter(|_| lasts && cx.catalog.shows_votes(to));
@@ -427,7 +427,7 @@ impl<V: Variant> Participant<V> {
         let delayed = self.enter_delayed(&prepare, owner, cx);
         let calls = self.enter_calls(&prepare, owner, cx);
         let decided = None;
-        let about = shown_votes::about(&prepare, cx);
+        let about = shown_votes::about(self.id, &prepare, cx);
         let bytes = prepare.held_bytes();
         self.note_moved(bytes);
         let prepared =

@@ -302,7 +302,7 @@ impl<V: Variant> Table<V> {
             None => self.retired(txn)?.1,
         };
         let is_known = participants != 0;
-        is_known.then(|| Box::new(About { participants, changes: Vec::new() }))
+        is_known.then(|| Box::new(About { participants, ..About::default() }))
     }
 
     /// The owner that the next insertion will have.

@@ -89,7 +89,10 @@ impl<'a> Simulation<'a> {
             true => catalog.with_visiting_coordinators(),
             false => catalog,
         };
-        let catalog = Arc::new(catalog);
+        let clients = (plan.nodes..first_master).map(|node| NodeId(node as u32)).chain(guest);
+        let is_near = |(at, client)| (client, NodeId((at % plan.nodes) as u32));
+        let nearest: Vec<_> = clients.enumerate().map(is_near).collect();
+        let catalog = Arc::new(catalog.with_nearest(&nearest));
         let keeps_old_versions = protocol.keeps_old_versions();
         let topology = topology(machine, plan, apart, &catalog)?;
         let setup = setup(machine, plan, (protocol, topology), apart, &catalog)?;

@@ -10,7 +10,7 @@ use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId};
 use super::divide::{Parts, divide_scans, part_of};
 use crate::two_phase::Variant;
 use crate::two_phase::message::Prepare;
-use crate::two_phase::message::moves::LeavingWrite;
+use crate::two_phase::message::moves::{ArrivingWrite, LeavingWrite};
 
 /// A transaction's part for each repository that has a key it read or wrote, or comes to have one,
 /// or could have seen one in a scan.
@@ -44,7 +44,7 @@ pub(super) fn divide_by_owner<V: Variant>(
         let arriving = part_of(&mut parts, to, empty);
         let place = arriving.writes.len() as u32;
         arriving.writes.push(whole);
-        arriving.arriving.push(place);
+        arriving.arriving.push(ArrivingWrite { place, from });
     }
     divide_scans(&mut parts, &sets.scans, empty, catalog);
     assert!(parts.windows(2).all(|pair| pair[0].0 < pair[1].0), "a part for each repository");

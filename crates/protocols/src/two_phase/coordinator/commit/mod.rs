@@ -18,6 +18,7 @@ use muesli_core::{
 
 use super::Coordinator;
 use super::slot::SlotPhase;
+use crate::two_phase::message::moves::ArrivingWrite;
 use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote, Vote};
 use crate::two_phase::participant::one_phase::Alone;
 use crate::two_phase::policy::FamilySwitch;
@@ -402,7 +403,7 @@ impl<V: Variant> Coordinator<V> {
             match decision {
                 Decision::Commit(place) => {
                     let at = V::Time::version_of(place);
-                    let arrives = |at: &u32| prepare.writes.get(*at as usize);
+                    let arrives = |it: &ArrivingWrite| prepare.writes.get(it.place as usize);
                     for (space, key, _) in prepare.arriving.iter().filter_map(arrives) {
                         self.learn_owner((*space, key.clone()), (*repository, at));
                     }

@@ -28,7 +28,7 @@ use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::{Catalog, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
-use crate::two_phase::message::moves::MovedKey;
+use crate::two_phase::message::moves::{ArrivingWrite, MovedKey};
 use crate::two_phase::message::{Message, Prepare};
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::{Context, NotServed, Variant};
@@ -187,7 +187,7 @@ impl<V: Variant> Participant<V> {
         let mut arriving = prepare.arriving.iter().peekable();
         let mut writes = prepare.writes.iter().enumerate();
         writes.all(|(at, (space, key, _))| {
-            let arrives = arriving.next_if(|place| **place as usize == at).is_some();
+            let arrives = arriving.next_if(|it: &&ArrivingWrite| it.place as usize == at).is_some();
             arrives || self.has_key(*space, key, catalog)
         })
     }
@@ -247,8 +247,10 @@ impl<V: Variant> Participant<V> {
             }
         }
         self.give_back(prepare, at, cx);
-        for place in prepare.arriving.iter() {
-            let Some((space, key, _)) = prepare.writes.get(*place as usize) else { continue };
+        for arriving in prepare.arriving.iter() {
+            let Some((space, key, _)) = prepare.writes.get(arriving.place as usize) else {
+                continue;
+            };
             self.whereabouts.forget(*space, key, at, cx.catalog);
         }
         if self.whereabouts.has_news() && !self.replaying {

@@ -1,0 +1,30 @@
+//! What a client writes that is no member comes to the node that the client is nearest to.
+
+use std::sync::Arc;
+
+use muesli_workloads::available;
+use muesli_workloads::embedded::Length;
+use muesli_workloads::simulated::{self, Simulated};
+use muesli_workloads::tally::Tallies;
+
+use super::workloads::assert_checks;
+
+/// How many messages a commit of one visiting client takes in a bank on three nodes.
+fn messages(protocol: &str) -> f64 {
+    let given = ["keys=12", "reads=0"].map(str::to_owned);
+    let workload = available::find("bank").unwrap().build(&given, 1).unwrap();
+    let length = Length::Transactions(1_000);
+    let calm = Simulated::calm(protocol, 3, 7, length);
+    let plan = Simulated { client_nodes: 1, visiting: true, ..calm };
+    let tallies = Arc::new(Tallies::new(1));
+    let outcome = simulated::run(&workload, &plan, &tallies).unwrap();
+    assert_checks(&outcome.checks, protocol);
+    outcome.messages as f64 / outcome.tally.committed as f64
+}
+
+#[test]
+fn what_a_client_writes_moves_near_to_it() {
+    let (moving, staying) = (messages("tfa"), messages("tfa-staying"));
+    println!("{moving} messages a commit, and {staying} where nothing moves");
+    assert!(moving < 0.8 * staying, "{moving} {staying}");
+}
