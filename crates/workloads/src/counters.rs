@@ -425,7 +425,10 @@ impl Workload for Counters {
                 let shown = |all| ((all, AskedAdds::default()), Results::default());
                 (answer.map(shown), attempts)
             }
-            None => transact_answering(db, body).await,
+            None => {
+                let db = self.nesting.handle(seat.node, db, "phases");
+                transact_answering(&db, body).await
+            }
         };
         let answer = answer.and_then(|((read, asked), results)| match asked.shown(&results) {
             Ok(shown_values) => {

@@ -13,6 +13,7 @@ use crate::dispatch::yield_now::yield_now;
 use crate::error::Error;
 use crate::nesting_choice::{Choosing, NestingModel};
 use crate::time::nanos;
+use crate::transaction::checkpoints::recording::Recording;
 use crate::transaction::commit::Fate;
 use crate::transaction::open::RollbackOnDrop;
 use crate::transaction::tx::Tx;
@@ -139,9 +140,9 @@ impl Db {
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
         let tx = Tx::at(database, self.inner.origin, txn, self.inner.retry);
         let mut open = RollbackOnDrop { tx: tx.choosing(choosing) };
-        let ran = {
-            let body = pin!(body(&open.tx));
-            WithTimeout::new(body, timeout).await
+        let ran = match self.checkpoints {
+            true => self.run_with_checkpoints(body, &mut open, timeout).await?,
+            false => WithTimeout::new(pin!(body(&open.tx)), timeout).await,
         };
         let answer = match ran {
             Ok(answer) => {
@@ -162,6 +163,41 @@ impl Db {
         let (_, given) = committed?;
         assert!(asks || given.is_empty(), "nobody asked what delayed actions gave");
         Ok((answer, given))
+    }
+
+    /// Runs a body, from its last checkpoint that still holds wherever there is one.
+    ///
+    /// # Errors
+    /// Where that was so too often.
+    async fn run_with_checkpoints<T, E, F>(
+        &self,
+        body: &F,
+        open: &mut RollbackOnDrop,
+        timeout: &Timeout,
+    ) -> Result<Result<T, E>, Error>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let recording = Arc::<Recording>::default();
+        let mut undone = 0;
+        loop {
+            open.tx = open.tx.recorded(&recording);
+            let mut ran = WithTimeout::new(pin!(body(&open.tx)), timeout).await;
+            if ran.is_ok()
+                && let Err(error) = open.tx.merge_levels().await
+            {
+                ran = Err(error.into());
+            }
+            let Some(level) = open.tx.goes_back_to() else { return Ok(ran) };
+            undone += 1;
+            if undone > self.inner.retry.child_retries {
+                return Err(Error::Conflict { reason: Abort::StaleRead, attempts: 1 });
+            }
+            recording.go_back(level);
+            self.pause(undone).await?;
+            timeout.check()?;
+        }
     }
 
     /// Waits until something that a transaction has read has changed, or for a while where that

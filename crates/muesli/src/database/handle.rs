@@ -41,6 +41,8 @@ pub struct Db {
     pub(crate) timeout: Duration,
     /// How its transactions' children are run is left to this.
     pub(crate) choice: Option<NestingChoice>,
+    /// Whether its transactions can have checkpoints.
+    pub(crate) checkpoints: bool,
 }
 
 pub(crate) struct Inner {
@@ -176,7 +178,7 @@ impl Db {
     ) -> Db {
         let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         let session = Arc::new(Session { id, context, orphans: Orphans::default() });
-        Db { inner, session, options, timeout, choice: None }
+        Db { inner, session, options, timeout, choice: None, checkpoints: false }
     }
 
     /// The same database in a session of its own, for another task or thread: it sees what any
@@ -206,7 +208,7 @@ impl Db {
     /// The same database and options, in another session.
     pub(crate) fn in_next_session(&self, context: Arc<CausalContext>) -> Db {
         let session = Db::in_new_session(self.inner.clone(), self.options, self.timeout, context);
-        Db { choice: self.choice.clone(), ..session }
+        Db { choice: self.choice.clone(), checkpoints: self.checkpoints, ..session }
     }
 
     /// The same database in a new session that has seen this.
@@ -267,6 +269,13 @@ impl Db {
     /// transaction be run again where it is none; from then on children are closed ones here.
     pub fn choosing(&self, choice: &NestingChoice) -> Db {
         Db { choice: Some(choice.clone()), ..self.clone() }
+    }
+
+    /// The same session, whose transactions can have [checkpoints](crate::Tx::checkpoint), from
+    /// which they go on after some conflicts. What such a transaction asks and is answered is kept
+    /// until it ends.
+    pub fn with_checkpoints(&self) -> Db {
+        Db { checkpoints: true, ..self.clone() }
     }
 
     pub(crate) fn txn_options(&self) -> TxnOptions {

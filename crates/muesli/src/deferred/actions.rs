@@ -171,14 +171,14 @@ impl Tx {
         }
         let operation = Operation::Delay(self.txn, delay.clone(), answered);
         let asked = match self.other_loop() {
-            None => self.here(|engine| engine.operate(operation))?,
+            None => self.operate_recorded(operation).await,
             Some((db, home)) => {
                 let tx = self.at_home();
                 let ask = async move || tx.here(|engine| engine.operate(operation));
-                db.run_on(home, ask).await??
+                db.run_on(home, ask).await??.at_once().map_err(Error::from)
             }
         };
-        asked.map(Answer::delayed).at_once().map_err(|failure| self.failed(failure))
+        asked.map(Answer::delayed).map_err(|error| self.failed(error))
     }
 }
 

@@ -1,5 +1,5 @@
 //! Transactions whose operations do not go straight to the engine that is here: those that live on
-//! another loop, and those whose accesses a layer above watches.
+//! another loop, those whose accesses a layer above watches, and those that are recorded.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use muesli_core::{Scan, SmallBytes, SpaceId};
 
 use crate::database::handle::Db;
 use crate::error::Error;
+use crate::transaction::checkpoints::recording::Recording;
 
 /// One access of a transaction, before it is made.
 #[derive(Clone, Copy, Debug)]
@@ -36,4 +37,6 @@ pub(crate) enum Detour {
     Remote(Db, usize),
     /// Past a layer that watches them.
     Watched(Arc<dyn AccessWatcher>),
+    /// Past a recording, which answers what was asked before.
+    Recorded(Arc<Recording>),
 }

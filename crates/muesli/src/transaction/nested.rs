@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use muesli_core::client::{self, AnswerFuture};
-use muesli_core::{Abort, Answer, Failure, Nesting, Operation, Step, Txn};
+use muesli_core::{Abort, Answer, Failure, Nesting, Operation, Txn};
 
 use crate::database::handle::Job;
 use crate::error::Error;
@@ -74,6 +74,7 @@ impl Tx {
         if !caught && self.choosing.as_ref().is_some_and(|it| it.model() == NestingModel::Flat) {
             return self.run_part(body).await.map(Some);
         }
+        let begins = self.next_place();
         let mut open = OpenChild::begin(self).await?;
         let mut undone = 0;
         loop {
@@ -101,6 +102,7 @@ impl Tx {
             if undone > self.retry.child_retries {
                 return Err(open.abort_all().await.into());
             }
+            self.forget_from(begins);
             open.begin_again(undone).await?;
         }
     }
@@ -147,10 +149,7 @@ impl Tx {
             let sleep = self.here(|engine| engine.sleep(crate::time::nanos(pause)))?;
             AnswerFuture::new(self.database, sleep).await?;
         }
-        match self.here(|engine| engine.operate(operation))? {
-            Step::Done(answer) => Ok(answer?),
-            Step::Wait(op) => Ok(AnswerFuture::new(self.database, op).await?),
-        }
+        self.operate_recorded(operation).await
     }
 }
 
@@ -166,7 +165,7 @@ struct OpenChild<'a> {
 impl<'a> OpenChild<'a> {
     async fn begin(parent: &'a Tx) -> Result<OpenChild<'a>, Error> {
         parent.open_child()?;
-        let (level, nesting) = (parent.level + 1, Nesting::Closed);
+        let (level, nesting) = (parent.innermost() + 1, Nesting::Closed);
         let mut open = OpenChild { parent, level, nesting, ended: false };
         match parent.level(Operation::Nest, level, Duration::ZERO).await {
             Ok(answer) => open.nesting = answer.nested(),

@@ -14,6 +14,7 @@ use crate::data::byte_range::Range;
 use crate::data::space::Space;
 use crate::database::handle::Db;
 use crate::error::Error;
+use crate::transaction::checkpoints::recording::{RecordedAt, Repetition};
 use crate::transaction::detour::{Access, AccessWatcher, Detour};
 use crate::transaction::tx::Tx;
 
@@ -79,9 +80,9 @@ impl Tx {
 }
 
 /// An operation whose answer has a type of its own.
-pub trait Ask: Send + Unpin + 'static {
+pub trait Ask: Clone + PartialEq + Send + Unpin + 'static {
     /// What it is answered with.
-    type Answer: Send + 'static;
+    type Answer: Clone + Send + 'static;
     #[doc(hidden)]
     fn start(&mut self, engine: &dyn Engine, txn: Txn) -> Step<Self::Answer>;
     #[doc(hidden)]
@@ -91,21 +92,21 @@ pub trait Ask: Send + Unpin + 'static {
 }
 
 /// Reads a key.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GetOperation {
     pub(crate) space: SpaceId,
     pub(crate) key: SmallBytes,
 }
 
 /// Reads several keys.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GetManyOperation {
     pub(crate) space: SpaceId,
     pub(crate) keys: Vec<SmallBytes>,
 }
 
 /// Writes or deletes a key.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PutOperation {
     pub(crate) space: SpaceId,
     pub(crate) key: SmallBytes,
@@ -113,7 +114,7 @@ pub struct PutOperation {
 }
 
 /// Reads a range.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ScanOperation {
     pub(crate) scan: Scan,
 }
@@ -211,6 +212,8 @@ pub struct Reply<'a, A: Ask> {
     tx: &'a Tx,
     ask: Option<A>,
     state: ReplyState<A::Answer>,
+    /// Where its answer is recorded, if it is.
+    place: Option<RecordedAt>,
 }
 
 impl<'a, A: Ask> Reply<'a, A> {
@@ -220,13 +223,14 @@ impl<'a, A: Ask> Reply<'a, A> {
             true => ReplyState::New,
             false => ReplyState::Refused(space.id),
         };
-        Reply { tx, ask: Some(ask), state }
+        Reply { tx, ask: Some(ask), state, place: None }
     }
 
     fn ship(&mut self, db: &Db, home: usize) -> Shipped<A::Answer> {
         let (tx, ask, db) = (self.tx.at_home(), self.ask.take(), db.clone());
         Box::pin(async move {
-            let there = async move || Reply { tx: &tx, ask, state: ReplyState::New }.await;
+            let there =
+                async move || Reply { tx: &tx, ask, state: ReplyState::New, place: None }.await;
             db.run_on(home, there).await
         })
     }
@@ -266,6 +270,16 @@ impl<A: Ask> Reply<'_, A> {
 
     #[cold]
     fn poll_deferred(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
+        let polled = self.poll_once(cx);
+        if let (Poll::Ready(answer), Some(place)) = (&polled, self.place.take())
+            && let Some(recording) = self.tx.recording()
+        {
+            recording.answer(place, answer);
+        }
+        polled
+    }
+
+    fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
         let tx = self.tx;
         if let ReplyState::New = self.state {
             tx.takes_operations()?;
@@ -274,9 +288,15 @@ impl<A: Ask> Reply<'_, A> {
                     self.state = ReplyState::Remote(self.ship(db, *home));
                 }
                 detour => {
-                    if let Some(Detour::Watched(watcher)) = detour {
-                        let ask = self.ask.as_ref().expect("polled after it was ready");
-                        ask.tell(&**watcher)?;
+                    let ask = self.ask.as_ref().expect("polled after it was ready");
+                    match detour {
+                        Some(Detour::Watched(watcher)) => ask.tell(&**watcher)?,
+                        Some(Detour::Recorded(recording)) => match recording.ask(ask) {
+                            Repetition::Answered(answer) => return Poll::Ready(answer),
+                            Repetition::New(place) => self.place = Some(place),
+                            Repetition::Differs => return Poll::Ready(Err(tx.went_another_way())),
+                        },
+                        Some(Detour::Remote(..)) | None => {}
                     }
                     if let Poll::Ready(answer) = self.start() {
                         return Poll::Ready(answer);

@@ -13,6 +13,7 @@ use crate::database::handle::Db;
 use crate::error::Error;
 use crate::nesting_choice::Choosing;
 use crate::retry::Retry;
+use crate::transaction::checkpoints::recording::Recording;
 use crate::transaction::detour::{AccessWatcher, Detour};
 use crate::transaction::level_objects::LevelObjects;
 
@@ -113,10 +114,17 @@ impl Tx {
         Tx { detour: Some(detour), way, ..self.at_home() }
     }
 
+    /// The same transaction of the loop that polls this, which is recorded.
+    pub(crate) fn recorded(&self, recording: &Arc<Recording>) -> Tx {
+        let detour = Some(Box::new(Detour::Recorded(recording.clone())));
+        let way = AtomicU8::new(TxFlags::DETOUR);
+        Tx { detour, way, ..self.at_home() }
+    }
+
     /// A child of it.
     pub(crate) fn child(&self) -> Tx {
         let way = AtomicU8::new(self.way.load(Relaxed) & TxFlags::DETOUR);
-        let (detour, level) = (self.detour.clone(), self.level + 1);
+        let (detour, level) = (self.detour.clone(), self.innermost() + 1);
         let objects = self.objects.get().map_or_else(OnceLock::new, |own| own.beside().into());
         Tx { detour, way, level, objects, ..self.at_home() }
     }
@@ -204,7 +212,15 @@ impl Tx {
     pub(crate) fn other_loop(&self) -> Option<(&Db, usize)> {
         match self.detour.as_deref() {
             Some(Detour::Remote(db, home)) => Some((db, *home)),
-            Some(Detour::Watched(_)) | None => None,
+            Some(Detour::Watched(_) | Detour::Recorded(_)) | None => None,
+        }
+    }
+
+    /// What it has asked and was answered, if that is recorded.
+    pub(crate) fn recording(&self) -> Option<&Arc<Recording>> {
+        match self.detour.as_deref() {
+            Some(Detour::Recorded(recording)) => Some(recording),
+            Some(Detour::Remote(..) | Detour::Watched(_)) | None => None,
         }
     }
 
@@ -212,7 +228,7 @@ impl Tx {
     pub(crate) fn watcher(&self) -> Option<&dyn AccessWatcher> {
         match self.detour.as_deref() {
             Some(Detour::Watched(watcher)) => Some(&**watcher),
-            Some(Detour::Remote(..)) | None => None,
+            Some(Detour::Remote(..) | Detour::Recorded(_)) | None => None,
         }
     }
 

@@ -3,6 +3,7 @@
 //! One program: each further one would be linked with all of it again.
 
 mod bodies;
+mod checkpoints;
 mod closing;
 mod cluster;
 mod delayed;

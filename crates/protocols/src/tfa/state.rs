@@ -3,9 +3,13 @@
 //! The owner of an object commits in no time, and by then whoever is elsewhere has but read it: its
 //! reads are no longer the newest when its commit arrives, however often it tries. So a transaction
 //! that has lost some times says with its reads since when it has been tried. What it reads is then
-//! kept for it for a while: younger writers of these objects are refused. Of two that are so kept
-//! apart the older one goes first. Nothing is waited for, so nobody waits for each other; and what
-//! is kept is in nobody's log, since it is no lock: validation decides, as it does without it.
+//! kept for it for a while: younger writers of these objects are refused. Nothing is waited for, so
+//! nobody waits for each other; and what is kept is in nobody's log, since it is no lock:
+//! validation decides, as it does without it.
+//!
+//! A repository keeps objects for one transaction at a time, the oldest of those that ask. Where
+//! many meet, all have an age before long; if each kept what it reads they would keep each other
+//! out, and everybody else.
 //!
 //! Source: A. Turcu's dissertation (2015), section 3.1, has strong progressiveness for one object;
 //! beyond that somebody may lose for ever.
@@ -19,8 +23,8 @@ use muesli_core::{Abort, Nanos, NodeId, SmallBytes, SpaceId, Timestamp, Txn};
 use super::{OwnedObjects, Switches};
 use crate::two_phase::{Key, PreparedKeys, ReaderBounds, ValidationResult, VariantState};
 
-/// An object is kept for so long: a commit over slow links comes within that, and where it does
-/// not, others wait for no longer.
+/// An object is kept for so long after it was read: a commit over slow links comes within that, and
+/// where it does not, others wait for no longer.
 const KEPT_FOR: Nanos = Nanos(50_000_000);
 /// So many objects are kept at a repository; of further ones nothing is noted.
 const KEPT_MAX: usize = 4_096;
@@ -65,20 +69,16 @@ impl Wire for TransactionAge {
     }
 }
 
-/// An object that is kept, for whom and until when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct KeptKey {
-    age: TransactionAge,
-    until: Nanos,
-}
-
-/// The objects that a repository keeps for transactions that have lost often.
+/// The objects that a repository keeps for a transaction that has lost often.
 ///
-/// Invariants: each is kept for one that has an age, and they are so many at most; none is kept for
-/// longer than is said of all.
+/// Invariants: it has an age if anything is kept; they are so many at most; none is kept for longer
+/// than is said of all.
 #[derive(Clone, Debug, Default)]
 pub struct KeptKeys {
-    kept: BTreeMap<(SpaceId, SmallBytes), KeptKey>,
+    /// Whose they are.
+    age: TransactionAge,
+    /// Until when each is kept. Another attempt may read others.
+    kept: BTreeMap<(SpaceId, SmallBytes), Nanos>,
     /// From then on nothing is kept, so that who writes need not look.
     until: Nanos,
 }
@@ -90,10 +90,10 @@ impl VariantState<OwnedObjects> for KeptKeys {
 
     fn assert_invariants(&self) {
         assert!(self.kept.len() <= KEPT_MAX, "more objects are kept than may be");
-        let mut ages = self.kept.values().map(|kept| kept.age);
-        assert!(ages.all(TransactionAge::is_known), "an object is kept for one that has no age");
-        let in_time = self.kept.values().all(|kept| kept.until <= self.until);
+        let in_time = self.kept.values().all(|until| *until <= self.until);
         assert!(in_time, "an object is kept for longer than who writes looks");
+        let has_age = self.kept.is_empty() || self.age.is_known();
+        assert!(has_age, "an object is kept for one that has no age");
     }
 
     #[inline]
@@ -105,38 +105,38 @@ impl VariantState<OwnedObjects> for KeptKeys {
         age: TransactionAge,
         now: Nanos,
     ) {
-        if !age.is_known() {
+        let is_kept_from = now < self.until && self.age < age;
+        if !age.is_known() || is_kept_from {
             return;
         }
-        let kept = KeptKey { age, until: now + KEPT_FOR };
-        self.until = self.until.max(kept.until);
-        if let Some(before) = self.kept.get_mut(&(space, key.clone())) {
-            if before.until <= now || age <= before.age {
-                *before = kept;
-            }
+        if self.age != age || now >= self.until {
+            self.kept.clear();
+        }
+        (self.age, self.until) = (age, now + KEPT_FOR);
+        if let Some(until) = self.kept.get_mut(&(space, key.clone())) {
+            *until = self.until;
             return;
         }
         if self.kept.len() >= KEPT_MAX {
-            self.kept.retain(|_, kept| kept.until > now);
+            self.kept.retain(|_, until| *until > now);
         }
         if self.kept.len() < KEPT_MAX {
-            self.kept.insert((space, key.clone()), kept);
+            self.kept.insert((space, key.clone()), self.until);
         }
     }
 
     #[inline]
     fn is_kept_from(&self, (space, key): Key<'_>, age: TransactionAge, now: Nanos) -> bool {
-        if self.until <= now {
+        if self.until <= now || age.is_known() && age <= self.age {
             return false;
         }
-        let kept = self.kept.get(&(space, key.clone()));
-        kept.is_some_and(|kept| kept.until > now && !(age.is_known() && age <= kept.age))
+        self.kept.get(&(space, key.clone())).is_some_and(|until| now < *until)
     }
 
     #[inline]
     fn note_passed(&mut self, age: TransactionAge) {
-        if age.is_known() {
-            self.kept.retain(|_, kept| kept.age != age);
+        if age.is_known() && age == self.age {
+            *self = KeptKeys::default();
         }
     }
 
@@ -208,8 +208,9 @@ mod tests {
         assert!(!is_kept(&kept, age(5)) && !is_kept(&kept, age(4)));
         let other = SmallBytes::from("other");
         assert!(!kept.is_kept_from((SPACE, &other), NOBODY, Nanos(2)));
-        read(&mut kept, &key, age(6), 2);
+        read(&mut kept, &other, age(6), 2);
         assert!(is_kept(&kept, age(6)), "the older one keeps it");
+        assert!(!kept.is_kept_from((SPACE, &other), NOBODY, Nanos(2)), "and nobody else does");
         read(&mut kept, &key, age(3), 2);
         assert!(is_kept(&kept, age(5)) && !is_kept(&kept, age(3)));
         kept.note_passed(age(5));
@@ -231,17 +232,20 @@ mod tests {
         let keys: Vec<_> = keys.collect();
         keys.iter().for_each(|key| read(&mut kept, key, age(5), end));
         assert_eq!(kept.kept.len(), KEPT_MAX);
-        read(&mut kept, &keys[0], age(4), 3 * end);
-        read(&mut kept, &SmallBytes::from("last"), age(4), 3 * end);
-        assert_eq!(kept.kept.len(), 2, "those that are over make room");
+        read(&mut kept, &keys[0], age(5), 2 * end - 1);
+        read(&mut kept, &SmallBytes::from("last"), age(5), 2 * end);
+        assert_eq!(kept.kept.len(), 2, "what it read in earlier attempts makes room");
+        assert!(kept.is_kept_from((SPACE, &keys[0]), NOBODY, Nanos(2 * end)));
+        assert!(!kept.is_kept_from((SPACE, &keys[1]), NOBODY, Nanos(2 * end)));
+        read(&mut kept, &keys[0], age(6), 4 * end);
+        assert_eq!(kept.kept.len(), 1, "another's are over with it");
     }
 
     #[test]
     #[should_panic(expected = "an object is kept for one that has no age")]
     fn who_has_no_age_keeps_nothing() {
-        let kept = KeptKey { age: NOBODY, until: Nanos(1) };
-        let kept = [((SPACE, "key".into()), kept)].into();
-        KeptKeys { kept, until: Nanos(1) }.assert_invariants();
+        let kept = [((SPACE, "key".into()), Nanos(1))].into();
+        KeptKeys { age: NOBODY, kept, until: Nanos(1) }.assert_invariants();
     }
 
     #[test]

@@ -19,14 +19,14 @@ struct Client {
 }
 
 /// What the client says to the owner, or to the other one, as far as it is not the same always.
-struct Told<'a> {
+struct Request<'a> {
     participants: &'a [RepositoryId],
     keys: &'a [&'a str],
     moves: bool,
 }
 
 /// As it should be.
-const HONEST: Told<'_> = Told { participants: &BOTH, keys: &["key"], moves: true };
+const HONEST: Request<'_> = Request { participants: &BOTH, keys: &["key"], moves: true };
 
 impl Client {
     fn new() -> Client {
@@ -35,41 +35,41 @@ impl Client {
         Client { pair, owner, other: 1 - owner }
     }
 
-    fn leaves(&mut self, told: &Told<'_>) -> Result<(), Rejection> {
-        let mut prepare = self.prepare(told, |key| match told.moves {
+    fn leaves(&mut self, asked: &Request<'_>) -> Result<(), Rejection> {
+        let mut prepare = self.prepare(asked, |key| match asked.moves {
             true => (SPACE, SmallBytes::from(key), None),
             false => (SPACE, SmallBytes::from(key), Some("value".into())),
         });
         let to = BOTH[self.other];
         let leaving = |place| LeavingWrite { place, to };
-        prepare.leaving.extend((0..told.keys.len() as u32).filter(|_| told.moves).map(leaving));
+        prepare.leaving.extend((0..asked.keys.len() as u32).filter(|_| asked.moves).map(leaving));
         self.pair.hand_to(self.owner, Message::Prepare(Arc::new(prepare)))
     }
 
-    fn arrives(&mut self, told: &Told<'_>) -> Result<(), Rejection> {
+    fn arrives(&mut self, asked: &Request<'_>) -> Result<(), Rejection> {
         let value = |key: &str| (SPACE, SmallBytes::from(key), Some("value".into()));
-        let mut prepare = self.prepare(told, value);
+        let mut prepare = self.prepare(asked, value);
         let from = BOTH[self.owner];
         let arriving = |place| ArrivingWrite { place, from };
-        prepare.arriving.extend((0..told.keys.len() as u32).map(arriving));
+        prepare.arriving.extend((0..asked.keys.len() as u32).map(arriving));
         self.pair.hand_to(self.other, Message::Prepare(Arc::new(prepare)))
     }
 
     fn prepare(
         &self,
-        told: &Told<'_>,
+        asked: &Request<'_>,
         write: impl Fn(&str) -> (muesli_core::SpaceId, SmallBytes, Option<SmallBytes>),
     ) -> Prepare<OwnedObjects> {
         let reader = TransactionAge::default();
         Prepare {
             settled_below: txn().sequence,
-            participants: told.participants.iter().copied().collect(),
-            writes: told.keys.iter().map(|key| write(key)).collect::<Few<_>>(),
+            participants: asked.participants.iter().copied().collect(),
+            writes: asked.keys.iter().map(|key| write(key)).collect::<Few<_>>(),
             ..Prepare::new(txn(), Timestamp::ZERO, reader)
         }
     }
 
-    /// The client shows one of them that its transaction commits, by the votes that it was told.
+    /// The client shows one of them that its transaction commits, by the votes that it got.
     fn commit(&mut self, place: usize) -> Result<(), Rejection> {
         let votes = self.pair.answered_to.iter().filter_map(|message| match message.clone() {
             Message::Vote { repository, vote, about, tag, .. } => {
@@ -95,7 +95,7 @@ impl Client {
     }
 
     /// It says this to both, and neither believes that it commits; nor is anything left of it.
-    fn refused(mut self, owner: &Told<'_>, other: &Told<'_>) {
+    fn refused(mut self, owner: &Request<'_>, other: &Request<'_>) {
         assert_eq!((self.leaves(owner), self.arrives(other)), (Ok(()), Ok(())));
         let shown = [self.commit(self.owner), self.commit(self.other)];
         assert_eq!(shown, [Err(Rejection::Unproven); 2]);
@@ -110,7 +110,7 @@ impl Client {
 }
 
 #[test]
-fn a_key_moves_where_both_were_told() {
+fn a_key_moves_where_both_are_asked_for_it() {
     let mut client = Client::new();
     assert_eq!((client.leaves(&HONEST), client.arrives(&HONEST)), (Ok(()), Ok(())));
     assert_eq!((client.commit(0), client.commit(1)), (Ok(()), Ok(())));
@@ -127,17 +127,17 @@ fn both_finish_a_move_whose_client_is_gone() {
 
 #[test]
 fn a_key_does_not_arrive_that_does_not_leave() {
-    let stays = Told { moves: false, ..HONEST };
+    let stays = Request { moves: false, ..HONEST };
     Client::new().refused(&stays, &HONEST);
-    let none = Told { keys: &[], ..HONEST };
+    let none = Request { keys: &[], ..HONEST };
     Client::new().refused(&none, &HONEST);
 }
 
 #[test]
 fn a_key_does_not_leave_that_does_not_arrive() {
-    let none = Told { keys: &[], ..HONEST };
+    let none = Request { keys: &[], ..HONEST };
     Client::new().refused(&HONEST, &none);
-    let another = Told { keys: &["another"], ..HONEST };
+    let another = Request { keys: &["another"], ..HONEST };
     Client::new().refused(&HONEST, &another);
 }
 
@@ -145,6 +145,6 @@ fn a_key_does_not_leave_that_does_not_arrive() {
 fn a_key_arrives_from_one_who_takes_part() {
     let mut client = Client::new();
     let alone = [BOTH[client.other]];
-    let told = Told { participants: &alone, ..HONEST };
-    assert_eq!(client.arrives(&told), Err(Rejection::Range));
+    let asked = Request { participants: &alone, ..HONEST };
+    assert_eq!(client.arrives(&asked), Err(Rejection::Range));
 }

@@ -194,7 +194,7 @@ impl Sets {
         let (answer, attempts) = match &memory.open {
             Some(layer) => open::look(layer, &memory.looker, (at, structure), keys).await,
             None => {
-                transact(&memory.reader, async |tx| {
+                transact(&memory.looker, async |tx| {
                     let mut wrong = None;
                     for key in keys {
                         let look = async |tx: &Tx| structure.contains(tx, *key).await;
@@ -248,7 +248,7 @@ impl Sets {
                 open::change(layer, &memory.changer, (at, structure), (keys, adds), set_out).await
             }
             None => {
-                transact(&seat.db, async |tx| {
+                transact(&memory.changer, async |tx| {
                     let mut changed = Vec::new();
                     for &key in keys {
                         let change = async |tx: &Tx| match adds {

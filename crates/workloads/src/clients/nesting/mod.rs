@@ -1,5 +1,6 @@
 //! Whether the parts of a transaction are children of it: closed ones, which can be undone and run
-//! again alone, or open ones, which commit before it does; or whichever of all that is the best.
+//! again alone, or open ones, which commit before it does; or whichever of all that is the best; or
+//! whether there are checkpoints between them.
 
 mod choices;
 pub(crate) mod open_layer;
@@ -17,19 +18,21 @@ use choices::NodeChoices;
 pub const NESTING: Parameter = Parameter::new(
     "nesting",
     "flat",
-    ParameterKind::Choice(&["flat", "closed", "auto"]),
+    ParameterKind::Choice(&["flat", "closed", "checkpoints", "auto"]),
     "Whether parts of a transaction are run again with all of it (flat), or as children (closed), \
-     or as is found to be the better (auto).",
+     or from a checkpoint before each of them (checkpoints); or as children where that is found to \
+     be the better (auto).",
 );
 
 /// What workloads take whose parts can be undone after their commit, too.
 pub const NESTING_OR_OPEN: Parameter = Parameter::new(
     "nesting",
     "flat",
-    ParameterKind::Choice(&["flat", "closed", "open", "auto"]),
-    "Whether parts of a transaction are run again with all of it (flat), as children (closed), or \
-     committed at once, under abstract locks, and compensated if it is aborted (open); or as is \
-     found to be the best (auto).",
+    ParameterKind::Choice(&["flat", "closed", "checkpoints", "open", "auto"]),
+    "Whether parts of a transaction are run again with all of it (flat), as children (closed), \
+     from a checkpoint before each of them (checkpoints), or committed at once, under abstract locks, \
+     and compensated if it is aborted (open); or as is found to be the best of flat, closed and \
+     open (auto).",
 );
 
 /// How long others take a transaction with open children for one that is under way.
@@ -46,6 +49,8 @@ pub const PATIENCE: Parameter = Parameter::new(
 pub struct NestingPlan {
     /// `None`: it is chosen while they run.
     model: Option<NestingModel>,
+    /// Whether there is a checkpoint before each part, which is no child.
+    checkpoints: bool,
     /// See [`PATIENCE`].
     patience: Duration,
     choices: NodeChoices,
@@ -61,7 +66,8 @@ impl NestingPlan {
             _ => Some(NestingModel::Flat),
         };
         let (patience, choices) = (Duration::ZERO, NodeChoices::default());
-        NestingPlan { model, patience, choices }
+        let checkpoints = values.word("nesting") == "checkpoints";
+        NestingPlan { model, checkpoints, patience, choices }
     }
 
     /// The same, where parts may be open children.
@@ -72,7 +78,7 @@ impl NestingPlan {
 
     /// Whether transactions have no parts.
     pub fn is_flat(&self) -> bool {
-        self.model == Some(NestingModel::Flat)
+        self.model == Some(NestingModel::Flat) && !self.checkpoints
     }
 
     /// Whether parts may be open children, which the workload runs then.
@@ -91,7 +97,12 @@ impl NestingPlan {
         part: impl AsyncFn(&Tx) -> Result<T, Error>,
     ) -> Result<T, Error> {
         match self.model {
-            Some(NestingModel::Flat | NestingModel::Open) => part(tx).await,
+            Some(NestingModel::Flat | NestingModel::Open) => {
+                if self.checkpoints {
+                    tx.checkpoint().await?;
+                }
+                part(tx).await
+            }
             Some(NestingModel::Closed) | None => tx.nested(part).await,
         }
     }
@@ -100,6 +111,7 @@ impl NestingPlan {
     /// name.
     pub fn handle(&self, node: NodeId, db: &Db, place: &'static str) -> Db {
         match self.model {
+            Some(_) if self.checkpoints => db.with_checkpoints(),
             Some(_) => db.clone(),
             None => db.choosing(&self.choices.of(place, node)),
         }

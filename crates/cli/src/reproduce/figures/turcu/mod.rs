@@ -8,6 +8,7 @@
 
 mod auto;
 mod base;
+mod checkpoints;
 mod closed;
 mod open;
 
@@ -16,5 +17,6 @@ use crate::reproduce::figure::Figure;
 /// All of them.
 pub fn figures() -> impl Iterator<Item = &'static Figure> {
     let chosen = auto::FIGURES.iter().flat_map(|both| both.iter());
-    closed::FIGURES.iter().chain(open::FIGURES).chain(chosen)
+    let fixed = closed::FIGURES.iter().chain(open::FIGURES);
+    fixed.chain(chosen).chain(checkpoints::FIGURES)
 }
