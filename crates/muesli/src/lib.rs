@@ -33,6 +33,7 @@ mod options;
 mod partitions;
 pub mod procedures;
 #[cfg(feature = "cluster")]
+mod recording;
 mod remote;
 mod retry;
 #[cfg(all(feature = "cluster", unix))]

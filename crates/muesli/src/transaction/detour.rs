@@ -8,7 +8,7 @@ use muesli_core::{Scan, SmallBytes, SpaceId};
 
 use crate::database::handle::Db;
 use crate::error::Error;
-use crate::transaction::checkpoints::recording::Recording;
+use crate::recording::Recording;
 
 /// One access of a transaction, before it is made.
 #[derive(Clone, Copy, Debug)]

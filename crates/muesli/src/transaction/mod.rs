@@ -1,6 +1,6 @@
 //! A running transaction: its handle, its operations, and its end.
 
-pub(crate) mod checkpoints;
+mod checkpoints;
 pub(crate) mod commit;
 pub(crate) mod detour;
 pub(crate) mod explicit;

@@ -14,7 +14,7 @@ use crate::data::byte_range::Range;
 use crate::data::space::Space;
 use crate::database::handle::Db;
 use crate::error::Error;
-use crate::transaction::checkpoints::recording::{RecordedAt, Repetition};
+use crate::recording::{RecordedAt, Repetition};
 use crate::transaction::detour::{Access, AccessWatcher, Detour};
 use crate::transaction::tx::Tx;
 

@@ -12,8 +12,8 @@ use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::nesting_choice::Choosing;
+use crate::recording::Recording;
 use crate::retry::Retry;
-use crate::transaction::checkpoints::recording::Recording;
 use crate::transaction::detour::{AccessWatcher, Detour};
 use crate::transaction::level_objects::LevelObjects;
 

@@ -1,16 +1,14 @@
 //! Checkpoints: places in a transaction from which it goes on where what was read before still
 //! holds, and what was read after does not.
 //!
-//! How a body comes back there, [`recording`](recording) says.
-
-pub(crate) mod recording;
+//! How a body comes back there, [`recording`](crate::recording) says.
 
 use muesli_core::client::AnswerFuture;
 use muesli_core::parts::levels::LEVELS_MAX;
 use muesli_core::{Abort, Answer, Nesting, Operation, Step};
 
 use crate::error::Error;
-use crate::transaction::checkpoints::recording::{RecordedAt, Repetition};
+use crate::recording::{RecordedAt, Repetition};
 use crate::transaction::tx::Tx;
 
 /// A checkpoint, as it is recorded.
