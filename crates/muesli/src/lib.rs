@@ -32,8 +32,8 @@ pub mod open_nesting;
 mod options;
 mod partitions;
 pub mod procedures;
-#[cfg(feature = "cluster")]
 mod recording;
+#[cfg(feature = "cluster")]
 mod remote;
 mod retry;
 #[cfg(all(feature = "cluster", unix))]

@@ -31,8 +31,8 @@ pub const NESTING_OR_OPEN: Parameter = Parameter::new(
     ParameterKind::Choice(&["flat", "closed", "checkpoints", "open", "auto"]),
     "Whether parts of a transaction are run again with all of it (flat), as children (closed), \
      from a checkpoint before each of them (checkpoints), or committed at once, under abstract \
-     locks, and compensated if it is aborted (open); or as is found to be the best of flat, closed and \
-     open (auto).",
+     locks, and compensated if it is aborted (open); or as is found to be the best of flat, \
+     closed and open (auto).",
 );
 
 /// How long others take a transaction with open children for one that is under way.
