@@ -5,7 +5,7 @@
 //! * [`spaces`]: the stores of a repository, by space.
 //! * [`footprint_locks`]: locks on whole footprints, of the few whose fate is not known yet.
 //! * [`queued_footprints`]: the same of those who stand in a queue: who may pass whom.
-//! * [`locator`]: where things are: static, by owners with epochs, by hints.
+//! * [`locator`]: where things are: static, by owners with epochs, by hints; and copies of them.
 //! * [`migration`]: a partition on its way from one repository to another.
 //! * [`locks`]: lock words kept inside store entries, range locks, and owners.
 //! * [`commit_queue`]: transactions ordered by timestamp, popped when ready and first.

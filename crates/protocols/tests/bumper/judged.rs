@@ -77,6 +77,7 @@ fn a_reader_is_a_transaction_of_the_sending_node() {
             wanted: ReadWants::Values,
             reader,
             keys,
+            known: Default::default(),
         };
         assert_eq!(answered(Message::Read(read)), expected, "read of {node:?}");
         let scan = ScanRequest {

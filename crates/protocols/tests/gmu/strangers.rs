@@ -24,6 +24,7 @@ fn is_answered(server: &mut Server<gmu::Vectors>, by: TxnId) -> bool {
         wanted: ReadWants::Values,
         reader: (),
         keys,
+        known: Default::default(),
     };
     server.effects.list.clear();
     let member = Address::coordinator(OTHER);

@@ -76,6 +76,7 @@ fn read_reply(request: u64, at: u64, keys: usize) -> Message<Snapshots> {
         committed,
         found,
         moved: Default::default(),
+        known: Default::default(),
     })
 }
 

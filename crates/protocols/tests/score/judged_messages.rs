@@ -78,6 +78,7 @@ fn read() -> ReadRequest<Snapshots> {
         wanted: ReadWants::Values,
         reader: (),
         keys,
+        known: Default::default(),
     }
 }
 
@@ -309,6 +310,7 @@ fn read_reply(snapshot: Option<Timestamp>, committed: Timestamp, version: Timest
         committed,
         found,
         moved: Default::default(),
+        known: Default::default(),
     })
 }
 

@@ -43,6 +43,7 @@ fn a_far_timestamp_raises_no_clock() {
             wanted: ReadWants::Values,
             reader: (),
             keys,
+            known: Default::default(),
         })
     };
     for far in [Timestamp(before.0 + (1 << 20)), Timestamp::FARTHEST, Timestamp::MAX] {

@@ -123,6 +123,7 @@ fn a_repository_keeps_so_many_waiting_reads_and_no_more() {
             wanted: ReadWants::Values,
             reader: (),
             keys,
+            known: Default::default(),
         })
     };
     for request in 1..=READS_MAX + 10 {
@@ -159,6 +160,7 @@ fn reads_that_wait_take_no_more_bytes_than_they_may() {
             wanted: ReadWants::Values,
             reader: (),
             keys,
+            known: Default::default(),
         })
     };
     let bytes = |server: &Server| server.node.participants()[0].1.waiting_read_bytes();
@@ -197,6 +199,7 @@ fn reads_that_are_dropped_take_nothing() {
         wanted: ReadWants::Values,
         reader: (),
         keys,
+        known: Default::default(),
     }));
     assert!(server.node.participants()[0].1.waiting_read_bytes() > 0);
     server.effects.now = Settings::default().in_doubt_after + Nanos(1);

@@ -221,6 +221,7 @@ impl<V: Tested> Harness<V> {
                     wanted: ReadWants::Values,
                     reader,
                     keys: keys.into(),
+                    known: Default::default(),
                 };
                 self.tell(Message::Read(read));
             }

@@ -151,7 +151,10 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
                 ReadWants::NewestValues => ", or the newest",
                 ReadWants::Versions => ", versions alone",
             };
-            format!("Read {keys} {}{wanted}", snapshot(&read.snapshot, read.first))
+            let known = read.known.iter();
+            let known: String =
+                known.map(|it| format!(", place {} known of {}", it.place, it.version)).collect();
+            format!("Read {keys} {}{wanted}{known}", snapshot(&read.snapshot, read.first))
         }
         Message::ReadReply(reply) => {
             let all = joined(reply.found.iter().map(found));
@@ -159,7 +162,9 @@ fn message<V: Variant>(message: &Message<V>, names: &Names) -> String {
             let moved: String = moved
                 .map(|it| format!(", place {} is at r{} since {}", it.place, it.to.0, it.at))
                 .collect();
-            format!("ReadReply {}: {all}{moved}", served(reply.snapshot.as_ref()))
+            let known = reply.known.iter().map(|place| format!(", place {place} is as known"));
+            let known: String = known.collect();
+            format!("ReadReply {}: {all}{moved}{known}", served(reply.snapshot.as_ref()))
         }
         Message::Scan(scan) => {
             format!("Scan {} {}", range(&scan.range), snapshot(&scan.snapshot, scan.first))

@@ -1,4 +1,5 @@
-//! What a client writes that is no member comes to the node that the client is nearest to.
+//! What a client writes that is no member comes to the node that it is nearest to; what was read before
+//! is not sent again.
 
 use std::sync::Arc;
 
@@ -27,4 +28,23 @@ fn what_a_client_writes_moves_near_to_it() {
     let (moving, staying) = (messages("tfa"), messages("tfa-staying"));
     println!("{moving} messages a commit, and {staying} where nothing moves");
     assert!(moving < 0.8 * staying, "{moving} {staying}");
+}
+
+/// How many bytes a commit takes of one client that reads ten objects of ten kilobytes on the other
+/// two of three nodes, and changes one.
+fn bytes(protocol: &str) -> f64 {
+    let given = ["objects=60", "bytes=10000", "updates=1", "reads=10"].map(str::to_owned);
+    let workload = available::find("objects").unwrap().build(&given, 1).unwrap();
+    let plan = Simulated::calm(protocol, 3, 7, Length::Transactions(1_000));
+    let tallies = Arc::new(Tallies::new(1));
+    let outcome = simulated::run(&workload, &plan, &tallies).unwrap();
+    assert_checks(&outcome.checks, protocol);
+    outcome.traffic.bytes as f64 / outcome.tally.committed as f64
+}
+
+#[test]
+fn what_was_read_before_is_not_sent_again() {
+    let (copies, none) = (bytes("tfa-staying"), bytes("score"));
+    println!("{copies} bytes a commit, and {none} without copies");
+    assert!(2.0 * copies < none, "{copies} {none}");
 }

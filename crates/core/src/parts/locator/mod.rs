@@ -8,6 +8,7 @@
 //! by an earlier one, and says where to look. So a stale hint costs a round, and never a wrong
 //! answer.
 
+mod copies;
 mod directory;
 mod holdings;
 mod static_placement;
@@ -22,6 +23,7 @@ use crate::catalog::Catalog;
 use crate::ids::{RepositoryId, SpaceId};
 use crate::wire_struct;
 
+pub use copies::{COPY_BYTES_LEAST, Copies};
 pub use directory::{Hints, OwnerDirectory};
 pub use holdings::{Holding, Holdings};
 pub use static_placement::Static;

@@ -20,6 +20,7 @@ impl<V: Variant> Coordinator<V> {
         self.requests.assert_invariants();
         self.committing.assert_invariants();
         self.failed.assert_invariants();
+        self.copies.assert_invariants();
         self.assert_slots();
         self.assert_operations();
         self.assert_requests();

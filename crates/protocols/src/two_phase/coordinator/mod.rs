@@ -12,7 +12,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::Wire;
-use muesli_core::parts::locator::Hints;
+use muesli_core::parts::locator::{Copies, Hints};
 use muesli_core::parts::watermark::Bound;
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
@@ -32,7 +32,7 @@ use asked::{PendingRequest, WaitingOperation};
 use commit::Committing;
 use commit::unreachable::UnreachableValidators;
 use ending::failed::Failed;
-use owners::{HINTS_MAX, HintedKey};
+use owners::{COPIES_BYTES_MAX, HINTS_MAX, HintedKey};
 use slot::{Slot, SlotPhase};
 use watching::WaitingClient;
 
@@ -101,6 +101,8 @@ pub struct Coordinator<V: Variant> {
     pub(in crate::two_phase) unreachable: UnreachableValidators,
     /// Where keys are that have moved.
     hints: Hints<HintedKey>,
+    /// What was read of them.
+    copies: Copies<HintedKey>,
     /// Clients that wait for a change, by the numbers of their requests.
     watching: Window<WaitingClient<V>>,
     sweep_timer_set: bool,
@@ -330,6 +332,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             unknown: UnknownOutcomes::default(),
             unreachable: UnreachableValidators::default(),
             hints: Hints::new(HINTS_MAX),
+            copies: Copies::new(COPIES_BYTES_MAX),
             watching: Window::default(),
             sweep_timer_set: false,
             observed: V::Snapshot::default(),

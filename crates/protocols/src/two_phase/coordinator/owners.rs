@@ -11,13 +11,17 @@ use smallvec::smallvec;
 
 use super::Coordinator;
 use super::asked::{Asked, AskedKey, AskedKeys, Groups};
-use crate::two_phase::message::Repositories;
+use crate::two_phase::message::moves::{KnownCopy, WhereKeysMove};
+use crate::two_phase::message::{ReadReply, ReadWants, Repositories};
 use crate::two_phase::participant::Participant;
 use crate::two_phase::participant::whereabouts::directory::directory_of;
 use crate::two_phase::{Context, TwoPhase, Variant};
 
 /// So many hints are kept.
 pub(super) const HINTS_MAX: usize = 65_536;
+
+/// Copies of values that live elsewhere take so much.
+pub(super) const COPIES_BYTES_MAX: usize = 16 << 20;
 
 /// The name under which hints know a key.
 pub(super) type HintedKey = (SpaceId, SmallBytes);
@@ -80,6 +84,52 @@ impl<V: Variant> Coordinator<V> {
     pub(super) fn doubt_owner(&mut self, space: SpaceId, key: &SmallBytes, catalog: &Catalog) {
         let directory = directory_of(space, key, catalog);
         self.learn_owner((space, key.clone()), (directory, Timestamp::ZERO));
+    }
+
+    /// Of which keys that are asked for there are copies here.
+    pub(in crate::two_phase) fn known_copies(
+        &self,
+        keys: &[AskedKey],
+        wanted: ReadWants,
+        catalog: &Catalog,
+    ) -> WhereKeysMove<V, KnownCopy> {
+        let mut known = WhereKeysMove::default();
+        if !V::keys_move(catalog) || wanted == ReadWants::Versions {
+            return known;
+        }
+        for (place, (_, space, key)) in keys.iter().enumerate() {
+            if let Some(version) = self.copies.version(&(*space, key.clone())) {
+                known.push(KnownCopy { place: place as u32, version });
+            }
+        }
+        known
+    }
+
+    /// Puts copies in the place of values that were not sent, and keeps copies of those that were.
+    /// The places of those of which there is no copy any more: they are to be asked for again.
+    pub(in crate::two_phase) fn take_copies(
+        &mut self,
+        keys: &[AskedKey],
+        reply: &mut ReadReply<V>,
+        catalog: &Catalog,
+    ) -> Vec<usize> {
+        let mut lost = Vec::new();
+        if !V::keys_move(catalog) {
+            return lost;
+        }
+        let mut known = reply.known.iter().map(|place| *place as usize).peekable();
+        for (place, ((_, space, key), found)) in keys.iter().zip(&mut reply.found).enumerate() {
+            let name = (*space, key.clone());
+            if known.next_if_eq(&place).is_some() {
+                found.value = self.copies.value(&name, found.version);
+                if found.value.is_none() {
+                    lost.push(place);
+                }
+            } else if let Some(value) = &found.value {
+                self.copies.keep(name, found.version, value);
+            }
+        }
+        lost
     }
 
     /// Asks for keys of an operation where they are said to be, and for the rest of those that a

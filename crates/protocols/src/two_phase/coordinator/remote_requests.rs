@@ -199,8 +199,10 @@ impl<V: Variant> Coordinator<V> {
                     first = target.is_none();
                     snapshot = target.unwrap_or(snapshot);
                 }
+                let known = self.known_copies(keys, wanted, cx.catalog);
                 let keys = keys.iter().map(|(_, space, key)| (*space, key.clone())).collect();
-                Message::Read(ReadRequest { request: id, snapshot, first, wanted, reader, keys })
+                let request = id;
+                Message::Read(ReadRequest { request, snapshot, first, wanted, reader, keys, known })
             }
             (Asked::Page(page), OperationKind::Scan(gathered)) => {
                 let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
@@ -321,13 +323,14 @@ impl<V: Variant> Coordinator<V> {
         &mut self,
         txn: Txn,
         request: PendingRequest,
-        reply: ReadReply<V>,
+        mut reply: ReadReply<V>,
         cx: &mut Context<'_, V>,
     ) {
         let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
         let Asked::Keys(mut keys) = request.asked else { return };
         let is_row = (self.operations.get(request.op.0))
             .is_some_and(|it| matches!(it.kind, OperationKind::Scan(_)));
+        let lost = self.take_copies(&keys, &mut reply, cx.catalog);
         let answered = reply.found.iter().map(|found| (0, found.value.as_ref()));
         if !self.count_bytes(request.op, answered, cx) {
             return;
@@ -339,7 +342,8 @@ impl<V: Variant> Coordinator<V> {
                 self.learn_owner((*space, key.clone()), (it.to, it.at));
             }
         }
-        let elsewhere: BTreeSet<_> = reply.moved.iter().map(|it| it.place as usize).collect();
+        let moved = reply.moved.iter().map(|it| it.place as usize);
+        let elsewhere: BTreeSet<_> = moved.chain(lost).collect();
         let is_elsewhere = |at| elsewhere.contains(&at);
         let (answered, moved) = divide_answer(keys.into_iter().zip(reply.found), is_elsewhere);
         for ((place, space, key), found) in answered {

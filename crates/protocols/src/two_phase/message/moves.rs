@@ -77,6 +77,17 @@ pub struct Redirect {
 
 wire_struct!(Redirect { place: u32, to: RepositoryId, at: Timestamp });
 
+/// A key that is asked for, of which who asks has a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownCopy {
+    /// Its place among the keys.
+    pub place: u32,
+    /// The version that the copy is of.
+    pub version: Timestamp,
+}
+
+wire_struct!(KnownCopy { place: u32, version: Timestamp });
+
 /// A write that moves its key away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeavingWrite {

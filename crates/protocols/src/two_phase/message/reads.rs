@@ -5,7 +5,7 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{SmallBytes, SpaceId, Timestamp, wire_struct};
 
 use super::Mostly;
-use super::moves::{MovedRow, Redirect, WhereKeysMove};
+use super::moves::{KnownCopy, MovedRow, Redirect, WhereKeysMove};
 use crate::two_phase::Variant;
 
 /// A request to read keys of one replica.
@@ -23,6 +23,8 @@ pub struct ReadRequest<V: Variant> {
     pub reader: V::Reader,
     /// The keys.
     pub keys: Mostly<(SpaceId, SmallBytes)>,
+    /// Those of which who asks has a copy, in the order of their places, where keys move.
+    pub known: WhereKeysMove<V, KnownCopy>,
 }
 
 /// What a [`ReadRequest`] wants of its keys.
@@ -99,6 +101,9 @@ pub struct ReadReply<V: Variant> {
     pub found: Mostly<Found>,
     /// Those of the keys that are elsewhere, where keys move; nothing was found of them.
     pub moved: WhereKeysMove<V, Redirect>,
+    /// The places of those whose version is the one that who asked has a copy of: their values are
+    /// not sent.
+    pub known: WhereKeysMove<V, u32>,
 }
 
 /// A request for a page of a scan: the part of a range that some partitions of one replica hold.
@@ -146,7 +151,8 @@ impl<V: Variant> Wire for ReadRequest<V> {
         + V::Snapshot::LEAST_BYTES
         + 1
         + V::Reader::LEAST_BYTES
-        + Mostly::<(SpaceId, SmallBytes)>::LEAST_BYTES;
+        + Mostly::<(SpaceId, SmallBytes)>::LEAST_BYTES
+        + WhereKeysMove::<V, KnownCopy>::LEAST_BYTES;
 
     #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
@@ -160,6 +166,7 @@ impl<V: Variant> Wire for ReadRequest<V> {
         out.push(u8::from(self.first) | wanted);
         self.reader.encode(out);
         self.keys.encode(out);
+        self.known.encode(out);
     }
 
     #[inline]
@@ -174,7 +181,8 @@ impl<V: Variant> Wire for ReadRequest<V> {
             other => return Err(WireError::no_variant("kind of a read", at, other)),
         };
         let (first, reader) = (flags & 1 == 1, V::Reader::decode(input)?);
-        Ok(ReadRequest { request, snapshot, first, wanted, reader, keys: Mostly::decode(input)? })
+        let (keys, known) = (Mostly::decode(input)?, Wire::decode(input)?);
+        Ok(ReadRequest { request, snapshot, first, wanted, reader, keys, known })
     }
 }
 
@@ -222,6 +230,7 @@ wire_struct!(ReadReply<V: Variant> {
     committed: V::Snapshot,
     found: Mostly<Found>,
     moved: WhereKeysMove<V, Redirect>,
+    known: WhereKeysMove<V, u32>,
 });
 
 wire_struct!(ScanReply<V: Variant> {

@@ -150,7 +150,8 @@ fn asking() -> impl Strategy<Value = Message> {
     let read = (any::<u64>(), at(), any::<bool>(), wanted(), keys).prop_map(
         |(request, snapshot, first, wanted, keys)| {
             let keys = keys.into();
-            Message::Read(ReadRequest { request, snapshot, first, wanted, reader: (), keys })
+            let known = Default::default();
+            Message::Read(ReadRequest { request, snapshot, first, wanted, reader: (), keys, known })
         },
     );
     let partitions = vec(any::<u16>(), 0..4);
@@ -175,6 +176,7 @@ fn answering() -> impl Strategy<Value = Message> {
                 committed,
                 found: found.into(),
                 moved: Default::default(),
+                known: Default::default(),
             })
         },
     );

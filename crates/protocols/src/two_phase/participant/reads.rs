@@ -10,7 +10,7 @@ use super::Participant;
 use super::waits::reads::WaitingRead;
 use super::whereabouts::range_entries::{RangeEntry, range_entries};
 use crate::two_phase::VariantState;
-use crate::two_phase::message::moves::{MovedRow, Redirect, WhereKeysMove};
+use crate::two_phase::message::moves::{KnownCopy, MovedRow, Redirect, WhereKeysMove};
 use crate::two_phase::message::{
     Found, Message, Mostly, ReadReply, ReadRequest, ReadWants, ScanReply, ScanRequest,
 };
@@ -38,6 +38,11 @@ impl<S> ReadHere<'_, S> {
     /// As [`Found::recorded`].
     pub fn recorded(&self) -> Timestamp {
         self.version.at.max(self.collected)
+    }
+
+    /// Whether a copy of a version is what was found, and has a value.
+    fn shows(&self, version: Timestamp, compares: bool) -> bool {
+        self.version.value.is_some() && (self.version.at == version || !compares)
     }
 }
 
@@ -202,8 +207,8 @@ impl<V: Variant> Participant<V> {
             Err(NotServed::TooOld | NotServed::TooLarge | NotServed::Elsewhere) => {
                 let request = request.request;
                 let (committed, found) = (self.time.committed(), Mostly::new());
-                let moved = WhereKeysMove::default();
-                let reply = ReadReply { request, snapshot: None, committed, found, moved };
+                let (moved, known) = Default::default();
+                let reply = ReadReply { request, snapshot: None, committed, found, moved, known };
                 cx.send(from, Message::ReadReply(reply));
             }
             Err(NotServed::Blocked) => {
@@ -229,26 +234,37 @@ impl<V: Variant> Participant<V> {
         }
         let mut snapshot = self.time.serve(&asked, cx)?;
         let limits = cx.settings.limits;
+        let checks_copies = self.switches.keeps(FamilySwitch::ChecksCopies);
         let most = request.keys.len().min(limits.page_rows);
         let forwards = request.wanted == ReadWants::NewestValues && !first;
         if forwards && self.is_behind(&request.keys[..most], &snapshot) {
             snapshot = self.time.serve(&Reading { first: true, ..asked }, cx)?;
         }
         let mut found = Mostly::with_capacity(most);
-        let mut moved = WhereKeysMove::default();
+        let (mut moved, mut known) = (WhereKeysMove::default(), WhereKeysMove::default());
+        let mut copies = request.known.iter().peekable();
         let mut bytes = 0;
         for (space, key) in request.keys.iter().take(most) {
+            let place = found.len() as u32;
+            let copy = copies.next_if(|copy: &&KnownCopy| copy.place == place).copied();
             let snapshot = snapshot.clone();
             let reading = Reading { snapshot, first: false, here: false, reader };
             let read = match self.read_here(*space, key, reading, cx) {
                 Err(NotServed::Elsewhere) => {
                     let (to, at) = self.direct(*space, key, cx.catalog);
-                    moved.push(Redirect { place: found.len() as u32, to, at });
+                    moved.push(Redirect { place, to, at });
                     found.push(Found::from(Version::ABSENT));
                     continue;
                 }
                 read => read?,
             };
+            let is_known = copy.is_some_and(|copy| read.shows(copy.version, checks_copies));
+            if let Some(copy) = copy.filter(|_| is_known) {
+                let (version, value, newest) = (copy.version, None, read.version.newest);
+                found.push(Found { version, value, newest, collected: Timestamp::ZERO });
+                known.push(place);
+                continue;
+            }
             bytes += read.version.value.map_or(0, SmallBytes::len);
             found.push(Found { collected: read.collected, ..Found::from(read.version) });
             if bytes >= limits.page_bytes {
@@ -259,7 +275,7 @@ impl<V: Variant> Participant<V> {
         let version = found.first().map_or(Timestamp::ZERO, |it: &Found| it.version);
         let snapshot = self.fixed_by(request.first, snapshot, version);
         let (request, committed) = (request.request, self.time.committed());
-        Ok(ReadReply { request, snapshot: Some(snapshot), committed, found, moved })
+        Ok(ReadReply { request, snapshot: Some(snapshot), committed, found, moved, known })
     }
 
     pub(in crate::two_phase) fn on_scan(

@@ -76,6 +76,8 @@ breakable! {
         ValidatesReaders = "validates_readers",
         /// A repository that gives a key away has it no more.
         LeavesNoCopy = "leaves_no_copy",
+        /// A value is not sent only where the copy that who asks has is of the version found.
+        ChecksCopies = "checks_copies",
         /// Where a key is kept for who has lost often, younger writers of it are refused.
         YieldsToOlder = "yields_to_older",
         /// A repository that is asked to watch what was read compares that with what is there.

@@ -52,7 +52,8 @@ impl<V: Variant> Participant<V> {
         }
         let (request, committed) = (request.request, self.time.committed());
         let (snapshot, moved) = (Some(asked.snapshot), WhereKeysMove::default());
-        Ok(ReadReply { request, snapshot, committed, found, moved })
+        let known = WhereKeysMove::default();
+        Ok(ReadReply { request, snapshot, committed, found, moved, known })
     }
 
     /// The newest version of a key that may have moved since it was read here: then who moved it
