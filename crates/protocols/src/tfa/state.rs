@@ -120,6 +120,7 @@ impl VariantState<OwnedObjects> for KeptKeys {
         if self.kept.len() >= KEPT_MAX {
             self.kept.retain(|_, until| *until > now);
         }
+        assert!(self.until > now, "what is kept is kept for a while");
         if self.kept.len() < KEPT_MAX {
             self.kept.insert((space, key.clone()), self.until);
         }

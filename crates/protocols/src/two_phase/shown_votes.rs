@@ -123,6 +123,8 @@ fn moves_about<V: Variant>(
             key.encode(bytes);
         }
     }
+    let is_mine = |between: &(RepositoryId, RepositoryId)| between.0 == me || between.1 == me;
+    assert!(moves.keys().all(is_mine), "{} moves what others have", prepare.txn);
     moves.into_iter().map(|((from, to), keys)| (from, to, issuer.vouch(&keys))).collect()
 }
 

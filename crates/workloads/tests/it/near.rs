@@ -1,5 +1,5 @@
-//! What a client writes that is no member comes to the node that it is nearest to; what was read before
-//! is not sent again.
+//! What a client writes that is no member comes to the node that it is nearest to; what was read
+//! before is not sent again.
 
 use std::sync::Arc;
 

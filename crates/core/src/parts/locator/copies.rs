@@ -1,4 +1,4 @@
-//! Copies of values that live elsewhere, so that they need not be sent again.
+//! ValueCopies of values that live elsewhere, so that they need not be sent again.
 //!
 //! A copy is nothing that may be shown by itself: whoever has the value says whether this version
 //! is still the one to be read, and then its bytes are not sent.
@@ -28,7 +28,7 @@ struct Copied {
 /// Invariants: each that is kept is listed by its last use, once; what they take is counted, and is
 /// no more than allowed.
 #[derive(Clone, Debug)]
-pub struct Copies<K: Movable> {
+pub struct ValueCopies<K: Movable> {
     copies: BTreeMap<K, Copied>,
     by_use: BTreeMap<u64, K>,
     uses: u64,
@@ -36,11 +36,11 @@ pub struct Copies<K: Movable> {
     most: usize,
 }
 
-impl<K: Movable> Copies<K> {
+impl<K: Movable> ValueCopies<K> {
     /// No copies, and room for so many bytes of them.
-    pub fn new(most: usize) -> Copies<K> {
+    pub fn new(most: usize) -> ValueCopies<K> {
         let (copies, by_use) = (BTreeMap::new(), BTreeMap::new());
-        Copies { copies, by_use, uses: 0, bytes: 0, most }
+        ValueCopies { copies, by_use, uses: 0, bytes: 0, most }
     }
 
     /// The version that there is a copy of.
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_was_used_longest_ago_makes_room() {
-        let mut copies = Copies::new(1_000);
+        let mut copies = ValueCopies::new(1_000);
         for key in 0..4_u16 {
             copies.keep(key, Timestamp(9), &value(200));
             copies.assert_invariants();
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_of_one_version() {
-        let mut copies = Copies::new(1_000);
+        let mut copies = ValueCopies::new(1_000);
         copies.keep(1_u16, Timestamp(9), &value(100));
         assert_eq!(copies.value(&1, Timestamp(8)), None);
         copies.keep(1, Timestamp(10), &value(101));

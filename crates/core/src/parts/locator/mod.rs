@@ -23,7 +23,7 @@ use crate::catalog::Catalog;
 use crate::ids::{RepositoryId, SpaceId};
 use crate::wire_struct;
 
-pub use copies::{COPY_BYTES_LEAST, Copies};
+pub use copies::{COPY_BYTES_LEAST, ValueCopies};
 pub use directory::{Hints, OwnerDirectory};
 pub use holdings::{Holding, Holdings};
 pub use static_placement::Static;

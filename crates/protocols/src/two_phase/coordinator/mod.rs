@@ -12,7 +12,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::Wire;
-use muesli_core::parts::locator::{Copies, Hints};
+use muesli_core::parts::locator::{Hints, ValueCopies};
 use muesli_core::parts::watermark::Bound;
 use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
@@ -102,7 +102,7 @@ pub struct Coordinator<V: Variant> {
     /// Where keys are that have moved.
     hints: Hints<HintedKey>,
     /// What was read of them.
-    copies: Copies<HintedKey>,
+    copies: ValueCopies<HintedKey>,
     /// Clients that wait for a change, by the numbers of their requests.
     watching: Window<WaitingClient<V>>,
     sweep_timer_set: bool,
@@ -332,7 +332,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             unknown: UnknownOutcomes::default(),
             unreachable: UnreachableValidators::default(),
             hints: Hints::new(HINTS_MAX),
-            copies: Copies::new(COPIES_BYTES_MAX),
+            copies: ValueCopies::new(COPIES_BYTES_MAX),
             watching: Window::default(),
             sweep_timer_set: false,
             observed: V::Snapshot::default(),

@@ -20,7 +20,7 @@ use crate::two_phase::{Context, TwoPhase, Variant};
 /// So many hints are kept.
 pub(super) const HINTS_MAX: usize = 65_536;
 
-/// Copies of values that live elsewhere take so much.
+/// ValueCopies of values that live elsewhere take so much.
 pub(super) const COPIES_BYTES_MAX: usize = 16 << 20;
 
 /// The name under which hints know a key.
@@ -102,6 +102,7 @@ impl<V: Variant> Coordinator<V> {
                 known.push(KnownCopy { place: place as u32, version });
             }
         }
+        assert!(known.len() <= keys.len(), "copies of {} of {} keys", known.len(), keys.len());
         known
     }
 
@@ -129,6 +130,7 @@ impl<V: Variant> Coordinator<V> {
                 self.copies.keep(name, found.version, value);
             }
         }
+        assert!(lost.len() <= reply.known.len(), "what was not sent is lost, and nothing else");
         lost
     }
 

@@ -343,6 +343,7 @@ impl<V: Variant> Coordinator<V> {
             }
         }
         let moved = reply.moved.iter().map(|it| it.place as usize);
+        assert!(lost.iter().all(|place| *place < keys.len()), "a copy of what was not asked for");
         let elsewhere: BTreeSet<_> = moved.chain(lost).collect();
         let is_elsewhere = |at| elsewhere.contains(&at);
         let (answered, moved) = divide_answer(keys.into_iter().zip(reply.found), is_elsewhere);
