@@ -103,7 +103,7 @@ impl Accounts {
             Interface::Transactions => {
                 let body = async |tx: &Tx| {
                     let found = tx.get_many(space, keys()).await?;
-                    Ok(found.iter().flatten().map(amount).sum())
+                    Ok::<_, Error>(found.iter().flatten().map(amount).sum())
                 };
                 db.transact_here(body).await?
             }
@@ -114,7 +114,7 @@ impl Accounts {
                     for account in &all {
                         sum += account.balance().get(tx)?;
                     }
-                    Ok(sum)
+                    Ok::<_, Error>(sum)
                 };
                 db.transact_here(body).await?
             }

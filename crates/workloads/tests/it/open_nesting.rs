@@ -58,7 +58,8 @@ fn open_children_leave_nothing_behind_under_all_faults() {
 fn noticed(switch: NestingSwitch, seeds: u64) -> Option<u64> {
     (0..seeds).find(|&seed| {
         let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &parameters(SET)).unwrap();
-        let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).without(switch);
+        let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).unwrap();
+        let sets = sets.without(switch);
         let workload: Arc<dyn AnyWorkload> = Arc::new(sets);
         let (kinds, length) = ("crash,client,partition,link,pause", 200);
         let horizon = VirtualTime::ZERO + Span::from_millis(length);
