@@ -299,7 +299,7 @@ pub fn strangers(data: &[u8]) {
         ..Simulated::calm(protocol, 3, seed, Length::Time(Duration::ZERO))
     };
     let workload = available::find("bank").expect("it is listed");
-    let workload = workload.build(&["keys=12".to_owned()], CLIENTS).expect("it takes keys");
+    let workload = workload.build(&["objects=12".to_owned()], CLIENTS).expect("it takes objects");
     let tallies = Arc::new(Tallies::new(CLIENTS));
     let outcome = simulated::run(&workload, &plan, &tallies).expect("the world can be");
     if as_members {

@@ -110,10 +110,13 @@ mod tests {
             let given: Vec<_> = given.iter().map(|text| (*text).to_owned()).collect();
             check_parameters(bank, &given).map_err(|error| error.to_string())
         };
-        assert_eq!(check(&["keys=3", "locality=1"]), Ok(()));
-        assert_eq!(check(&["keys"]), Ok(()), "the workload says what is wrong with it");
-        assert_eq!(check(&["keys=3", " keys =4"]), Err("--param keys is given twice".to_owned()));
-        let error = check(&["kees=3"]).unwrap_err();
-        assert!(error.contains("`kees`; did you mean `keys`?") && error.contains("locality"));
+        assert_eq!(check(&["calls=3", "locality=1"]), Ok(()));
+        assert_eq!(check(&["calls"]), Ok(()), "the workload says what is wrong with it");
+        assert_eq!(
+            check(&["calls=3", " calls =4"]),
+            Err("--param calls is given twice".to_owned())
+        );
+        let error = check(&["cals=3"]).unwrap_err();
+        assert!(error.contains("`cals`; did you mean `calls`?") && error.contains("locality"));
     }
 }

@@ -46,6 +46,8 @@ type Build = fn(&Values, u32) -> Result<Arc<dyn AnyWorkload>, ParameterError>;
 
 /// What makes most workloads small: few keys.
 const SMALL: &[&str] = &["keys=30"];
+/// The same for those whose keys are [objects](crate::calls).
+const FEW_OBJECTS: &[&str] = &["objects=30"];
 
 /// All workloads. A static, not a constant: each crate that names a constant compiles all that it
 /// refers to, here every workload, once more.
@@ -54,14 +56,14 @@ pub static WORKLOADS: &[Description] = &[
         name: "bank",
         about: "Transfers between accounts; the total never changes.",
         parameters: bank::PARAMETERS,
-        small: SMALL,
+        small: FEW_OBJECTS,
         build: |values, clients| Ok(Arc::new(Bank::new(values, clients)?)),
     },
     Description {
         name: "loan",
         about: "Accounts borrow from others, which borrow in turn; groups keep what they hold.",
         parameters: loan::PARAMETERS,
-        small: SMALL,
+        small: FEW_OBJECTS,
         build: |values, clients| Ok(Arc::new(Loan::new(values, clients)?)),
     },
     Description {
@@ -110,33 +112,35 @@ pub static WORKLOADS: &[Description] = &[
         name: "skiplist",
         about: "Searches, adds and removes in skip lists, node by node.",
         parameters: sets::SKIP_LIST_PARAMETERS,
-        small: SMALL,
+        small: FEW_OBJECTS,
         build: |values, clients| {
-            Ok(Arc::new(Sets::new(StructureKind::skip_list(values), values, clients)))
+            Ok(Arc::new(Sets::new(StructureKind::skip_list(values), values, clients)?))
         },
     },
     Description {
         name: "list",
         about: "The same in sorted linked lists, whose searches read half of them.",
-        parameters: sets::PARAMETERS,
-        small: SMALL,
-        build: |values, clients| Ok(Arc::new(Sets::new(StructureKind::List, values, clients))),
+        parameters: sets::LIST_PARAMETERS,
+        small: FEW_OBJECTS,
+        build: |values, clients| {
+            Ok(Arc::new(Sets::new(StructureKind::list(values), values, clients)?))
+        },
     },
     Description {
         name: "hashtable",
         about: "The same in hash tables, whose keys share buckets.",
         parameters: sets::HASH_TABLE_PARAMETERS,
-        small: SMALL,
+        small: FEW_OBJECTS,
         build: |values, clients| {
-            Ok(Arc::new(Sets::new(StructureKind::hash_table(values), values, clients)))
+            Ok(Arc::new(Sets::new(StructureKind::hash_table(values), values, clients)?))
         },
     },
     Description {
         name: "tree",
         about: "The same in binary search trees.",
         parameters: sets::PARAMETERS,
-        small: SMALL,
-        build: |values, clients| Ok(Arc::new(Sets::new(StructureKind::Tree, values, clients))),
+        small: FEW_OBJECTS,
+        build: |values, clients| Ok(Arc::new(Sets::new(StructureKind::Tree, values, clients)?)),
     },
     Description {
         name: "queues",
@@ -149,8 +153,8 @@ pub static WORKLOADS: &[Description] = &[
         name: "counters",
         about: "Many cold counters and a few hot ones, added to at once or by delayed actions.",
         parameters: counters::PARAMETERS,
-        small: SMALL,
-        build: |values, clients| Ok(Arc::new(Counters::new(values, clients))),
+        small: FEW_OBJECTS,
+        build: |values, clients| Ok(Arc::new(Counters::new(values, clients)?)),
     },
     Description {
         name: "counter-procedures",

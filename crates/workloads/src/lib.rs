@@ -20,7 +20,6 @@ pub mod delayed_adds;
 pub mod history;
 pub mod home;
 pub mod objects;
-mod open_counters;
 pub mod queues;
 mod runs;
 pub mod seeded_run;
@@ -31,7 +30,8 @@ pub mod workload;
 pub mod ycsb;
 
 pub use clients::{
-    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, tally,
+    calls, chance, check, distribution, interface, list_history, marks, nesting, parameters,
+    placed_keys, tally,
 };
 use clients::{loading, per_client, reading};
 

@@ -26,7 +26,7 @@ const CLIENTS: u32 = 16;
 
 /// What is run: name shown, workload, parameters, transactions.
 const RUNS: &[(&str, &str, &[&str], u64)] = &[
-    ("bank transfers", "bank", &["keys=1000"], 40_000),
+    ("bank transfers", "bank", &["objects=1000"], 40_000),
     ("YCSB A", "ycsb", &["workload=a"], 40_000),
     (
         "YCSB, 16 keys a transaction",

@@ -69,7 +69,7 @@ pub fn run() -> anyhow::Result<bool> {
     })?;
     let clients = Clients {
         dbs: vec![db],
-        workload: find("bank")?.build(&["keys=1000".to_owned()], CLIENTS)?,
+        workload: find("bank")?.build(&["objects=1000".to_owned()], CLIENTS)?,
         tallies: Arc::new(Tallies::new(CLIENTS)),
         seed: 1,
         pause_most: Duration::from_millis(1),

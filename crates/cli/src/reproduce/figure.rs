@@ -26,6 +26,8 @@ pub struct Figure {
     pub replicas: usize,
     /// How many clients there are for each node, where the axis does not say.
     pub clients_a_node: u32,
+    /// Settings of other figures, where this one sums them up: its axis numbers them, from 1.
+    pub cases: &'static [Case],
     /// What changes from left to right, and its values; the second with `--quick`.
     pub axis: Axis,
     pub xs: &'static [f64],
@@ -46,7 +48,8 @@ pub struct Figure {
     pub printed: &'static [Printed],
     /// Share of transactions that update, for the share of *their* attempts that abort.
     pub updates: f64,
-    /// How long clients run at each point, in virtual seconds; and with `--quick`.
+    /// How long clients run at each point, in virtual seconds; and with `--quick`. Each case of a
+    /// summary has that of its figure.
     pub seconds: (f64, f64),
     pub claims: &'static [PaperClaim],
 }
@@ -62,6 +65,7 @@ pub const NOTHING: Figure = Figure {
     nodes: 1,
     replicas: 2,
     clients_a_node: 1,
+    cases: &[],
     axis: NODES,
     xs: &[],
     quick_xs: &[],
@@ -77,6 +81,40 @@ pub const NOTHING: Figure = Figure {
     seconds: (1.0, 0.25),
     claims: &[],
 };
+
+/// A setting that a summary is made of: another figure at a value of its axis.
+#[derive(Clone, Copy)]
+pub struct Case {
+    pub of: &'static Figure,
+    pub x: f64,
+}
+
+/// A figure at a value of its axis.
+pub const fn case(of: &'static Figure, x: f64) -> Case {
+    Case { of, x }
+}
+
+impl Figure {
+    /// What is run at a value of the axis: of a summary, another figure at a value of its own axis.
+    pub fn at(&self, x: f64) -> (&Figure, f64) {
+        let case = (x as usize).checked_sub(1).and_then(|number| self.cases.get(number));
+        case.map_or((self, x), |case| (case.of, case.x))
+    }
+
+    /// What is run at a value of the axis, in words.
+    pub fn place(&self, x: f64) -> String {
+        let (of, at) = self.at(x);
+        if self.cases.is_empty() { x.to_string() } else { format!("{x}: {} at {at}", of.name) }
+    }
+
+    /// The workloads of all that is run.
+    pub fn workloads(&self) -> Vec<&'static str> {
+        let mut all: Vec<_> = self.cases.iter().map(|case| case.of.workload).collect();
+        all.sort_unstable();
+        all.dedup();
+        if all.is_empty() { vec![self.workload] } else { all }
+    }
+}
 
 /// How one point is run.
 #[derive(Clone, Debug)]
@@ -101,6 +139,24 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// A figure's, at a value of its axis, under a protocol.
+    pub fn of(figure: &Figure, protocol: &'static str, x: f64) -> Setting {
+        let mut setting = Setting {
+            protocol,
+            machine: (figure.machine)(),
+            nodes: figure.nodes,
+            masters: 0,
+            tree: None,
+            tree_spans: Vec::new(),
+            validator_nodes: 0,
+            batching: Batching::default(),
+            clients: None,
+            parameters: figure.parameters.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        (figure.axis.set)(x, &mut setting);
+        setting
+    }
+
     /// The value of a parameter of the workload, if it was given and is a number.
     pub fn number(&self, name: &str) -> Option<f64> {
         let given = self.parameters.iter().filter_map(|text| text.split_once('='));
@@ -134,6 +190,10 @@ pub const NODES: Axis = Axis {
     range: (1.0, 1_000.0),
     logarithmic: false,
 };
+
+/// The number of a summary's case.
+pub const CASES: Axis =
+    Axis { name: "setting", set: |_, _| (), range: (1.0, 100.0), logarithmic: false };
 
 /// What is compared.
 #[derive(Clone, Copy)]
@@ -247,6 +307,23 @@ pub enum Measure {
     LeastOverBest(Quantity, &'static str, &'static [&'static str]),
     /// What a line shows over what the model of this name says of it: the mean over all points.
     OverModel(&'static str),
+    /// Of a summary, by workloads: what the first line shows over the second.
+    Summary(SummaryMeasure, &'static str, &'static str),
+}
+
+/// A number made from the points of a summary, by the workload of each: of one line's throughput
+/// over another one's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SummaryMeasure {
+    /// What is lost in this workload, in percent: the geometric mean.
+    Loss(&'static str),
+    /// The mean of this workload over the best mean of the others.
+    OverBest(&'static str),
+    /// The mean of this workload over the least mean of the others.
+    OverLeast(&'static str),
+    /// The value of this parameter of this workload with the best mean, where figures have it as
+    /// their axis.
+    BestAt(&'static str, &'static str),
 }
 
 /// What we aim at.
@@ -254,6 +331,8 @@ pub enum Measure {
 pub enum ClaimTarget {
     Least(f64),
     Most(f64),
+    /// From the first to the second.
+    Between(f64, f64),
 }
 
 impl ClaimTarget {
@@ -261,6 +340,7 @@ impl ClaimTarget {
         match self {
             ClaimTarget::Least(least) => ours >= least,
             ClaimTarget::Most(most) => ours <= most,
+            ClaimTarget::Between(least, most) => (least..=most).contains(&ours),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::figure::{Figure, Measure, PaperClaim};
 use super::point::{Point, Quantity};
 use super::seed_points::median;
+use super::summary;
 
 /// A line is saturated where it has such a share of its most.
 const SATURATED: f64 = 0.95;
@@ -89,6 +90,9 @@ fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
                 return f64::NAN;
             };
             mean(of(model.of).map(|point| point.shows(figure.shows) / (model.predicts)(point)))
+        }
+        Measure::Summary(measure, line, against) => {
+            summary::measured(figure, measure, (line, against), points)
         }
     }
 }

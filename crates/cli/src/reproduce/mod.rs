@@ -10,6 +10,7 @@ mod point;
 mod points;
 mod report;
 mod seed_points;
+mod summary;
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -96,7 +97,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let mut fine = true;
     for figure in chosen(&options.figures)? {
-        check_parameters(available::find(figure.workload)?, &options.parameters)?;
+        for workload in figure.workloads() {
+            check_parameters(available::find(workload)?, &options.parameters)?;
+        }
         let course = options.course()?;
         let by_seed = points::run(figure, &course)?;
         let (judged, all_points) = (judge::judge(figure, &by_seed), all_points(&by_seed));
@@ -192,17 +195,18 @@ mod tests {
     #[test]
     fn every_figure_names_what_there_is() {
         for figure in figures::all() {
-            let workload = available::find(figure.workload).unwrap();
-            for (x, line) in
-                figure.xs.iter().flat_map(|x| figure.lines.iter().map(move |it| (x, it)))
-            {
-                let setting = COURSE.setting(figure, line, *x);
-                let clients = figure.clients_a_node * setting.nodes as u32;
+            let all = figure.xs.iter().flat_map(|x| figure.lines.iter().map(move |it| (x, it)));
+            for (x, line) in all {
+                let (setting, (of, _)) = (COURSE.setting(figure, line, *x), figure.at(*x));
+                let workload = available::find(of.workload).unwrap();
+                let clients = of.clients_a_node * setting.nodes as u32;
                 let built = workload.build(&setting.parameters, setting.clients.unwrap_or(clients));
                 assert!(built.is_ok(), "{}: {:?}", figure.name, setting.parameters);
                 assert!(protocol_names().contains(&line.protocol), "{}", figure.name);
             }
             assert!(figure.quick_xs.iter().all(|x| figure.xs.contains(x)), "{}", figure.name);
+            let cases = figure.cases.len() as f64;
+            assert!(cases == 0.0 || figure.xs.iter().all(|x| *x <= cases), "{}", figure.name);
             let lines = figure.lines.iter().map(|line| line.name);
             let named: Vec<_> = lines.chain(figure.models.iter().map(|it| it.name)).collect();
             for claim in figure.claims {
@@ -224,7 +228,7 @@ mod tests {
         name: "small",
         about: "small",
         workload: "tree",
-        parameters: &["keys=1{nodes}0", "initial=20"],
+        parameters: &["objects=1{nodes}0", "initial=20", "walks=0"],
         chosen: "all of it",
         machine: muesli_workloads::machines::MachineModel::cloud_tm,
         clients_a_node: 2,

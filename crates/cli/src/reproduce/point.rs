@@ -39,6 +39,8 @@ pub struct Point {
     pub rack_packets: f64,
     pub rack_bytes: f64,
     pub links_occupied: f64,
+    /// Committed transactions over those of the figure's first line at the same place.
+    pub over_first: f64,
     /// Share of the time that processors of nodes with data were busy, but for the cost of turns.
     pub busy: f64,
     /// Committed transactions a second as a theory has them; 0: there is none.
@@ -50,7 +52,7 @@ pub struct Point {
 
 impl Point {
     /// All that was measured, in one order.
-    pub fn numbers_mut(&mut self) -> [&mut f64; 20] {
+    pub fn numbers_mut(&mut self) -> [&mut f64; 21] {
         [
             &mut self.throughput,
             &mut self.several_a_second,
@@ -70,6 +72,7 @@ impl Point {
             &mut self.rack_packets,
             &mut self.rack_bytes,
             &mut self.links_occupied,
+            &mut self.over_first,
             &mut self.busy,
             &mut self.predicted,
         ]
@@ -81,6 +84,7 @@ impl Point {
             Quantity::Throughput => self.throughput,
             Quantity::ANode => self.throughput / self.nodes as f64,
             Quantity::AMachine => self.throughput / self.machines as f64,
+            Quantity::OverFirst => self.over_first,
             Quantity::Predicted => self.predicted,
             Quantity::Operations => self.throughput + self.several_a_second,
             Quantity::Latency => self.mean_ms,
@@ -104,6 +108,8 @@ pub enum Quantity {
     ANode,
     /// The same for each machine, those that only decide or validate included.
     AMachine,
+    /// The same over that of the figure's first line at the same place.
+    OverFirst,
     /// Committed transactions a second as a theory has them.
     Predicted,
     /// Fragments of committed transactions a second.
@@ -134,6 +140,7 @@ impl Quantity {
             Quantity::Throughput => "committed transactions a second",
             Quantity::ANode => "committed transactions a second and node",
             Quantity::AMachine => "committed transactions a second and machine",
+            Quantity::OverFirst => "committed transactions over those of the first line",
             Quantity::Predicted => "committed transactions a second by the theory",
             Quantity::Operations => "operations a second",
             Quantity::Latency => "mean latency, ms",

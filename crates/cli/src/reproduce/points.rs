@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_core::Batching;
 use muesli_sim::world::NodeTraffic;
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
@@ -63,8 +62,11 @@ impl Course {
         let of = |quick: bool, given: &Course| {
             let course = Course { quick, ..given.clone() };
             let xs: Vec<_> = course.xs(figure).iter().map(f64::to_string).collect();
-            let seconds = course.seconds(figure);
-            format!("{} {}, {seconds} s each", figure.axis.name, xs.join(" "))
+            let of = course.xs(figure).iter().map(|x| course.seconds(figure.at(*x).0));
+            let mut seconds: Vec<_> = of.map(|seconds| seconds.to_string()).collect();
+            seconds.sort();
+            seconds.dedup();
+            format!("{} {}, {} s each", figure.axis.name, xs.join(" "), seconds.join(" or "))
         };
         let (this, other) = if self.quick { ("quick", "full") } else { ("full", "quick") };
         let usual = Course { xs: Vec::new(), ..self.clone() };
@@ -82,19 +84,8 @@ impl Course {
 
     /// How the figure is run at `x`, for one of its lines.
     pub fn setting(&self, figure: &Figure, line: &PlottedLine, x: f64) -> Setting {
-        let mut setting = Setting {
-            protocol: line.protocol,
-            machine: (figure.machine)(),
-            nodes: figure.nodes,
-            masters: 0,
-            tree: None,
-            tree_spans: Vec::new(),
-            validator_nodes: 0,
-            batching: Batching::default(),
-            clients: None,
-            parameters: figure.parameters.iter().map(|text| (*text).to_owned()).collect(),
-        };
-        (figure.axis.set)(x, &mut setting);
+        let (of, at) = figure.at(x);
+        let mut setting = Setting::of(of, line.protocol, at);
         (line.set)(&mut setting);
         let number = figure.lines.iter().position(|other| other.name == line.name);
         if let Some(protocol) = number.and_then(|number| self.protocols.get(number)) {
@@ -105,7 +96,7 @@ impl Course {
             setting.parameters.retain(|other| other.split('=').next() != Some(name));
             setting.parameters.push(given.clone());
         }
-        let (nodes, clients) = (setting.nodes.to_string(), self.clients(figure, &setting));
+        let (nodes, clients) = (setting.nodes.to_string(), self.clients(of, &setting));
         for text in &mut setting.parameters {
             *text = text.replace("{nodes}", &nodes).replace("{clients}", &clients.to_string());
         }
@@ -156,9 +147,21 @@ pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Vec<Point>>> 
         let of = points.iter().filter(|(seed, _)| *seed == wanted);
         let mut of: Vec<Point> = of.map(|(_, point)| point.clone()).collect();
         of.sort_by(|a, b| a.x.total_cmp(&b.x).then(place(a.line).cmp(&place(b.line))));
+        set_beside_first(&mut of);
         of
     };
     Ok(course.seeds().map(of).collect())
+}
+
+/// Notes what each point has over that of the first line at the same place, which comes before it.
+fn set_beside_first(points: &mut [Point]) {
+    let (mut x, mut first) = (f64::NAN, f64::NAN);
+    for point in points {
+        if point.x != x {
+            (x, first) = (point.x, point.throughput);
+        }
+        point.over_first = point.throughput / first;
+    }
 }
 
 fn run_one(
@@ -171,12 +174,13 @@ fn run_one(
     let mut setting = course.setting(figure, line, x);
     course.machine.iter().try_for_each(|change| setting.machine.change(change))?;
     let Setting { protocol, ref machine, nodes, .. } = setting;
-    let clients = course.clients(figure, &setting);
-    let workload = available::find(figure.workload)?.build(&setting.parameters, clients)?;
-    let seconds = course.seconds(figure);
+    let (of, _) = figure.at(x);
+    let clients = course.clients(of, &setting);
+    let workload = available::find(of.workload)?.build(&setting.parameters, clients)?;
+    let seconds = course.seconds(of);
     let length = Length::Time(Duration::from_secs_f64(seconds));
     let calm = Simulated::calm(protocol, nodes, seed, length);
-    let (masters, replicas) = (setting.masters, course.replicas.unwrap_or(figure.replicas));
+    let (masters, replicas) = (setting.masters, course.replicas.unwrap_or(of.replicas));
     let replicas = replicas.min(nodes);
     let tree = setting.tree.clone();
     let (validator_nodes, batching) = (setting.validator_nodes, setting.batching);
@@ -184,7 +188,7 @@ fn run_one(
     let tallies = Arc::new(Tallies::new(clients));
     let outcome = simulated::run_on(machine, &workload, &plan, &tallies)
         .with_context(|| format!("{} at {x} under {protocol}", figure.name))?;
-    Ok(point(figure, &setting, (line.name, x, clients), &outcome))
+    Ok(point(of, &setting, (line.name, x, clients), &outcome))
 }
 
 /// What came of a run.
@@ -245,6 +249,7 @@ fn point(
         rack_bytes: share(between.bytes, outcome.tally.committed),
         links_occupied: between.occupied.as_nanos() as f64 / 1e9 / uplinks.max(f64::MIN_POSITIVE),
         busy: load.cost(costs).as_nanos() as f64 / 1e9 / (length * setting.nodes as f64),
+        over_first: 1.0,
         predicted: figure.theory.map_or(0.0, |theory| theory(setting)),
         broken: broken.map(|check| format!("{}: {}", check.name, check.details)).collect(),
     }

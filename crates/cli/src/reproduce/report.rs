@@ -17,13 +17,14 @@ pub fn tell(
     judged: &[JudgedClaim],
     out: &Path,
 ) -> bool {
-    let machine = (figure.machine)();
+    let run = match figure.cases.is_empty() {
+        true => format!("workload: {} {}", figure.workload, figure.parameters.join(" ")),
+        false => format!("sums up figures of: {}", figure.workloads().join(", ")),
+    };
     let text = format!(
-        "\n{}\n  workload: {} {}\n  machine: {}\n  chosen: {}\n  {}",
+        "\n{}\n  {run}\n  machine: {}\n  chosen: {}\n  {}",
         figure.about,
-        figure.workload,
-        figure.parameters.join(" "),
-        machine.about,
+        machines(figure),
         figure.chosen,
         course.described(figure)
     );
@@ -48,6 +49,13 @@ pub fn tell(
     fine
 }
 
+/// What is run on.
+fn machines(figure: &Figure) -> String {
+    let mut all: Vec<_> = figure.cases.iter().map(|case| (case.of.machine)().about).collect();
+    all.dedup();
+    if all.is_empty() { (figure.machine)().about.to_owned() } else { all.join("; ") }
+}
+
 /// A median, and from where to where the seeds lie, if they differ as they are written.
 fn with_range(text: impl Fn(f64) -> String, median: f64, (least, most): (f64, f64)) -> String {
     let (least, most) = (text(least), text(most));
@@ -69,7 +77,7 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
     let mut table = table::new(header.iter().map(|name| (*name).to_owned()).collect());
     for seed_points in all_points {
         let (point, range) = (&seed_points.median, |quantity| seed_points.range(quantity));
-        let mut row = vec![point.line.to_owned(), point.x.to_string()];
+        let mut row = vec![point.line.to_owned(), figure.place(point.x)];
         let counts = [("nodes", point.nodes.to_string()), ("clients", point.clients.to_string())];
         let counts = counts.into_iter().filter(|(name, _)| *name != figure.axis.name);
         row.extend(counts.map(|(_, count)| count));
@@ -144,6 +152,7 @@ fn claims_table(figure: &Figure, judged: &[JudgedClaim]) -> comfy_table::Table {
             None => "-".to_owned(),
             Some(ClaimTarget::Least(least)) => format!("at least {least}"),
             Some(ClaimTarget::Most(most)) => format!("at most {most}"),
+            Some(ClaimTarget::Between(least, most)) => format!("{least} to {most}"),
         };
         let met = match judged.met {
             None => "",

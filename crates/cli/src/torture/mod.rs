@@ -42,7 +42,7 @@ const ROUND_LEAST: Duration = Duration::from_secs(3);
 /// The workloads that take turns, with parameters that make transactions meet, and that delete keys
 /// and insert them again.
 const WORKLOADS: [(&str, &[&str]); 4] = [
-    ("bank", &["keys=300", "reads=30", "totals=2", "marks=30", "blind-marks=30"]),
+    ("bank", &["objects=300", "reads=30", "totals=2", "marks=30", "blind-marks=30"]),
     ("append", &["keys=15", "length=60", "marks=30", "blind-marks=30"]),
     ("append-procedures", &["keys=15", "length=60", "marks=30"]),
     ("counter-procedures", &["keys=20", "distributed=50", "coordinated=30", "conflicts=20"]),

@@ -142,7 +142,7 @@ fn what_an_open_snapshot_holds_back_is_shown_in_the_status() {
 
 /// Runs transfers over a client of this process and judges their history.
 pub(crate) fn bank_holds(cluster: &Cluster, transactions: u64) {
-    let workload = find("bank").unwrap().build(&["keys=200".to_owned()], 8).unwrap();
+    let workload = find("bank").unwrap().build(&["objects=200".to_owned()], 8).unwrap();
     let tallies = Arc::new(Tallies::new(8));
     let plan = Embedded {
         options: muesli::Options::default(),

@@ -63,7 +63,8 @@ const FIELDS: &[&str] = &[
 #[test]
 fn bench_writes_every_field_on_both_drivers() {
     for driver in ["embedded", "sim"] {
-        for workload in ["bank", "ycsb", "append"] {
+        for (workload, few) in [("bank", "objects=50"), ("ycsb", "keys=50"), ("append", "keys=50")]
+        {
             let output = muesli(&[
                 "bench",
                 workload,
@@ -82,7 +83,7 @@ fn bench_writes_every_field_on_both_drivers() {
                 "--json",
                 "-",
                 "--param",
-                "keys=50",
+                few,
             ]);
             let result = json(&output);
             for field in FIELDS {
@@ -146,7 +147,7 @@ fn bench_runs_for_a_time_and_several_protocols_side_by_side() {
 fn recorded_histories_are_judged_and_broken_ones_noticed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
-    for workload in ["bank", "append"] {
+    for (workload, few) in [("bank", "objects=10"), ("append", "keys=10")] {
         let file = path(workload);
         let bench = muesli(&[
             "bench",
@@ -162,7 +163,7 @@ fn recorded_histories_are_judged_and_broken_ones_noticed() {
             "--nodes",
             "2",
             "--param",
-            "keys=10",
+            few,
         ]);
         assert_eq!(status(&bench), 0, "{}", text(&bench.stderr));
         let check = muesli(&["check", &file]);
@@ -260,9 +261,9 @@ fn wrong_options_are_refused() {
     let caches = ["`score` keeps no copies", "granola, granola-passing"];
     assert_refused(&["sim", "bank", "--caches"], &caches);
     assert_refused(&bank(&["--driver", "sim", "--caches"]), &caches);
-    assert_refused(&bank(&["--param", "kees=1"]), &["kees", "keys", "locality"]);
-    assert_refused(&bank(&["--param", "keys=1"]), &["keys", "from 2"]);
-    assert_refused(&bank(&["--param", "keys"]), &["name=value"]);
+    assert_refused(&bank(&["--param", "objcts=1"]), &["objcts", "objects", "locality"]);
+    assert_refused(&bank(&["--param", "objects=1"]), &["objects", "from 2"]);
+    assert_refused(&bank(&["--param", "objects"]), &["name=value"]);
     assert_refused(&bank(&["--protocol", "score,score", "--history", "h"]), &["one protocol"]);
     assert_refused(&bank(&["--json", "/nowhere/x.json", "--transactions", "9"]), &["/nowhere"]);
     assert_refused(&["sim", "bank", "--seeds", "9..2"], &["9..2"]);
@@ -274,9 +275,9 @@ fn wrong_options_are_refused() {
     );
     assert_refused(&["sim", "bank", "--replicas", "9", "--nodes", "3"], &["9 replicas", "1 to 3"]);
     assert_refused(&["sim", "bank", "--seeds", "1..9", "--trace", "x"], &["one seed"]);
-    let twice = ["--param", "keys=50", "--param", "keys=60"];
-    assert_refused(&bank(&twice), &["--param keys is given twice"]);
-    assert_refused(&[&["sim", "bank"][..], &twice].concat(), &["--param keys is given twice"]);
+    let twice = ["--param", "calls=5", "--param", "calls=6"];
+    assert_refused(&bank(&twice), &["--param calls is given twice"]);
+    assert_refused(&[&["sim", "bank"][..], &twice].concat(), &["--param calls is given twice"]);
     let folder = tempfile::tempdir().expect("a folder");
     let dir = folder.path().join("cluster").display().to_string();
     assert_refused(&["cluster", "up", "--servers", "0", "--dir", &dir], &["--servers", "1..=256"]);
@@ -361,7 +362,7 @@ fn help_teaches() {
         assert!(whole.contains(command), "{whole}");
     }
     let bank = help(&["bench", "bank", "--help"]);
-    for part in ["keys=1000", "--warm-up", "--protocol", "--json", "How many accounts"] {
+    for part in ["objects=1000", "--warm-up", "--protocol", "--json", "How many accounts"] {
         assert!(bank.contains(part), "{part} is not in: {bank}");
     }
     assert!(help(&["sim", "ycsb", "--help"]).contains("workload=a"));

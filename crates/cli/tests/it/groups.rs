@@ -80,7 +80,7 @@ fn admin(cluster: &Cluster, arguments: &[&str]) -> String {
 pub(crate) fn under_load(cluster: &Cluster, meanwhile: impl FnOnce(&dyn Fn(&str)) + Send) {
     let clients = Clients {
         dbs: vec![cluster.connect(true), cluster.connect(true)],
-        workload: find("bank").unwrap().build(&["keys=200".to_owned()], CLIENTS).unwrap(),
+        workload: find("bank").unwrap().build(&["objects=200".to_owned()], CLIENTS).unwrap(),
         tallies: Arc::new(Tallies::new(CLIENTS)),
         seed: 1,
         pause_most: Duration::from_millis(4),

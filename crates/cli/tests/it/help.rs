@@ -56,7 +56,7 @@ fn the_help_of_every_command_fits_a_hundred_columns() {
 #[test]
 fn the_help_of_searches_says_how_small_workloads_are() {
     let bank = help(&["sim".to_owned(), "bank".to_owned()], "--help");
-    assert!(bank.contains("Here these are the defaults: keys=30."), "{bank}");
+    assert!(bank.contains("Here these are the defaults: objects=30."), "{bank}");
     let objects = help(&["sim".to_owned(), "objects".to_owned()], "--help");
     assert!(objects.contains("objects=800000") && objects.contains("objects=600, bytes=40"));
     let bench = help(&["bench".to_owned(), "objects".to_owned()], "--help");

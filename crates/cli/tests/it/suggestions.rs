@@ -17,7 +17,7 @@ const MEANT: &[(&[&str], &str)] = &[
     (&["torture", "--faults", "kil"], "'kill'"),
     (&["sim", "bank", "--faults", "crahs"], "did you mean `crash`?"),
     (&["sim", "bank", "--faults", "all,lnk"], "`lnk` is no kind of fault"),
-    (&["bench", "bank", "--param", "kyes=4"], "did you mean `keys`?"),
+    (&["bench", "bank", "--param", "objcts=4"], "did you mean `objects`?"),
     (&["sim", "bank", "--param", "localty=4"], "did you mean `locality`?"),
     (&["bench", "objects", "--param", "shareing=4"], "did you mean `sharing`?"),
     (&["reproduce", "granola-6.15", "--param", "warehoses=4"], "did you mean `warehouses`?"),
@@ -44,7 +44,10 @@ fn a_name_that_is_like_none_is_answered_with_all() {
     assert_refused(&["bench", "bank", "--protocol", "paxos"], &["score", "sinfonia"]);
     assert_refused(&["start", "--protocol", "paxos"], &["`paxos`", "score", "sinfonia"]);
     assert_refused(&["sim", "bank", "--faults", "all,flood"], &["`flood`", "crash, client"]);
-    assert_refused(&["bench", "bank", "--param", "colour=1"], &["`colour`", "keys, ", "locality"]);
+    assert_refused(
+        &["bench", "bank", "--param", "colour=1"],
+        &["`colour`", "objects, ", "locality"],
+    );
     assert_refused(&["reproduce", "fig9"], &["bumper-fig3", "granola-6.15"]);
 }
 

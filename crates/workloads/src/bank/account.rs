@@ -1,11 +1,17 @@
 //! An account as it is stored: its balance and its version counter, eight bytes each.
 
+use muesli::objects::Object;
 use muesli::{Action, Error, SmallBytes};
+use postcard::fixint;
+use serde::{Deserialize, Serialize};
 
-/// What an account holds, and how often it was written since it was opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an account holds, and how often it was written since it was opened. As an object it is the
+/// same sixteen bytes.
+#[derive(Clone, Copy, Debug, Deserialize, Object, PartialEq, Eq, Serialize)]
 pub(super) struct Account {
+    #[serde(with = "fixint::le")]
     pub balance: i64,
+    #[serde(with = "fixint::le")]
     pub version: u64,
 }
 
@@ -56,6 +62,8 @@ mod tests {
         fn accounts_come_back(balance: i64, version: u64) {
             let account = Account { balance, version };
             prop_assert_eq!(Account::decode(Some(&account.encode())), Ok(account));
+            let object = postcard::to_stdvec(&account).expect("it is encoded");
+            prop_assert_eq!(SmallBytes::from(object), account.encode());
         }
 
         #[test]

@@ -1,9 +1,12 @@
 //! Accounts with what clients know of them: what the bank and its loans have in common.
 
-use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
+use muesli::objects::Objects;
+use muesli::{Db, Error, Index, Key, SmallBytes, Space, SpaceOptions, Tx};
 
 use super::account::Account;
 use super::ledger::{BankLedger, Ledgers};
+use crate::calls;
+use crate::interface::Interface;
 use crate::loading::write_missing;
 use crate::parameters::{Parameter, ParameterKind, Values};
 
@@ -11,12 +14,10 @@ use crate::parameters::{Parameter, ParameterKind, Values};
 const SPACE: &str = "accounts";
 
 /// How many accounts there are.
-pub(super) const KEYS: Parameter = Parameter::new(
-    "keys",
-    "1000",
-    ParameterKind::Count(2, 100_000_000),
-    "How many accounts there are.",
-);
+pub(super) const OBJECTS: Parameter =
+    calls::objects("1000", (2, 100_000_000), "How many accounts there are.");
+/// The name of accounts that are objects.
+const KIND: &str = "account";
 /// What each of them holds at first.
 pub(super) const INITIAL: Parameter = Parameter::new(
     "initial",
@@ -34,6 +35,8 @@ pub(super) struct AccountBooks {
     pub initial: i64,
     /// Whether they may be overdrawn.
     pub overdraft: bool,
+    /// By what means they are read and written.
+    interface: Interface,
     /// Their keys, by their numbers.
     pub keys: Box<[SmallBytes]>,
     /// One for each client.
@@ -41,14 +44,19 @@ pub(super) struct AccountBooks {
 }
 
 impl AccountBooks {
-    /// As many accounts as the parameter `keys` says, for so many clients.
+    /// As many accounts as the parameter `objects` says, for so many clients.
     pub fn new(values: &Values, overdraft: bool, clients: u32) -> AccountBooks {
-        let accounts = values.count("keys");
+        let (accounts, interface) = (values.count("objects"), Interface::new(values));
+        let key = |account: u64| match interface {
+            Interface::Rows => SmallBytes::from(&*account.to_string()),
+            Interface::Objects => (KIND.to_owned(), account as u32).encoded(),
+        };
         AccountBooks {
             accounts,
             initial: values.count("initial") as i64,
             overdraft,
-            keys: (0..accounts).map(|account| SmallBytes::from(&*account.to_string())).collect(),
+            interface,
+            keys: (0..accounts).map(key).collect(),
             ledgers: Ledgers::new(clients, |_| BankLedger::default()),
         }
     }
@@ -87,7 +95,36 @@ impl AccountBooks {
         space: Space,
         accounts: impl Iterator<Item = u32>,
     ) -> Result<Vec<Account>, Error> {
-        let values = tx.get_many(space, accounts.map(|account| self.key(account))).await?;
-        values.iter().map(|value| Account::decode(value.as_ref())).collect()
+        match self.interface {
+            Interface::Rows => {
+                let values = tx.get_many(space, accounts.map(|account| self.key(account))).await?;
+                values.iter().map(|value| Account::decode(value.as_ref())).collect()
+            }
+            Interface::Objects => {
+                let accounts: Vec<u32> = accounts.collect();
+                let opened = Self::objects(space).open_all(tx, &accounts).await?;
+                opened.iter().map(|account| account.value(tx)).collect()
+            }
+        }
+    }
+
+    /// What an account that the transaction has read holds from now on.
+    pub async fn write(
+        &self,
+        tx: &Tx,
+        space: Space,
+        (number, account): (u32, Account),
+    ) -> Result<(), Error> {
+        match self.interface {
+            Interface::Rows => tx.put(space, self.key(number), account.encode()).await,
+            Interface::Objects => {
+                Self::objects(space).open(tx, &number).await?.set(tx, account).await
+            }
+        }
+    }
+
+    /// The accounts as objects.
+    fn objects(space: Space) -> Objects<u32, Account> {
+        Objects::new(space, KIND)
     }
 }

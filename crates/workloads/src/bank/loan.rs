@@ -14,11 +14,13 @@
 
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
-use super::books::{AccountBooks, INITIAL, KEYS};
+use super::books::{AccountBooks, INITIAL, OBJECTS};
 use super::checks;
 use super::ledger::Transfer;
+use crate::calls::{self, CallLength, LENGTH, check_shares};
 use crate::chance::Chance;
 use crate::check::Check;
+use crate::interface::INTERFACE;
 use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
@@ -26,7 +28,7 @@ use crate::workload::{LocalFuture, Seat, Workload, ended, transact};
 
 /// What loans take.
 pub const PARAMETERS: &[Parameter] = &[
-    KEYS,
+    OBJECTS,
     INITIAL,
     Parameter::new(
         "amount",
@@ -38,15 +40,12 @@ pub const PARAMETERS: &[Parameter] = &[
         "lenders",
         "4",
         ParameterKind::Count(1, 10),
-        "Accounts that a loan may come from: 1, 3, 6, 11, 19, 32, 53, 87, 142 or 231 calls for 1 \
-         to 10 of them.",
+        "Accounts that a loan may come from: it asks 1, 3, 6, 11, 19, 32, 53, 87, 142 or 231 times \
+         for 1 to 10 of them.",
     ),
-    Parameter::new(
-        "calls",
-        "1",
-        ParameterKind::Count(1, 100),
-        "Loans, or sums, of one transaction.",
-    ),
+    calls::calls("1", 1, "Calls of a transaction: loans, or sums of what a loan would visit."),
+    calls::reads("50", "Share of transactions whose calls only read."),
+    LENGTH,
     Parameter::new(
         "group",
         "10",
@@ -54,17 +53,12 @@ pub const PARAMETERS: &[Parameter] = &[
         "Accounts of a group, which all accounts of a loan are of.",
     ),
     Parameter::new(
-        "reads",
-        "50",
-        ParameterKind::Percent,
-        "Share of transactions that read accounts, one after the other, as a loan would.",
-    ),
-    Parameter::new(
         "totals",
         "1",
         ParameterKind::Percent,
         "Share of transactions that read a whole group.",
     ),
+    INTERFACE,
     NESTING,
 ];
 
@@ -78,6 +72,7 @@ pub struct Loan {
     amount: u64,
     lenders: usize,
     calls: usize,
+    length: CallLength,
     group: u32,
     reads: f64,
     totals: f64,
@@ -134,30 +129,26 @@ impl Loan {
     /// # Errors
     /// Groups that are larger than all accounts, or too small for a loan.
     pub fn new(values: &Values, clients: u32) -> Result<Loan, ParameterError> {
-        let (keys, group) = (values.count("keys"), values.count("group"));
+        let (objects, group) = (values.count("objects"), values.count("group"));
         let lenders = values.count("lenders");
-        if group > keys || group <= lenders {
+        if group > objects || group <= lenders {
             return Err(ParameterError::Incompatible(format!(
-                "group must be {} to {keys} where there are {lenders} lenders and {keys} keys; it \
-                 is {group}",
+                "group must be {} to {objects} where there are {lenders} lenders and {objects} \
+                 objects; it is {group}",
                 lenders + 1
             )));
         }
-        let (reads, totals) = (values.number("reads"), values.number("totals"));
-        if reads + totals > 100.0 {
-            return Err(ParameterError::Incompatible(format!(
-                "reads and totals make {} %, over 100 %",
-                reads + totals
-            )));
-        }
+        check_shares(values, &["reads", "totals"])?;
+        let calls = values.count("calls");
         Ok(Loan {
             books: AccountBooks::new(values, true, clients),
             amount: values.count("amount"),
             lenders: lenders as usize,
-            calls: values.count("calls") as usize,
+            calls: calls as usize,
+            length: CallLength::new(values, calls),
             group: group as u32,
-            reads,
-            totals,
+            reads: values.number("reads"),
+            totals: values.number("totals"),
             nesting: NestingPlan::new(values),
         })
     }
@@ -186,7 +177,7 @@ impl Loan {
 
     async fn change(&self, tx: &Tx, space: Space, account: u32, by: i64) -> Result<(), Error> {
         let found = self.books.read(tx, space, std::iter::once(account)).await?;
-        tx.put(space, self.books.key(account), found[0].after(by).encode()).await
+        self.books.write(tx, space, (account, found[0].after(by))).await
     }
 
     /// An account borrows: each that it calls pays, and borrows as much itself.
@@ -235,6 +226,7 @@ impl Loan {
         let (answer, attempts) = transact(&memory.writer, async |tx| {
             for loan in loans {
                 self.call(tx, space, loan).await?;
+                self.length.wait(&seat.db).await?;
             }
             Ok(())
         })
@@ -244,12 +236,13 @@ impl Loan {
         (ended, attempts)
     }
 
-    async fn read(&self, memory: &LoanMemory, loans: &[LoanCall]) -> (Ended, u32) {
+    async fn read(&self, memory: &LoanMemory, seat: &Seat, loans: &[LoanCall]) -> (Ended, u32) {
         let space = memory.space;
         let (answer, attempts) = transact(&memory.reader, async |tx| {
             let mut sum = 0;
             for loan in loans {
                 sum += self.sum(tx, space, loan).await?;
+                self.length.wait(&seat.db).await?;
             }
             Ok(sum)
         })
@@ -301,7 +294,7 @@ impl Workload for Loan {
         }
         let loans = self.draw(&mut seat.chance);
         match drawn < self.totals + self.reads {
-            true => self.read(memory, &loans).await,
+            true => self.read(memory, seat, &loans).await,
             false => self.borrow(memory, seat, &loans).await,
         }
     }

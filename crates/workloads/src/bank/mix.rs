@@ -6,6 +6,7 @@ use muesli::{SmallBytes, Space};
 use muesli_core::parts::locator::Static;
 
 use super::ledger::Transfer;
+use crate::calls::{check_objects, check_shares};
 use crate::chance::Chance;
 use crate::distribution::Distribution;
 use crate::parameters::{ParameterError, Values};
@@ -15,7 +16,8 @@ use crate::workload::Seat;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BankAction {
     Transfer(Vec<Transfer>),
-    ReadTwo([u32; 2]),
+    /// Accounts whose sums are read, two after two.
+    ReadSums(Vec<u32>),
     ReadAll,
     WriteAll,
 }
@@ -25,7 +27,7 @@ pub(super) enum BankAction {
 pub(super) struct BankMix {
     accounts: u64,
     amount: u64,
-    pairs: usize,
+    calls: usize,
     reads: f64,
     totals: f64,
     write_all: f64,
@@ -48,11 +50,11 @@ pub(super) struct BankChoice {
 impl BankMix {
     pub fn new(values: &Values, clients: u32) -> Result<BankMix, ParameterError> {
         let incompatible_with = |text: String| Err(ParameterError::Incompatible(text));
-        let (accounts, pairs) = (values.count("keys"), values.count("pairs"));
+        let (accounts, calls) = (values.count("objects"), values.count("calls"));
         let mix = BankMix {
             accounts,
             amount: values.count("amount"),
-            pairs: pairs as usize,
+            calls: calls as usize,
             reads: values.number("reads"),
             totals: values.number("totals"),
             write_all: values.number("write-all"),
@@ -62,27 +64,17 @@ impl BankMix {
             disjoint: values.flag("disjoint"),
             skew: Distribution::new("zipfian", accounts, values.number("theta"), 0),
         };
-        let shares = mix.reads + mix.totals + mix.write_all;
-        if shares > 100.0 {
-            return incompatible_with(format!(
-                "reads, totals and write-all make {shares} %, over 100 %"
-            ));
-        }
-        if 2 * pairs > accounts {
-            return incompatible_with(format!(
-                "{pairs} pairs need {} keys, not {accounts}",
-                2 * pairs
-            ));
-        }
+        check_shares(values, &["reads", "totals", "write-all"])?;
+        check_objects(("calls", calls), 2, accounts)?;
         if mix.hot > accounts || (mix.hot == 0 && mix.hot_share > 0.0) {
             return incompatible_with(format!(
                 "hot must be 1 to {accounts} where hot-share is not 0"
             ));
         }
-        if mix.disjoint && u64::from(clients) * 2 * pairs > accounts {
-            let least = u64::from(clients) * 2 * pairs;
+        if mix.disjoint && u64::from(clients) * 2 * calls > accounts {
+            let least = u64::from(clients) * 2 * calls;
             return incompatible_with(format!(
-                "{clients} disjoint clients need at least {least} keys"
+                "{clients} disjoint clients need at least {least} objects"
             ));
         }
         Ok(mix)
@@ -103,7 +95,7 @@ impl BankMix {
                     .any(|replica| catalog.home(replica) == seat.node)
             };
             let own: Arc<[u32]> = all.filter(held).collect();
-            ((own.len() >= 2 * self.pairs).then_some(own), self.locality)
+            ((own.len() >= 2 * self.calls).then_some(own), self.locality)
         } else {
             (None, 0.0)
         };
@@ -114,8 +106,7 @@ impl BankMix {
     pub fn draw(&self, choice: &mut BankChoice, chance: &mut Chance) -> BankAction {
         let kind = chance.fraction() * 100.0;
         if kind < self.reads {
-            let two = self.accounts(2, choice, chance);
-            return BankAction::ReadTwo([two[0], two[1]]);
+            return BankAction::ReadSums(self.accounts(2 * self.calls, choice, chance));
         }
         if kind < self.reads + self.totals {
             return BankAction::ReadAll;
@@ -123,7 +114,7 @@ impl BankMix {
         if kind < self.reads + self.totals + self.write_all {
             return BankAction::WriteAll;
         }
-        let accounts = self.accounts(2 * self.pairs, choice, chance);
+        let accounts = self.accounts(2 * self.calls, choice, chance);
         let transfers = accounts.chunks_exact(2).map(|pair| Transfer {
             from: pair[0],
             to: pair[1],

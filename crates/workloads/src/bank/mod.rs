@@ -2,9 +2,9 @@
 //!
 //! An update moves money between two accounts (or several pairs of them); with overdraft
 //! protection the paying account must hold the amount, else the transfer rolls back and is not
-//! tried again. A read sums two accounts. A few transactions read all accounts, or write all of
-//! them back unchanged, which conflicts with everything. Amounts are whole numbers. Every account
-//! carries a version counter, raised by every write.
+//! tried again. A read sums two accounts (or several pairs of them). A few transactions read all
+//! accounts, or write all of them back unchanged, which conflicts with everything. Amounts are
+//! whole numbers. Every account carries a version counter, raised by every write.
 
 mod account;
 mod books;
@@ -15,20 +15,22 @@ mod mix;
 
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
+use crate::calls::{self, CallLength, LENGTH};
 use crate::check::Check;
+use crate::interface::{INTERFACE, Interface};
 use crate::marks::{self, Marks};
 use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 use account::Account;
-use books::{AccountBooks, INITIAL, KEYS};
+use books::{AccountBooks, INITIAL, OBJECTS};
 use ledger::Transfer;
 use mix::{BankChoice, BankMix};
 
 /// What the bank takes.
 pub const PARAMETERS: &[Parameter] = &[
-    KEYS,
+    OBJECTS,
     INITIAL,
     Parameter::new(
         "amount",
@@ -36,12 +38,13 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Count(1, 1_000_000_000),
         "The most that a transfer moves; the least is 1.",
     ),
-    Parameter::new(
-        "pairs",
+    calls::calls(
         "1",
-        ParameterKind::Count(1, 1000),
-        "How many transfers one transaction makes, between different accounts.",
+        1,
+        "Calls of a transaction: transfers, or sums of two accounts, all of different accounts.",
     ),
+    calls::reads("50", "Share of transactions whose calls only read."),
+    LENGTH,
     Parameter::new(
         "overdraft",
         "false",
@@ -53,12 +56,6 @@ pub const PARAMETERS: &[Parameter] = &[
         "false",
         ParameterKind::Flag,
         "Whether payees are paid by delayed actions, unread.",
-    ),
-    Parameter::new(
-        "reads",
-        "50",
-        ParameterKind::Percent,
-        "Share of transactions that read two accounts.",
     ),
     Parameter::new(
         "totals",
@@ -99,12 +96,13 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     marks::PARAMETER,
     marks::BLIND,
+    INTERFACE,
     NESTING,
     Parameter::new(
         "apart",
         "false",
         ParameterKind::Flag,
-        "Whether each account of a transfer is read and written in a part of its own, as with \
+        "Whether each account of a transfer, and each sum, is read in a part of its own, as with \
          `nesting=closed`, and not all are read at first.",
     ),
 ];
@@ -116,8 +114,10 @@ pub struct Bank {
     delayed: bool,
     mix: BankMix,
     nesting: NestingPlan,
-    /// Whether withdrawals and deposits are parts of their own.
+    /// Whether withdrawals, deposits and sums are parts of their own.
     apart: bool,
+    /// What each of its calls takes besides.
+    length: CallLength,
     marks: Marks,
 }
 
@@ -126,6 +126,9 @@ pub struct Bank {
 pub struct BankMemory {
     space: Space,
     writer: Db,
+    /// For sums.
+    summer: Db,
+    /// For reads of all accounts.
     reader: Db,
     choice: BankChoice,
 }
@@ -139,12 +142,14 @@ impl Bank {
         let mix = BankMix::new(values, clients)?;
         let nesting = NestingPlan::new(values);
         let has_parts = !nesting.is_flat();
+        Interface::new(values).check_delayed(values.flag("delayed"))?;
         Ok(Bank {
             books: AccountBooks::new(values, values.flag("overdraft"), clients),
             delayed: values.flag("delayed"),
             mix,
             nesting,
             apart: values.flag("apart") || has_parts,
+            length: CallLength::new(values, values.count("calls")),
             marks: Marks::new(values),
         })
     }
@@ -161,7 +166,7 @@ impl Bank {
         let (answer, attempts) = transact(&memory.writer, async |tx| {
             if self.apart {
                 for transfer in transfers {
-                    self.withdraw_and_deposit(tx, space, *transfer).await?;
+                    self.withdraw_and_deposit(tx, (seat, space), *transfer).await?;
                 }
                 return marks::perform(tx, &seat.db, marks).await;
             }
@@ -174,15 +179,19 @@ impl Bank {
                     return Err(Error::rollback("the account does not hold the amount"));
                 }
                 let payer = found[0].after(-transfer.amount);
-                tx.put(space, self.books.key(transfer.from), payer.encode()).await?;
-                let to = self.books.key(transfer.to);
+                self.books.write(tx, space, (transfer.from, payer)).await?;
                 match found.get(1) {
                     Some(payee) => {
-                        tx.put(space, to, payee.after(transfer.amount).encode()).await?;
+                        let payee = payee.after(transfer.amount);
+                        self.books.write(tx, space, (transfer.to, payee)).await?;
                     }
-                    None => tx.defer(space, to, Account::receive(transfer.amount)).await?,
+                    None => {
+                        let to = self.books.key(transfer.to);
+                        tx.defer(space, to, Account::receive(transfer.amount)).await?;
+                    }
                 }
             }
+            self.length.wait_for(&seat.db, transfers.len() as u32).await?;
             marks::perform(tx, &seat.db, marks).await
         })
         .await;
@@ -191,11 +200,11 @@ impl Bank {
         (ended, attempts)
     }
 
-    /// A transfer in two parts.
+    /// A transfer in two parts; it waits in the second one.
     async fn withdraw_and_deposit(
         &self,
         tx: &Tx,
-        space: Space,
+        (seat, space): (&Seat, Space),
         transfer: Transfer,
     ) -> Result<(), Error> {
         let Transfer { from, to, amount } = transfer;
@@ -204,34 +213,52 @@ impl Bank {
             if by < 0 && !self.books.overdraft && found[0].balance < -by {
                 return Err(Error::rollback("the account does not hold the amount"));
             }
-            tx.put(space, self.books.key(account), found[0].after(by).encode()).await
+            self.books.write(tx, space, (account, found[0].after(by))).await
         };
         self.nesting.run(tx, async |tx| change(tx, from, -amount).await).await?;
+        let deposit = async |tx: &Tx| {
+            match self.delayed {
+                true => tx.defer(space, self.books.key(to), Account::receive(amount)).await?,
+                false => change(tx, to, amount).await?,
+            }
+            self.length.wait(&seat.db).await
+        };
         match self.delayed {
-            true => tx.defer(space, self.books.key(to), Account::receive(amount)).await,
-            false => self.nesting.run(tx, async |tx| change(tx, to, amount).await).await,
+            true => deposit(tx).await,
+            false => self.nesting.run(tx, deposit).await,
         }
     }
 
-    /// Reads two accounts; what they hold is judged where it can be.
-    async fn read_two(
+    /// Sums accounts, two in a call; what they hold is judged where it can be.
+    async fn read_sums(
         &self,
         memory: &BankMemory,
         seat: &Seat,
-        two: [u32; 2],
+        accounts: &[u32],
         marks: &[marks::Use],
     ) -> (Ended, u32) {
         let space = memory.space;
-        let (answer, attempts) = transact(&memory.reader, async |tx| {
+        let (answer, attempts) = transact(&memory.summer, async |tx| {
             marks::perform(tx, &seat.db, marks).await?;
-            self.books.read(tx, space, two.into_iter()).await
+            // All at once, or those of each call in a part of its own.
+            let in_part = if self.apart { 2 } else { accounts.len() };
+            let mut found = Vec::with_capacity(accounts.len());
+            for some in accounts.chunks(in_part) {
+                let sum = async |tx: &Tx| {
+                    let found = self.books.read(tx, space, some.iter().copied()).await?;
+                    self.length.wait_for(&seat.db, some.len() as u32 / 2).await?;
+                    Ok(found)
+                };
+                found.extend(self.nesting.run(tx, sum).await?);
+            }
+            Ok(found)
         })
         .await;
         if let Ok(found) = &answer {
             self.judge_balances(seat, found);
-            let sum = found[0].balance + found[1].balance;
+            let sum: i64 = found.iter().map(|account| account.balance).sum();
             if !self.books.overdraft && sum > self.books.total() {
-                let complain = || format!("accounts {two:?} hold {sum}, more than there is");
+                let complain = || format!("accounts {accounts:?} hold {sum}, more than there is");
                 self.books.ledgers.of(seat.client).wrong_snapshots.add(complain);
             }
         }
@@ -271,7 +298,7 @@ impl Bank {
         let (answer, attempts) = transact(&seat.db, async |tx| {
             let found = self.books.read(tx, space, 0..self.books.accounts as u32).await?;
             for (account, state) in found.iter().enumerate() {
-                tx.put(space, self.books.key(account as u32), state.after(0).encode()).await?;
+                self.books.write(tx, space, (account as u32, state.after(0))).await?;
             }
             Ok(())
         })
@@ -298,14 +325,16 @@ impl Workload for Bank {
         let space = AccountBooks::space_of(&seat.db)?;
         let choice = self.mix.choice(seat, space, &self.books.keys);
         let writer = self.nesting.handle(seat.node, &seat.db, "transfers");
-        Ok(BankMemory { space, writer, reader: seat.db.read_only(), choice })
+        let reader = seat.db.read_only();
+        let summer = self.nesting.handle(seat.node, &reader, "sums");
+        Ok(BankMemory { space, writer, summer, reader, choice })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut BankMemory) -> (Ended, u32) {
         match self.mix.draw(&mut memory.choice, &mut seat.chance) {
-            mix::BankAction::ReadTwo(two) => {
+            mix::BankAction::ReadSums(accounts) => {
                 let marks = self.marks.draw_reads(&mut seat.chance);
-                self.read_two(memory, seat, two, &marks).await
+                self.read_sums(memory, seat, &accounts, &marks).await
             }
             mix::BankAction::Transfer(transfers) => {
                 let marks = self.marks.draw(&mut seat.chance);

@@ -210,6 +210,25 @@ impl MachineModel {
         )
     }
 
+    /// A node of Hyflow2's first experiment (section 6.6): one of 48 cores of an Opteron, a process
+    /// each, which reach each other over the loopback interface.
+    pub fn hyflow2_core() -> MachineModel {
+        java_machine(
+            "1 of 48 cores at 1.9 GHz, Java, loopback",
+            1.12,
+            channel(20, 10, 1_250_000_000),
+        )
+    }
+
+    /// A node of its second one: 24 cores of an Opteron, over gigabit Ethernet.
+    pub fn hyflow2_machine() -> MachineModel {
+        java_machine(
+            "24 cores at 1.9 GHz, Java, gigabit Ethernet",
+            1.12 / 24.0,
+            channel(50, 25, 125_000_000),
+        )
+    }
+
     /// A repository of the Granola thesis (section 6.1.3): one core of a 3.2 GHz Xeon of 2005, ten
     /// machines with clients, gigabit Ethernet, and replication as far away as `replication`.
     pub fn granola_cluster(replication: Span) -> MachineModel {

@@ -13,17 +13,21 @@
 
 mod checks;
 pub(crate) mod ledger;
+mod object_list;
+mod object_table;
 mod open;
 mod structure;
 
 use muesli::open_nesting::{NestingSwitch, OpenNesting};
 use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
 
+use crate::calls::{self, CallLength, LENGTH, check_objects, check_shares};
 use crate::chance::Chance;
 use crate::check::Check;
+use crate::interface::INTERFACE;
 use crate::loading::insist;
 use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
-use crate::parameters::{Parameter, ParameterKind as Takes, Values};
+use crate::parameters::{Parameter, ParameterError, ParameterKind as Takes, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 use ledger::{Ledgers, SetChange, SetLedger};
@@ -34,36 +38,24 @@ pub use structure::StructureKind;
 /// The space with the rows.
 const SPACE: &str = "structures";
 
-const KEYS: Parameter = Parameter::new(
-    "keys",
-    "65536",
-    Takes::Count(2, 10_000_000),
-    "How many keys there are to choose from.",
-);
+const OBJECTS: Parameter =
+    calls::objects("65536", (2, 10_000_000), "How many keys there are to choose from.");
 const INITIAL: Parameter = Parameter::new(
     "initial",
     "256",
     Takes::Count(0, 1_000_000),
     "How many of them are there at first; at most half.",
 );
-const READS: Parameter = Parameter::new(
-    "reads",
-    "50",
-    Takes::Percent,
-    "Share of transactions that only look whether keys are there.",
-);
+const READS: Parameter =
+    calls::reads("50", "Share of transactions whose calls only look whether a key is there.");
 const WALKS: Parameter = Parameter::new(
     "walks",
     "1",
     Takes::Percent,
     "Share of transactions that read a whole structure.",
 );
-const OPERATIONS: Parameter = Parameter::new(
-    "operations",
-    "1",
-    Takes::Count(1, 1_000),
-    "Keys that a transaction looks for, adds or removes.",
-);
+const CALLS: Parameter =
+    calls::calls("1", 1, "Calls of a transaction: searches, adds or removes, each of another key.");
 const COUNT: Parameter = Parameter::new(
     "structures",
     "1",
@@ -85,15 +77,52 @@ const LEVELS: Parameter = Parameter::new(
 const BUCKETS: Parameter =
     Parameter::new("buckets", "61", Takes::Count(1, 1_000_000), "Buckets of a hash table.");
 
-/// What lists and trees take.
+/// What trees take.
 pub const PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, PATIENCE];
+    &[OBJECTS, INITIAL, CALLS, READS, LENGTH, WALKS, COUNT, REMOVALS, NESTING_OR_OPEN, PATIENCE];
+/// What linked lists take.
+pub const LIST_PARAMETERS: &[Parameter] = &[
+    OBJECTS,
+    INITIAL,
+    CALLS,
+    READS,
+    LENGTH,
+    WALKS,
+    COUNT,
+    REMOVALS,
+    NESTING_OR_OPEN,
+    PATIENCE,
+    INTERFACE,
+];
 /// What skip lists take.
-pub const SKIP_LIST_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, PATIENCE, LEVELS];
+pub const SKIP_LIST_PARAMETERS: &[Parameter] = &[
+    OBJECTS,
+    INITIAL,
+    CALLS,
+    READS,
+    LENGTH,
+    WALKS,
+    COUNT,
+    REMOVALS,
+    NESTING_OR_OPEN,
+    PATIENCE,
+    LEVELS,
+];
 /// What hash tables take.
-pub const HASH_TABLE_PARAMETERS: &[Parameter] =
-    &[KEYS, INITIAL, READS, WALKS, OPERATIONS, COUNT, REMOVALS, NESTING_OR_OPEN, PATIENCE, BUCKETS];
+pub const HASH_TABLE_PARAMETERS: &[Parameter] = &[
+    OBJECTS,
+    INITIAL,
+    CALLS,
+    READS,
+    LENGTH,
+    WALKS,
+    COUNT,
+    REMOVALS,
+    NESTING_OR_OPEN,
+    PATIENCE,
+    INTERFACE,
+    BUCKETS,
+];
 
 /// Sets of one kind.
 #[derive(Debug)]
@@ -105,7 +134,8 @@ pub struct Sets {
     initial: Vec<u64>,
     reads: f64,
     walks: f64,
-    operations: usize,
+    calls: usize,
+    length: CallLength,
     pairs: bool,
     nesting: NestingPlan,
     /// For tests: a rule of open nesting that is broken.
@@ -142,22 +172,29 @@ enum SetAction {
 
 impl Sets {
     /// Sets of this kind with these parameters, for so many clients.
-    pub fn new(kind: StructureKind, values: &Values, clients: u32) -> Sets {
-        let keys = values.count("keys");
-        let operations = values.count("operations").min(keys) as usize;
-        Sets {
+    ///
+    /// # Errors
+    /// Parameters that do not go together.
+    pub fn new(kind: StructureKind, values: &Values, clients: u32) -> Result<Sets, ParameterError> {
+        let (keys, calls) = (values.count("objects"), values.count("calls"));
+        check_objects(("calls", calls), 1, keys)?;
+        check_shares(values, &["reads", "walks"])?;
+        let (nesting, length) = (NestingPlan::or_open(values), CallLength::new(values, calls));
+        nesting.check_length(length.each())?;
+        Ok(Sets {
             kind,
             count: values.count("structures") as usize,
             keys,
             initial: initial(kind, values.count("initial").min(keys / 2), keys),
             reads: values.number("reads"),
             walks: values.number("walks"),
-            operations,
+            calls: calls as usize,
+            length,
             pairs: values.word("rule") == "pairs",
-            nesting: NestingPlan::or_open(values),
+            nesting,
             broken: None,
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
-        }
+        })
     }
 
     /// For tests: breaks a rule of open nesting.
@@ -167,14 +204,14 @@ impl Sets {
     }
 
     fn structures(&self, space: Space) -> Vec<Structure> {
-        let one = |number| Structure::new(self.kind, space, &format!("set {number}"));
-        (0..self.count).map(one).collect()
+        let one = |number| Structure::new(self.kind, space, number);
+        (0..self.count as u32).map(one).collect()
     }
 
     fn draw(&self, chance: &mut Chance, added: &mut Option<(usize, Vec<u64>)>) -> DrawnSet {
         let (kind, structure) = (chance.fraction() * 100.0, chance.below(self.count as u64));
         let structure = structure as usize;
-        let keys = distinct(self.operations, self.keys, chance);
+        let keys = distinct(self.calls, self.keys, chance);
         if kind < self.walks {
             return DrawnSet { structure, action: SetAction::Walk };
         }
@@ -192,12 +229,18 @@ impl Sets {
     async fn look(&self, seat: &Seat, memory: &SetMemory, at: usize, keys: &[u64]) -> (Ended, u32) {
         let structure = &memory.structures[at];
         let (answer, attempts) = match &memory.open {
-            Some(layer) => open::look(layer, &memory.looker, (at, structure), keys).await,
+            Some(layer) => {
+                open::look((layer, &memory.looker, self.length), (at, structure), keys).await
+            }
             None => {
                 transact(&memory.looker, async |tx| {
                     let mut wrong = None;
                     for key in keys {
-                        let look = async |tx: &Tx| structure.contains(tx, *key).await;
+                        let look = async |tx: &Tx| {
+                            let found = structure.contains(tx, *key).await?;
+                            self.length.wait(&seat.db).await?;
+                            Ok(found)
+                        };
                         wrong = wrong.or(self.nesting.run(tx, look).await?.1);
                     }
                     Ok(wrong)
@@ -245,15 +288,20 @@ impl Sets {
         };
         let (answer, attempts) = match &memory.open {
             Some(layer) => {
-                open::change(layer, &memory.changer, (at, structure), (keys, adds), set_out).await
+                let how = (layer, &memory.changer, self.length);
+                open::change(how, (at, structure), (keys, adds), set_out).await
             }
             None => {
                 transact(&memory.changer, async |tx| {
                     let mut changed = Vec::new();
                     for &key in keys {
-                        let change = async |tx: &Tx| match adds {
-                            true => structure.add(tx, key).await,
-                            false => structure.remove(tx, key).await,
+                        let change = async |tx: &Tx| {
+                            let effect = match adds {
+                                true => structure.add(tx, key).await?,
+                                false => structure.remove(tx, key).await?,
+                            };
+                            self.length.wait(&seat.db).await?;
+                            Ok(effect)
                         };
                         changed.extend(self.nesting.run(tx, change).await?.then_some(key));
                     }

@@ -13,6 +13,7 @@ use muesli::{Db, Error};
 
 use super::structure::Structure;
 use super::{SPACE, Sets};
+use crate::calls::CallLength;
 use crate::nesting::open_layer;
 
 /// The inverse operations.
@@ -52,8 +53,7 @@ fn lock_of(at: usize, key: u64) -> [u8; 12] {
 
 /// Looks for keys; the first wrong value that a search found.
 pub(super) async fn look(
-    layer: &OpenNesting,
-    db: &Db,
+    (layer, db, length): (&OpenNesting, &Db, CallLength),
     (at, structure): (usize, &Structure),
     keys: &[u64],
 ) -> (Result<Option<u64>, Error>, u32) {
@@ -63,7 +63,11 @@ pub(super) async fn look(
         let mut wrong = None;
         for key in keys {
             let how = OpenNested::new().lock(lock_of(at, *key), &LockMode::read());
-            let look = async |child: &OpenTx| structure.contains(child, *key).await;
+            let look = async |child: &OpenTx| {
+                let found = structure.contains(child, *key).await?;
+                length.wait(db).await?;
+                Ok::<_, Error>(found)
+            };
             wrong = wrong.or(tx.open_nested(how, look).await?.1);
         }
         Ok(wrong)
@@ -74,8 +78,7 @@ pub(super) async fn look(
 
 /// Adds or removes keys; those for which that had an effect, which are set out before the commit.
 pub(super) async fn change(
-    layer: &OpenNesting,
-    db: &Db,
+    (layer, db, length): (&OpenNesting, &Db, CallLength),
     (at, structure): (usize, &Structure),
     (keys, adds): (&[u64], bool),
     set_out: impl Fn(&[u64]),
@@ -95,6 +98,7 @@ pub(super) async fn change(
                 if effect {
                     child.on_abort(if adds { REMOVE } else { ADD }, &(at, key))?;
                 }
+                length.wait(db).await?;
                 Ok::<_, Error>(effect)
             };
             let effect = tx.open_nested(OpenNested::new(), change).await?;

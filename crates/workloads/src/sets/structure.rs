@@ -3,6 +3,9 @@
 use muesli::structures::{HashTable, Inspected, LinkedList, Map, OrderedMap, SearchTree, SkipList};
 use muesli::{Error, Space, Tx};
 
+use super::object_list::ObjectList;
+use super::object_table::ObjectTable;
+use crate::interface::Interface;
 use crate::parameters::Values;
 
 /// Which structure.
@@ -16,6 +19,10 @@ pub enum StructureKind {
     HashTable(u32),
     /// A binary search tree.
     Tree,
+    /// A sorted list whose nodes are objects.
+    ObjectList,
+    /// A hash table whose buckets, so many, are objects.
+    ObjectTable(u32),
 }
 
 impl StructureKind {
@@ -24,9 +31,21 @@ impl StructureKind {
         StructureKind::SkipList(values.count("levels") as u8)
     }
 
-    /// A hash table, with the parameter `buckets`.
+    /// A sorted list, with the parameter `interface`.
+    pub fn list(values: &Values) -> StructureKind {
+        match Interface::new(values) {
+            Interface::Rows => StructureKind::List,
+            Interface::Objects => StructureKind::ObjectList,
+        }
+    }
+
+    /// A hash table, with the parameters `buckets` and `interface`.
     pub fn hash_table(values: &Values) -> StructureKind {
-        StructureKind::HashTable(values.count("buckets") as u32)
+        let buckets = values.count("buckets") as u32;
+        match Interface::new(values) {
+            Interface::Rows => StructureKind::HashTable(buckets),
+            Interface::Objects => StructureKind::ObjectTable(buckets),
+        }
     }
 }
 
@@ -37,6 +56,8 @@ pub(super) enum Structure {
     List(LinkedList<u64, u64>),
     HashTable(HashTable<u64, u64>),
     Tree(SearchTree<u64, u64>),
+    ObjectList(ObjectList),
+    ObjectTable(ObjectTable),
 }
 
 macro_rules! each {
@@ -46,6 +67,8 @@ macro_rules! each {
             Structure::List($map) => $does,
             Structure::HashTable($map) => $does,
             Structure::Tree($map) => $does,
+            Structure::ObjectList($map) => $does,
+            Structure::ObjectTable($map) => $does,
         }
     };
 }
@@ -56,7 +79,8 @@ pub(super) fn value_of(key: u64) -> u64 {
 }
 
 impl Structure {
-    pub fn new(kind: StructureKind, space: Space, name: &str) -> Structure {
+    pub fn new(kind: StructureKind, space: Space, number: u32) -> Structure {
+        let name = &*format!("set {number}");
         match kind {
             StructureKind::SkipList(levels) => {
                 Structure::SkipList(SkipList::with_levels(space, name, levels))
@@ -66,6 +90,10 @@ impl Structure {
                 Structure::HashTable(HashTable::new(space, name, buckets))
             }
             StructureKind::Tree => Structure::Tree(SearchTree::new(space, name)),
+            StructureKind::ObjectList => Structure::ObjectList(ObjectList::new(space, number)),
+            StructureKind::ObjectTable(buckets) => {
+                Structure::ObjectTable(ObjectTable::new(space, number, buckets))
+            }
         }
     }
 
@@ -76,6 +104,8 @@ impl Structure {
             Structure::List(map) => map.at_or_after(tx, &key).await?,
             Structure::HashTable(map) => map.get(tx, &key).await?.map(|value| (key, value)),
             Structure::Tree(map) => map.at_or_after(tx, &key).await?,
+            Structure::ObjectList(map) => map.at_or_after(tx, key).await?,
+            Structure::ObjectTable(map) => map.get(tx, key).await?.map(|value| (key, value)),
         };
         let wrong = found.filter(|(key, value)| *value != value_of(*key)).map(|(_, value)| value);
         Ok((found.is_some_and(|(found, _)| found == key), wrong))
@@ -100,6 +130,6 @@ impl Structure {
     }
 
     pub fn is_ordered(&self) -> bool {
-        !matches!(self, Structure::HashTable(_))
+        !matches!(self, Structure::HashTable(_) | Structure::ObjectTable(_))
     }
 }

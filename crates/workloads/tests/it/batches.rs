@@ -275,7 +275,8 @@ fn each_validator_of_an_inner_node_is_above_what_that_is_above() {
 /// A run without faults, whose history is serializable.
 fn calm(protocol: &str, batching: Batching) -> SimulatedOutcome {
     const MANY: u32 = 48;
-    let workload = available::find("bank").unwrap().build(&["keys=4000".to_owned()], MANY).unwrap();
+    let workload =
+        available::find("bank").unwrap().build(&["objects=4000".to_owned()], MANY).unwrap();
     let plan = Simulated {
         batching,
         history: true,
@@ -325,7 +326,7 @@ fn batches_over_the_links_of_a_tree_leave_others_alone() {
 fn histories_hold_where_links_break_over_held_messages_and_timers_are_early() {
     let mut asked = 0;
     for seed in 0..12 {
-        let case = ("bank", "keys=20 reads=30 totals=10");
+        let case = ("bank", "objects=20 reads=30 totals=10");
         let plan = Simulated {
             batching: over(BatchLinks::All, 20, 2_000),
             early_timers: true,
@@ -371,7 +372,7 @@ fn a_run_with_batches_can_be_repeated() {
     let run = || {
         let plan = Simulated { batching: over(BatchLinks::All, 5, 300), ..drawn(7, "all") };
         let tallies = Arc::new(Tallies::new(CLIENTS));
-        simulated::run(&workload(&("bank", "keys=20")), &plan, &tallies).unwrap().run.digest
+        simulated::run(&workload(&("bank", "objects=20")), &plan, &tallies).unwrap().run.digest
     };
     assert_eq!(run(), run());
 }

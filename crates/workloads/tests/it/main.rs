@@ -5,6 +5,7 @@
 mod among_faults;
 mod batches;
 mod behind;
+mod calls;
 mod carried_on;
 mod deposed;
 mod follower_reads;

@@ -12,7 +12,7 @@ use super::workloads::assert_checks;
 
 /// How many messages a commit of one visiting client takes in a bank on three nodes.
 fn messages(protocol: &str) -> f64 {
-    let given = ["keys=12", "reads=0"].map(str::to_owned);
+    let given = ["objects=12", "reads=0"].map(str::to_owned);
     let workload = available::find("bank").unwrap().build(&given, 1).unwrap();
     let length = Length::Transactions(1_000);
     let calm = Simulated::calm(protocol, 3, 7, length);

@@ -20,11 +20,10 @@ use muesli_workloads::workload::AnyWorkload;
 
 const CLIENTS: u32 = 8;
 /// Few keys, so that locks are refused often.
-const SET: &str =
-    "keys=24 initial=8 operations=3 reads=20 walks=5 levels=3 rule=random nesting=open";
+const SET: &str = "objects=24 initial=8 calls=3 reads=20 walks=5 levels=3 rule=random nesting=open";
 
 const TABLE: &str =
-    "keys=24 initial=8 operations=3 reads=20 walks=5 buckets=7 rule=random nesting=open";
+    "objects=24 initial=8 calls=3 reads=20 walks=5 buckets=7 rule=random nesting=open";
 
 fn parameters(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
@@ -37,10 +36,10 @@ fn open_children_leave_nothing_behind_under_all_faults() {
         ("two-phase-commit", "skiplist", SET),
         // Its running transactions may see torn snapshots, in which a list is no list.
         ("granola-locking", "hashtable", TABLE),
-        ("score", "counters", "keys=20 hot=2 outer=2 nesting=open"),
+        ("score", "counters", "objects=20 hot=2 calls=2 nesting=open"),
         // Some transactions have open children, and others none beside them.
         ("score", "skiplist", &SET.replace("=open", "=auto")),
-        ("tfa", "counters", "keys=20 hot=2 outer=2 nesting=auto"),
+        ("tfa", "counters", "objects=20 hot=2 calls=2 nesting=auto"),
     ] {
         let seeded_run = SeededRun {
             protocol: protocol.to_owned(),
@@ -59,7 +58,8 @@ fn open_children_leave_nothing_behind_under_all_faults() {
 fn noticed(switch: NestingSwitch, seeds: u64) -> Option<u64> {
     (0..seeds).find(|&seed| {
         let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &parameters(SET)).unwrap();
-        let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).without(switch);
+        let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).unwrap();
+        let sets = sets.without(switch);
         let workload: Arc<dyn AnyWorkload> = Arc::new(sets);
         let (kinds, length) = ("crash,client,partition,link,pause", 200);
         let horizon = VirtualTime::ZERO + Span::from_millis(length);

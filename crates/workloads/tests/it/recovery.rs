@@ -39,7 +39,8 @@ fn simulated(seed: u64, plan: Plan, upkeep: Upkeep) -> Simulated {
 
 /// Whether anybody notices that something is wrong with a run.
 fn is_noticed<P: Protocol>(workload: &str, simulated: &Simulated, switches: &P::Switches) -> bool {
-    let workload = available::find(workload).unwrap().build(&["keys=10".to_owned()], CLIENTS);
+    let few = if workload == "bank" { "objects=10" } else { "keys=10" };
+    let workload = available::find(workload).unwrap().build(&[few.to_owned()], CLIENTS);
     let (workload, tallies) = (workload.unwrap(), Arc::new(Tallies::new(CLIENTS)));
     // An assertion of the protocol may notice before the judge does.
     let run = catch_unwind(AssertUnwindSafe(|| {

@@ -163,7 +163,10 @@ fn a_watermark_raised_early_is_noticed() {
 fn lost_updates_are_noticed_by_every_route() {
     let switches = Switches::broken(FamilySwitch::Validate);
     let (checks, versions, lists) = (true, true, true);
-    assert_eq!(noticed("bank", "keys=10", &switches), Noticed { checks, versions, lists: false });
+    assert_eq!(
+        noticed("bank", "objects=10", &switches),
+        Noticed { checks, versions, lists: false }
+    );
     assert_eq!(noticed("append", "keys=5", &switches), Noticed { checks, versions, lists });
     let ycsb = "workload=t keys=32 fields=1 reads=8";
     assert_eq!(noticed("ycsb", ycsb, &switches), Noticed { checks, versions, lists: false });
@@ -179,7 +182,7 @@ fn phantoms_are_noticed() {
 #[test]
 fn nothing_is_noticed_where_nothing_is_wrong() {
     for (workload, parameters) in
-        [("bank", "keys=10"), ("append", "keys=5"), ("ycsb", "workload=s keys=16 reads=8")]
+        [("bank", "objects=10"), ("append", "keys=5"), ("ycsb", "workload=s keys=16 reads=8")]
     {
         assert_eq!(noticed(workload, parameters, &Switches::default()), Noticed::default());
     }
@@ -305,7 +308,7 @@ fn hierarchical_validation_as_printed_or_without_validation_is_caught() {
 #[test]
 fn sessions_that_leave_their_past_behind_are_caught() {
     let roaming = |switches: &gmu::Switches| {
-        let counters = "keys=20 hot=2 roam=true";
+        let counters = "objects=20 hot=2 roam=true";
         noticed_under::<Gmu>("counters", counters, switches, Level::Eus, 0..10)
     };
     let mut switches = gmu::Switches::default();
@@ -317,7 +320,7 @@ fn sessions_that_leave_their_past_behind_are_caught() {
 #[test]
 fn a_delayed_lock_taken_for_a_shared_one_is_caught() {
     let delayed = |switches: &bumper::Switches| {
-        let bank = "keys=6 delayed=true totals=10";
+        let bank = "objects=6 delayed=true totals=10";
         noticed_under::<Bumper>("bank", bank, switches, Level::Serializable, 0..10)
     };
     let mut switches = bumper::Switches::default();

@@ -14,7 +14,7 @@ use crate::workloads::assert_checks;
 
 const CLIENTS: u32 = 2;
 /// All clients change the one bucket there is.
-const ONE_BUCKET: [&str; 5] = ["buckets=1", "keys=40", "initial=20", "reads=0", "walks=0"];
+const ONE_BUCKET: [&str; 5] = ["buckets=1", "objects=40", "initial=20", "reads=0", "walks=0"];
 
 /// What the client committed that committed least, each on a node of its own, over a few seeds.
 fn least(switches: Switches) -> u64 {

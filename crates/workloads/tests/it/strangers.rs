@@ -104,7 +104,7 @@ fn count(all: &mut BTreeMap<&'static str, StrangerCount>, outcome: &SimulatedOut
 
 fn run(protocol: &str, group: u16, seed: u64, as_members: bool) -> SimulatedOutcome {
     let workload = available::find(workload(protocol, seed)).unwrap();
-    let workload = workload.build(&["keys=30".to_owned()], CLIENTS).unwrap();
+    let workload = workload.build(&workload.small_parameters(), CLIENTS).unwrap();
     let every = Span::from_nanos(150_000);
     let upkeep = Upkeep {
         group,
@@ -218,7 +218,7 @@ fn members_leave_out_records_that_contradict_each_other() {
 fn honest_nodes_reject_nothing_of_each_other() {
     for (protocol, group) in PROTOCOLS {
         let workload = available::find("bank").unwrap();
-        let workload = workload.build(&["keys=30".to_owned()], CLIENTS).unwrap();
+        let workload = workload.build(&workload.small_parameters(), CLIENTS).unwrap();
         let plan = Simulated {
             replicas: 2,
             plan: Plan::calm(VirtualTime::ZERO + Span::from_millis(200)),

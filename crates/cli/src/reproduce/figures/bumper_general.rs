@@ -9,7 +9,7 @@ use super::bumper::{
 use crate::reproduce::figure::{Figure, Measure, NOTHING, PlottedLine, claim, protocol};
 
 /// 256 of 65 536 keys; half of the transactions look for one.
-const SKIP_LIST: &[&str] = &["keys=65536", "initial=256", "reads=50", "walks=0", "levels=8"];
+const SKIP_LIST: &[&str] = &["objects=65536", "initial=256", "reads=50", "walks=0", "levels=8"];
 
 /// As many customers as in one and a third of the standard's warehouses, over more of them.
 const TPCC: &[&str] = &[
@@ -55,7 +55,7 @@ pub const FIGURES: &[Figure] = &[
         name: "bumper-fig3-general-list",
         about: "The same in a linked list",
         workload: "list",
-        parameters: &["keys=65536", "initial=256", "reads=50", "walks=0"],
+        parameters: &["objects=65536", "initial=256", "reads=50", "walks=0"],
         seconds: (6.0, 3.0),
         claims: &[
             claim(

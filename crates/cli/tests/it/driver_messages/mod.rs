@@ -126,7 +126,7 @@ impl Servers {
 
 /// Clients that behave, with what they record.
 fn clients(servers: &Servers) -> Clients {
-    let workload = find("bank").unwrap().build(&["keys=40".to_owned()], 6).unwrap();
+    let workload = find("bank").unwrap().build(&["objects=40".to_owned()], 6).unwrap();
     let connect = || {
         let connect = Connect {
             addresses: servers.honest().to_vec(),

@@ -11,7 +11,7 @@ use muesli::nesting_choice::NestingModel;
 use muesli::{Db, Error, Tx};
 use muesli_core::NodeId;
 
-use crate::parameters::{Parameter, ParameterKind, Values};
+use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use choices::NodeChoices;
 
 /// What workloads take whose transactions have parts.
@@ -74,6 +74,22 @@ impl NestingPlan {
     pub fn or_open(values: &Values) -> NestingPlan {
         let patience = Duration::from_millis(values.count("patience"));
         NestingPlan { patience, ..NestingPlan::new(values) }
+    }
+
+    /// Whether others wait for a part as long as it takes besides its accesses.
+    ///
+    /// # Errors
+    /// They do not, where parts may be open children.
+    pub fn check_length(&self, part: Duration) -> Result<(), ParameterError> {
+        if !self.may_be_open() || part < self.patience {
+            return Ok(());
+        }
+        let (part, patience) = (part.as_secs_f64() * 1e3, self.patience.as_millis());
+        let text = format!(
+            "a transaction of which a part takes {part} ms is taken for abandoned after \
+             {patience} ms: give more patience, or less length"
+        );
+        Err(ParameterError::Incompatible(text))
     }
 
     /// Whether transactions have no parts.

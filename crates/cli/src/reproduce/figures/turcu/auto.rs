@@ -59,7 +59,7 @@ const AUTO: Figure = Figure {
 /// The parameters of a structure that transactions add to and remove from at random.
 macro_rules! set {
     ($($own:literal),*) => {
-        &["keys=100", "initial=50", "operations=3", "rule=random", "walks=0", $($own),*]
+        &["objects=100", "initial=50", "calls=3", "rule=random", "walks=0", $($own),*]
     };
 }
 
@@ -96,7 +96,7 @@ const BANK: [Figure; 2] = both!(
     "bank, two transfers a transaction",
     without_open,
     "bank",
-    &["keys=64", "pairs=2", "apart=true"]
+    &["objects=64", "calls=2", "apart=true"]
 );
 const LOAN: [Figure; 2] = both!(
     "nesting-auto-loan",
@@ -104,7 +104,7 @@ const LOAN: [Figure; 2] = both!(
     "loan",
     without_open,
     "loan",
-    &["keys=64"]
+    &["objects=64"]
 );
 const LIST: [Figure; 2] = both!(
     "nesting-auto-list",

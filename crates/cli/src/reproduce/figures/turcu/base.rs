@@ -15,7 +15,7 @@ pub const TURCU_QUICK: &[f64] = &[4.0, 16.0];
 /// What a transaction calls.
 pub const CALLS: Axis = Axis {
     name: "calls",
-    set: |x, setting| setting.put("operations", x),
+    set: |x, setting| setting.put("calls", x),
     range: (1.0, 100.0),
     logarithmic: false,
 };
@@ -25,6 +25,14 @@ pub const READ_ONLY: Axis = Axis {
     name: "read-only transactions, %",
     set: |x, setting| setting.put("reads", x),
     range: (0.0, 100.0),
+    logarithmic: false,
+};
+
+/// How long a transaction's calls take besides their accesses.
+pub const LENGTH: Axis = Axis {
+    name: "length, ms",
+    set: |x, setting| setting.put("length", x),
+    range: (0.0, 1_000.0),
     logarithmic: false,
 };
 
@@ -69,8 +77,8 @@ pub const fn all_three(protocol: &'static str) -> [PlottedLine; 3] {
 }
 
 /// The best of closed nesting over flat transactions at the same place.
-pub const fn best_of_closed(aim: f64) -> PaperClaim {
-    over_flat("best of closed, over flat", "closed", None, aim)
+pub const fn best_of_closed(paper: Option<f64>, aim: f64) -> PaperClaim {
+    over_flat("best of closed, over flat", "closed", paper, aim)
 }
 
 /// The best of open nesting.
@@ -86,6 +94,12 @@ const fn over_flat(
 ) -> PaperClaim {
     let measure = Measure::MostOverBest(Quantity::Throughput, line, &["flat"]);
     claim(what, measure, paper, Some(ClaimTarget::Least(aim)))
+}
+
+/// The worst of closed nesting.
+pub const fn worst_of_closed(paper: Option<f64>, aim: f64) -> PaperClaim {
+    let measure = Measure::LeastOverBest(Quantity::Throughput, "closed", &["flat"]);
+    claim("worst of closed, over flat", measure, paper, Some(ClaimTarget::Least(aim)))
 }
 
 /// What closed nesting loses on average.

@@ -53,28 +53,28 @@ pub const FIGURES: &[Figure] = &[
         name: "checkpoints-bank",
         about: "checkpoints beside closed nesting: bank, five transfers a transaction",
         workload: "bank",
-        parameters: &["keys=64", "pairs=5", "apart=true"],
+        parameters: &["objects=64", "calls=5", "apart=true"],
         ..CHECKPOINTS
     },
     Figure {
         name: "checkpoints-loan",
         about: "checkpoints beside closed nesting: loan",
         workload: "loan",
-        parameters: &["keys=64"],
+        parameters: &["objects=64"],
         ..CHECKPOINTS
     },
     Figure {
         name: "checkpoints-list",
         about: "checkpoints beside closed nesting: a linked list, three calls",
         workload: "list",
-        parameters: &["keys=48", "initial=24", "operations=3", "rule=random", "walks=0"],
+        parameters: &["objects=48", "initial=24", "calls=3", "rule=random", "walks=0"],
         ..CHECKPOINTS
     },
     Figure {
         name: "checkpoints-skiplist",
         about: "checkpoints beside closed nesting: a skip list, five calls",
         workload: "skiplist",
-        parameters: &["keys=100", "initial=50", "operations=5", "rule=random", "walks=0"],
+        parameters: &["objects=100", "initial=50", "calls=5", "rule=random", "walks=0"],
         ..CHECKPOINTS
     },
     Figure {
@@ -82,10 +82,10 @@ pub const FIGURES: &[Figure] = &[
         about: "checkpoints beside closed nesting: a hash table of 11 buckets, five calls",
         workload: "hashtable",
         parameters: &[
-            "keys=100",
+            "objects=100",
             "initial=50",
             "buckets=11",
-            "operations=5",
+            "calls=5",
             "rule=random",
             "walks=0",
         ],

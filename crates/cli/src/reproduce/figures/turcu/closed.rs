@@ -1,7 +1,12 @@
 //! Chapter 4: closed nesting (N-TFA) beside flat transactions.
 
-use super::base::{CALLS, READ_ONLY, TURCU, best_of_closed, closed_loses, flat_and_closed};
-use crate::reproduce::figure::{Figure, PlottedLine};
+use super::base::{
+    CALLS, LENGTH, READ_ONLY, TURCU, best_of_closed, closed_loses, flat_and_closed, worst_of_closed,
+};
+use crate::reproduce::figure::{
+    CASES, Case, ClaimTarget, Figure, Measure, PaperClaim, PlottedLine, SummaryMeasure, case, claim,
+};
+use crate::reproduce::point::Quantity;
 
 const TWO: &[PlottedLine] = &flat_and_closed("tfa");
 const SHARES: &[f64] = &[20.0, 40.0, 60.0, 80.0];
@@ -16,8 +21,18 @@ const CLOSED: Figure = Figure {
     xs: SHARES,
     quick_xs: SHARES_QUICK,
     lines: TWO,
-    claims: &[closed_loses(None), best_of_closed(1.0)],
+    claims: &[closed_loses(None), best_of_closed(None, 1.0)],
     ..TURCU
+};
+
+/// The same by how long the calls of a transaction take besides their accesses.
+const BY_LENGTH: Figure = Figure {
+    chosen: "12 nodes with four clients each; objects are few, as there; lengths are not printed.",
+    axis: LENGTH,
+    xs: &[1.0, 10.0, 50.0, 100.0],
+    quick_xs: &[10.0, 100.0],
+    seconds: (20.0, 5.0),
+    ..CLOSED
 };
 
 /// A hash table, by the calls of a transaction.
@@ -29,91 +44,238 @@ const BY_CALLS: Figure = Figure {
     ..CLOSED
 };
 
+/// The parameters of a structure, half of whose keys are there, that transactions add to and
+/// remove from at random.
+macro_rules! set {
+    ($objects:literal, $initial:literal, $($own:literal),*) => {
+        &[$objects, $initial, "rule=random", "walks=0", $($own),*]
+    };
+}
+
+const BANK: Figure = Figure {
+    name: "turcu-4.3",
+    about: "N-TFA, figure 4.3: bank, two transfers a transaction",
+    workload: "bank",
+    parameters: &["objects=64", "calls=2", "apart=true"],
+    claims: &[closed_loses(Some(-15.3)), best_of_closed(None, 1.0)],
+    ..CLOSED
+};
+const BANK_BY_LENGTH: Figure = Figure {
+    name: "turcu-4.3-length",
+    about: "N-TFA, figure 4.3: the same, longer and longer",
+    workload: "bank",
+    parameters: &["objects=64", "calls=2", "apart=true", "reads=50"],
+    ..BY_LENGTH
+};
+const LOAN: Figure = Figure {
+    name: "turcu-4.4",
+    about: "N-TFA, figure 4.4: loan",
+    workload: "loan",
+    parameters: &["objects=64"],
+    ..CLOSED
+};
+const LOAN_BY_LENGTH: Figure = Figure {
+    name: "turcu-4.4-length",
+    about: "N-TFA, figure 4.4: the same, longer and longer",
+    workload: "loan",
+    parameters: &["objects=64", "reads=50"],
+    ..BY_LENGTH
+};
+const LIST: Figure = Figure {
+    name: "turcu-4.5",
+    about: "N-TFA, figure 4.5: a linked list, two calls",
+    workload: "list",
+    parameters: set!("objects=48", "initial=24", "calls=2"),
+    ..CLOSED
+};
+const LIST_BY_LENGTH: Figure = Figure {
+    name: "turcu-4.5-length",
+    about: "N-TFA, figure 4.5: the same, longer and longer",
+    workload: "list",
+    parameters: set!("objects=48", "initial=24", "calls=2", "reads=50"),
+    ..BY_LENGTH
+};
+const TABLE: Figure = Figure {
+    name: "turcu-4.6",
+    about: "N-TFA, figure 4.6: a hash table of 7 buckets, by calls",
+    parameters: set!("objects=100", "initial=50", "buckets=7", "reads=50"),
+    ..BY_CALLS
+};
+const TABLE_BY_LENGTH: Figure = Figure {
+    name: "turcu-4.6-length",
+    about: "N-TFA, figure 4.6: the same with three calls, longer and longer",
+    workload: "hashtable",
+    parameters: set!("objects=100", "initial=50", "buckets=7", "calls=3", "reads=50"),
+    ..BY_LENGTH
+};
+const TABLE_OF_ELEVEN: Figure = Figure {
+    name: "turcu-4.6-eleven",
+    about: "N-TFA, figure 4.6: the same with 11 buckets, by calls",
+    parameters: set!("objects=100", "initial=50", "buckets=11", "reads=50"),
+    ..BY_CALLS
+};
+const TABLE_BY_SHARES: Figure = Figure {
+    name: "turcu-4.7",
+    about: "N-TFA, figure 4.7: a hash table of 7 buckets, three calls",
+    workload: "hashtable",
+    parameters: set!("objects=100", "initial=50", "buckets=7", "calls=3"),
+    ..CLOSED
+};
+const SKIP_LIST: Figure = Figure {
+    name: "turcu-4.8",
+    about: "N-TFA, figure 4.8: a skip list, two calls",
+    workload: "skiplist",
+    parameters: set!("objects=100", "initial=50", "calls=2"),
+    claims: &[closed_loses(Some(10.4)), best_of_closed(None, 1.0)],
+    ..CLOSED
+};
+const SKIP_LIST_BY_LENGTH: Figure = Figure {
+    name: "turcu-4.9",
+    about: "N-TFA, figure 4.9: the same, longer and longer",
+    workload: "skiplist",
+    parameters: set!("objects=100", "initial=50", "calls=2", "reads=50"),
+    ..BY_LENGTH
+};
+const BANK_BY_NODES: Figure = Figure {
+    name: "turcu-4.10",
+    about: "N-TFA, figure 4.10: bank on more and more nodes",
+    chosen: "Four clients a node (16 there), 64 accounts, two transfers.",
+    workload: "bank",
+    parameters: &["objects=64", "calls=2", "apart=true", "reads=50"],
+    axis: TURCU.axis,
+    xs: TURCU.xs,
+    quick_xs: TURCU.quick_xs,
+    ..CLOSED
+};
+const SKIP_LIST_BY_NODES: Figure = Figure {
+    name: "turcu-4.10-skiplist",
+    about: "N-TFA, figure 4.10: a skip list on more and more nodes",
+    chosen: "Four clients a node, 100 keys, two calls.",
+    workload: "skiplist",
+    parameters: set!("objects=100", "initial=50", "calls=2", "reads=50"),
+    axis: TURCU.axis,
+    xs: TURCU.xs,
+    quick_xs: TURCU.quick_xs,
+    ..CLOSED
+};
+
+/// The settings of the figures above that figure 4.2 sums up: the ends of each axis first, which
+/// quick runs have.
+const SUMMED_UP: &[Case] = &[
+    case(&BANK, 20.0),
+    case(&BANK, 80.0),
+    case(&LOAN, 20.0),
+    case(&LOAN, 80.0),
+    case(&LIST, 20.0),
+    case(&LIST, 80.0),
+    case(&TABLE, 1.0),
+    case(&TABLE, 3.0),
+    case(&TABLE, 10.0),
+    case(&TABLE_OF_ELEVEN, 1.0),
+    case(&TABLE_OF_ELEVEN, 3.0),
+    case(&TABLE_OF_ELEVEN, 10.0),
+    case(&SKIP_LIST, 20.0),
+    case(&SKIP_LIST, 80.0),
+    case(&BANK_BY_LENGTH, 10.0),
+    case(&LOAN_BY_LENGTH, 10.0),
+    case(&LIST_BY_LENGTH, 10.0),
+    case(&TABLE_BY_LENGTH, 10.0),
+    case(&SKIP_LIST_BY_LENGTH, 10.0),
+    case(&BANK, 50.0),
+    case(&LOAN, 50.0),
+    case(&LIST, 50.0),
+    case(&TABLE, 2.0),
+    case(&TABLE, 5.0),
+    case(&TABLE_OF_ELEVEN, 2.0),
+    case(&TABLE_OF_ELEVEN, 5.0),
+    case(&SKIP_LIST, 50.0),
+    case(&BANK_BY_LENGTH, 100.0),
+    case(&LOAN_BY_LENGTH, 100.0),
+    case(&LIST_BY_LENGTH, 100.0),
+    case(&TABLE_BY_LENGTH, 100.0),
+    case(&SKIP_LIST_BY_LENGTH, 100.0),
+];
+
+/// Their numbers.
+const NUMBERS: [f64; SUMMED_UP.len()] = {
+    let mut numbers = [0.0; SUMMED_UP.len()];
+    let mut at = 0;
+    while at < numbers.len() {
+        numbers[at] = (at + 1) as f64;
+        at += 1;
+    }
+    numbers
+};
+/// How many of them quick runs have.
+const QUICK: usize = 14;
+
+/// What is said of a workload.
+const fn of(
+    what: &'static str,
+    measure: SummaryMeasure,
+    paper: Option<f64>,
+    target: ClaimTarget,
+) -> PaperClaim {
+    claim(what, Measure::Summary(measure, "closed", "flat"), paper, Some(target))
+}
+
+const SUMMARY_CLAIMS: &[PaperClaim] = &[
+    claim(
+        "lost on average, %",
+        Measure::Loss("closed", "flat"),
+        Some(-2.0),
+        Some(ClaimTarget::Most(-2.0)),
+    ),
+    best_of_closed(Some(1.84), 1.84),
+    worst_of_closed(Some(0.58), 0.58),
+    of("lost in bank, %", SummaryMeasure::Loss("bank"), Some(-15.3), ClaimTarget::Most(-15.3)),
+    of(
+        "bank over the best of the others",
+        SummaryMeasure::OverBest("bank"),
+        None,
+        ClaimTarget::Least(1.0),
+    ),
+    of(
+        "skip list over the worst of the others",
+        SummaryMeasure::OverLeast("skiplist"),
+        None,
+        ClaimTarget::Most(1.0),
+    ),
+    of(
+        "calls of a hash table that are the best",
+        SummaryMeasure::BestAt("hashtable", "calls"),
+        None,
+        ClaimTarget::Between(2.0, 5.0),
+    ),
+];
+
+const SUMMARY: Figure = Figure {
+    name: "turcu-4.2",
+    about: "N-TFA, figure 4.2: closed nesting over flat transactions, by benchmark",
+    cases: SUMMED_UP,
+    axis: CASES,
+    xs: &NUMBERS,
+    quick_xs: NUMBERS.split_at(QUICK).0,
+    shows: Quantity::OverFirst,
+    claims: SUMMARY_CLAIMS,
+    ..CLOSED
+};
+
 /// All of them.
 pub const FIGURES: &[Figure] = &[
-    Figure {
-        name: "turcu-4.3",
-        about: "N-TFA, figure 4.3: bank, two transfers a transaction",
-        workload: "bank",
-        parameters: &["keys=64", "pairs=2", "apart=true"],
-        claims: &[closed_loses(Some(-15.3)), best_of_closed(1.0)],
-        ..CLOSED
-    },
-    Figure {
-        name: "turcu-4.4",
-        about: "N-TFA, figure 4.4: loan",
-        workload: "loan",
-        parameters: &["keys=64"],
-        ..CLOSED
-    },
-    Figure {
-        name: "turcu-4.5",
-        about: "N-TFA, figure 4.5: a linked list, two calls",
-        workload: "list",
-        parameters: &["keys=48", "initial=24", "operations=2", "rule=random", "walks=0"],
-        ..CLOSED
-    },
-    Figure {
-        name: "turcu-4.6",
-        about: "N-TFA, figure 4.6: a hash table of 7 buckets, by calls",
-        parameters: &["keys=100", "initial=50", "buckets=7", "reads=50", "rule=random", "walks=0"],
-        ..BY_CALLS
-    },
-    Figure {
-        name: "turcu-4.6-eleven",
-        about: "N-TFA, figure 4.6: the same with 11 buckets",
-        parameters: &["keys=100", "initial=50", "buckets=11", "reads=50", "rule=random", "walks=0"],
-        ..BY_CALLS
-    },
-    Figure {
-        name: "turcu-4.7",
-        about: "N-TFA, figure 4.7: a hash table of 7 buckets, three calls",
-        workload: "hashtable",
-        parameters: &[
-            "keys=100",
-            "initial=50",
-            "buckets=7",
-            "operations=3",
-            "rule=random",
-            "walks=0",
-        ],
-        ..CLOSED
-    },
-    Figure {
-        name: "turcu-4.8",
-        about: "N-TFA, figure 4.8: a skip list, two calls",
-        workload: "skiplist",
-        parameters: &["keys=100", "initial=50", "operations=2", "rule=random", "walks=0"],
-        claims: &[closed_loses(Some(10.4)), best_of_closed(1.0)],
-        ..CLOSED
-    },
-    Figure {
-        name: "turcu-4.10",
-        about: "N-TFA, figure 4.10: bank on more and more nodes",
-        chosen: "Four clients a node (16 there), 64 accounts, two transfers.",
-        workload: "bank",
-        parameters: &["keys=64", "pairs=2", "apart=true", "reads=50"],
-        axis: TURCU.axis,
-        xs: TURCU.xs,
-        quick_xs: TURCU.quick_xs,
-        ..CLOSED
-    },
-    Figure {
-        name: "turcu-4.10-skiplist",
-        about: "N-TFA, figure 4.10: a skip list on more and more nodes",
-        chosen: "Four clients a node, 100 keys, two calls.",
-        workload: "skiplist",
-        parameters: &[
-            "keys=100",
-            "initial=50",
-            "operations=2",
-            "reads=50",
-            "rule=random",
-            "walks=0",
-        ],
-        axis: TURCU.axis,
-        xs: TURCU.xs,
-        quick_xs: TURCU.quick_xs,
-        ..CLOSED
-    },
+    SUMMARY,
+    BANK,
+    BANK_BY_LENGTH,
+    LOAN,
+    LOAN_BY_LENGTH,
+    LIST,
+    LIST_BY_LENGTH,
+    TABLE,
+    TABLE_BY_LENGTH,
+    TABLE_OF_ELEVEN,
+    TABLE_BY_SHARES,
+    SKIP_LIST,
+    SKIP_LIST_BY_LENGTH,
+    BANK_BY_NODES,
+    SKIP_LIST_BY_NODES,
 ];

@@ -24,7 +24,7 @@ pub const FIGURES: &[Figure] = &[
         name: "turcu-5.3",
         about: "TFA-ON, figure 5.3: a skip list, three calls, 20 % read-only",
         workload: "skiplist",
-        parameters: sets!("keys=100", "initial=50", "operations=3", "reads=20"),
+        parameters: sets!("objects=100", "initial=50", "calls=3", "reads=20"),
         claims: &[best_of_open(None, 1.0), closed_loses(Some(-5.0))],
         ..OPEN
     },
@@ -32,7 +32,7 @@ pub const FIGURES: &[Figure] = &[
         name: "turcu-5.3-reading",
         about: "TFA-ON, figure 5.3: the same, 80 % read-only",
         workload: "skiplist",
-        parameters: sets!("keys=100", "initial=50", "operations=3", "reads=80"),
+        parameters: sets!("objects=100", "initial=50", "calls=3", "reads=80"),
         claims: &[best_of_open(None, 1.0), closed_loses(Some(-5.0))],
         ..OPEN
     },
@@ -40,7 +40,7 @@ pub const FIGURES: &[Figure] = &[
         name: "turcu-5.4",
         about: "TFA-ON, figure 5.4: a skip list of 100 keys, by calls",
         workload: "skiplist",
-        parameters: sets!("keys=100", "initial=50", "reads=20"),
+        parameters: sets!("objects=100", "initial=50", "reads=20"),
         axis: CALLS,
         xs: &[2.0, 3.0, 4.0, 8.0],
         quick_xs: &[2.0, 4.0],
@@ -51,7 +51,7 @@ pub const FIGURES: &[Figure] = &[
         name: "turcu-5.4-hashtable",
         about: "TFA-ON, figure 5.4: hash tables, eight calls",
         workload: "hashtable",
-        parameters: sets!("keys=100", "initial=50", "buckets=11", "operations=8", "reads=20"),
+        parameters: sets!("objects=100", "initial=50", "buckets=11", "calls=8", "reads=20"),
         claims: &[best_of_open(Some(1.31), 1.31)],
         ..OPEN
     },
@@ -59,7 +59,7 @@ pub const FIGURES: &[Figure] = &[
         name: "turcu-5.4-tree",
         about: "TFA-ON, figure 5.4: search trees, eight calls",
         workload: "tree",
-        parameters: sets!("keys=100", "initial=50", "operations=8", "reads=20"),
+        parameters: sets!("objects=100", "initial=50", "calls=8", "reads=20"),
         claims: &[best_of_open(Some(1.29), 1.29)],
         ..OPEN
     },
@@ -67,7 +67,7 @@ pub const FIGURES: &[Figure] = &[
         name: "turcu-5.9",
         about: "TFA-ON, figure 5.9: skip lists of 1000 keys, four calls",
         workload: "skiplist",
-        parameters: sets!("keys=1000", "initial=500", "operations=4", "reads=20"),
+        parameters: sets!("objects=1000", "initial=500", "calls=4", "reads=20"),
         claims: &[best_of_open(Some(1.51), 1.51)],
         ..OPEN
     },
@@ -75,7 +75,7 @@ pub const FIGURES: &[Figure] = &[
         name: "turcu-5.9-hashtable",
         about: "TFA-ON, figure 5.9: hash tables of 1000 keys, eight calls",
         workload: "hashtable",
-        parameters: sets!("keys=1000", "initial=500", "buckets=11", "operations=8", "reads=20"),
+        parameters: sets!("objects=1000", "initial=500", "buckets=11", "calls=8", "reads=20"),
         claims: &[best_of_open(Some(2.67), 2.67)],
         ..OPEN
     },
@@ -83,7 +83,7 @@ pub const FIGURES: &[Figure] = &[
         name: "turcu-5.12",
         about: "SCORe-ON, figure 5.12: skip lists, seven calls, nobody only reads",
         workload: "skiplist",
-        parameters: sets!("keys=100", "initial=50", "operations=7", "reads=0"),
+        parameters: sets!("objects=100", "initial=50", "calls=7", "reads=0"),
         lines: SCORE,
         claims: &[best_of_open(None, 1.0)],
         ..OPEN

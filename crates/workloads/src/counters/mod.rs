@@ -2,73 +2,79 @@
 //!
 //! The shape is that of the micro-benchmarks for nested transactions. A transaction has three
 //! phases: some counters of the first group, some of the hot group, some of the last group. Each
-//! phase only reads or only adds, drawn once; with `nesting=closed` each is a child. With
-//! `delayed=true` adds are delayed actions, which do not conflict with each other where the
-//! protocol delays them.
+//! phase only reads or only adds, drawn once (or all of them only read); with `nesting=closed` each
+//! is a child. With `delayed=true` adds are delayed actions, which do not conflict with each other
+//! where the protocol delays them.
 //!
 //! What makes runs checkable: amounts are positive and booked, so each counter must show what was
 //! added to it; and what a session sees of the hot counters never shrinks.
+
+mod handle;
+mod ledger;
+mod open;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use muesli::open_nesting::OpenNesting;
-use muesli::structures::Counter;
 use muesli::{Db, Error, Index, Results, SmallBytes, Space, SpaceOptions, Tx};
 use muesli_core::parts::locator::Static;
 
+use crate::calls::{self, CallLength, LENGTH, check_objects};
 use crate::chance::Chance;
-use crate::check::{Check, Complaints};
+use crate::check::Check;
 use crate::delayed_adds::{AskedAdds, How, add_deferred};
+use crate::interface::{INTERFACE, Interface};
 use crate::marks::{self, Marks};
 use crate::nesting::open_layer::check_finished;
 use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
-use crate::open_counters::{self, NamedPhase};
-use crate::parameters::{Parameter, ParameterKind, Values};
+use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact_answering};
+use handle::CounterHandle;
+use ledger::{Added, CounterLedger};
+use open::NamedPhase;
 
 const SPACE: &str = "counters";
 
 /// What counters take.
 pub const PARAMETERS: &[Parameter] = &[
-    Parameter::new(
-        "keys",
+    calls::objects(
         "1000",
-        ParameterKind::Count(1, 1_000_000),
-        "Counters of the first group, and of the last.",
+        (1, 1_000_000),
+        "How many counters there are in the first group, and in the last.",
     ),
     Parameter::new(
         "hot",
         "4",
         ParameterKind::Count(1, 1_000_000),
-        "Counters of the group in the middle.",
+        "The same of the group in the middle.",
     ),
-    Parameter::new(
-        "outer",
+    calls::calls(
         "5",
-        ParameterKind::Count(0, 1_000),
-        "Counters that a transaction uses of the first group, and of the last.",
+        0,
+        "Calls of a transaction's first phase, and of its last: reads of a counter, or adds, each \
+         of another one.",
     ),
     Parameter::new(
-        "inner",
+        "hot-calls",
         "1",
         ParameterKind::Count(0, 1_000),
-        "Counters that a transaction uses of the group in the middle.",
+        "The same of the phase in the middle.",
+    ),
+    calls::reads(
+        "0",
+        "Share of transactions whose calls only read; of all others each phase reads or adds.",
     ),
     Parameter::new(
-        "reads",
+        "cold-reads",
         "50",
         ParameterKind::Percent,
-        "Share of first phases that read, and of last ones.",
+        "Share of first phases that read, of transactions that may add, and of last ones.",
     ),
-    Parameter::new(
-        "hot-reads",
-        "20",
-        ParameterKind::Percent,
-        "Share of phases in the middle that read.",
-    ),
+    Parameter::new("hot-reads", "20", ParameterKind::Percent, "The same of phases in the middle."),
+    LENGTH,
     Parameter::new(
         "delayed",
         "false",
@@ -102,6 +108,7 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     marks::PARAMETER,
     marks::BLIND,
+    INTERFACE,
     NESTING_OR_OPEN,
     PATIENCE,
 ];
@@ -118,8 +125,12 @@ pub struct Counters {
     sizes: [u64; 3],
     /// How many of each a transaction uses.
     used: [usize; 3],
-    /// Share of each phase that reads.
-    reads: [f64; 3],
+    /// Share of transactions that only read.
+    reads: f64,
+    /// Share of each phase that reads, of all others.
+    phase_reads: [f64; 3],
+    length: CallLength,
+    interface: Interface,
     delayed: Option<How>,
     asks: bool,
     roams: bool,
@@ -144,7 +155,7 @@ type Shown = (Vec<i64>, AskedAdds);
 /// What a client remembers.
 #[derive(Debug)]
 pub struct CounterMemory {
-    groups: [Vec<Counter>; 3],
+    groups: [Vec<CounterHandle>; 3],
     reader: Db,
     /// Where the phase in the middle is an open child.
     open: Option<OpenNesting>,
@@ -187,60 +198,46 @@ struct CounterPhase {
     amount: Option<i64>,
 }
 
-/// What was added to a counter of a group.
-type Added = (usize, usize, i64);
-
-#[derive(Debug, Default)]
-struct CounterLedger {
-    sure: BTreeMap<(usize, usize), i64>,
-    perhaps: BTreeMap<(usize, usize), i64>,
-    under_way: Vec<Added>,
-    reads: u64,
-    wrong_reads: Complaints,
-}
-
-impl CounterLedger {
-    fn begin_incarnation(&mut self) {
-        for (group, counter, amount) in std::mem::take(&mut self.under_way) {
-            *self.perhaps.entry((group, counter)).or_default() += amount;
-        }
-    }
-
-    fn settle(&mut self, ended: &Ended) {
-        if *ended == Ended::Unknown {
-            return self.begin_incarnation();
-        }
-        for (group, counter, amount) in std::mem::take(&mut self.under_way) {
-            if *ended == Ended::Committed {
-                *self.sure.entry((group, counter)).or_default() += amount;
-            }
-        }
-    }
-}
-
 impl Counters {
     /// Counters with these parameters, for so many clients.
-    pub fn new(values: &Values, clients: u32) -> Counters {
-        let (keys, hot) = (values.count("keys"), values.count("hot"));
-        let (outer, inner) = (values.count("outer").min(keys), values.count("inner").min(hot));
-        let (reads, hot_reads) = (values.number("reads"), values.number("hot-reads"));
-        Counters {
-            sizes: [keys, hot, keys],
-            used: [outer as usize, inner as usize, outer as usize],
-            reads: [reads, hot_reads, reads],
+    ///
+    /// # Errors
+    /// Parameters that do not go together.
+    pub fn new(values: &Values, clients: u32) -> Result<Counters, ParameterError> {
+        let (objects, hot) = (values.count("objects"), values.count("hot"));
+        let (calls, hot_calls) = (values.count("calls"), values.count("hot-calls"));
+        check_objects(("calls", calls), 1, objects)?;
+        check_objects(("hot-calls", hot_calls), 1, hot)?;
+        if calls + hot_calls == 0 {
+            let text = "calls and hot-calls are both 0: a transaction needs a counter".to_owned();
+            return Err(ParameterError::Incompatible(text));
+        }
+        let (cold, hot_reads) = (values.number("cold-reads"), values.number("hot-reads"));
+        let all_calls = 2 * calls + hot_calls;
+        let (nesting, length) = (NestingPlan::or_open(values), CallLength::new(values, all_calls));
+        let interface = Interface::new(values);
+        interface.check_delayed(values.flag("delayed"))?;
+        nesting.check_length(length.each() * calls.max(hot_calls) as u32)?;
+        Ok(Counters {
+            sizes: [objects, hot, objects],
+            used: [calls as usize, hot_calls as usize, calls as usize],
+            reads: values.number("reads"),
+            phase_reads: [cold, hot_reads, cold],
+            length,
+            interface,
             delayed: values.flag("delayed").then(|| how(values)),
             asks: values.flag("asked"),
             roams: values.flag("roam"),
-            nesting: NestingPlan::or_open(values),
+            nesting,
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),
-        }
+        })
     }
 
-    fn groups(&self, space: Space) -> [Vec<Counter>; 3] {
+    fn groups(&self, space: Space) -> [Vec<CounterHandle>; 3] {
         [0, 1, 2].map(|group| {
-            let named = |number| Counter::new(space, &name(group, number));
+            let named = |number| CounterHandle::new(self.interface, space, &name(group, number));
             (0..self.sizes[group]).map(named).collect()
         })
     }
@@ -248,7 +245,10 @@ impl Counters {
     /// The layer, where the phase in the middle is an open child.
     fn layer(&self, db: &Db) -> Result<Option<OpenNesting>, Error> {
         match self.nesting.may_be_open() {
-            true => open_counters::layer(&self.nesting, db, db.space(SPACE)?).map(Some),
+            true => {
+                let place = (self.interface, db.space(SPACE)?);
+                open::layer(&self.nesting, db, place).map(Some)
+            }
             false => Ok(None),
         }
     }
@@ -266,6 +266,7 @@ impl Counters {
     }
 
     fn draw(&self, chance: &mut Chance) -> [CounterPhase; 3] {
+        let only_reads = self.reads > 0.0 && chance.percent(self.reads);
         [0, 1, 2].map(|group| {
             let mut counters = Vec::new();
             while counters.len() < self.used[group] {
@@ -275,7 +276,7 @@ impl Counters {
                 }
             }
             let amount = chance.between(1, AMOUNT_MOST) as i64;
-            let adds = !chance.percent(self.reads[group]);
+            let adds = !chance.percent(self.phase_reads[group]) && !only_reads;
             CounterPhase { counters, amount: adds.then_some(amount) }
         })
     }
@@ -320,10 +321,11 @@ impl Counters {
                 let (mut shown, mut asked) = (Vec::new(), AskedAdds::default());
                 match (phase.amount, self.delayed) {
                     (None, _) => {
-                        shown = Counter::get_many(tx, &counters.collect::<Vec<_>>()).await?;
+                        shown = CounterHandle::get_many(tx, &counters.collect::<Vec<_>>()).await?;
                     }
                     (Some(amount), Some(how)) => {
-                        let (counters, how) = (counters.enumerate(), (how, self.asks));
+                        let rows = counters.map(|it| it.row().clone());
+                        let (counters, how) = (rows.enumerate(), (how, self.asks));
                         asked = add_deferred(tx, (space, amount), counters, how, home).await?;
                     }
                     (Some(amount), None) => {
@@ -332,6 +334,7 @@ impl Counters {
                         }
                     }
                 }
+                self.length.wait_for(db, phase.counters.len() as u32).await?;
                 Ok((shown, asked))
             };
             let phase_shown = self.nesting.run(tx, run).await?;
@@ -421,7 +424,8 @@ impl Workload for Counters {
                 let after = async |tx: &Tx| marks::perform(tx, db, marks).await;
                 let named = self.named(memory, &phases);
                 let writer = self.nesting.handle(seat.node, writer, "phases");
-                let (answer, attempts) = open_counters::run((layer, &writer), &named, after).await;
+                let layer = (layer, &writer, self.length);
+                let (answer, attempts) = open::run(layer, &named, after).await;
                 let shown = |all| ((all, AskedAdds::default()), Results::default());
                 (answer.map(shown), attempts)
             }
@@ -462,37 +466,10 @@ impl Workload for Counters {
         let strict = db.strict().read_only();
         let mut shown = Vec::new();
         for group in &groups {
-            let read = async |tx: &Tx| Counter::get_many(tx, group).await;
+            let read = async |tx: &Tx| CounterHandle::get_many(tx, group).await;
             shown.push(strict.transact_here(read).await?);
         }
-        let (mut wrong, mut wrong_reads) = (Complaints::default(), Complaints::default());
-        let (mut reads, mut sums) = (0, [0_i64; 3]);
-        for (group, counters) in shown.iter().enumerate() {
-            sums[group] = counters.iter().sum();
-            for (counter, shows) in counters.iter().enumerate() {
-                let place = (group, counter);
-                let (mut least, mut most) = (0, 0);
-                for mut ledger in self.ledgers.all() {
-                    ledger.begin_incarnation();
-                    let sure = ledger.sure.get(&place).copied().unwrap_or_default();
-                    let perhaps = ledger.perhaps.get(&place).copied().unwrap_or_default();
-                    (least, most) = (least + sure, most + sure + perhaps);
-                }
-                if !(least..=most).contains(shows) {
-                    wrong.add(|| format!("counter {place:?} shows {shows}, not {least}..={most}"));
-                }
-            }
-        }
-        for ledger in self.ledgers.all() {
-            reads += ledger.reads;
-            wrong_reads.extend(&ledger.wrong_reads);
-        }
-        let conserved = sums.iter().all(|sum| *sum >= 0);
-        let checks = [
-            Check::none_wrong("counters show what was added", &wrong, format!("{sums:?}")),
-            Check::none_wrong("sessions see no counter shrink", &wrong_reads, format!("{reads}")),
-            Check { name: "no sum is negative", ok: conserved, details: format!("{sums:?}") },
-        ];
+        let checks = ledger::check(&self.ledgers, &shown);
         Ok(checks.into_iter().chain(ended).collect())
     }
 

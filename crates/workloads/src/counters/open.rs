@@ -7,22 +7,28 @@
 use std::cell::Cell;
 
 use muesli::open_nesting::{CompatibilityMatrix, LockMode, OpenNested, OpenNesting, OpenTx};
-use muesli::structures::Counter;
 use muesli::{Db, Error, Space, Tx};
 
+use super::handle::CounterHandle;
+use crate::calls::CallLength;
+use crate::interface::Interface;
 use crate::nesting::{NestingPlan, open_layer};
 
 /// Subtracts an amount from counters, by their names.
 const SUBTRACT: &str = "counters/subtract";
 
 /// The layer with the inverse of an add.
-pub(crate) fn layer(plan: &NestingPlan, db: &Db, space: Space) -> Result<OpenNesting, Error> {
+pub(super) fn layer(
+    plan: &NestingPlan,
+    db: &Db,
+    (interface, space): (Interface, Space),
+) -> Result<OpenNesting, Error> {
     let subtract =
         open_layer::layer(plan, db)?.handler(SUBTRACT, move |tx, of: (Vec<String>, i64)| {
             Box::pin(async move {
                 let (names, amount) = of;
                 for name in &names {
-                    Counter::new(space, name).add(tx, -amount).await?;
+                    CounterHandle::new(interface, space, name).add(tx, -amount).await?;
                 }
                 Ok(())
             })
@@ -37,24 +43,31 @@ fn modes() -> Result<(LockMode, LockMode), Error> {
 }
 
 /// Counters by their names, and what is added to each; nothing: they are read.
-pub(crate) struct NamedPhase {
-    pub counters: Vec<(String, Counter)>,
+pub(super) struct NamedPhase {
+    pub counters: Vec<(String, CounterHandle)>,
     pub amount: Option<i64>,
 }
 
 impl NamedPhase {
     /// Does it in a transaction; what the counters showed, if they were read.
-    async fn run(&self, tx: &Tx) -> Result<Vec<i64>, Error> {
-        let all: Vec<Counter> = self.counters.iter().map(|(_, counter)| counter.clone()).collect();
-        let Some(amount) = self.amount else { return Counter::get_many(tx, &all).await };
-        for counter in all {
-            counter.add(tx, amount).await?;
+    async fn run(&self, tx: &Tx, (db, length): (&Db, CallLength)) -> Result<Vec<i64>, Error> {
+        let all: Vec<CounterHandle> =
+            self.counters.iter().map(|(_, counter)| counter.clone()).collect();
+        let mut shown = Vec::new();
+        match self.amount {
+            None => shown = CounterHandle::get_many(tx, &all).await?,
+            Some(amount) => {
+                for counter in &all {
+                    counter.add(tx, amount).await?;
+                }
+            }
         }
-        Ok(Vec::new())
+        length.wait_for(db, all.len() as u32).await?;
+        Ok(shown)
     }
 
     /// Does it as an open child.
-    async fn run_open(&self, tx: &OpenTx) -> Result<Vec<i64>, Error> {
+    async fn run_open(&self, tx: &OpenTx, waits: (&Db, CallLength)) -> Result<Vec<i64>, Error> {
         let (read, add) = modes()?;
         let mut how = OpenNested::new();
         for (name, _) in &self.counters {
@@ -64,14 +77,14 @@ impl NamedPhase {
             let names: Vec<&str> = self.counters.iter().map(|(name, _)| &**name).collect();
             how = how.on_abort(SUBTRACT, &(names, amount));
         }
-        tx.open_nested(how, async |child| self.run(child).await).await
+        tx.open_nested(how, async |child| self.run(child, waits).await).await
     }
 }
 
 /// Runs the phases one after the other and something `after` them; what the counters of the phase
 /// in the middle showed, and how many attempts it took.
-pub(crate) async fn run(
-    (layer, db): (&OpenNesting, &Db),
+pub(super) async fn run(
+    (layer, db, length): (&OpenNesting, &Db, CallLength),
     phases: &[NamedPhase; 3],
     after: impl AsyncFn(&Tx) -> Result<(), Error>,
 ) -> (Result<Vec<i64>, Error>, u32) {
@@ -79,12 +92,12 @@ pub(crate) async fn run(
     let body = async |tx: &OpenTx| {
         attempts.set(attempts.get() + 1);
         let [before, middle, last] = phases;
-        before.run(tx).await?;
+        before.run(tx, (db, length)).await?;
         let shown = match middle.counters.is_empty() {
             true => Vec::new(),
-            false => middle.run_open(tx).await?,
+            false => middle.run_open(tx, (db, length)).await?,
         };
-        last.run(tx).await?;
+        last.run(tx, (db, length)).await?;
         after(tx).await?;
         Ok(shown)
     };

@@ -1,0 +1,76 @@
+//! What each client knows it has added, and what counters must show by that.
+
+use std::collections::BTreeMap;
+
+use crate::check::{Check, Complaints};
+use crate::per_client::PerClient;
+use crate::tally::Ended;
+
+/// What was added to a counter of a group.
+pub(super) type Added = (usize, usize, i64);
+
+/// The books of one client, over all of its lives.
+#[derive(Debug, Default)]
+pub(super) struct CounterLedger {
+    sure: BTreeMap<(usize, usize), i64>,
+    perhaps: BTreeMap<(usize, usize), i64>,
+    /// What the transaction under way adds.
+    pub under_way: Vec<Added>,
+    /// How often hot counters were read.
+    pub reads: u64,
+    /// Reads in which one of them had shrunk.
+    pub wrong_reads: Complaints,
+}
+
+impl CounterLedger {
+    /// A life begins; what the one before left open may have committed.
+    pub fn begin_incarnation(&mut self) {
+        for (group, counter, amount) in std::mem::take(&mut self.under_way) {
+            *self.perhaps.entry((group, counter)).or_default() += amount;
+        }
+    }
+
+    /// The transaction under way has ended.
+    pub fn settle(&mut self, ended: &Ended) {
+        if *ended == Ended::Unknown {
+            return self.begin_incarnation();
+        }
+        for (group, counter, amount) in std::mem::take(&mut self.under_way) {
+            if *ended == Ended::Committed {
+                *self.sure.entry((group, counter)).or_default() += amount;
+            }
+        }
+    }
+}
+
+/// What holds of the counters, by what those of each group show.
+pub(super) fn check(ledgers: &PerClient<CounterLedger>, shown: &[Vec<i64>]) -> [Check; 3] {
+    let (mut wrong, mut wrong_reads) = (Complaints::default(), Complaints::default());
+    let (mut reads, mut sums) = (0, Vec::new());
+    for (group, counters) in shown.iter().enumerate() {
+        sums.push(counters.iter().sum::<i64>());
+        for (counter, shows) in counters.iter().enumerate() {
+            let place = (group, counter);
+            let (mut least, mut most) = (0, 0);
+            for mut ledger in ledgers.all() {
+                ledger.begin_incarnation();
+                let sure = ledger.sure.get(&place).copied().unwrap_or_default();
+                let perhaps = ledger.perhaps.get(&place).copied().unwrap_or_default();
+                (least, most) = (least + sure, most + sure + perhaps);
+            }
+            if !(least..=most).contains(shows) {
+                wrong.add(|| format!("counter {place:?} shows {shows}, not {least}..={most}"));
+            }
+        }
+    }
+    for ledger in ledgers.all() {
+        reads += ledger.reads;
+        wrong_reads.extend(&ledger.wrong_reads);
+    }
+    let conserved = sums.iter().all(|sum| *sum >= 0);
+    [
+        Check::none_wrong("counters show what was added", &wrong, format!("{sums:?}")),
+        Check::none_wrong("sessions see no counter shrink", &wrong_reads, format!("{reads}")),
+        Check { name: "no sum is negative", ok: conserved, details: format!("{sums:?}") },
+    ]
+}
