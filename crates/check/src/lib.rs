@@ -47,15 +47,16 @@ mod graph;
 mod history;
 mod level;
 mod resolve;
+mod roots;
 mod sums;
 mod verdict;
 
 pub use check::{Checker, Options, check};
 pub use finding::{Anomaly, Finding};
 pub use history::{
-    BuildError, FormatError, History, HistoryBuilder, HistoryHeader, Kind, Seen, Status,
-    TransactionBuilder, TxnId, Value, Version,
+    BuildError, FormatError, History, HistoryBuilder, HistoryHeader, Kind, NamedOperation, Role,
+    RootHeader, Seen, Status, TransactionBuilder, TxnId, Value, Version,
 };
 pub use level::{Level, UnknownLevel};
 pub use sums::{SumCheck, SumCheckError};
-pub use verdict::{Cycle, CycleEdge, CycleTransaction, EdgeKind, Stats, Verdict};
+pub use verdict::{Cycle, CycleEdge, CycleTransaction, EdgeKind, RootStats, Stats, Verdict};

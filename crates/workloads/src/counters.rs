@@ -9,6 +9,9 @@
 //! What makes runs checkable: amounts are positive and booked, so each counter must show what was
 //! added to it; and what a session sees of the hot counters never shrinks.
 
+mod ledger;
+mod recorded;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -26,8 +29,11 @@ use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
 use crate::open_counters::{self, NamedPhase};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
+use crate::roots::{RecordsRoots, RootRecorder};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact_answering};
+use ledger::{Added, CounterLedger};
+pub(crate) use recorded::PhaseRecorder;
 
 const SPACE: &str = "counters";
 
@@ -127,6 +133,7 @@ pub struct Counters {
     marks: Marks,
     pairs: PerClient<CounterPair>,
     ledgers: PerClient<CounterLedger>,
+    roots: RootRecorder,
 }
 
 /// How delayed adds are made.
@@ -182,40 +189,10 @@ impl Drop for CounterStep<'_> {
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 /// The counters of a phase, and what is added to each; nothing: they are read.
+#[derive(Debug)]
 struct CounterPhase {
     counters: Vec<usize>,
     amount: Option<i64>,
-}
-
-/// What was added to a counter of a group.
-type Added = (usize, usize, i64);
-
-#[derive(Debug, Default)]
-struct CounterLedger {
-    sure: BTreeMap<(usize, usize), i64>,
-    perhaps: BTreeMap<(usize, usize), i64>,
-    under_way: Vec<Added>,
-    reads: u64,
-    wrong_reads: Complaints,
-}
-
-impl CounterLedger {
-    fn begin_incarnation(&mut self) {
-        for (group, counter, amount) in std::mem::take(&mut self.under_way) {
-            *self.perhaps.entry((group, counter)).or_default() += amount;
-        }
-    }
-
-    fn settle(&mut self, ended: &Ended) {
-        if *ended == Ended::Unknown {
-            return self.begin_incarnation();
-        }
-        for (group, counter, amount) in std::mem::take(&mut self.under_way) {
-            if *ended == Ended::Committed {
-                *self.sure.entry((group, counter)).or_default() += amount;
-            }
-        }
-    }
 }
 
 impl Counters {
@@ -235,6 +212,7 @@ impl Counters {
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),
+            roots: RootRecorder::default(),
         }
     }
 
@@ -248,7 +226,10 @@ impl Counters {
     /// The layer, where the phase in the middle is an open child.
     fn layer(&self, db: &Db) -> Result<Option<OpenNesting>, Error> {
         match self.nesting.may_be_open() {
-            true => open_counters::layer(&self.nesting, db, db.space(SPACE)?).map(Some),
+            true => {
+                let layer = open_counters::layer(&self.nesting, db, db.space(SPACE)?)?;
+                Ok(Some(if self.roots.is_on() { layer.recorded() } else { layer }))
+            }
             false => Ok(None),
         }
     }
@@ -304,8 +285,9 @@ impl Counters {
         &self,
         tx: &Tx,
         (db, memory): (&Db, &CounterMemory),
-        phases: &[CounterPhase; 3],
+        recorder: &PhaseRecorder<'_>,
     ) -> Result<Shown, Error> {
+        recorder.begin_attempt();
         let (space, catalog) = (db.space(SPACE)?, db.catalog_of_keys());
         let home = |key: &SmallBytes| {
             let key_partition = catalog.partition(space.id(), key);
@@ -314,7 +296,7 @@ impl Counters {
                 .unwrap_or(key_partition)
         };
         let mut hot = (Vec::new(), AskedAdds::default());
-        for (group, phase) in phases.iter().enumerate() {
+        for (group, phase) in recorder.phases.iter().enumerate() {
             let run = async |tx: &Tx| {
                 let counters = phase.counters.iter().map(|at| memory.groups[group][*at].clone());
                 let (mut shown, mut asked) = (Vec::new(), AskedAdds::default());
@@ -335,6 +317,7 @@ impl Counters {
                 Ok((shown, asked))
             };
             let phase_shown = self.nesting.run(tx, run).await?;
+            recorder.done(group, &phase_shown.0);
             if group == HOT {
                 hot = phase_shown;
             }
@@ -405,14 +388,16 @@ impl Workload for Counters {
             Some((writer, reader)) => (writer, reader),
             None => (&seat.db, &memory.reader),
         };
+        let root = self.roots.begin();
+        let recorder = PhaseRecorder { root: &root, phases: &phases };
         let (db, marks) = &match adds.is_empty() {
-            true => (reader.clone(), self.marks.draw_reads(&mut seat.chance)),
-            false => (writer.clone(), self.marks.draw(&mut seat.chance)),
+            true => (root.handle(reader), self.marks.draw_reads(&mut seat.chance)),
+            false => (root.handle(writer), self.marks.draw(&mut seat.chance)),
         };
         self.ledgers.of(seat.client).under_way = adds;
-        let (shown_values, drawn) = (&*memory, &phases);
+        let (shown_values, recorded) = (&*memory, &recorder);
         let body = async |tx: &Tx| {
-            let shown = self.run(tx, (db, shown_values), drawn).await?;
+            let shown = self.run(tx, (db, shown_values), recorded).await?;
             marks::perform(tx, db, marks).await?;
             Ok(shown)
         };
@@ -420,8 +405,9 @@ impl Workload for Counters {
             Some(layer) => {
                 let after = async |tx: &Tx| marks::perform(tx, db, marks).await;
                 let named = self.named(memory, &phases);
-                let writer = self.nesting.handle(seat.node, writer, "phases");
-                let (answer, attempts) = open_counters::run((layer, &writer), &named, after).await;
+                let writer = self.nesting.handle(seat.node, &root.handle(writer), "phases");
+                let ran = open_counters::run((layer, &writer), &named, &recorder, after);
+                let (answer, attempts) = ran.await;
                 let shown = |all| ((all, AskedAdds::default()), Results::default());
                 (answer.map(shown), attempts)
             }
@@ -446,6 +432,7 @@ impl Workload for Counters {
             }
         }
         let ended = ended(answer);
+        root.end(&ended);
         self.ledgers.of(seat.client).settle(&ended);
         (ended, attempts)
     }
@@ -495,5 +482,9 @@ impl Workload for Counters {
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn roots(&self) -> Option<&dyn RecordsRoots> {
+        Some(self)
     }
 }

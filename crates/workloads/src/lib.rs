@@ -31,7 +31,8 @@ pub mod workload;
 pub mod ycsb;
 
 pub use clients::{
-    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, tally,
+    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, roots,
+    tally,
 };
 use clients::{loading, per_client, reading};
 

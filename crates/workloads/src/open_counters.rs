@@ -10,6 +10,7 @@ use muesli::open_nesting::{CompatibilityMatrix, LockMode, OpenNested, OpenNestin
 use muesli::structures::Counter;
 use muesli::{Db, Error, Space, Tx};
 
+use crate::counters::PhaseRecorder;
 use crate::nesting::{NestingPlan, open_layer};
 
 /// Subtracts an amount from counters, by their names.
@@ -73,18 +74,21 @@ impl NamedPhase {
 pub(crate) async fn run(
     (layer, db): (&OpenNesting, &Db),
     phases: &[NamedPhase; 3],
+    recorder: &PhaseRecorder<'_>,
     after: impl AsyncFn(&Tx) -> Result<(), Error>,
 ) -> (Result<Vec<i64>, Error>, u32) {
     let attempts = Cell::new(0);
     let body = async |tx: &OpenTx| {
         attempts.set(attempts.get() + 1);
+        recorder.begin_attempt();
         let [before, middle, last] = phases;
-        before.run(tx).await?;
+        recorder.done(0, &before.run(tx).await?);
         let shown = match middle.counters.is_empty() {
             true => Vec::new(),
             false => middle.run_open(tx).await?,
         };
-        last.run(tx).await?;
+        recorder.done(1, &shown);
+        recorder.done(2, &last.run(tx).await?);
         after(tx).await?;
         Ok(shown)
     };

@@ -18,12 +18,14 @@ mod structure;
 
 use muesli::open_nesting::{NestingSwitch, OpenNesting};
 use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
+use muesli_check::abstract_operations::AbstractOperation;
 
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::loading::insist;
 use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterKind as Takes, Values};
+use crate::roots::{RecordsRoots, RootRecorder};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 use ledger::{Ledgers, SetChange, SetLedger};
@@ -111,6 +113,7 @@ pub struct Sets {
     /// For tests: a rule of open nesting that is broken.
     broken: Option<NestingSwitch>,
     ledgers: Ledgers,
+    roots: RootRecorder,
 }
 
 /// What a client remembers.
@@ -157,6 +160,7 @@ impl Sets {
             nesting: NestingPlan::or_open(values),
             broken: None,
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
+            roots: RootRecorder::default(),
         }
     }
 
@@ -190,15 +194,21 @@ impl Sets {
     }
 
     async fn look(&self, seat: &Seat, memory: &SetMemory, at: usize, keys: &[u64]) -> (Ended, u32) {
-        let structure = &memory.structures[at];
+        let (structure, root) = (&memory.structures[at], self.roots.begin());
         let (answer, attempts) = match &memory.open {
-            Some(layer) => open::look(layer, &memory.looker, (at, structure), keys).await,
+            Some(layer) => {
+                let looker = root.handle(&memory.looker);
+                open::look(layer, (&looker, &root), (at, structure), keys).await
+            }
             None => {
-                transact(&memory.reader, async |tx| {
+                transact(&root.handle(&memory.reader), async |tx| {
+                    root.begin_attempt();
                     let mut wrong = None;
-                    for key in keys {
-                        let look = async |tx: &Tx| structure.contains(tx, *key).await;
-                        wrong = wrong.or(self.nesting.run(tx, look).await?.1);
+                    for &key in keys {
+                        let look = async |tx: &Tx| structure.contains(tx, key).await;
+                        let (found, strange) = self.nesting.run(tx, look).await?;
+                        root.did(AbstractOperation::Contains { set: at as u64, key, found });
+                        wrong = wrong.or(strange);
                     }
                     Ok(wrong)
                 })
@@ -209,7 +219,9 @@ impl Sets {
             let complain = || format!("a search found the value {value}");
             self.ledgers.of(seat.client).wrong_answers.add(complain);
         }
-        (ended(answer), attempts)
+        let ended = ended(answer);
+        root.end(&ended);
+        (ended, attempts)
     }
 
     async fn walk(&self, seat: &Seat, memory: &SetMemory, at: usize) -> (Ended, u32) {
@@ -238,6 +250,7 @@ impl Sets {
         adds: bool,
     ) -> (Ended, u32, Vec<u64>) {
         let (structure, client) = (&memory.structures[at], seat.client);
+        let root = self.roots.begin();
         let set_out = |changed: &[u64]| {
             let by = if adds { 1 } else { -1 };
             let changes = changed.iter().map(|key| SetChange { structure: at, key: *key, by });
@@ -245,17 +258,21 @@ impl Sets {
         };
         let (answer, attempts) = match &memory.open {
             Some(layer) => {
-                open::change(layer, &memory.changer, (at, structure), (keys, adds), set_out).await
+                let (handle, change) = (root.handle(&memory.changer), (keys, adds));
+                open::change(layer, (&handle, &root), (at, structure), change, set_out).await
             }
             None => {
-                transact(&seat.db, async |tx| {
+                transact(&root.handle(&seat.db), async |tx| {
+                    root.begin_attempt();
                     let mut changed = Vec::new();
                     for &key in keys {
                         let change = async |tx: &Tx| match adds {
                             true => structure.add(tx, key).await,
                             false => structure.remove(tx, key).await,
                         };
-                        changed.extend(self.nesting.run(tx, change).await?.then_some(key));
+                        let effect = self.nesting.run(tx, change).await?;
+                        root.did(changed_key(at, key, adds, effect));
+                        changed.extend(effect.then_some(key));
                     }
                     set_out(&changed);
                     Ok(changed)
@@ -265,6 +282,7 @@ impl Sets {
         };
         let changed = answer.as_ref().cloned().unwrap_or_default();
         let ended = ended(answer);
+        root.end(&ended);
         self.ledgers.of(client).settle(&ended);
         (ended, attempts, changed)
     }
@@ -303,6 +321,15 @@ impl Sets {
             _ => {}
         }
         (ended, attempts)
+    }
+}
+
+/// What an add or a remove of a key of a structure answered.
+fn changed_key(at: usize, key: u64, adds: bool, effect: bool) -> AbstractOperation {
+    let set = at as u64;
+    match adds {
+        true => AbstractOperation::Add { set, key, was_new: effect },
+        false => AbstractOperation::Remove { set, key, was_there: effect },
     }
 }
 
@@ -392,6 +419,28 @@ impl Workload for Sets {
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn roots(&self) -> Option<&dyn RecordsRoots> {
+        Some(self)
+    }
+}
+
+impl RecordsRoots for Sets {
+    fn recorder(&self) -> &RootRecorder {
+        &self.roots
+    }
+
+    fn start(&self) -> Vec<AbstractOperation> {
+        let of_set = |set| {
+            let keys = self.initial.iter();
+            keys.map(move |key| AbstractOperation::Add { set, key: *key, was_new: true })
+        };
+        (0..self.count as u64).flat_map(of_set).collect()
+    }
+
+    fn object(&self, number: u64) -> String {
+        format!("set {number}")
     }
 }
 
