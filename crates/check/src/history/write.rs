@@ -51,14 +51,14 @@ impl History {
         let Transaction { name, session, begin, end, status, .. } = *transaction;
         write!(out, "{{\"t\":\"txn\",\"id\":{}", self.json_name(name))?;
         self.write_span(out, session, (begin, end), status)?;
-        if let Some(Part { root, role, .. }) = part {
-            write!(out, ",\"root\":{},\"as\":\"{}\"", self.json_name(*root), role.name())?;
-        }
         if let Some(read_only) = transaction.read_only {
             write!(out, ",\"ro\":{read_only}")?;
         }
         if transaction.timestamp != Atom::Unrecorded {
             write!(out, ",\"ts\":{}", transaction.timestamp.json(&self.texts))?;
+        }
+        if let Some(Part { root, role, .. }) = part {
+            write!(out, ",\"root\":{},\"as\":\"{}\"", self.json_name(*root), role.name())?;
         }
         write!(out, ",\"ops\":[")?;
         for (position, op) in self.ops_of(txn).iter().enumerate() {

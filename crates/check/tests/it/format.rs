@@ -172,15 +172,18 @@ fn command(name: &str, text: &str, level: Level) -> (u8, String, PathBuf) {
     (code, String::from_utf8(out).unwrap(), dot)
 }
 
-/// Roots that all raise a counter by powers of three, and one that reads what no sum of them is:
-/// each subset of them is another state of the search.
+/// Roots that raise and lower a counter by powers of three, and one that reads what no sum of them
+/// is: each subset of them is another state of the search.
 fn too_many_roots() -> String {
     let root = |id: usize, ops: &str| {
         format!(r#"{{"t":"root","id":"r{id}","b":1,"e":9,"st":"c","ops":[{ops}]}}"#)
     };
-    let raise = |at: usize| root(at, &format!(r#"["+=","c",{}]"#, 3_u64.pow(at as u32)));
-    let mut lines: Vec<String> = (0..36).map(raise).collect();
-    lines.push(root(99, r#"["=","c",2]"#));
+    let change = |at: usize| {
+        let by = 3_i64.pow(at as u32 / 2 + 1) * if at.is_multiple_of(2) { 1 } else { -2 };
+        root(at, &format!(r#"["+=","c",{by}]"#))
+    };
+    let mut lines: Vec<String> = (0..40).map(change).collect();
+    lines.push(root(99, r#"["=","c",1]"#));
     lines.push(r#"{"id":"a","b":1,"e":2,"st":"c","ops":[]}"#.to_owned());
     lines.join("\n")
 }

@@ -81,7 +81,7 @@ fn answers_that_no_order_explains_are_found() {
         assert_eq!(found(&lines, level), expected, "{level}");
     }
     let text = at(&lines, Level::Serializable).to_string();
-    for part in ["no serial order of 2 roots", "root B did look for 1 in s: false", "is 1"] {
+    for part in ["no serial order of 2 roots", "root A did look for 2 in s: false", "is 1"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
