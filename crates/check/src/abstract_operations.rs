@@ -14,8 +14,8 @@
 //!
 //! * a transaction is what it needs its objects to hold when it comes, and by how much it changes
 //!   each of them ([`footprint`]);
-//! * a search that has come to a set of transactions before, in whichever order, need not go on from
-//!   it again;
+//! * a search that has come to a set of transactions before, in whichever order, need not go on
+//!   from it again;
 //! * a transaction that changes nothing and may come now, may as well;
 //! * where an object cannot come any more to hold what somebody needs, nothing needs to be tried:
 //!   what is left adds so much at most, and takes away so much at most.

@@ -2,12 +2,12 @@
 
 use crate::explain::explain;
 use crate::finding::Findings;
+use crate::further::roots;
+use crate::further::sums::{self, SumCheck};
 use crate::graph::{Components, CycleSearch, Graph, build, first_broken_reader};
 use crate::history::History;
 use crate::level::{EdgeSet, Level, RealTime, Scope};
 use crate::resolve::Resolved;
-use crate::roots;
-use crate::sums::{self, SumCheck};
 use crate::verdict::{Cycle, RootStats, Stats, Verdict};
 
 /// What to judge beyond the level itself.

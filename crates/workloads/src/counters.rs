@@ -25,15 +25,15 @@ use crate::check::{Check, Complaints};
 use crate::delayed_adds::{AskedAdds, How, add_deferred};
 use crate::marks::{self, Marks};
 use crate::nesting::open_layer::check_finished;
+use crate::nesting::roots::{RecordsRoots, RootRecorder};
 use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
-use crate::open_counters::{self, NamedPhase};
+use crate::open_counters::{self, NamedPhase, PhaseWatcher};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
-use crate::roots::{RecordsRoots, RootRecorder};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact_answering};
 use ledger::{Added, CounterLedger};
-pub(crate) use recorded::PhaseRecorder;
+use recorded::{PhaseRecorder, name};
 
 const SPACE: &str = "counters";
 
@@ -340,10 +340,6 @@ impl Counters {
             *seen = (*shows).max(*seen);
         }
     }
-}
-
-fn name(group: usize, number: u64) -> String {
-    format!("{group}/{number}")
 }
 
 fn added(phases: &[CounterPhase; 3]) -> Vec<Added> {

@@ -31,8 +31,7 @@ pub mod workload;
 pub mod ycsb;
 
 pub use clients::{
-    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, roots,
-    tally,
+    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, tally,
 };
 use clients::{loading, per_client, reading};
 

@@ -10,7 +10,6 @@ use muesli::open_nesting::{CompatibilityMatrix, LockMode, OpenNested, OpenNestin
 use muesli::structures::Counter;
 use muesli::{Db, Error, Space, Tx};
 
-use crate::counters::PhaseRecorder;
 use crate::nesting::{NestingPlan, open_layer};
 
 /// Subtracts an amount from counters, by their names.
@@ -69,26 +68,34 @@ impl NamedPhase {
     }
 }
 
+/// Told of the phases of a transaction.
+pub(crate) trait PhaseWatcher {
+    /// An attempt begins.
+    fn begin_attempt(&self);
+    /// The phase on a group has been run, and was shown this if it reads.
+    fn done(&self, group: usize, shown: &[i64]);
+}
+
 /// Runs the phases one after the other and something `after` them; what the counters of the phase
 /// in the middle showed, and how many attempts it took.
 pub(crate) async fn run(
     (layer, db): (&OpenNesting, &Db),
     phases: &[NamedPhase; 3],
-    recorder: &PhaseRecorder<'_>,
+    watcher: &impl PhaseWatcher,
     after: impl AsyncFn(&Tx) -> Result<(), Error>,
 ) -> (Result<Vec<i64>, Error>, u32) {
     let attempts = Cell::new(0);
     let body = async |tx: &OpenTx| {
         attempts.set(attempts.get() + 1);
-        recorder.begin_attempt();
+        watcher.begin_attempt();
         let [before, middle, last] = phases;
-        recorder.done(0, &before.run(tx).await?);
+        watcher.done(0, &before.run(tx).await?);
         let shown = match middle.counters.is_empty() {
             true => Vec::new(),
             false => middle.run_open(tx).await?,
         };
-        recorder.done(1, &shown);
-        recorder.done(2, &last.run(tx).await?);
+        watcher.done(1, &shown);
+        watcher.done(2, &last.run(tx).await?);
         after(tx).await?;
         Ok(shown)
     };

@@ -21,7 +21,7 @@ use crate::chance::Chance;
 use crate::check::Check;
 use crate::list_history::ListHistory;
 use crate::loading;
-use crate::roots::RecordsRoots;
+use crate::nesting::roots::RecordsRoots;
 use crate::tally::{Ended, Tallies};
 
 /// A future on the loop of the data, which need not be `Send`.

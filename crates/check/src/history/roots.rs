@@ -1,9 +1,9 @@
 //! Roots: what clients asked for, above the transactions that it took.
 //!
 //! With open nesting one thing that a client asks for is many transactions: its open children, its
-//! own accesses, compensations. Each of these is judged like any other; the whole is a *root*, which
-//! is judged by what its operations on sets and counters answered. Transactions name the root that
-//! they are part of, and their [`Role`] in it.
+//! own accesses, compensations. Each of these is judged like any other; the whole is a *root*,
+//! which is judged by what its operations on sets and counters answered. Transactions name the root
+//! that they are part of, and their [`Role`] in it.
 
 use super::build::{BuildError, HistoryBuilder, index};
 use super::{Atom, History, Name, Status, TxnId, TxnIndex, Value, show_key};

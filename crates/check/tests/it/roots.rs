@@ -20,9 +20,8 @@ fn history(lines: &[&str]) -> History {
                 let [root, id, b, e, st, ops] = rest.splitn(6, ' ').collect::<Vec<_>>()[..] else {
                     panic!("{line}");
                 };
-                format!(
-                    r#"{{"id":"{id}","b":{b},"e":{e},"st":"{st}","root":"{root}","as":"{role}","ops":{ops}}}"#
-                )
+                let part = format!(r#""root":"{root}","as":"{role}""#);
+                format!(r#"{{"id":"{id}","b":{b},"e":{e},"st":"{st}",{part},"ops":{ops}}}"#)
             }
             None => panic!("{line}"),
         };

@@ -301,7 +301,7 @@ impl Recorder {
         self.ran.keys().map(|(txn, ..)| *txn)
     }
 
-    /// What a transaction of this node is within its root; its root's number is zero if it has none.
+    /// What a transaction of this node is within its root, whose number is zero if it has none.
     pub fn level_of(&self, txn: TxnId) -> TxnLevel {
         self.levels.get(&txn).copied().unwrap_or_default()
     }

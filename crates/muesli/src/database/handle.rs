@@ -252,8 +252,8 @@ impl Db {
         Db { options: TxnOptions { follower_reads: true, ..self.options }, ..self.clone() }
     }
 
-    /// For histories: the same session, whose transactions are recorded as parts of the root of this
-    /// number, which is not zero and no other root's.
+    /// For histories: the same session, whose transactions are recorded as parts of the root of
+    /// this number, which is not zero and no other root's.
     #[doc(hidden)]
     pub fn as_root(&self, root: u32) -> Db {
         self.at_level(TxnLevel { root, role: LevelRole::Own })

@@ -1,7 +1,7 @@
 //! What the clients of every workload need: [`chance`] and how keys are drawn ([`distribution`],
 //! and [`placed_keys`] where it matters on which node they are and who else uses them),
 //! [`parameters`], what clients note down by themselves ([`per_client`], [`tally`],
-//! [`list_history`], [`marks`], [`roots`]), whether parts of transactions are children ([`nesting`]), how data
+//! [`list_history`], [`marks`]), whether parts of transactions are children ([`nesting`]), how data
 //! are loaded first and read in the end, and what is said of them then ([`check`]).
 
 pub mod chance;
@@ -15,5 +15,4 @@ pub mod parameters;
 pub(crate) mod per_client;
 pub mod placed_keys;
 pub(crate) mod reading;
-pub mod roots;
 pub mod tally;

@@ -5,24 +5,23 @@
 
 use muesli_check::abstract_operations::AbstractOperation;
 
-use super::{CounterPhase, Counters, name};
-use crate::roots::{RecordsRoots, RootCall, RootRecorder};
+use super::{CounterPhase, Counters};
+use crate::nesting::roots::{RecordsRoots, RootCall, RootRecorder};
+use crate::open_counters::PhaseWatcher;
 
 /// The phases of a transaction, as a root records them.
 #[derive(Debug)]
-pub(crate) struct PhaseRecorder<'a> {
+pub(super) struct PhaseRecorder<'a> {
     pub(super) root: &'a RootCall<'a>,
     pub(super) phases: &'a [CounterPhase; 3],
 }
 
-impl PhaseRecorder<'_> {
-    /// An attempt begins.
-    pub fn begin_attempt(&self) {
+impl PhaseWatcher for PhaseRecorder<'_> {
+    fn begin_attempt(&self) {
         self.root.begin_attempt();
     }
 
-    /// The phase on a group has been run, and was shown this if it reads.
-    pub fn done(&self, group: usize, shown: &[i64]) {
+    fn done(&self, group: usize, shown: &[i64]) {
         let CounterPhase { counters, amount } = &self.phases[group];
         for (place, counter) in counters.iter().enumerate() {
             let counter = number(group, *counter);
@@ -32,6 +31,11 @@ impl PhaseRecorder<'_> {
             });
         }
     }
+}
+
+/// The name of a counter of a group.
+pub(super) fn name(group: usize, number: u64) -> String {
+    format!("{group}/{number}")
 }
 
 /// A counter of a group, as one number.

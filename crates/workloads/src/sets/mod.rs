@@ -23,9 +23,9 @@ use muesli_check::abstract_operations::AbstractOperation;
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::loading::insist;
+use crate::nesting::roots::{RecordsRoots, RootRecorder};
 use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterKind as Takes, Values};
-use crate::roots::{RecordsRoots, RootRecorder};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 use ledger::{Ledgers, SetChange, SetLedger};
@@ -271,7 +271,7 @@ impl Sets {
                             false => structure.remove(tx, key).await,
                         };
                         let effect = self.nesting.run(tx, change).await?;
-                        root.did(changed_key(at, key, adds, effect));
+                        root.did(open::changed_key(at, key, adds, effect));
                         changed.extend(effect.then_some(key));
                     }
                     set_out(&changed);
@@ -321,15 +321,6 @@ impl Sets {
             _ => {}
         }
         (ended, attempts)
-    }
-}
-
-/// What an add or a remove of a key of a structure answered.
-fn changed_key(at: usize, key: u64, adds: bool, effect: bool) -> AbstractOperation {
-    let set = at as u64;
-    match adds {
-        true => AbstractOperation::Add { set, key, was_new: effect },
-        false => AbstractOperation::Remove { set, key, was_there: effect },
     }
 }
 

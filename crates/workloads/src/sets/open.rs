@@ -14,9 +14,9 @@ use muesli::{Db, Error};
 use muesli_check::abstract_operations::AbstractOperation;
 
 use super::structure::Structure;
-use super::{SPACE, Sets, changed_key};
+use super::{SPACE, Sets};
 use crate::nesting::open_layer;
-use crate::roots::RootCall;
+use crate::nesting::roots::RootCall;
 
 /// The inverse operations.
 const ADD: &str = "sets/add";
@@ -54,6 +54,15 @@ fn lock_of(at: usize, key: u64) -> [u8; 12] {
     lock[..4].copy_from_slice(&(at as u32).to_be_bytes());
     lock[4..].copy_from_slice(&key.to_be_bytes());
     lock
+}
+
+/// What an add or a remove of a key of a structure answered.
+pub(super) fn changed_key(at: usize, key: u64, adds: bool, effect: bool) -> AbstractOperation {
+    let set = at as u64;
+    match adds {
+        true => AbstractOperation::Add { set, key, was_new: effect },
+        false => AbstractOperation::Remove { set, key, was_there: effect },
+    }
 }
 
 /// Looks for keys; the first wrong value that a search found.

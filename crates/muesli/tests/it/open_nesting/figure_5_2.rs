@@ -1,9 +1,10 @@
-//! Figure 5.2 of Turcu's dissertation: an insert into a binary search tree as an open child, with an
-//! abstract lock on the key, and handlers that open the tree by themselves.
+//! Figure 5.2 of Turcu's dissertation: an insert into a binary search tree as an open child, with
+//! an abstract lock on the key, and handlers that open the tree by themselves.
 //!
-//! "They cannot rely on the copy opened by the original transaction, as this copy may be out-of-date
-//! by the time the handler executes." Here it is: between the child's commit and the parent's abort
-//! another transaction takes away the node above, so that the tree is linked in another way.
+//! "They cannot rely on the copy opened by the original transaction, as this copy may be
+//! out-of-date by the time the handler executes." Here it is: between the child's commit and the
+//! parent's abort another transaction takes away the node above, so that the tree is linked in
+//! another way.
 
 use std::sync::{Arc, Mutex};
 

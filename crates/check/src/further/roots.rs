@@ -62,6 +62,8 @@ struct RootMembers {
     own_wrote: bool,
     /// Whether any transaction of it counts as committed and has a write.
     wrote: bool,
+    /// The timestamp of its own transaction that committed, if it is a number.
+    hint: Option<u64>,
 }
 
 /// The roots of a history with their transactions.
@@ -107,6 +109,9 @@ impl<'a> Members<'a> {
                 known.has_own = true;
                 known.own_committed |= committed;
                 known.own_wrote |= wrote;
+                if committed {
+                    known.hint = hint(history.transaction(part.txn).timestamp);
+                }
             }
         }
         Members { history, of_root }
@@ -173,7 +178,7 @@ fn show_outside(history: &History, root: &Root, part: &Part) -> String {
     )
 }
 
-/// The roots that count, in the order in which they ended, by their places in the history.
+/// The roots that count, in the order in which they are tried, by their places in the history.
 fn abstract_history(
     resolved: &Resolved<'_>,
     members: &Members<'_>,
@@ -183,7 +188,13 @@ fn abstract_history(
     let history = resolved.history;
     let mut places: Vec<usize> =
         (0..fates.len()).filter(|place| fates[*place] != Fate::Aborted).collect();
-    places.sort_by_key(|place| history.roots[*place].end.unwrap_or(u64::MAX));
+    let end = |place: usize| history.roots[place].end.unwrap_or(u64::MAX);
+    let known = |place: usize| &members.of_root[place];
+    // Only which order is tried first depends on what the system says of it.
+    match places.iter().all(|place| known(*place).hint.is_some()) {
+        true => places.sort_by_key(|at| (known(*at).hint, !known(*at).own_wrote, end(*at))),
+        false => places.sort_by_key(|at| end(*at)),
+    }
     let transactions = places.iter().map(|place| {
         let root = &history.roots[*place];
         let is_timed = match set.real_time {
@@ -202,6 +213,15 @@ fn abstract_history(
     let by_session = set.session && set.real_time != RealTime::All;
     let precedes = if by_session { session_pairs(history, &places) } else { Vec::new() };
     (places, AbstractHistory { start: history.start.clone(), transactions, precedes })
+}
+
+/// A timestamp as a number.
+fn hint(timestamp: Atom) -> Option<u64> {
+    match timestamp {
+        Atom::Int(number) => u64::try_from(number).ok(),
+        Atom::Unsigned(number) => Some(number),
+        Atom::Unrecorded | Atom::Null | Atom::Json(_) => None,
+    }
 }
 
 /// When its client was told.
