@@ -31,8 +31,8 @@ pub(crate) use intern::Interner;
 pub(crate) use key::show_key;
 pub use read::FormatError;
 pub use record::TransactionBuilder;
-pub use roots::{NamedOperation, Role, RootHeader};
-pub(crate) use roots::{Part, Root};
+pub use roots::{NamedOperation, RootHeader, RootRole};
+pub(crate) use roots::{Root, RootPart};
 
 /// Index of a key in [`History::keys`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -242,7 +242,7 @@ pub struct History {
     /// The place of each root, by its name.
     pub(crate) root_places: HashMap<Name, u32>,
     /// Which transactions are part of a root, in their order.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<RootPart>,
     /// What structures held before the first root.
     pub(crate) start: Vec<AbstractOperation>,
     /// Sets, their keys, and counters.

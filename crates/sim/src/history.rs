@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_check::{
-    BuildError, History, HistoryBuilder, HistoryHeader, Kind, Role, Seen, TransactionBuilder,
+    BuildError, History, HistoryBuilder, HistoryHeader, Kind, RootRole, Seen, TransactionBuilder,
     TxnId, Value, Version,
 };
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling, Status, TxnRecord};
@@ -439,12 +439,12 @@ pub fn root_name(root: u32) -> String {
     format!("root-{root}")
 }
 
-fn role(role: LevelRole) -> Role {
+fn role(role: LevelRole) -> RootRole {
     match role {
-        LevelRole::Own => Role::Own,
-        LevelRole::Child => Role::Child,
-        LevelRole::Compensation => Role::Compensation,
-        LevelRole::CommitHandler => Role::CommitHandler,
+        LevelRole::Own => RootRole::Own,
+        LevelRole::Child => RootRole::Child,
+        LevelRole::Compensation => RootRole::Compensation,
+        LevelRole::CommitHandler => RootRole::CommitHandler,
     }
 }
 

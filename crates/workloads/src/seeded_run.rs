@@ -265,7 +265,7 @@ impl SeededRun {
     ) -> Result<Option<String>, SeededRunError> {
         let tallies = Arc::new(Tallies::new(self.clients));
         if let Some(roots) = workload.roots() {
-            roots.recorder().turn_on();
+            roots.recorder().switch_on();
         }
         let outcome = simulated::run(&workload, simulated, &tallies)?;
         let is_small = description.name != self.workload.name && simulated.tempo.is_some();

@@ -16,7 +16,7 @@ pub(crate) type Contents = BTreeMap<AbstractObject, i128>;
 
 /// A transaction as the search has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Footprint {
+pub(super) struct AbstractFootprint {
     /// What objects must hold when it comes; these are all the objects that it has looked at.
     pub needs: Contents,
     /// By how much it changes each object that it changes.
@@ -56,11 +56,11 @@ impl AbstractOperation {
     }
 }
 
-impl Footprint {
+impl AbstractFootprint {
     /// That of these operations, one after the other; `None` where no contents at all explain their
     /// answers.
-    pub fn of(operations: &[AbstractOperation]) -> Option<Footprint> {
-        let mut footprint = Footprint::default();
+    pub fn of(operations: &[AbstractOperation]) -> Option<AbstractFootprint> {
+        let mut footprint = AbstractFootprint::default();
         for operation in operations {
             let object = operation.object();
             let changed = footprint.changes.entry(object).or_default();

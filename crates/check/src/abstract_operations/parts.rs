@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::footprint::{AbstractObject, Contents, Footprint};
+use super::footprint::{AbstractFootprint, AbstractObject, Contents};
 use super::precedence::direct_predecessors;
-use super::search::Search;
+use super::search::OrderSearch;
 use super::{AbstractHistory, AbstractOperation, PartOrder, SerialOrder};
 
 /// The orders of all parts; of all transactions together where those of the parts do not go
 /// together.
 pub(super) fn orders(history: &AbstractHistory, steps: u64) -> Vec<PartOrder> {
     let transactions = history.transactions.iter();
-    let footprints: Vec<_> = transactions.map(|it| Footprint::of(&it.operations)).collect();
+    let footprints: Vec<_> = transactions.map(|it| AbstractFootprint::of(&it.operations)).collect();
     let (mut steps, mut found, mut members) = (steps, Vec::new(), Vec::new());
     for (at, (transaction, footprint)) in history.transactions.iter().zip(&footprints).enumerate() {
         match footprint {
@@ -34,7 +34,8 @@ pub(super) fn orders(history: &AbstractHistory, steps: u64) -> Vec<PartOrder> {
         let mut local: Vec<usize> = members.clone();
         // Those that need not be there are tried last.
         local.sort_by_key(|at| history.transactions[*at].optional);
-        let order = Search::new(&local, local.iter().map(of).collect(), &pairs, &start).run(steps);
+        let order =
+            OrderSearch::new(&local, local.iter().map(of).collect(), &pairs, &start).run(steps);
         PartOrder { members, order }
     };
     let mut parts = parts(&members, footprint);
@@ -59,7 +60,7 @@ fn merge(
     pairs: &[(usize, usize)],
 ) -> Option<Vec<usize>> {
     let count = history.transactions.len();
-    let (mut there, mut later) = (vec![false; count], vec![Vec::new(); count]);
+    let (mut there, mut successors) = (vec![false; count], vec![Vec::new(); count]);
     let mut earlier = vec![0_usize; count];
     let mut edges = Vec::new();
     for part in found {
@@ -68,7 +69,7 @@ fn merge(
         edges.extend(order.windows(2).map(|two| (two[0], two[1])));
     }
     for (first, second) in edges.iter().chain(pairs).filter(|(a, b)| there[*a] && there[*b]) {
-        later[*first].push(*second);
+        successors[*first].push(*second);
         earlier[*second] += 1;
     }
     let mut ready: BTreeSet<usize> =
@@ -76,7 +77,7 @@ fn merge(
     let mut order = Vec::new();
     while let Some(at) = ready.pop_first() {
         order.push(at);
-        for next in &later[at] {
+        for next in &successors[at] {
             earlier[*next] -= 1;
             if earlier[*next] == 0 {
                 ready.insert(*next);
@@ -130,7 +131,10 @@ fn pairs(history: &AbstractHistory, members: &[usize]) -> Vec<(usize, usize)> {
 }
 
 /// The members in groups of which no two share an object.
-fn parts<'f>(members: &[usize], footprint: impl Fn(usize) -> &'f Footprint) -> Vec<Vec<usize>> {
+fn parts<'f>(
+    members: &[usize],
+    footprint: impl Fn(usize) -> &'f AbstractFootprint,
+) -> Vec<Vec<usize>> {
     let mut leader: Vec<usize> = (0..members.len()).collect();
     fn find(leader: &mut [usize], mut at: usize) -> usize {
         while leader[at] != at {
@@ -141,7 +145,7 @@ fn parts<'f>(members: &[usize], footprint: impl Fn(usize) -> &'f Footprint) -> V
     }
     let mut users: BTreeMap<AbstractObject, usize> = BTreeMap::new();
     for (place, at) in members.iter().enumerate() {
-        let Footprint { needs, changes } = footprint(*at);
+        let AbstractFootprint { needs, changes } = footprint(*at);
         for object in needs.keys().chain(changes.keys()) {
             let user = *users.entry(*object).or_insert(place);
             let (one, other) = (find(&mut leader, user), find(&mut leader, place));

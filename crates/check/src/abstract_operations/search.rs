@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use hashbrown::{HashMap, HashSet};
 
 use super::SerialOrder;
-use super::footprint::{AbstractObject, Contents, Footprint};
+use super::footprint::{AbstractFootprint, AbstractObject, Contents};
 
 /// A member, by its place among those that are searched.
 type Member = u32;
@@ -14,14 +14,14 @@ type Member = u32;
 type PerObject = Vec<(u32, i128)>;
 
 /// What is searched, and how far the search is.
-pub(super) struct Search<'a> {
+pub(super) struct OrderSearch<'a> {
     /// The names of the members.
     members: &'a [usize],
     needs: Vec<PerObject>,
     changes: Vec<PerObject>,
     required: Vec<bool>,
     /// Those that come after a member, if they come.
-    later: Vec<Vec<Member>>,
+    successors: Vec<Vec<Member>>,
     /// Those that come before a member, if they come, and need not.
     overtakes: Vec<Vec<Member>>,
     /// Members that change nothing, by what they need.
@@ -57,22 +57,22 @@ struct LinkedMembers {
 }
 
 /// A set of transactions that the search goes on from.
-struct Frame {
+struct SearchFrame {
     /// How many were done before the one that led here.
     mark: usize,
     /// The one that was tried last.
     at: Member,
 }
 
-impl<'a> Search<'a> {
+impl<'a> OrderSearch<'a> {
     /// Of these members with their footprints, which must come or may, among whom there are these
     /// pairs, as far as they name members.
     pub fn new(
         members: &'a [usize],
-        footprints: Vec<(&Footprint, bool)>,
+        footprints: Vec<(&AbstractFootprint, bool)>,
         pairs: &[(usize, usize)],
         start: &Contents,
-    ) -> Search<'a> {
+    ) -> OrderSearch<'a> {
         let objects =
             footprints.iter().flat_map(|(it, _)| it.needs.keys().chain(it.changes.keys()));
         let mut numbers: BTreeMap<AbstractObject, u32> = objects.map(|it| (*it, 0)).collect();
@@ -89,7 +89,7 @@ impl<'a> Search<'a> {
             needs.iter().for_each(|need| watchers.entry(*need).or_default().push(member));
         }
         let places: HashMap<usize, Member> = members.iter().copied().zip(0..).collect();
-        let (mut later, mut overtakes) =
+        let (mut successors, mut overtakes) =
             (vec![Vec::new(); members.len()], vec![Vec::new(); members.len()]);
         let mut state = SearchState {
             order: Vec::new(),
@@ -107,7 +107,7 @@ impl<'a> Search<'a> {
             let (Some(first), Some(second)) = (places.get(first), places.get(second)) else {
                 continue;
             };
-            later[*first as usize].push(*second);
+            successors[*first as usize].push(*second);
             match required[*first as usize] {
                 true => state.earlier[*second as usize] += 1,
                 false => overtakes[*second as usize].push(*first),
@@ -120,12 +120,12 @@ impl<'a> Search<'a> {
             }
         }
         let (tried, longest) = (HashSet::new(), Vec::new());
-        Search {
+        OrderSearch {
             members,
             needs,
             changes,
             required,
-            later,
+            successors,
             overtakes,
             watchers,
             state,
@@ -148,7 +148,7 @@ impl<'a> Search<'a> {
             self.note_longest();
             return self.none();
         }
-        let mut frames = vec![Frame { mark: 0, at: self.head() }];
+        let mut frames = vec![SearchFrame { mark: 0, at: self.head() }];
         while let Some(frame) = frames.last_mut() {
             let (mark, at) = (self.state.order.len(), frame.at);
             match self.next_candidate(at, steps) {
@@ -172,7 +172,7 @@ impl<'a> Search<'a> {
                         self.note_longest();
                         self.undo_to(mark);
                     } else {
-                        frames.push(Frame { mark, at: self.head() });
+                        frames.push(SearchFrame { mark, at: self.head() });
                     }
                 }
             }
@@ -240,8 +240,8 @@ impl<'a> Search<'a> {
             let holds = self.state.contents[*object as usize];
             ready.extend(self.watchers.get(&(*object, holds)).into_iter().flatten());
         }
-        let later = self.later[member as usize].iter();
-        ready.extend(later.filter(|at| self.changes[**at as usize].is_empty()));
+        let successors = self.successors[member as usize].iter();
+        ready.extend(successors.filter(|at| self.changes[**at as usize].is_empty()));
         ready
     }
 
@@ -266,7 +266,7 @@ impl<'a> Search<'a> {
             move_by_one(&mut state.overtaken[*before as usize], forward);
         }
         if self.required[at] {
-            for next in &self.later[at] {
+            for next in &self.successors[at] {
                 move_by_one(&mut state.earlier[*next as usize], !forward);
             }
             state.required_left = match forward {

@@ -19,12 +19,12 @@ fn is_none(order: &SerialOrder) -> bool {
 
 /// What objects hold, kept without footprints.
 #[derive(Clone, Debug, Default)]
-struct Model {
+struct SetsModel {
     keys: BTreeSet<(u64, u64)>,
     counters: BTreeMap<u64, i64>,
 }
 
-impl Model {
+impl SetsModel {
     /// Whether it answers so; then it is done.
     fn answers(&mut self, operation: AbstractOperation) -> bool {
         match operation {
@@ -42,7 +42,7 @@ impl Model {
 
 /// Whether an order is what is asked for.
 fn explains(history: &AbstractHistory, order: &[usize]) -> bool {
-    let mut model = Model::default();
+    let mut model = SetsModel::default();
     history.start.iter().for_each(|operation| {
         model.answers(*operation);
     });

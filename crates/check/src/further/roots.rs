@@ -16,7 +16,7 @@ use crate::abstract_operations::{
     direct_predecessors,
 };
 use crate::finding::{Anomaly, Findings};
-use crate::history::{Atom, History, Part, Role, Root, Status};
+use crate::history::{Atom, History, Root, RootPart, RootRole, Status};
 use crate::level::{EdgeSet, Level, RealTime};
 use crate::resolve::Resolved;
 use crate::verdict::RootStats;
@@ -75,7 +75,7 @@ struct Members<'a> {
 
 /// Whether a root happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum RootFate {
     Committed,
     Aborted,
     Either,
@@ -105,7 +105,7 @@ impl<'a> Members<'a> {
             let wrote = resolved.update[part.txn.index()];
             let known = &mut of_root[*place as usize];
             known.wrote |= wrote;
-            if part.role == Role::Own {
+            if part.role == RootRole::Own {
                 known.has_own = true;
                 known.own_committed |= committed;
                 known.own_wrote |= wrote;
@@ -118,7 +118,7 @@ impl<'a> Members<'a> {
     }
 
     /// Whether each root happened.
-    fn fates(&self, findings: &mut Findings) -> Vec<Fate> {
+    fn fates(&self, findings: &mut Findings) -> Vec<RootFate> {
         let mut fates = Vec::with_capacity(self.of_root.len());
         for (root, known) in self.history.roots.iter().zip(&self.of_root) {
             let contradiction = match root.status {
@@ -136,11 +136,11 @@ impl<'a> Members<'a> {
                 });
             }
             fates.push(match root.status {
-                Status::Committed => Fate::Committed,
-                Status::Aborted => Fate::Aborted,
-                Status::Unknown | Status::Running if known.own_wrote => Fate::Committed,
-                Status::Unknown | Status::Running if known.has_own => Fate::Aborted,
-                Status::Unknown | Status::Running => Fate::Either,
+                Status::Committed => RootFate::Committed,
+                Status::Aborted => RootFate::Aborted,
+                Status::Unknown | Status::Running if known.own_wrote => RootFate::Committed,
+                Status::Unknown | Status::Running if known.has_own => RootFate::Aborted,
+                Status::Unknown | Status::Running => RootFate::Either,
             });
         }
         fates
@@ -149,7 +149,7 @@ impl<'a> Members<'a> {
 
 /// Whether a root ran around a transaction of it. Compensations and handlers may be run by others,
 /// later.
-fn is_within(history: &History, root: &Root, part: &Part) -> bool {
+fn is_within(history: &History, root: &Root, part: &RootPart) -> bool {
     let transaction = history.transaction(part.txn);
     let ends_within = match (root.end, transaction.real_end()) {
         (Some(root_end), Some(end)) => end <= root_end,
@@ -157,12 +157,12 @@ fn is_within(history: &History, root: &Root, part: &Part) -> bool {
         (None, _) => true,
     };
     match part.role {
-        Role::Own | Role::Child => transaction.begin >= root.begin && ends_within,
-        Role::Compensation | Role::CommitHandler => transaction.begin >= root.begin,
+        RootRole::Own | RootRole::Child => transaction.begin >= root.begin && ends_within,
+        RootRole::Compensation | RootRole::CommitHandler => transaction.begin >= root.begin,
     }
 }
 
-fn show_outside(history: &History, root: &Root, part: &Part) -> String {
+fn show_outside(history: &History, root: &Root, part: &RootPart) -> String {
     let end =
         |end: Option<u64>| end.map_or_else(|| "never ended".to_owned(), |it| format!("to {it}"));
     let transaction = history.transaction(part.txn);
@@ -182,12 +182,12 @@ fn show_outside(history: &History, root: &Root, part: &Part) -> String {
 fn abstract_history(
     resolved: &Resolved<'_>,
     members: &Members<'_>,
-    fates: &[Fate],
+    fates: &[RootFate],
     set: EdgeSet,
 ) -> (Vec<usize>, AbstractHistory) {
     let history = resolved.history;
     let mut places: Vec<usize> =
-        (0..fates.len()).filter(|place| fates[*place] != Fate::Aborted).collect();
+        (0..fates.len()).filter(|place| fates[*place] != RootFate::Aborted).collect();
     let end = |place: usize| history.roots[place].end.unwrap_or(u64::MAX);
     let known = |place: usize| &members.of_root[place];
     // Only which order is tried first depends on what the system says of it.
@@ -204,8 +204,8 @@ fn abstract_history(
         };
         AbstractTransaction {
             operations: root.operations.clone(),
-            optional: fates[*place] == Fate::Either,
-            interval: is_timed.then_some((root.begin, told_end(root))),
+            optional: fates[*place] == RootFate::Either,
+            interval: is_timed.then_some((root.begin, known_end(root))),
         }
     });
     let transactions: Vec<_> = transactions.collect();
@@ -225,7 +225,7 @@ fn hint(timestamp: Atom) -> Option<u64> {
 }
 
 /// When its client was told.
-fn told_end(root: &Root) -> Option<u64> {
+fn known_end(root: &Root) -> Option<u64> {
     root.end.filter(|_| root.status == Status::Committed)
 }
 
@@ -242,7 +242,7 @@ fn session_pairs(history: &History, places: &[usize]) -> Vec<(usize, usize)> {
     for of_session in sessions.values() {
         let root = |at: &usize| &history.roots[places[*at]];
         let spans: Vec<_> =
-            of_session.iter().map(|at| (root(at).begin, told_end(root(at)))).collect();
+            of_session.iter().map(|at| (root(at).begin, known_end(root(at)))).collect();
         for (second, before) in of_session.iter().zip(direct_predecessors(&spans)) {
             pairs.extend(before.iter().map(|first| (of_session[*first], *second)));
         }

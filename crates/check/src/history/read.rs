@@ -16,7 +16,7 @@ use super::build::{BuildError, HistoryBuilder};
 use super::operations::OpsSeed;
 use super::tokens::{AtomInput, KeyText, VersionInput};
 use super::{
-    Atom, History, Kind, Role, Root, Status, Transaction, TxnId, Version, root_operations,
+    Atom, History, Kind, Root, RootRole, Status, Transaction, TxnId, Version, root_operations,
 };
 
 /// The longest line accepted, so that a file without line ends cannot exhaust memory.
@@ -182,11 +182,11 @@ fn read_transaction(builder: &mut HistoryBuilder, line: JsonLine<'_>) -> Result<
 fn read_part<'t>(
     root: Option<&'t str>,
     role: Option<&str>,
-) -> Result<Option<(&'t str, Role)>, String> {
+) -> Result<Option<(&'t str, RootRole)>, String> {
     match (root, role) {
         (None, None) => Ok(None),
         (Some(root), Some(word)) => {
-            let role = Role::ALL.into_iter().find(|role| role.name() == word);
+            let role = RootRole::ALL.into_iter().find(|role| role.name() == word);
             let role = role.ok_or_else(|| {
                 format!("as is \"{word}\"; allowed are own, child, compensation and handler")
             });

@@ -1,7 +1,9 @@
 //! Adding transactions to a history, and their operations.
 
 use super::build::{BuildError, HistoryBuilder, HistoryHeader, index};
-use super::{Atom, Kind, Op, Role, Row, Scan, Seen, Transaction, TxnId, TxnIndex, Value, Version};
+use super::{
+    Atom, Kind, Op, RootRole, Row, Scan, Seen, Transaction, TxnId, TxnIndex, Value, Version,
+};
 
 impl HistoryBuilder {
     /// Starts the next transaction; its operations follow on the returned builder.
@@ -59,7 +61,7 @@ impl TransactionBuilder<'_> {
     ///
     /// # Errors
     /// [`BuildError::TooMany`].
-    pub fn part_of(&mut self, root: TxnId<'_>, role: Role) -> Result<&mut Self, BuildError> {
+    pub fn part_of(&mut self, root: TxnId<'_>, role: RootRole) -> Result<&mut Self, BuildError> {
         self.builder.part_of(root, role)?;
         Ok(self)
     }

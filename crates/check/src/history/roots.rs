@@ -3,7 +3,7 @@
 //! With open nesting one thing that a client asks for is many transactions: its open children, its
 //! own accesses, compensations. Each of these is judged like any other; the whole is a *root*,
 //! which is judged by what its operations on sets and counters answered. Transactions name the root
-//! that they are part of, and their [`Role`] in it.
+//! that they are part of, and their [`RootRole`] in it.
 
 use super::build::{BuildError, HistoryBuilder, index};
 use super::{Atom, History, Name, Status, TxnId, TxnIndex, Value, show_key};
@@ -11,7 +11,7 @@ use crate::abstract_operations::AbstractOperation;
 
 /// What a transaction is within its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum RootRole {
     /// The root's own accesses, with whose commit the root commits. Each attempt is one.
     Own,
     /// An open child, at any depth.
@@ -22,27 +22,28 @@ pub enum Role {
     CommitHandler,
 }
 
-impl Role {
+impl RootRole {
     /// All roles.
-    pub const ALL: [Role; 4] = [Role::Own, Role::Child, Role::Compensation, Role::CommitHandler];
+    pub const ALL: [RootRole; 4] =
+        [RootRole::Own, RootRole::Child, RootRole::Compensation, RootRole::CommitHandler];
 
     /// The word in the `as` field of the format.
     pub fn name(self) -> &'static str {
         match self {
-            Role::Own => "own",
-            Role::Child => "child",
-            Role::Compensation => "compensation",
-            Role::CommitHandler => "handler",
+            RootRole::Own => "own",
+            RootRole::Child => "child",
+            RootRole::Compensation => "compensation",
+            RootRole::CommitHandler => "handler",
         }
     }
 }
 
 /// That a transaction is part of a root.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct RootPart {
     pub(crate) txn: TxnIndex,
     pub(crate) root: Name,
-    pub(crate) role: Role,
+    pub(crate) role: RootRole,
 }
 
 /// What a client asked for.
@@ -151,10 +152,10 @@ impl HistoryBuilder {
         self.history.add_start(operations)
     }
 
-    pub(super) fn part_of(&mut self, root: TxnId<'_>, role: Role) -> Result<(), BuildError> {
+    pub(super) fn part_of(&mut self, root: TxnId<'_>, role: RootRole) -> Result<(), BuildError> {
         let root = self.name(root)?;
         let txn = TxnIndex(index(self.history.transactions.len() - 1, "transactions")?);
-        self.history.parts.push(Part { txn, root, role });
+        self.history.parts.push(RootPart { txn, root, role });
         Ok(())
     }
 }
@@ -210,21 +211,21 @@ impl History {
             let operations: Result<_, _> =
                 operations.into_iter().map(|operation| self.abstract_of(operation)).collect();
             let (operations, session) = (operations?, span.session);
-            let is_told = matches!(status, Status::Committed | Status::Aborted);
-            let end = span.end.filter(|_| is_told);
+            let is_known = matches!(status, Status::Committed | Status::Aborted);
+            let end = span.end.filter(|_| is_known);
             let begin = span.begin;
             self.push_root(Root { name, session, begin, end, status, operations })?;
         }
         Ok(())
     }
 
-    fn spans(&self) -> hashbrown::HashMap<Name, Span> {
+    fn spans(&self) -> hashbrown::HashMap<Name, RootSpan> {
         let mut spans = hashbrown::HashMap::new();
-        for part in self.parts.iter().filter(|part| part.role <= Role::Child) {
+        for part in self.parts.iter().filter(|part| part.role <= RootRole::Child) {
             let transaction = self.transaction(part.txn);
             let (begin, end) = (transaction.begin, transaction.end);
             let session = transaction.session;
-            let span = spans.entry(part.root).or_insert(Span { session, begin, end });
+            let span = spans.entry(part.root).or_insert(RootSpan { session, begin, end });
             span.begin = span.begin.min(begin);
             span.end = span.end.max(end);
         }
@@ -285,7 +286,7 @@ impl History {
 
 /// When the transactions of a root were, and whose they were.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct RootSpan {
     session: Atom,
     begin: u64,
     /// The greatest that is known.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{
-    Atom, History, Name, Op, OrderLine, Part, Root, SeenId, Status, Transaction, TxnIndex,
+    Atom, History, Name, Op, OrderLine, Root, RootPart, SeenId, Status, Transaction, TxnIndex,
     VersionId, root_operations, show_key,
 };
 
@@ -45,7 +45,7 @@ impl History {
         &self,
         out: &mut impl Write,
         txn: TxnIndex,
-        part: Option<&Part>,
+        part: Option<&RootPart>,
     ) -> io::Result<()> {
         let transaction = self.transaction(txn);
         let Transaction { name, session, begin, end, status, .. } = *transaction;
@@ -57,7 +57,7 @@ impl History {
         if transaction.timestamp != Atom::Unrecorded {
             write!(out, ",\"ts\":{}", transaction.timestamp.json(&self.texts))?;
         }
-        if let Some(Part { root, role, .. }) = part {
+        if let Some(RootPart { root, role, .. }) = part {
             write!(out, ",\"root\":{},\"as\":\"{}\"", self.json_name(*root), role.name())?;
         }
         write!(out, ",\"ops\":[")?;

@@ -80,7 +80,7 @@ fn roots_are_judged_in_every_model() {
 }
 
 /// A run of sets under a protocol with a rule broken, or none.
-fn run_sets(protocol: &str, switch: Option<NestingSwitch>, seed: u64) -> Judged {
+fn run_sets(protocol: &str, switch: Option<NestingSwitch>, seed: u64) -> JudgedRun {
     let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &parameters(SET)).unwrap();
     let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS);
     let sets = switch.into_iter().fold(sets, Sets::without);
@@ -100,23 +100,23 @@ fn run_sets(protocol: &str, switch: Option<NestingSwitch>, seed: u64) -> Judged 
         ..Simulated::calm(protocol, 3, seed, Length::Time(Duration::from_millis(length)))
     };
     let roots = workload.roots().expect("sets record their roots");
-    roots.recorder().turn_on();
+    roots.recorder().switch_on();
     let outcome = run(&workload, &plan, &Arc::new(Tallies::new(CLIENTS))).unwrap();
     let mut history = outcome.run.history(Map::new()).unwrap();
     roots.add_roots(&mut history).unwrap();
     let (level, options) = guarantee_of(protocol, true).unwrap();
     let verdict = check(&history, level, &options);
-    Judged { checks: outcome.checks.iter().all(|check| check.ok), verdict }
+    JudgedRun { checks: outcome.checks.iter().all(|check| check.ok), verdict }
 }
 
 /// What was found of a run.
-struct Judged {
+struct JudgedRun {
     /// Whether the workload's checks hold.
     checks: bool,
     verdict: Verdict,
 }
 
-impl Judged {
+impl JudgedRun {
     /// Whether the operations of roots, and nothing else, are wrong: the rows of all transactions
     /// are in order.
     fn only_operations(&self) -> bool {

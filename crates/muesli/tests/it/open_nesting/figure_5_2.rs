@@ -16,42 +16,45 @@ use super::*;
 type Log = Arc<Mutex<Vec<String>>>;
 
 /// The tree of the figure, its transactions, and what they did.
-struct Figure {
+struct TreeFigure {
     bench: Bench,
     tree: SearchTree<u64, u64>,
     log: Log,
 }
 
-fn say(log: &Log, text: String) {
+fn log_line(log: &Log, text: String) {
     log.lock().unwrap().push(text);
 }
 
-impl Figure {
+impl TreeFigure {
     /// A tree with 3, 5 and 9, of which 5 is the root.
-    fn new() -> Figure {
+    fn new() -> TreeFigure {
         let mut bench = Bench::new();
         let tree = SearchTree::<u64, u64>::new(bench.numbers, "tree-1");
         let log = Log::default();
-        let (opened, said) = (tree.clone(), log.clone());
+        let (opened, shared_log) = (tree.clone(), log.clone());
         bench.nesting = bench.nesting.handler("onAbort", move |tx, key: u64| {
-            let (tree, log) = (opened.clone(), said.clone());
+            let (tree, log) = (opened.clone(), shared_log.clone());
             Box::pin(async move {
                 let found = keys(&tree, tx).await?;
                 let removed = tree.remove(tx, &key).await?.is_some();
-                say(&log, format!("onAbort opens the tree, {found:?}; deletes {key}: {removed}"));
+                log_line(
+                    &log,
+                    format!("onAbort opens the tree, {found:?}; deletes {key}: {removed}"),
+                );
                 Ok(())
             })
         });
-        let (opened, said) = (tree.clone(), log.clone());
+        let (opened, shared_log) = (tree.clone(), log.clone());
         bench.nesting = bench.nesting.handler("onCommit", move |tx, key: u64| {
-            let (tree, log) = (opened.clone(), said.clone());
+            let (tree, log) = (opened.clone(), shared_log.clone());
             Box::pin(async move {
                 let found = keys(&tree, tx).await?;
-                say(&log, format!("onCommit for {key} opens the tree, {found:?}"));
+                log_line(&log, format!("onCommit for {key} opens the tree, {found:?}"));
                 Ok(())
             })
         });
-        let figure = Figure { bench, tree, log };
+        let figure = TreeFigure { bench, tree, log };
         for key in [5, 3, 9] {
             figure.insert(key, true);
         }
@@ -81,7 +84,7 @@ impl Figure {
                 }
                 child.on_commit("onCommit", &key)?;
                 let now = keys(&tree, child).await?;
-                say(&log, format!("the child inserts {key}: {inserted}, {now:?}"));
+                log_line(&log, format!("the child inserts {key}: {inserted}, {now:?}"));
                 Ok::<_, Error>(())
             };
             tx.open_nested(OpenNested::new(), atomically).await?;
@@ -89,7 +92,7 @@ impl Figure {
             match commits {
                 true => Ok(()),
                 false => {
-                    say(&log, "the parent is aborted".to_owned());
+                    log_line(&log, "the parent is aborted".to_owned());
                     Err(Error::rollback("enough"))
                 }
             }
@@ -108,7 +111,7 @@ impl Figure {
                 let delete = async |child: &OpenTx| {
                     let removed = tree.remove(child, &key).await?.is_some();
                     let now = keys(&tree, child).await?;
-                    say(&log, format!("another one deletes {key}: {removed}, {now:?}"));
+                    log_line(&log, format!("another one deletes {key}: {removed}, {now:?}"));
                     Ok::<_, Error>(())
                 };
                 tx.open_nested(how.without_compensation(), delete).await
@@ -137,7 +140,7 @@ async fn keys(tree: &SearchTree<u64, u64>, tx: &Tx) -> Result<Vec<u64>, Error> {
 
 #[test]
 fn on_abort_works_on_the_tree_as_it_is_then() {
-    let figure = Figure::new();
+    let figure = TreeFigure::new();
     figure.insert_and(7, false, figure.deletes(9));
     assert_eq!(
         figure.log(),
@@ -153,7 +156,7 @@ fn on_abort_works_on_the_tree_as_it_is_then() {
 
 #[test]
 fn on_commit_works_on_the_tree_as_it_is_then() {
-    let figure = Figure::new();
+    let figure = TreeFigure::new();
     figure.insert_and(7, true, figure.deletes(5));
     assert_eq!(
         figure.log(),
@@ -168,7 +171,7 @@ fn on_commit_works_on_the_tree_as_it_is_then() {
 
 #[test]
 fn what_was_there_before_is_not_deleted() {
-    let figure = Figure::new();
+    let figure = TreeFigure::new();
     figure.insert_and(9, false, figure.deletes(5));
     assert_eq!(
         figure.log(),

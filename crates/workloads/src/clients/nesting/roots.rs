@@ -32,7 +32,7 @@ pub trait RecordsRoots {
     /// There are more than a history can hold.
     fn add_roots(&self, history: &mut History) -> Result<(), BuildError> {
         let (start, roots) = (self.start(), self.recorder().take());
-        let mut names = Names { of: &|number| self.object(number), known: BTreeMap::new() };
+        let mut names = ObjectNames { of: &|number| self.object(number), known: BTreeMap::new() };
         let all = roots.iter().flat_map(|root| &root.operations).chain(&start);
         all.for_each(|operation| names.learn(*operation));
         history.add_start(start.iter().map(|operation| names.named(*operation)))?;
@@ -45,13 +45,13 @@ pub trait RecordsRoots {
 }
 
 /// The names of sets, counters and keys.
-struct Names<'a> {
+struct ObjectNames<'a> {
     of: &'a dyn Fn(u64) -> String,
     /// By number, and whether it is a key.
     known: BTreeMap<(u64, bool), String>,
 }
 
-impl Names<'_> {
+impl ObjectNames<'_> {
     fn learn(&mut self, operation: AbstractOperation) {
         let (object, key) = match operation {
             AbstractOperation::Add { set, key, .. }
@@ -108,7 +108,7 @@ struct RecordedRoot {
 
 impl RootRecorder {
     /// From now on roots are recorded.
-    pub fn turn_on(&self) {
+    pub fn switch_on(&self) {
         self.is_on.store(true, Ordering::Relaxed);
     }
 
