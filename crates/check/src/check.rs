@@ -2,12 +2,13 @@
 
 use crate::explain::explain;
 use crate::finding::Findings;
+use crate::further::roots;
+use crate::further::sums::{self, SumCheck};
 use crate::graph::{Components, CycleSearch, Graph, build, first_broken_reader};
 use crate::history::History;
 use crate::level::{EdgeSet, Level, RealTime, Scope};
 use crate::resolve::Resolved;
-use crate::sums::{self, SumCheck};
-use crate::verdict::{Cycle, Stats, Verdict};
+use crate::verdict::{Cycle, RootStats, Stats, Verdict};
 
 /// What to judge beyond the level itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,10 +51,15 @@ impl<'h> Checker<'h> {
         for sum_check in &options.sums {
             sums::judge(&self.resolved, sum_check, &mut sums);
         }
-        let (count, kept) = sums.select(|anomaly, committed| level.forbids(anomaly, committed));
-        finding_count += count;
-        findings.extend(kept);
-        Verdict { level, findings, finding_count, cycle, stats: self.stats(&graph) }
+        let (roots, root_stats) = roots::judge(&self.resolved, level, set);
+        for further in [sums, roots] {
+            let forbids = |anomaly, committed| level.forbids(anomaly, committed);
+            let (count, kept) = further.select(forbids);
+            finding_count += count;
+            findings.extend(kept);
+        }
+        let stats = Stats { roots: root_stats, ..self.stats(&graph) };
+        Verdict { level, findings, finding_count, cycle, stats }
     }
 
     /// How many transactions read all keys of a sum, and so are judged by it.
@@ -72,6 +78,7 @@ impl<'h> Checker<'h> {
             committed: self.resolved.committed.iter().filter(|committed| **committed).count(),
             operations: history.operations(),
             edges: graph.edge_count(),
+            roots: RootStats::default(),
         }
     }
 }

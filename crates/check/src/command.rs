@@ -10,6 +10,8 @@ use crate::{Checker, History, Kind, Level, Options, Verdict};
 pub const HOLDS: u8 = 0;
 /// The history breaks the level.
 pub const BROKEN: u8 = 1;
+/// It could not be decided: the search for an order of the roots was too long.
+pub const UNDECIDED: u8 = 3;
 /// The file cannot be read as a history, has nothing to be judged, or the DOT file cannot be
 /// written.
 pub const UNREADABLE: u8 = 2;
@@ -69,7 +71,11 @@ pub fn run(command: &CheckCommand, out: &mut impl Write) -> io::Result<u8> {
         writeln!(out, "{}: cannot write: {error}", dot.display())?;
         return Ok(UNREADABLE);
     }
-    Ok(if verdict.holds() { HOLDS } else { BROKEN })
+    Ok(match (verdict.is_broken(), verdict.holds()) {
+        (true, _) => BROKEN,
+        (false, true) => HOLDS,
+        (false, false) => UNDECIDED,
+    })
 }
 
 fn open(command: &CheckCommand) -> Result<History, String> {

@@ -33,6 +33,14 @@ pub enum Anomaly {
     DuplicateElement,
     /// A transaction that read all keys of a sum saw another total.
     Sum,
+    /// A transaction is part of a root that the history does not have.
+    MissingRoot,
+    /// A transaction ran before its root or, though it is no handler, after it.
+    OutsideRoot,
+    /// A root ended otherwise than its own transactions.
+    RootOutcome,
+    /// No serial order of roots explains what their operations answered.
+    Operations,
 }
 
 impl Anomaly {
@@ -51,6 +59,10 @@ impl Anomaly {
             Anomaly::IncompatibleOrder => "incompatible order",
             Anomaly::DuplicateElement => "duplicate element",
             Anomaly::Sum => "sum",
+            Anomaly::MissingRoot => "missing root",
+            Anomaly::OutsideRoot => "outside of its root",
+            Anomaly::RootOutcome => "outcome of a root",
+            Anomaly::Operations => "operations",
         }
     }
 }

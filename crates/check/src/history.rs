@@ -12,11 +12,17 @@ mod key;
 mod operations;
 mod read;
 mod record;
+mod root_operations;
+mod roots;
 mod tokens;
 mod write;
 
 use std::cmp::Ordering;
 use std::ops::Range;
+
+use hashbrown::HashMap;
+
+use crate::abstract_operations::AbstractOperation;
 
 pub use atom::Value;
 pub(crate) use atom::{Atom, show_text};
@@ -25,6 +31,8 @@ pub(crate) use intern::Interner;
 pub(crate) use key::show_key;
 pub use read::FormatError;
 pub use record::TransactionBuilder;
+pub use roots::{NamedOperation, RootHeader, RootRole};
+pub(crate) use roots::{Root, RootPart};
 
 /// Index of a key in [`History::keys`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -229,6 +237,16 @@ pub struct History {
     pub(crate) rows: Vec<Row>,
     pub(crate) lists_read: Vec<u32>,
     pub(crate) orders: Vec<OrderLine>,
+    /// What clients asked for.
+    pub(crate) roots: Vec<Root>,
+    /// The place of each root, by its name.
+    pub(crate) root_places: HashMap<Name, u32>,
+    /// Which transactions are part of a root, in their order.
+    pub(crate) parts: Vec<RootPart>,
+    /// What structures held before the first root.
+    pub(crate) start: Vec<AbstractOperation>,
+    /// Sets, their keys, and counters.
+    pub(crate) objects: Interner,
 }
 
 impl History {
@@ -284,7 +302,12 @@ impl History {
     }
 
     pub(crate) fn show_name(&self, txn: TxnIndex) -> String {
-        match self.transaction(txn).name {
+        self.show_any(self.transaction(txn).name)
+    }
+
+    /// The name of a transaction or a root.
+    pub(crate) fn show_any(&self, name: Name) -> String {
+        match name {
             Name::Numbered(node, sequence) => format!("n{node}-{sequence}"),
             Name::Text(text) => show_text(&self.texts, text).into_owned(),
         }

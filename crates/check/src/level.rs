@@ -72,6 +72,18 @@ impl Level {
         }
     }
 
+    /// Whether the operations of roots must have a serial order: where that of transactions is
+    /// promised.
+    pub(crate) fn judges_roots(self) -> bool {
+        match self {
+            Level::Rr | Level::Pl2 | Level::Us | Level::Eus => false,
+            Level::Serializable
+            | Level::StrictSerializable
+            | Level::SerializableAttempts
+            | Level::Opacity => true,
+        }
+    }
+
     pub(crate) fn scope(self) -> Scope {
         match self {
             Level::Us => Scope::UpdatesAndOneReader { uncommitted: false },

@@ -43,19 +43,19 @@ mod check;
 pub mod command;
 mod explain;
 mod finding;
+mod further;
 mod graph;
 mod history;
 mod level;
 mod resolve;
-mod sums;
 mod verdict;
 
 pub use check::{Checker, Options, check};
 pub use finding::{Anomaly, Finding};
+pub use further::sums::{SumCheck, SumCheckError};
 pub use history::{
-    BuildError, FormatError, History, HistoryBuilder, HistoryHeader, Kind, Seen, Status,
-    TransactionBuilder, TxnId, Value, Version,
+    BuildError, FormatError, History, HistoryBuilder, HistoryHeader, Kind, NamedOperation,
+    RootHeader, RootRole, Seen, Status, TransactionBuilder, TxnId, Value, Version,
 };
 pub use level::{Level, UnknownLevel};
-pub use sums::{SumCheck, SumCheckError};
-pub use verdict::{Cycle, CycleEdge, CycleTransaction, EdgeKind, Stats, Verdict};
+pub use verdict::{Cycle, CycleEdge, CycleTransaction, EdgeKind, RootStats, Stats, Verdict};

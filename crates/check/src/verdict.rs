@@ -32,6 +32,17 @@ pub struct Stats {
     pub operations: usize,
     /// Edges of the graph of the level.
     pub edges: usize,
+    /// What was judged above the transactions.
+    pub roots: RootStats,
+}
+
+/// How many roots were judged by what their operations answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RootStats {
+    /// Those of which it is known whether a serial order explains them.
+    pub judged: usize,
+    /// Those of which it was not found out in as many steps as the search may take.
+    pub undecided: usize,
 }
 
 /// A cycle: the edge at place `i` leads from the transaction at place `i` to the next one.
@@ -101,10 +112,24 @@ pub struct CycleEdge {
     pub to_version: String,
 }
 
+impl RootStats {
+    /// Adds those of another history.
+    pub fn add(&mut self, other: &RootStats) {
+        self.judged += other.judged;
+        self.undecided += other.undecided;
+    }
+}
+
 impl Verdict {
-    /// Whether the history satisfies the level.
+    /// Whether the history satisfies the level, as far as was decided.
     pub fn holds(&self) -> bool {
-        self.finding_count == 0 && self.cycle.is_none()
+        !self.is_broken() && self.stats.roots.undecided == 0
+    }
+
+    /// Whether the history breaks the level. One that does not need not satisfy it: it may be that
+    /// some roots could not be judged.
+    pub fn is_broken(&self) -> bool {
+        self.finding_count > 0 || self.cycle.is_some()
     }
 
     /// The cycle as a graph in the DOT language, if there is one.
@@ -115,14 +140,25 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = if self.holds() { "holds" } else { "broken" };
-        let Stats { transactions, committed, operations, edges } = self.stats;
+        let word = match (self.is_broken(), self.holds()) {
+            (true, _) => "broken",
+            (false, true) => "holds",
+            (false, false) => "not decided",
+        };
+        let Stats { transactions, committed, operations, edges, roots } = self.stats;
         writeln!(
             f,
             "{}: {word} ({transactions} transactions, {committed} committed, {operations} \
              operations, {edges} edges)",
             self.level
         )?;
+        let RootStats { judged, undecided } = roots;
+        if judged > 0 {
+            writeln!(f, "  {judged} roots judged by their operations")?;
+        }
+        if undecided > 0 {
+            writeln!(f, "  {undecided} roots not judged: the search for their order was too long")?;
+        }
         for finding in &self.findings {
             writeln!(f, "  {finding}")?;
         }

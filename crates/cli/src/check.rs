@@ -37,7 +37,7 @@ struct CheckOptions {
 pub fn command() -> Command {
     let command = Command::new("check").about("Judge a recorded history").after_help(
         "Exit status: 0 the level holds, 1 it is broken, 2 the file cannot be read, or has nothing \
-         to be judged.\n\
+         to be judged, 3 it could not be decided.\n\
          `muesli bench WORKLOAD --history FILE` records one.",
     );
     CheckOptions::augment_args(command)

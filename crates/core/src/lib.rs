@@ -46,7 +46,7 @@ pub use machine::{
     Typed,
 };
 pub use node::Node;
-pub use options::{Pace, Settings, TxnOptions};
+pub use options::{LevelRole, Pace, Settings, TxnLevel, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use parallel::Parallel;
 pub use positions::{LogPosition, Positions, RolePositions};

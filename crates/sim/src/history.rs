@@ -12,11 +12,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_check::{
-    BuildError, History, HistoryBuilder, HistoryHeader, Kind, Seen, TransactionBuilder, TxnId,
-    Value, Version,
+    BuildError, History, HistoryBuilder, HistoryHeader, Kind, RootRole, Seen, TransactionBuilder,
+    TxnId, Value, Version,
 };
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling, Status, TxnRecord};
-use muesli_core::{Catalog, RepositoryId, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Catalog, LevelRole, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnLevel};
 use serde_json::{Map, Value as Json};
 
 use ran::ran;
@@ -41,6 +41,8 @@ pub struct ReportedTransaction {
     /// Whether its node crashed in it or after it, and its client was not told that it committed:
     /// what it read may be lost with writes that were not stable.
     pub crashed: bool,
+    /// What it is within its root.
+    pub level: TxnLevel,
 }
 
 impl ReportedTransaction {
@@ -56,6 +58,7 @@ impl ReportedTransaction {
             end: record.end.map(|end| end.0),
             operations: operations.collect(),
             crashed: false,
+            level: TxnLevel::default(),
         }
     }
 }
@@ -67,6 +70,8 @@ pub type Chain = (SpaceId, SmallBytes, Vec<Timestamp>);
 pub trait Remains {
     /// The transactions begun there.
     fn reported(&self) -> impl Iterator<Item = ReportedTransaction>;
+    /// What a transaction begun there is within its root.
+    fn level_of(&self, txn: muesli_core::TxnId) -> TxnLevel;
     /// Where a participant there applied a transaction.
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp>;
     /// What the delayed actions of a transaction read and wrote, as participants there saw it.
@@ -133,7 +138,9 @@ fn all<N: Remains>(
     nodes: &[N],
 ) -> impl Iterator<Item = (ReportedTransaction, Option<Timestamp>)> + use<'_, N> {
     let lasting = Lasting::of(nodes);
-    let reported = nodes.iter().flat_map(|node| node.reported());
+    let reported = nodes.iter().flat_map(|node| {
+        node.reported().map(|it| ReportedTransaction { level: node.level_of(it.record.id), ..it })
+    });
     reported.map(move |reported| completed(nodes, &lasting, reported))
 }
 
@@ -357,6 +364,10 @@ impl KeyNames<'_> {
             read_only: Some(record.read_only),
             timestamp: at.map_or(Value::Unrecorded, |at| Value::Unsigned(at.0)),
         })?;
+        if reported.level.root != 0 {
+            let root = root_name(reported.level.root);
+            transaction.part_of(TxnId::Text(&root), role(reported.level.role))?;
+        }
         let last = last_writes(&reported.operations);
         let mut written = BTreeSet::new();
         for (place, operation) in reported.operations.iter().enumerate() {
@@ -421,6 +432,20 @@ fn last_writes(operations: &[RecordedOperation]) -> BTreeSet<usize> {
         _ => None,
     });
     last.collect()
+}
+
+/// The name of a root in histories, by its number.
+pub fn root_name(root: u32) -> String {
+    format!("root-{root}")
+}
+
+fn role(role: LevelRole) -> RootRole {
+    match role {
+        LevelRole::Own => RootRole::Own,
+        LevelRole::Child => RootRole::Child,
+        LevelRole::Compensation => RootRole::Compensation,
+        LevelRole::CommitHandler => RootRole::CommitHandler,
+    }
 }
 
 fn checked(status: Status) -> muesli_check::Status {

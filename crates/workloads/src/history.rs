@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use muesli::Report;
 use muesli_check::{BuildError, History, HistoryBuilder, HistoryHeader, Kind, TxnId, Value};
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling};
-use muesli_core::{Catalog, RepositoryId, SpaceId, Timestamp};
+use muesli_core::{Catalog, RepositoryId, SpaceId, Timestamp, TxnLevel};
 use muesli_sim::history::{self, Chain, Remains, ReportedTransaction};
 use serde_json::{Map, Value as Json};
 
@@ -37,6 +37,10 @@ impl Remains for Left<'_> {
     fn reported(&self) -> impl Iterator<Item = ReportedTransaction> {
         let all = self.0.recorder.transactions().map(ReportedTransaction::as_recorded);
         all.filter(|reported| self.is_of_clients(reported))
+    }
+
+    fn level_of(&self, txn: muesli_core::TxnId) -> TxnLevel {
+        self.0.recorder.level_of(txn)
     }
 
     fn applied_at(&self, txn: muesli_core::TxnId) -> Option<Timestamp> {

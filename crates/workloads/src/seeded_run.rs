@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli_check::{History, Level, Options, Verdict};
+use muesli_check::{History, Level, Options, RootStats, Verdict};
 use muesli_core::catalog::TreePlan;
 use muesli_core::checkpoint::HEAD_PIECE_BYTES;
 use muesli_core::{Batching, Nanos};
@@ -120,6 +120,8 @@ pub struct Trialled {
     pub transactions: u64,
     /// How many histories were judged.
     pub verdicts: u64,
+    /// How many roots were judged by what their operations answered.
+    pub roots: RootStats,
     /// What does not hold; empty if all is well.
     pub problems: Vec<String>,
     /// The trace of the workload's run, if it was asked for.
@@ -225,6 +227,7 @@ impl SeededRun {
             replicas: simulated.replicas,
             transactions: 0,
             verdicts: 0,
+            roots: RootStats::default(),
             problems: Vec::new(),
             trace: None,
             strangers: BTreeMap::new(),
@@ -261,6 +264,9 @@ impl SeededRun {
         trialled: &mut Trialled,
     ) -> Result<Option<String>, SeededRunError> {
         let tallies = Arc::new(Tallies::new(self.clients));
+        if let Some(roots) = workload.roots() {
+            roots.recorder().switch_on();
+        }
         let outcome = simulated::run(&workload, simulated, &tallies)?;
         let is_small = description.name != self.workload.name && simulated.tempo.is_some();
         let longest = &outcome.run.longest;
@@ -290,7 +296,7 @@ impl SeededRun {
         for verdict in self.verdicts(description, &*workload, simulated, &outcome)? {
             trialled.verdicts += 1;
             match verdict {
-                Ok(verdict) if verdict.holds() => {}
+                Ok(verdict) if !verdict.is_broken() => trialled.roots.add(&verdict.stats.roots),
                 Ok(verdict) => {
                     trialled.problems.push(format!("{}: {verdict}", description.name));
                 }
@@ -309,7 +315,10 @@ impl SeededRun {
         outcome: &SimulatedOutcome,
     ) -> Result<Vec<Result<Verdict, String>>, SeededRunError> {
         let meta = || self.meta(description, simulated);
-        let versions = outcome.run.history(meta());
+        let versions = outcome.run.history(meta()).and_then(|mut history| {
+            workload.roots().map_or(Ok(()), |roots| roots.add_roots(&mut history))?;
+            Ok(history)
+        });
         let lists = workload.history().filter(|_| !self.guarantees_little());
         let lists = lists.map(|lists| ("-lists", by_lists(&lists, meta())));
         let mut verdicts = Vec::new();

@@ -21,6 +21,7 @@ use crate::chance::Chance;
 use crate::check::Check;
 use crate::list_history::ListHistory;
 use crate::loading;
+use crate::nesting::roots::RecordsRoots;
 use crate::tally::{Ended, Tallies};
 
 /// A future on the loop of the data, which need not be `Send`.
@@ -114,6 +115,11 @@ pub trait Workload: Send + Sync + 'static {
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// Where the workload records what its transactions did and were answered, if it can.
+    fn roots(&self) -> Option<&dyn RecordsRoots> {
+        None
+    }
 }
 
 /// Any [`Workload`], by its object-safe side.
@@ -134,6 +140,8 @@ pub trait AnyWorkload: Send + Sync {
     fn history(&self) -> Option<ListHistory>;
     /// See [`Workload::notes`].
     fn notes(&self) -> Vec<String>;
+    /// See [`Workload::roots`].
+    fn roots(&self) -> Option<&dyn RecordsRoots>;
 }
 
 impl<W: Workload> AnyWorkload for W {
@@ -188,6 +196,10 @@ impl<W: Workload> AnyWorkload for W {
 
     fn notes(&self) -> Vec<String> {
         Workload::notes(self)
+    }
+
+    fn roots(&self) -> Option<&dyn RecordsRoots> {
+        Workload::roots(self)
     }
 }
 

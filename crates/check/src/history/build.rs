@@ -17,6 +17,12 @@ pub enum BuildError {
     /// Two transactions have the same id.
     #[error("transaction id `{0}` stands for two transactions; ids must be unique")]
     DuplicateId(String),
+    /// Two roots have the same id.
+    #[error("root id `{0}` stands for two roots; ids must be unique")]
+    DuplicateRoot(String),
+    /// What structures held at the start was told by something else than what put it there.
+    #[error("a start line has additions with effect only: [\"+\",set,key,true] and [\"+=\",…]")]
+    NotAtStart,
     /// An operation of the other kind of history.
     #[error("{operation} does not belong in a history of kind \"{kind}\"")]
     WrongKind {
@@ -133,13 +139,7 @@ impl HistoryBuilder {
     }
 
     pub(super) fn name(&mut self, id: TxnId<'_>) -> Result<Name, BuildError> {
-        match id {
-            TxnId::Numbered { node, sequence } => Ok(Name::Numbered(node, sequence)),
-            TxnId::Text(text) => match numbered(text) {
-                Some(name) => Ok(name),
-                None => Ok(Name::Text(self.text(&quoted(text))?)),
-            },
-        }
+        self.history.name_of(id)
     }
 
     pub(super) fn atom(&mut self, value: Value<'_>) -> Result<Atom, BuildError> {
@@ -154,7 +154,7 @@ impl HistoryBuilder {
 
     /// An atom for any other JSON value, given as canonical text.
     pub(super) fn text(&mut self, json: &str) -> Result<u32, BuildError> {
-        self.history.texts.intern(json.as_bytes()).ok_or(BuildError::TooMany("distinct texts"))
+        self.history.text(json)
     }
 
     pub(super) fn key(&mut self, key: &[u8]) -> Result<KeyId, BuildError> {
@@ -212,6 +212,23 @@ impl HistoryBuilder {
             return Ok(());
         }
         Err(BuildError::WrongKind { operation, kind: self.history.kind.name() })
+    }
+}
+
+impl History {
+    /// The name of a transaction or a root.
+    pub(super) fn name_of(&mut self, id: TxnId<'_>) -> Result<Name, BuildError> {
+        match id {
+            TxnId::Numbered { node, sequence } => Ok(Name::Numbered(node, sequence)),
+            TxnId::Text(text) => match numbered(text) {
+                Some(name) => Ok(name),
+                None => Ok(Name::Text(self.text(&quoted(text))?)),
+            },
+        }
+    }
+
+    fn text(&mut self, json: &str) -> Result<u32, BuildError> {
+        self.texts.intern(json.as_bytes()).ok_or(BuildError::TooMany("distinct texts"))
     }
 }
 

@@ -15,7 +15,9 @@ use thiserror::Error;
 use super::build::{BuildError, HistoryBuilder};
 use super::operations::OpsSeed;
 use super::tokens::{AtomInput, KeyText, VersionInput};
-use super::{Atom, History, Kind, Status, Transaction, TxnId, Version};
+use super::{
+    Atom, History, Kind, Root, RootRole, Status, Transaction, TxnId, Version, root_operations,
+};
 
 /// The longest line accepted, so that a file without line ends cannot exhaust memory.
 const LINE_BYTES_MAX: u64 = 1 << 28;
@@ -72,7 +74,7 @@ impl History {
     }
 }
 
-/// The union of the fields of all three kinds of lines.
+/// The union of the fields of all kinds of lines.
 #[derive(Deserialize)]
 struct JsonLine<'a> {
     #[serde(borrow, default)]
@@ -99,6 +101,10 @@ struct JsonLine<'a> {
     node: Option<AtomInput>,
     #[serde(default)]
     vs: Option<Vec<VersionInput>>,
+    #[serde(borrow, default)]
+    root: Option<Text<'a>>,
+    #[serde(borrow, default, rename = "as")]
+    role: Option<Text<'a>>,
 }
 
 /// Text that is borrowed from the line where it holds no escapes.
@@ -113,10 +119,14 @@ fn read_line(builder: &mut HistoryBuilder, text: &str, first: bool) -> Result<()
     let line: JsonLine<'_> = serde_json::from_str(text).map_err(|error| reason(&error))?;
     match text_of(&line.t) {
         None | Some("txn") => read_transaction(builder, line),
+        Some("root") => read_root(builder, line),
+        Some("start") => read_start(builder, line),
         Some("order") => read_order(builder, line),
         Some("meta") if first => read_meta(builder, text),
         Some("meta") => Err("a meta line may only be the first line".to_owned()),
-        Some(other) => Err(format!("t is \"{other}\"; allowed are meta, txn and order")),
+        Some(other) => {
+            Err(format!("t is \"{other}\"; allowed are meta, txn, root, start and order"))
+        }
     }
 }
 
@@ -145,6 +155,7 @@ fn read_transaction(builder: &mut HistoryBuilder, line: JsonLine<'_>) -> Result<
     if let Some(end) = line.e.filter(|end| *end < begin) {
         return Err(BuildError::EndsBeforeBegin { begin, end }.to_string());
     }
+    let part = read_part(text_of(&line.root), text_of(&line.role))?;
     let text = |error: BuildError| error.to_string();
     let name = builder.name(TxnId::Text(id)).map_err(text)?;
     let session = read_atom(builder, line.s)?;
@@ -160,8 +171,53 @@ fn read_transaction(builder: &mut HistoryBuilder, line: JsonLine<'_>) -> Result<
         first_op: 0,
     };
     let mut transaction = builder.push_transaction(transaction).map_err(text)?;
+    if let Some((root, role)) = part {
+        transaction.part_of(TxnId::Text(root), role).map_err(text)?;
+    }
     let mut parser = serde_json::Deserializer::from_str(ops.get());
     OpsSeed(&mut transaction).deserialize(&mut parser).map_err(|error| reason(&error))
+}
+
+/// The root that a transaction is part of, and its role there.
+fn read_part<'t>(
+    root: Option<&'t str>,
+    role: Option<&str>,
+) -> Result<Option<(&'t str, RootRole)>, String> {
+    match (root, role) {
+        (None, None) => Ok(None),
+        (Some(root), Some(word)) => {
+            let role = RootRole::ALL.into_iter().find(|role| role.name() == word);
+            let role = role.ok_or_else(|| {
+                format!("as is \"{word}\"; allowed are own, child, compensation and handler")
+            });
+            Ok(Some((root, role?)))
+        }
+        (Some(_), None) => {
+            Err("a transaction with a `root` needs `as`: own, child, compensation or handler"
+                .to_owned())
+        }
+        (None, Some(_)) => Err("a transaction with `as` needs `root`, the id of a root".to_owned()),
+    }
+}
+
+fn read_root(builder: &mut HistoryBuilder, line: JsonLine<'_>) -> Result<(), String> {
+    let id = text_of(&line.id).ok_or("a root needs a text `id`")?;
+    let begin = line.b.ok_or("a root needs `b`, its begin in nanoseconds")?;
+    let status = read_status(text_of(&line.st))?;
+    let ops = line.ops.ok_or("a root needs `ops`, its operations on sets and counters")?;
+    let name = builder.name(TxnId::Text(id)).map_err(|error| error.to_string())?;
+    let session = read_atom(builder, line.s)?;
+    let operations = root_operations::parse(builder, ops.get()).map_err(|error| reason(&error))?;
+    let root = Root { name, session, begin, end: line.e, status, operations };
+    builder.push_root(root).map_err(|error| error.to_string())
+}
+
+fn read_start(builder: &mut HistoryBuilder, line: JsonLine<'_>) -> Result<(), String> {
+    let ops = line.ops.ok_or("a start line needs `ops`, what put there what structures held")?;
+    for operation in root_operations::parse(builder, ops.get()).map_err(|error| reason(&error))? {
+        builder.history.push_start(operation).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 fn read_status(letter: Option<&str>) -> Result<Status, String> {
@@ -171,7 +227,7 @@ fn read_status(letter: Option<&str>) -> Result<Status, String> {
         Some("u") => Ok(Status::Unknown),
         Some("r") => Ok(Status::Running),
         Some(other) => Err(format!("st is \"{other}\"; allowed are c, a, u and r")),
-        None => Err("a transaction needs `st`: c, a, u or r".to_owned()),
+        None => Err("a transaction or root needs `st`: c, a, u or r".to_owned()),
     }
 }
 

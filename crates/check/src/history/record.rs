@@ -1,7 +1,9 @@
 //! Adding transactions to a history, and their operations.
 
 use super::build::{BuildError, HistoryBuilder, HistoryHeader, index};
-use super::{Atom, Kind, Op, Row, Scan, Seen, Transaction, TxnIndex, Value, Version};
+use super::{
+    Atom, Kind, Op, RootRole, Row, Scan, Seen, Transaction, TxnId, TxnIndex, Value, Version,
+};
 
 impl HistoryBuilder {
     /// Starts the next transaction; its operations follow on the returned builder.
@@ -55,6 +57,15 @@ pub struct TransactionBuilder<'b> {
 }
 
 impl TransactionBuilder<'_> {
+    /// The transaction is part of a root, which is recorded before it or after it.
+    ///
+    /// # Errors
+    /// [`BuildError::TooMany`].
+    pub fn part_of(&mut self, root: TxnId<'_>, role: RootRole) -> Result<&mut Self, BuildError> {
+        self.builder.part_of(root, role)?;
+        Ok(self)
+    }
+
     /// A read of `key` that returned `seen`.
     ///
     /// # Errors

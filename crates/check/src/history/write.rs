@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::{Atom, History, Name, Op, OrderLine, SeenId, TxnIndex, VersionId, show_key};
+use super::{
+    Atom, History, Name, Op, OrderLine, Root, RootPart, SeenId, Status, Transaction, TxnIndex,
+    VersionId, root_operations, show_key,
+};
 
 impl History {
     /// Writes the history in the file format; reading it back gives the same history.
@@ -11,8 +14,18 @@ impl History {
     /// Whatever `out` reports.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         self.write_meta(&mut out)?;
+        if !self.start.is_empty() {
+            write!(out, "{{\"t\":\"start\",\"ops\":")?;
+            root_operations::write(self, &self.start, &mut out)?;
+            writeln!(out, "}}")?;
+        }
+        let mut parts = self.parts.iter().peekable();
         for txn in self.indices() {
-            self.write_transaction(&mut out, txn)?;
+            let part = parts.next_if(|part| part.txn == txn);
+            self.write_transaction(&mut out, txn, part)?;
+        }
+        for root in &self.roots {
+            self.write_root(&mut out, root)?;
         }
         for order in &self.orders {
             self.write_order(&mut out, order)?;
@@ -28,30 +41,24 @@ impl History {
         writeln!(out, "}}")
     }
 
-    fn write_transaction(&self, out: &mut impl Write, txn: TxnIndex) -> io::Result<()> {
+    fn write_transaction(
+        &self,
+        out: &mut impl Write,
+        txn: TxnIndex,
+        part: Option<&RootPart>,
+    ) -> io::Result<()> {
         let transaction = self.transaction(txn);
-        match transaction.name {
-            Name::Numbered(node, sequence) => {
-                write!(out, "{{\"t\":\"txn\",\"id\":\"n{node}-{sequence}\"")?;
-            }
-            Name::Text(text) => {
-                write!(out, "{{\"t\":\"txn\",\"id\":{}", Atom::Json(text).json(&self.texts))?;
-            }
-        }
-        if transaction.session != Atom::Unrecorded {
-            write!(out, ",\"s\":{}", transaction.session.json(&self.texts))?;
-        }
-        write!(out, ",\"b\":{}", transaction.begin)?;
-        match transaction.end {
-            Some(end) => write!(out, ",\"e\":{end}")?,
-            None => write!(out, ",\"e\":null")?,
-        }
-        write!(out, ",\"st\":\"{}\"", transaction.status.letter())?;
+        let Transaction { name, session, begin, end, status, .. } = *transaction;
+        write!(out, "{{\"t\":\"txn\",\"id\":{}", self.json_name(name))?;
+        self.write_span(out, session, (begin, end), status)?;
         if let Some(read_only) = transaction.read_only {
             write!(out, ",\"ro\":{read_only}")?;
         }
         if transaction.timestamp != Atom::Unrecorded {
             write!(out, ",\"ts\":{}", transaction.timestamp.json(&self.texts))?;
+        }
+        if let Some(RootPart { root, role, .. }) = part {
+            write!(out, ",\"root\":{},\"as\":\"{}\"", self.json_name(*root), role.name())?;
         }
         write!(out, ",\"ops\":[")?;
         for (position, op) in self.ops_of(txn).iter().enumerate() {
@@ -59,6 +66,41 @@ impl History {
             self.write_op(out, op)?;
         }
         writeln!(out, "]}}")
+    }
+
+    fn write_root(&self, out: &mut impl Write, root: &Root) -> io::Result<()> {
+        let Root { name, session, begin, end, status, operations } = root;
+        write!(out, "{{\"t\":\"root\",\"id\":{}", self.json_name(*name))?;
+        self.write_span(out, *session, (*begin, *end), *status)?;
+        write!(out, ",\"ops\":")?;
+        root_operations::write(self, operations, out)?;
+        writeln!(out, "}}")
+    }
+
+    fn json_name(&self, name: Name) -> String {
+        match name {
+            Name::Numbered(node, sequence) => format!("\"n{node}-{sequence}\""),
+            Name::Text(text) => Atom::Json(text).json(&self.texts).into_owned(),
+        }
+    }
+
+    /// What transactions and roots have alike.
+    fn write_span(
+        &self,
+        out: &mut impl Write,
+        session: Atom,
+        (begin, end): (u64, Option<u64>),
+        status: Status,
+    ) -> io::Result<()> {
+        if session != Atom::Unrecorded {
+            write!(out, ",\"s\":{}", session.json(&self.texts))?;
+        }
+        write!(out, ",\"b\":{begin}")?;
+        match end {
+            Some(end) => write!(out, ",\"e\":{end}")?,
+            None => write!(out, ",\"e\":null")?,
+        }
+        write!(out, ",\"st\":\"{}\"", status.letter())
     }
 
     fn write_op(&self, out: &mut impl Write, op: &Op) -> io::Result<()> {

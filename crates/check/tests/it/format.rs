@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use muesli_check::command::{BROKEN, CheckCommand, HOLDS, UNREADABLE, run};
+use muesli_check::command::{BROKEN, CheckCommand, HOLDS, UNDECIDED, UNREADABLE, run};
 use muesli_check::{
     BuildError, History, HistoryBuilder, HistoryHeader, Kind, Level, Options, TxnId, Value,
 };
@@ -20,7 +20,7 @@ fn errors_name_the_line_and_the_reason() {
         ("nonsense".to_owned(), "line 1: expected"),
         (format!("{good}\n\n{{"), "line 3: EOF"),
         (format!("{good}\n{good}"), "line 2: transaction id `a` stands for two"),
-        (r#"{"t":"other"}"#.to_owned(), "allowed are meta, txn and order"),
+        (r#"{"t":"other"}"#.to_owned(), "allowed are meta, txn, root, start and order"),
         (format!("{good}\n{{\"t\":\"meta\"}}"), "line 2: a meta line may only be the first"),
         (r#"{"t":"meta","kind":"x"}"#.to_owned(), "kind is \"x\""),
         (good.replace("\"id\":\"a\",", ""), "needs a text `id`"),
@@ -78,22 +78,61 @@ fn everything_is_written_as_it_was_read() {
     let mut written = Vec::new();
     history.write(&mut written).unwrap();
     assert_eq!(String::from_utf8(written).unwrap(), EVERYTHING);
-    let append = include_str!("../format_data/lists.jsonl");
-    let history = History::read(append.as_bytes()).unwrap();
-    let mut written = Vec::new();
-    history.write(&mut written).unwrap();
-    assert_eq!(String::from_utf8(written).unwrap(), append);
+    for text in [include_str!("../format_data/lists.jsonl"), ROOTS] {
+        let history = History::read(text.as_bytes()).unwrap();
+        let mut written = Vec::new();
+        history.write(&mut written).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), text);
+    }
+}
+
+/// All that the format says of roots.
+const ROOTS: &str = include_str!("../format_data/roots.jsonl");
+
+#[test]
+fn errors_about_roots_name_what_is_allowed() {
+    let txn = |part: &str| format!(r#"{{"id":"a","b":1,"e":2,"st":"c",{part}"ops":[]}}"#);
+    let root = |ops: &str| format!(r#"{{"t":"root","id":"r","b":1,"e":2,"st":"c","ops":[{ops}]}}"#);
+    let start = |ops: &str| format!(r#"{{"t":"start","ops":[{ops}]}}"#);
+    let cases = [
+        (txn(r#""root":"r","#), "needs `as`: own, child, compensation or handler"),
+        (txn(r#""as":"own","#), "needs `root`"),
+        (txn(r#""root":"r","as":"leaf","#), "as is \"leaf\"; allowed are own, child"),
+        (root("").replace(r#""id":"r","#, ""), "a root needs a text `id`"),
+        (root("").replace(r#","ops":[]"#, ""), "a root needs `ops`"),
+        (root("").replace(r#""e":2"#, r#""e":0"#), "lies before the begin"),
+        (format!("{}\n{}", root(""), root("")), "line 2: root id `r` stands for two roots"),
+        (root(r#"["r","k",1]"#), "operation \"r\" of a root; allowed are +, -, ?, += and ="),
+        (root(r#"["+","s","k"]"#), "lacks its answer"),
+        (root(r#"["+","s"]"#), "lacks its key"),
+        (root(r#"["+","s","k",1]"#), "a boolean"),
+        (root(r#"["+=","c"]"#), "lacks the amount"),
+        (root(r#"["=","c",true]"#), "i64"),
+        (root(r#"["=","c",1,2]"#), "too many elements"),
+        (root("[]"), "lacks the name"),
+        (start(r#"["-","s","k",true]"#), "a start line has additions with effect only"),
+        (start(r#"["+","s","k",false]"#), "a start line has additions with effect only"),
+        (r#"{"t":"start"}"#.to_owned(), "a start line needs `ops`"),
+    ];
+    for (text, part) in cases {
+        let error = refusal(&text);
+        assert!(error.starts_with("line ") && error.contains(part), "{text}: {error}");
+    }
 }
 
 proptest! {
     #[test]
     fn no_bytes_make_the_reader_or_checker_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
-        place in 0..EVERYTHING.len(),
+        place in 0..EVERYTHING.len() + ROOTS.len(),
         cut in 0_usize..40,
     ) {
         let _ = History::read(bytes.as_slice()).is_ok();
-        let mut spoiled = EVERYTHING.as_bytes().to_vec();
+        let (text, place) = match place.checked_sub(EVERYTHING.len()) {
+            None => (EVERYTHING, place),
+            Some(place) => (ROOTS, place),
+        };
+        let mut spoiled = text.as_bytes().to_vec();
         let end = (place + cut).min(spoiled.len());
         spoiled.splice(place..end, bytes.iter().copied().take(cut % 4));
         if let Ok(history) = History::read(spoiled.as_slice()) {
@@ -133,6 +172,22 @@ fn command(name: &str, text: &str, level: Level) -> (u8, String, PathBuf) {
     (code, String::from_utf8(out).unwrap(), dot)
 }
 
+/// Roots that raise and lower a counter by powers of three, and one that reads what no sum of them
+/// is: each subset of them is another state of the search.
+fn too_many_roots() -> String {
+    let root = |id: usize, ops: &str| {
+        format!(r#"{{"t":"root","id":"r{id}","b":1,"e":9,"st":"c","ops":[{ops}]}}"#)
+    };
+    let change = |at: usize| {
+        let by = 3_i64.pow(at as u32 / 2 + 1) * if at.is_multiple_of(2) { 1 } else { -2 };
+        root(at, &format!(r#"["+=","c",{by}]"#))
+    };
+    let mut lines: Vec<String> = (0..40).map(change).collect();
+    lines.push(root(99, r#"["=","c",1]"#));
+    lines.push(r#"{"id":"a","b":1,"e":2,"st":"c","ops":[]}"#.to_owned());
+    lines.join("\n")
+}
+
 #[test]
 fn the_command_reports_by_exit_code_and_words() {
     let skew = include_str!("../format_data/skew.jsonl");
@@ -143,6 +198,12 @@ fn the_command_reports_by_exit_code_and_words() {
     let (code, out, _) = command("skew-rr", skew, Level::Rr);
     assert_eq!(code, HOLDS);
     assert!(out.starts_with("rr: holds"), "{out}");
+    let (code, out, _) = command("roots", ROOTS, Level::StrictSerializable);
+    assert_eq!(code, HOLDS);
+    assert!(out.contains("1 roots judged by their operations"), "{out}");
+    let (code, out, _) = command("undecided", &too_many_roots(), Level::Serializable);
+    assert_eq!(code, UNDECIDED);
+    assert!(out.starts_with("serializable: not decided") && out.contains("not judged"), "{out}");
     let (code, out, _) = command("empty", "", Level::Rr);
     assert_eq!(code, UNREADABLE);
     assert!(out.contains("without transactions"), "{out}");

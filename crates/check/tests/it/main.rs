@@ -7,4 +7,5 @@ mod append;
 mod format;
 mod oracle;
 mod random;
+mod roots;
 mod verdicts;

@@ -74,7 +74,15 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let rate = found.seeds as f64 / begun.elapsed().as_secs_f64();
     let SearchTotals {
-        seeds, transactions, faults, verdicts, failed, strangers, background, ..
+        seeds,
+        transactions,
+        faults,
+        verdicts,
+        roots,
+        failed,
+        strangers,
+        background,
+        ..
     } = found;
     let background = background.line(keeps_old_versions(&options.protocol), grouped);
     let line = format!(
@@ -88,6 +96,14 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     );
     // A reader that has gone away is no matter.
     let _ = writeln!(stdout(), "{line}");
+    if roots.judged + roots.undecided > 0 {
+        let judged = grouped(roots.judged as u64);
+        let undecided = grouped(roots.undecided as u64);
+        let _ = writeln!(
+            stdout(),
+            "{judged} roots judged by their operations, {undecided} not decided"
+        );
+    }
     if options.strangers > 0 {
         let _ = write!(stdout(), "{}", of_strangers(&strangers));
     }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use muesli_check::RootStats;
 use muesli_sim::plan::Plan;
 use muesli_sim::world::StrangerCount;
 use muesli_workloads::available::Description;
@@ -43,6 +44,7 @@ pub struct SearchTotals {
     pub transactions: u64,
     pub faults: u64,
     pub verdicts: u64,
+    pub roots: RootStats,
     pub failed: u64,
     pub strangers: BTreeMap<&'static str, StrangerCount>,
     pub background: Backgrounds,
@@ -109,6 +111,7 @@ impl Search<'_> {
         found.transactions += trialled.transactions;
         found.faults += trialled.plan.faults().len() as u64;
         found.verdicts += trialled.verdicts;
+        found.roots.add(&trialled.roots);
         for (name, counted) in &trialled.strangers {
             *found.strangers.entry(name).or_default() += *counted;
         }

@@ -10,6 +10,7 @@ use operations::Decoder;
 
 use crate::bytes::SmallBytes;
 use crate::ids::{NodeId, SpaceId, Timestamp, TxnId};
+use crate::options::TxnLevel;
 use crate::time::Nanos;
 
 pub use hash::value_hash;
@@ -85,6 +86,8 @@ pub struct Recorder {
     chunks: Vec<Vec<u8>>,
     count: usize,
     applied: BTreeMap<TxnId, Timestamp>,
+    /// Of those that are part of a root.
+    levels: BTreeMap<TxnId, TxnLevel>,
     executed: BTreeSet<Executed>,
     /// What delayed procedures did, encoded; those that ran alike are one.
     called: BTreeSet<(TxnId, Vec<u8>)>,
@@ -201,9 +204,17 @@ impl Recorder {
         other.chunks.truncate(1);
         // Not `append`: it builds the whole tree again, however little is added.
         self.applied.extend(std::mem::take(&mut other.applied));
+        self.levels.extend(std::mem::take(&mut other.levels));
         self.executed.extend(std::mem::take(&mut other.executed));
         self.called.extend(std::mem::take(&mut other.called));
         self.ran.extend(std::mem::take(&mut other.ran));
+    }
+
+    /// What a transaction of this node is within its root, if it has one.
+    pub fn level(&mut self, txn: TxnId, level: TxnLevel) {
+        if level.root != 0 {
+            self.levels.insert(txn, level);
+        }
     }
 
     /// A participant applied `txn` at `at`: tells the version of writes whose coordinator never
@@ -288,6 +299,11 @@ impl Recorder {
     /// The one-round transactions of which it knows what some part did.
     pub fn all_ran(&self) -> impl Iterator<Item = TxnId> + '_ {
         self.ran.keys().map(|(txn, ..)| *txn)
+    }
+
+    /// What a transaction of this node is within its root, whose number is zero if it has none.
+    pub fn level_of(&self, txn: TxnId) -> TxnLevel {
+        self.levels.get(&txn).copied().unwrap_or_default()
     }
 
     /// The timestamp at which some participant of this node applied `txn`.

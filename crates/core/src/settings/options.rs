@@ -32,6 +32,32 @@ pub struct TxnOptions {
     pub tried_since: Nanos,
     /// The session, for histories.
     pub session: u64,
+    /// What it is part of, for histories.
+    pub level: TxnLevel,
+}
+
+/// What a transaction is within the one that its client asked for, as histories tell it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxnLevel {
+    /// The number of the root: what a client asked for, with all attempts, open children and
+    /// handlers. Zero: nobody records roots.
+    pub root: u32,
+    /// Which part of the root it is.
+    pub role: LevelRole,
+}
+
+/// Which part of a root a transaction is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LevelRole {
+    /// The root's own accesses, with whose commit the root commits.
+    #[default]
+    Own,
+    /// An open child, at any depth.
+    Child,
+    /// It undoes what an open child did whose parent was aborted.
+    Compensation,
+    /// It does what an open child left for after the commit.
+    CommitHandler,
 }
 
 /// After how much work a node does what need not be done at once. Searches for faults make it

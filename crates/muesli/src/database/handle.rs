@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use muesli_core::client::Task;
-use muesli_core::{Abort, Catalog, Procedures, SpaceOptions, Timestamp, Traffic, TxnOptions};
+use muesli_core::{
+    Abort, Catalog, LevelRole, Procedures, SpaceOptions, Timestamp, Traffic, TxnLevel, TxnOptions,
+};
 
 use crate::data::space::Origin;
 use crate::dispatch::report::Report;
@@ -250,6 +252,18 @@ impl Db {
     /// missing. Protocols that have no such readers do as always.
     pub fn follower_reads(&self) -> Db {
         Db { options: TxnOptions { follower_reads: true, ..self.options }, ..self.clone() }
+    }
+
+    /// For histories: the same session, whose transactions are recorded as parts of the root of
+    /// this number, which is not zero and no other root's.
+    #[doc(hidden)]
+    pub fn as_root(&self, root: u32) -> Db {
+        self.at_level(TxnLevel { root, role: LevelRole::Own })
+    }
+
+    /// For histories: the same session, whose transactions are this within their root.
+    pub(crate) fn at_level(&self, level: TxnLevel) -> Db {
+        Db { options: TxnOptions { level, ..self.options }, ..self.clone() }
     }
 
     /// The same session, whose transactions may be open for so long, with all attempts and the

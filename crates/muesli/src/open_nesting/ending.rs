@@ -12,6 +12,7 @@ use super::rows::{
     HandlerCall, ScopeEnd, ScopeId, ScopeRow, end_key, lock_key, open_key, scope_key,
 };
 use super::scope::NestingScope;
+use crate::database::handle::Db;
 use crate::error::Error;
 use crate::time::nanos;
 use crate::transaction::tx::Tx;
@@ -90,7 +91,9 @@ impl Layer {
                 self.finish(child, how.within()).await?;
             }
             let number = record.number;
-            if self.until_done(async |tx| self.step(tx, id, end, number).await).await? {
+            let db = self.db_for_handlers(id, end);
+            let step = async |tx: &Tx| self.step(tx, id, end, number).await;
+            if self.until_done_on(&db, step).await? {
                 count(match end {
                     ScopeEnd::Aborted => &self.nesting.counters.compensations,
                     ScopeEnd::Committed => &self.nesting.counters.commit_handlers,
@@ -212,10 +215,19 @@ impl Layer {
         &self,
         step: impl AsyncFn(&Tx) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        self.until_done_on(&self.db, step).await
+    }
+
+    /// The same, with transactions of this handle.
+    async fn until_done_on<T>(
+        &self,
+        db: &Db,
+        step: impl AsyncFn(&Tx) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let (begun, most) = (self.now()?, nanos(self.db.timeout));
         let mut attempts = 0;
         loop {
-            let error = match self.db.transact_here(&step).await {
+            let error = match db.transact_here(&step).await {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };

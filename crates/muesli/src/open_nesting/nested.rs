@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use muesli_core::LevelRole;
+
 use super::child::{Conclusion, OpenTx};
 use super::ending::Finish;
 use super::handed::OpenNested;
@@ -133,7 +135,7 @@ impl<'a> ChildAttempt<'a> {
             flight.ask();
             Ok(())
         };
-        match self.layer.db.attempt(&attempt, options).await {
+        match self.layer.db_as(LevelRole::Child).attempt(&attempt, options).await {
             Ok(_) => flight.over(),
             Err(stopped) => {
                 if !matches!(stopped, Stopped::Database(Error::Unknown { .. })) {

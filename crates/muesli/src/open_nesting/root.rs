@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use muesli_core::{Abort, client};
+use muesli_core::{Abort, LevelRole, client};
 
 use super::child::OpenTx;
 use super::ending::Finish;
@@ -142,7 +142,8 @@ impl<'a> RootAttempt<'a> {
             Ok(())
         };
         let is_open = options.choosing.is_none_or(|it| it.model() == NestingModel::Open);
-        let db = if is_open { &self.layer.db } else { &self.layer.given };
+        let open = self.layer.db_as(LevelRole::Own);
+        let db = if is_open { &*open } else { &self.layer.given };
         let ran = db.attempt(&attempt, options).await;
         let (ran, is_released) = match ran {
             Ok(_) if is_sealed_apart.get() => match self.seal().await {
@@ -198,7 +199,7 @@ impl<'a> RootAttempt<'a> {
             rows.write(tx, end_key(id), &ScopeEnd::Committed).await?;
             Ok(Some(false))
         };
-        self.layer.db.transact_here(seal).await?.ok_or_else(abandoned)
+        self.layer.db_as(LevelRole::Own).transact_here(seal).await?.ok_or_else(abandoned)
     }
 
     async fn finish(&self) -> Result<ScopeEnd, Error> {

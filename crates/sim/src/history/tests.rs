@@ -11,6 +11,10 @@ pub(super) struct Left {
 }
 
 impl Remains for Left {
+    fn level_of(&self, txn: muesli_core::TxnId) -> TxnLevel {
+        self.recorder.level_of(txn)
+    }
+
     fn reported(&self) -> impl Iterator<Item = ReportedTransaction> {
         let reported = self.recorder.transactions().map(ReportedTransaction::as_recorded);
         reported.map(|reported| ReportedTransaction { crashed: self.crashed, ..reported })

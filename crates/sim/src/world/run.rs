@@ -8,7 +8,7 @@ use muesli_check::{BuildError, History};
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling};
 use muesli_core::{
     AnyMachine, Catalog, Machine, Modes, Node, NodeId, Note, Protocol, Rejection, ReplicaRole,
-    RepositoryId, Timestamp, TxnId,
+    RepositoryId, Timestamp, TxnId, TxnLevel,
 };
 use serde_json::{Map, Value as Json};
 
@@ -106,7 +106,12 @@ impl Remains for HostHistory {
             end: recorded.end.map(|end| end.as_nanos()),
             operations: recorded.operations,
             crashed: recorded.crashed,
+            level: TxnLevel::default(),
         })
+    }
+
+    fn level_of(&self, txn: TxnId) -> TxnLevel {
+        self.journal.level_of(txn)
     }
 
     fn applied_at(&self, txn: TxnId) -> Option<Timestamp> {

@@ -12,6 +12,7 @@
 mod handle;
 mod ledger;
 mod open;
+mod recorded;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use crate::delayed_adds::{AskedAdds, How, add_deferred};
 use crate::interface::{INTERFACE, Interface};
 use crate::marks::{self, Marks};
 use crate::nesting::open_layer::check_finished;
+use crate::nesting::roots::{RecordsRoots, RootRecorder};
 use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::per_client::PerClient;
@@ -34,7 +36,8 @@ use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact_answering};
 use handle::CounterHandle;
 use ledger::{Added, CounterLedger};
-use open::NamedPhase;
+use open::{NamedPhase, PhaseWatcher};
+use recorded::{PhaseRecorder, name};
 
 const SPACE: &str = "counters";
 
@@ -138,6 +141,7 @@ pub struct Counters {
     marks: Marks,
     pairs: PerClient<CounterPair>,
     ledgers: PerClient<CounterLedger>,
+    roots: RootRecorder,
 }
 
 /// How delayed adds are made.
@@ -193,6 +197,7 @@ impl Drop for CounterStep<'_> {
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 /// The counters of a phase, and what is added to each; nothing: they are read.
+#[derive(Debug)]
 struct CounterPhase {
     counters: Vec<usize>,
     amount: Option<i64>,
@@ -232,6 +237,7 @@ impl Counters {
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),
+            roots: RootRecorder::default(),
         })
     }
 
@@ -247,7 +253,8 @@ impl Counters {
         match self.nesting.may_be_open() {
             true => {
                 let place = (self.interface, db.space(SPACE)?);
-                open::layer(&self.nesting, db, place).map(Some)
+                let layer = open::layer(&self.nesting, db, place)?;
+                Ok(Some(if self.roots.is_on() { layer.recorded() } else { layer }))
             }
             false => Ok(None),
         }
@@ -305,8 +312,9 @@ impl Counters {
         &self,
         tx: &Tx,
         (db, memory): (&Db, &CounterMemory),
-        phases: &[CounterPhase; 3],
+        recorder: &PhaseRecorder<'_>,
     ) -> Result<Shown, Error> {
+        recorder.begin_attempt();
         let (space, catalog) = (db.space(SPACE)?, db.catalog_of_keys());
         let home = |key: &SmallBytes| {
             let key_partition = catalog.partition(space.id(), key);
@@ -315,7 +323,7 @@ impl Counters {
                 .unwrap_or(key_partition)
         };
         let mut hot = (Vec::new(), AskedAdds::default());
-        for (group, phase) in phases.iter().enumerate() {
+        for (group, phase) in recorder.phases.iter().enumerate() {
             let run = async |tx: &Tx| {
                 let counters = phase.counters.iter().map(|at| memory.groups[group][*at].clone());
                 let (mut shown, mut asked) = (Vec::new(), AskedAdds::default());
@@ -338,6 +346,7 @@ impl Counters {
                 Ok((shown, asked))
             };
             let phase_shown = self.nesting.run(tx, run).await?;
+            recorder.done(group, &phase_shown.0);
             if group == HOT {
                 hot = phase_shown;
             }
@@ -360,10 +369,6 @@ impl Counters {
             *seen = (*shows).max(*seen);
         }
     }
-}
-
-fn name(group: usize, number: u64) -> String {
-    format!("{group}/{number}")
 }
 
 fn added(phases: &[CounterPhase; 3]) -> Vec<Added> {
@@ -408,14 +413,16 @@ impl Workload for Counters {
             Some((writer, reader)) => (writer, reader),
             None => (&seat.db, &memory.reader),
         };
+        let root = self.roots.begin();
+        let recorder = PhaseRecorder { root: &root, phases: &phases };
         let (db, marks) = &match adds.is_empty() {
-            true => (reader.clone(), self.marks.draw_reads(&mut seat.chance)),
-            false => (writer.clone(), self.marks.draw(&mut seat.chance)),
+            true => (root.handle(reader), self.marks.draw_reads(&mut seat.chance)),
+            false => (root.handle(writer), self.marks.draw(&mut seat.chance)),
         };
         self.ledgers.of(seat.client).under_way = adds;
-        let (shown_values, drawn) = (&*memory, &phases);
+        let (shown_values, recorded) = (&*memory, &recorder);
         let body = async |tx: &Tx| {
-            let shown = self.run(tx, (db, shown_values), drawn).await?;
+            let shown = self.run(tx, (db, shown_values), recorded).await?;
             marks::perform(tx, db, marks).await?;
             Ok(shown)
         };
@@ -423,9 +430,9 @@ impl Workload for Counters {
             Some(layer) => {
                 let after = async |tx: &Tx| marks::perform(tx, db, marks).await;
                 let named = self.named(memory, &phases);
-                let writer = self.nesting.handle(seat.node, writer, "phases");
+                let writer = self.nesting.handle(seat.node, &root.handle(writer), "phases");
                 let layer = (layer, &writer, self.length);
-                let (answer, attempts) = open::run(layer, &named, after).await;
+                let (answer, attempts) = open::run(layer, &named, &recorder, after).await;
                 let shown = |all| ((all, AskedAdds::default()), Results::default());
                 (answer.map(shown), attempts)
             }
@@ -453,6 +460,7 @@ impl Workload for Counters {
             }
         }
         let ended = ended(answer);
+        root.end(&ended);
         self.ledgers.of(seat.client).settle(&ended);
         (ended, attempts)
     }
@@ -475,5 +483,9 @@ impl Workload for Counters {
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn roots(&self) -> Option<&dyn RecordsRoots> {
+        Some(self)
     }
 }

@@ -81,23 +81,34 @@ impl NamedPhase {
     }
 }
 
+/// Told of the phases of a transaction.
+pub(crate) trait PhaseWatcher {
+    /// An attempt begins.
+    fn begin_attempt(&self);
+    /// The phase on a group has been run, and was shown this if it reads.
+    fn done(&self, group: usize, shown: &[i64]);
+}
+
 /// Runs the phases one after the other and something `after` them; what the counters of the phase
 /// in the middle showed, and how many attempts it took.
 pub(super) async fn run(
     (layer, db, length): (&OpenNesting, &Db, CallLength),
     phases: &[NamedPhase; 3],
+    watcher: &impl PhaseWatcher,
     after: impl AsyncFn(&Tx) -> Result<(), Error>,
 ) -> (Result<Vec<i64>, Error>, u32) {
     let attempts = Cell::new(0);
     let body = async |tx: &OpenTx| {
         attempts.set(attempts.get() + 1);
+        watcher.begin_attempt();
         let [before, middle, last] = phases;
-        before.run(tx, (db, length)).await?;
+        watcher.done(0, &before.run(tx, (db, length)).await?);
         let shown = match middle.counters.is_empty() {
             true => Vec::new(),
             false => middle.run_open(tx, (db, length)).await?,
         };
-        last.run(tx, (db, length)).await?;
+        watcher.done(1, &shown);
+        watcher.done(2, &last.run(tx, (db, length)).await?);
         after(tx).await?;
         Ok(shown)
     };

@@ -20,12 +20,14 @@ mod structure;
 
 use muesli::open_nesting::{NestingSwitch, OpenNesting};
 use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
+use muesli_check::abstract_operations::AbstractOperation;
 
 use crate::calls::{self, CallLength, LENGTH, check_objects, check_shares};
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::interface::INTERFACE;
 use crate::loading::insist;
+use crate::nesting::roots::{RecordsRoots, RootRecorder};
 use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterError, ParameterKind as Takes, Values};
 use crate::tally::Ended;
@@ -141,6 +143,7 @@ pub struct Sets {
     /// For tests: a rule of open nesting that is broken.
     broken: Option<NestingSwitch>,
     ledgers: Ledgers,
+    roots: RootRecorder,
 }
 
 /// What a client remembers.
@@ -194,6 +197,7 @@ impl Sets {
             nesting,
             broken: None,
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
+            roots: RootRecorder::default(),
         })
     }
 
@@ -227,21 +231,25 @@ impl Sets {
     }
 
     async fn look(&self, seat: &Seat, memory: &SetMemory, at: usize, keys: &[u64]) -> (Ended, u32) {
-        let structure = &memory.structures[at];
+        let (structure, root) = (&memory.structures[at], self.roots.begin());
         let (answer, attempts) = match &memory.open {
             Some(layer) => {
-                open::look((layer, &memory.looker, self.length), (at, structure), keys).await
+                let (looker, length) = (root.handle(&memory.looker), self.length);
+                open::look((layer, length), (&looker, &root), (at, structure), keys).await
             }
             None => {
-                transact(&memory.looker, async |tx| {
+                transact(&root.handle(&memory.looker), async |tx| {
+                    root.begin_attempt();
                     let mut wrong = None;
-                    for key in keys {
+                    for &key in keys {
                         let look = async |tx: &Tx| {
-                            let found = structure.contains(tx, *key).await?;
+                            let found = structure.contains(tx, key).await?;
                             self.length.wait(&seat.db).await?;
                             Ok(found)
                         };
-                        wrong = wrong.or(self.nesting.run(tx, look).await?.1);
+                        let (found, strange) = self.nesting.run(tx, look).await?;
+                        root.did(AbstractOperation::Contains { set: at as u64, key, found });
+                        wrong = wrong.or(strange);
                     }
                     Ok(wrong)
                 })
@@ -252,7 +260,9 @@ impl Sets {
             let complain = || format!("a search found the value {value}");
             self.ledgers.of(seat.client).wrong_answers.add(complain);
         }
-        (ended(answer), attempts)
+        let ended = ended(answer);
+        root.end(&ended);
+        (ended, attempts)
     }
 
     async fn walk(&self, seat: &Seat, memory: &SetMemory, at: usize) -> (Ended, u32) {
@@ -281,6 +291,7 @@ impl Sets {
         adds: bool,
     ) -> (Ended, u32, Vec<u64>) {
         let (structure, client) = (&memory.structures[at], seat.client);
+        let root = self.roots.begin();
         let set_out = |changed: &[u64]| {
             let by = if adds { 1 } else { -1 };
             let changes = changed.iter().map(|key| SetChange { structure: at, key: *key, by });
@@ -288,11 +299,13 @@ impl Sets {
         };
         let (answer, attempts) = match &memory.open {
             Some(layer) => {
-                let how = (layer, &memory.changer, self.length);
-                open::change(how, (at, structure), (keys, adds), set_out).await
+                let (handle, change) = (root.handle(&memory.changer), (keys, adds));
+                let how = (layer, self.length);
+                open::change(how, (&handle, &root), (at, structure), change, set_out).await
             }
             None => {
-                transact(&memory.changer, async |tx| {
+                transact(&root.handle(&memory.changer), async |tx| {
+                    root.begin_attempt();
                     let mut changed = Vec::new();
                     for &key in keys {
                         let change = async |tx: &Tx| {
@@ -303,7 +316,9 @@ impl Sets {
                             self.length.wait(&seat.db).await?;
                             Ok(effect)
                         };
-                        changed.extend(self.nesting.run(tx, change).await?.then_some(key));
+                        let effect = self.nesting.run(tx, change).await?;
+                        root.did(open::changed_key(at, key, adds, effect));
+                        changed.extend(effect.then_some(key));
                     }
                     set_out(&changed);
                     Ok(changed)
@@ -313,6 +328,7 @@ impl Sets {
         };
         let changed = answer.as_ref().cloned().unwrap_or_default();
         let ended = ended(answer);
+        root.end(&ended);
         self.ledgers.of(client).settle(&ended);
         (ended, attempts, changed)
     }
@@ -440,6 +456,28 @@ impl Workload for Sets {
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn roots(&self) -> Option<&dyn RecordsRoots> {
+        Some(self)
+    }
+}
+
+impl RecordsRoots for Sets {
+    fn recorder(&self) -> &RootRecorder {
+        &self.roots
+    }
+
+    fn start(&self) -> Vec<AbstractOperation> {
+        let of_set = |set| {
+            let keys = self.initial.iter();
+            keys.map(move |key| AbstractOperation::Add { set, key: *key, was_new: true })
+        };
+        (0..self.count as u64).flat_map(of_set).collect()
+    }
+
+    fn object(&self, number: u64) -> String {
+        format!("set {number}")
     }
 }
 

@@ -11,10 +11,13 @@ use std::sync::Arc;
 use muesli::open_nesting::{LockMode, OpenNested, OpenNesting, OpenTx};
 use muesli::{Db, Error};
 
+use muesli_check::abstract_operations::AbstractOperation;
+
 use super::structure::Structure;
 use super::{SPACE, Sets};
 use crate::calls::CallLength;
 use crate::nesting::open_layer;
+use crate::nesting::roots::RootCall;
 
 /// The inverse operations.
 const ADD: &str = "sets/add";
@@ -27,6 +30,9 @@ pub(super) fn layer(sets: &Sets, db: &Db) -> Result<OpenNesting, Error> {
     let mut layer = open_layer::layer(&sets.nesting, db)?;
     if let Some(switch) = sets.broken {
         layer = layer.without(switch);
+    }
+    if sets.roots.is_on() {
+        layer = layer.recorded();
     }
     let layer = layer.handler(REMOVE, move |tx, (at, key): (usize, u64)| {
         let structure = structures.get(at).cloned().ok_or_else(|| missing(at));
@@ -51,24 +57,37 @@ fn lock_of(at: usize, key: u64) -> [u8; 12] {
     lock
 }
 
+/// What an add or a remove of a key of a structure answered.
+pub(super) fn changed_key(at: usize, key: u64, adds: bool, effect: bool) -> AbstractOperation {
+    let set = at as u64;
+    match adds {
+        true => AbstractOperation::Add { set, key, was_new: effect },
+        false => AbstractOperation::Remove { set, key, was_there: effect },
+    }
+}
+
 /// Looks for keys; the first wrong value that a search found.
 pub(super) async fn look(
-    (layer, db, length): (&OpenNesting, &Db, CallLength),
+    (layer, length): (&OpenNesting, CallLength),
+    (db, root): (&Db, &RootCall<'_>),
     (at, structure): (usize, &Structure),
     keys: &[u64],
 ) -> (Result<Option<u64>, Error>, u32) {
     let attempts = Cell::new(0);
     let body = async |tx: &OpenTx| {
         attempts.set(attempts.get() + 1);
+        root.begin_attempt();
         let mut wrong = None;
-        for key in keys {
-            let how = OpenNested::new().lock(lock_of(at, *key), &LockMode::read());
+        for &key in keys {
+            let how = OpenNested::new().lock(lock_of(at, key), &LockMode::read());
             let look = async |child: &OpenTx| {
-                let found = structure.contains(child, *key).await?;
+                let found = structure.contains(child, key).await?;
                 length.wait(db).await?;
                 Ok::<_, Error>(found)
             };
-            wrong = wrong.or(tx.open_nested(how, look).await?.1);
+            let (found, strange) = tx.open_nested(how, look).await?;
+            root.did(AbstractOperation::Contains { set: at as u64, key, found });
+            wrong = wrong.or(strange);
         }
         Ok(wrong)
     };
@@ -78,7 +97,8 @@ pub(super) async fn look(
 
 /// Adds or removes keys; those for which that had an effect, which are set out before the commit.
 pub(super) async fn change(
-    (layer, db, length): (&OpenNesting, &Db, CallLength),
+    (layer, length): (&OpenNesting, CallLength),
+    (db, root): (&Db, &RootCall<'_>),
     (at, structure): (usize, &Structure),
     (keys, adds): (&[u64], bool),
     set_out: impl Fn(&[u64]),
@@ -86,6 +106,7 @@ pub(super) async fn change(
     let attempts = Cell::new(0);
     let body = async |tx: &OpenTx| {
         attempts.set(attempts.get() + 1);
+        root.begin_attempt();
         let mut changed = Vec::new();
         for &key in keys {
             let change = async |child: &OpenTx| {
@@ -102,6 +123,7 @@ pub(super) async fn change(
                 Ok::<_, Error>(effect)
             };
             let effect = tx.open_nested(OpenNested::new(), change).await?;
+            root.did(changed_key(at, key, adds, effect));
             changed.extend(effect.then_some(key));
         }
         set_out(&changed);

@@ -16,10 +16,10 @@ const CLIENTS: u32 = 4;
 const WORKLOADS: &[(&str, &str)] = &[
     ("bank", "totals=0 overdraft=true"),
     ("loan", "totals=0"),
-    ("list", "walks=0 initial=10"),
-    ("skiplist", "walks=0 initial=10"),
-    ("hashtable", "walks=0 buckets=7"),
-    ("tree", "walks=0 initial=10"),
+    ("list", "walks=0 rule=random initial=10"),
+    ("skiplist", "walks=0 rule=random initial=10"),
+    ("hashtable", "walks=0 rule=random buckets=7"),
+    ("tree", "walks=0 rule=random initial=10"),
     ("counters", "hot=4"),
 ];
 

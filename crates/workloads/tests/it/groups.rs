@@ -55,11 +55,13 @@ fn clients_come_and_go() {
     for (protocol, workload) in searches.into_iter().chain([("granola", "append-procedures")]) {
         for (faults, seed) in [("none", 1), ("all", 2), ("all", 3)] {
             let seeded_run = SeededRun {
-                workload: available::find(workload).unwrap(),
                 protocol: protocol.to_owned(),
                 client_nodes: Some(2),
                 visiting: Some(true),
-                ..seeded_run(faults)
+                transactions_least: 100,
+                group: 3,
+                faults: faults.parse::<FaultKinds>().unwrap(),
+                ..SeededRun::of(available::find(workload).unwrap())
             };
             let trialled = seeded_run.run(seed, false).unwrap();
             let problems = trialled.problems.join("\n");

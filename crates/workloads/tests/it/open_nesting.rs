@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::open_nesting::NestingSwitch;
+use muesli_check::{Anomaly, Finding, RootStats, Verdict, check};
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
@@ -14,9 +15,10 @@ use muesli_workloads::embedded::Length;
 use muesli_workloads::parameters::Values;
 use muesli_workloads::seeded_run::SeededRun;
 use muesli_workloads::sets::{SKIP_LIST_PARAMETERS, Sets, StructureKind};
-use muesli_workloads::simulated::{Simulated, run};
+use muesli_workloads::simulated::{Simulated, guarantee_of, run};
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::workload::AnyWorkload;
+use serde_json::Map;
 
 const CLIENTS: u32 = 8;
 /// Few keys, so that locks are refused often.
@@ -54,35 +56,101 @@ fn open_children_leave_nothing_behind_under_all_faults() {
     }
 }
 
-/// The first seed with which a check notices that a rule is broken, of so many.
-fn noticed(switch: NestingSwitch, seeds: u64) -> Option<u64> {
-    (0..seeds).find(|&seed| {
-        let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &parameters(SET)).unwrap();
-        let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).unwrap();
-        let sets = sets.without(switch);
-        let workload: Arc<dyn AnyWorkload> = Arc::new(sets);
-        let (kinds, length) = ("crash,client,partition,link,pause", 200);
-        let horizon = VirtualTime::ZERO + Span::from_millis(length);
-        let kinds: FaultKinds = kinds.parse().unwrap();
-        let clients = CLIENTS + 1;
-        let shape = PlanShape { nodes: 3, clients, horizon, kinds, trees: 0, faults_max: 12 };
-        let plan: Plan = shape.draw(Seed::new(seed));
-        let plan = Simulated {
-            plan,
-            pause_most: Span::from_micros(300),
-            logging: true,
-            ..Simulated::calm("score", 3, seed, Length::Time(Duration::from_millis(length)))
-        };
-        let run = run(&workload, &plan, &Arc::new(Tallies::new(CLIENTS))).unwrap();
-        run.checks.iter().any(|check| !check.ok)
-    })
+/// All structures and counters, in each model, have their roots judged, and decided.
+#[test]
+fn roots_are_judged_in_every_model() {
+    const SMALL: &str = "objects=24 initial=8 calls=3 reads=30 rule=random";
+    let sets = ["skiplist", "list", "hashtable", "tree"].map(|name| (name, SMALL));
+    for (workload, given) in sets.into_iter().chain([("counters", "objects=20 hot=2 calls=2")]) {
+        for (seed, model) in (1..).zip(["flat", "closed", "open", "auto"]) {
+            let seeded_run = SeededRun {
+                protocol: "score".to_owned(),
+                parameters: parameters(&format!("{given} nesting={model}")),
+                faults: FaultKinds::all(),
+                transactions_least: 150,
+                ..SeededRun::of(available::find(workload).unwrap())
+            };
+            let trialled = seeded_run.run(seed, false).unwrap();
+            assert_eq!(trialled.problems, Vec::<String>::new(), "{workload} {model}");
+            let RootStats { judged, undecided } = trialled.roots;
+            assert!(judged >= 100 && undecided == 0, "{workload} {model}: {:?}", trialled.roots);
+        }
+    }
+}
+
+/// A run of sets under a protocol with a rule broken, or none.
+fn run_sets(protocol: &str, switch: Option<NestingSwitch>, seed: u64) -> JudgedRun {
+    let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &parameters(SET)).unwrap();
+    let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).unwrap();
+    let sets = switch.into_iter().fold(sets, Sets::without);
+    let workload: Arc<dyn AnyWorkload> = Arc::new(sets);
+    let (kinds, length) = ("crash,client,partition,link,pause", 200);
+    let horizon = VirtualTime::ZERO + Span::from_millis(length);
+    let kinds: FaultKinds = kinds.parse().unwrap();
+    let clients = CLIENTS + 1;
+    let shape = PlanShape { nodes: 3, clients, horizon, kinds, trees: 0, faults_max: 12 };
+    let plan: Plan = shape.draw(Seed::new(seed));
+    let plan = Simulated {
+        plan,
+        pause_most: Span::from_micros(300),
+        logging: true,
+        history: true,
+        strict: true,
+        ..Simulated::calm(protocol, 3, seed, Length::Time(Duration::from_millis(length)))
+    };
+    let roots = workload.roots().expect("sets record their roots");
+    roots.recorder().switch_on();
+    let outcome = run(&workload, &plan, &Arc::new(Tallies::new(CLIENTS))).unwrap();
+    let mut history = outcome.run.history(Map::new()).unwrap();
+    roots.add_roots(&mut history).unwrap();
+    let (level, options) = guarantee_of(protocol, true).unwrap();
+    let verdict = check(&history, level, &options);
+    JudgedRun { checks: outcome.checks.iter().all(|check| check.ok), verdict }
+}
+
+/// What was found of a run.
+struct JudgedRun {
+    /// Whether the workload's checks hold.
+    checks: bool,
+    verdict: Verdict,
+}
+
+impl JudgedRun {
+    /// Whether the operations of roots, and nothing else, are wrong: the rows of all transactions
+    /// are in order.
+    fn only_operations(&self) -> bool {
+        let Verdict { findings, cycle, .. } = &self.verdict;
+        let is_of_roots = |finding: &Finding| finding.anomaly == Anomaly::Operations;
+        !findings.is_empty() && findings.iter().all(is_of_roots) && cycle.is_none()
+    }
 }
 
 #[test]
 fn rules_that_are_broken_are_noticed() {
     for switch in [NestingSwitch::CheckLocks, NestingSwitch::ReleaseLast, NestingSwitch::CheckEnd] {
-        let seed = noticed(switch, 400);
+        let seed = (0..400).find(|&seed| !run_sets("score", Some(switch), seed).checks);
         println!("{switch:?}: {seed:?}");
         assert!(seed.is_some(), "{switch:?}");
+    }
+}
+
+/// Each child is in order by its rows, whatever its root and others do: only what the operations
+/// answered tells that locks were not looked at, or went too early.
+#[test]
+fn answers_tell_of_broken_rules_where_rows_do_not() {
+    for protocol in ["score", "tfa"] {
+        for switch in [NestingSwitch::CheckLocks, NestingSwitch::ReleaseLast] {
+            let broken = (0..60).find(|&seed| {
+                let judged = run_sets(protocol, Some(switch), seed);
+                let verdict = &judged.verdict;
+                assert!(judged.only_operations() || !verdict.is_broken(), "{seed}: {verdict}");
+                verdict.is_broken()
+            });
+            println!("{protocol} {switch:?}: {broken:?}");
+            let seed = broken.unwrap_or_else(|| panic!("{protocol} {switch:?}"));
+            let sound = run_sets(protocol, None, seed);
+            assert!(sound.checks && sound.verdict.holds(), "{protocol} {seed}: {}", sound.verdict);
+            assert!(sound.verdict.stats.roots.judged > 0, "{}", sound.verdict);
+        }
     }
 }

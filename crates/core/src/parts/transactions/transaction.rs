@@ -201,8 +201,9 @@ impl TransactionSets {
         (end, at): (Option<Nanos>, Option<Timestamp>),
         recorder: &mut Recorder,
     ) {
-        let TxnOptions { session, read_only, .. } = *options;
+        let TxnOptions { session, read_only, level, .. } = *options;
         let record = TxnRecord { id, session, begin, end, status, read_only, at };
+        recorder.level(id, level);
         recorder.transaction(&record, &self.operations);
     }
 

@@ -2,16 +2,17 @@
 
 pub(super) mod watch;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use muesli_core::{Nanos, TxnOptions, client};
+use muesli_core::{LevelRole, Nanos, TxnLevel, TxnOptions, client};
 use serde::de::DeserializeOwned;
 
-use super::rows::{HandlerCall, LayerRows, ScopeId};
+use super::rows::{HandlerCall, LayerRows, ScopeEnd, ScopeId};
 use crate::data::space::Space;
 use crate::database::handle::Db;
 use crate::error::Error;
@@ -106,6 +107,8 @@ pub struct OpenNesting {
     handlers: BTreeMap<String, HandlerFn>,
     warning: Option<WarningFn>,
     broken: Option<NestingSwitch>,
+    /// For histories: the numbers of scopes tell which root they are of.
+    is_recorded: bool,
     pub(super) counters: Arc<LayerCounters>,
     pub(super) watch: Arc<Mutex<ScopeWatch>>,
 }
@@ -128,6 +131,7 @@ impl OpenNesting {
             handlers: BTreeMap::new(),
             warning: None,
             broken: None,
+            is_recorded: false,
             counters: Arc::default(),
             watch: Arc::default(),
         }
@@ -184,6 +188,13 @@ impl OpenNesting {
         OpenNesting { broken: Some(switch), ..self }
     }
 
+    /// For histories: transactions of handles that are [of a root](Db::as_root) are recorded with
+    /// what they are within it, and whoever finishes a scope tells which root it was of.
+    #[doc(hidden)]
+    pub fn recorded(self) -> OpenNesting {
+        OpenNesting { is_recorded: true, ..self }
+    }
+
     /// What has happened so far.
     pub fn counts(&self) -> NestingCounts {
         let LayerCounters { children, refused, compensations, commit_handlers, taken_over } =
@@ -230,7 +241,12 @@ pub(super) struct Layer {
     /// That handle.
     pub given: Db,
     pub nesting: OpenNesting,
+    /// The number of the root that it works for, in histories; zero: of none.
+    root: u32,
 }
+
+/// So many bits of a scope's number are drawn where the others tell the root.
+const DRAWN_BITS: u32 = u128::BITS - u32::BITS;
 
 impl Layer {
     pub fn new(db: &Db, nesting: &OpenNesting) -> Layer {
@@ -238,8 +254,31 @@ impl Layer {
         let mut given = db.clone();
         given.choice = None; // It is of the user's transactions.
         let mut db = given.clone();
-        db.options = TxnOptions { read_only: false, follower_reads: false, ..db.options };
-        Layer { db, given, nesting }
+        let (root, level) = (db.options.level.root, TxnLevel::default());
+        db.options = TxnOptions { read_only: false, follower_reads: false, level, ..db.options };
+        Layer { db, given, nesting, root }
+    }
+
+    /// The handle for transactions that are this within the root that the layer works for.
+    pub fn db_as(&self, role: LevelRole) -> Cow<'_, Db> {
+        self.db_of(self.root, role)
+    }
+
+    /// The handle for the handlers of a scope, which may be another root's.
+    pub fn db_for_handlers(&self, scope: ScopeId, end: ScopeEnd) -> Cow<'_, Db> {
+        let root = if self.nesting.is_recorded { (scope.0 >> DRAWN_BITS) as u32 } else { 0 };
+        let role = match end {
+            ScopeEnd::Aborted => LevelRole::Compensation,
+            ScopeEnd::Committed => LevelRole::CommitHandler,
+        };
+        self.db_of(root, role)
+    }
+
+    fn db_of(&self, root: u32, role: LevelRole) -> Cow<'_, Db> {
+        match root {
+            0 => Cow::Borrowed(&self.db),
+            root => Cow::Owned(self.db.at_level(TxnLevel { root, role })),
+        }
     }
 
     pub fn now(&self) -> Result<Nanos, Error> {
@@ -258,6 +297,10 @@ impl Layer {
     pub fn draw(&self) -> Result<ScopeId, Error> {
         let draw = || client::with(self.db.inner.database, |engine| engine.random());
         let (high, low) = (draw().ok_or(Error::Closed)?, draw().ok_or(Error::Closed)?);
-        Ok(ScopeId(u128::from(high) << 64 | u128::from(low)))
+        let drawn = u128::from(high) << 64 | u128::from(low);
+        Ok(ScopeId(match self.nesting.is_recorded {
+            true => u128::from(self.root) << DRAWN_BITS | drawn >> u32::BITS,
+            false => drawn,
+        }))
     }
 }

@@ -4,6 +4,7 @@ mod abandoned;
 mod children;
 mod chosen;
 mod ends;
+mod figure_5_2;
 mod levels;
 
 use std::time::Duration;

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use muesli_core::recorder::{PartRan, RecordedOperation, Status, TxnRecord};
-use muesli_core::{Answer, Environment, Failure, Recorder, Timestamp, TxnId};
+use muesli_core::{Answer, Environment, Failure, Recorder, Timestamp, TxnId, TxnLevel};
 
 use crate::hardware::clock::LocalClock;
 use crate::time::{Span, VirtualTime};
@@ -160,6 +160,11 @@ impl WorldJournal {
     /// in a crash before, and nobody had been told of it.
     pub(in crate::world) fn ran(&self, txn: TxnId) -> Vec<PartRan> {
         self.recorder.ran_for(txn).collect()
+    }
+
+    /// What a transaction of this host is within its root.
+    pub(in crate::world) fn level_of(&self, txn: TxnId) -> TxnLevel {
+        self.recorder.level_of(txn)
     }
 
     /// The timestamp at which some participant of this host applied `txn`: the last time, as with

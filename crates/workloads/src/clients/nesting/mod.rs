@@ -4,6 +4,7 @@
 
 mod choices;
 pub(crate) mod open_layer;
+pub mod roots;
 
 use std::time::Duration;
 
