@@ -10,6 +10,7 @@ use muesli_workloads::check::Check;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::list_history::ListHistory;
 use muesli_workloads::machines::MachineModel;
+use muesli_workloads::nesting::roots::RecordsRoots;
 use muesli_workloads::simulated::{self, Simulated};
 use muesli_workloads::tally::Tallies;
 use muesli_workloads::workload::{AnyWorkload, LocalFuture, Seat};
@@ -64,6 +65,10 @@ impl AnyWorkload for Watched {
 
     fn notes(&self) -> Vec<String> {
         self.workload.notes()
+    }
+
+    fn roots(&self) -> Option<&dyn RecordsRoots> {
+        self.workload.roots()
     }
 }
 
