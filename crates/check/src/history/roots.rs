@@ -227,7 +227,7 @@ impl History {
             let session = transaction.session;
             let span = spans.entry(part.root).or_insert(RootSpan { session, begin, end });
             span.begin = span.begin.min(begin);
-            span.end = span.end.max(end);
+            span.end = span.end.zip(end).map(|(one, other)| one.max(other));
         }
         spans
     }
@@ -289,6 +289,7 @@ impl History {
 struct RootSpan {
     session: Atom,
     begin: u64,
-    /// The greatest that is known.
+    /// The greatest; `None` where one of them never returned: the root ended after that, at a time
+    /// that no transaction tells.
     end: Option<u64>,
 }
