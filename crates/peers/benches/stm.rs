@@ -105,7 +105,7 @@ fn rows() -> Vec<Row> {
 }
 
 /// The middle of some numbers, the least, and the most.
-fn spread(mut numbers: Vec<f64>) -> (f64, f64, f64) {
+fn median_and_ends(mut numbers: Vec<f64>) -> (f64, f64, f64) {
     numbers.sort_by(f64::total_cmp);
     (numbers[numbers.len() / 2], numbers[0], numbers[numbers.len() - 1])
 }
@@ -122,8 +122,8 @@ fn measure(rows: &[Row], work: Work) {
     for ((name, subject), own) in rows.iter().zip(&rates) {
         assert_eq!(subject.sum(), INITIAL * ACCOUNTS as i64, "{name} lost money");
         let ratios = own.iter().zip(&rates[0]).map(|(own, of)| own / of).collect();
-        let (rate, least, most) = spread(own.clone());
-        let (ratio, lowest, highest) = spread(ratios);
+        let (rate, least, most) = median_and_ends(own.clone());
+        let (ratio, lowest, highest) = median_and_ends(ratios);
         let _ = writeln!(
             out,
             "  {name:38} {:>7.0} ({:.0} to {:.0}); {ratio:.3} ({lowest:.3} to {highest:.3})",

@@ -29,9 +29,9 @@ pub mod vacation;
 pub mod workload;
 pub mod ycsb;
 
+pub use clients::parameters::{calls, interface};
 pub use clients::{
-    calls, chance, check, distribution, interface, list_history, marks, nesting, parameters,
-    placed_keys, tally,
+    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, tally,
 };
 use clients::{loading, per_client, reading};
 

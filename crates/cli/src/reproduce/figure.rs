@@ -27,7 +27,7 @@ pub struct Figure {
     /// How many clients there are for each node, where the axis does not say.
     pub clients_a_node: u32,
     /// Settings of other figures, where this one sums them up: its axis numbers them, from 1.
-    pub cases: &'static [Case],
+    pub cases: &'static [SummedSetting],
     /// What changes from left to right, and its values; the second with `--quick`.
     pub axis: Axis,
     pub xs: &'static [f64],
@@ -84,14 +84,14 @@ pub const NOTHING: Figure = Figure {
 
 /// A setting that a summary is made of: another figure at a value of its axis.
 #[derive(Clone, Copy)]
-pub struct Case {
+pub struct SummedSetting {
     pub of: &'static Figure,
     pub x: f64,
 }
 
 /// A figure at a value of its axis.
-pub const fn case(of: &'static Figure, x: f64) -> Case {
-    Case { of, x }
+pub const fn case(of: &'static Figure, x: f64) -> SummedSetting {
+    SummedSetting { of, x }
 }
 
 impl Figure {

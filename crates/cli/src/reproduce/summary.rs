@@ -66,7 +66,7 @@ fn best_at(figure: &Figure, (workload, parameter): (&str, &str), ratios: &[(f64,
 
 #[cfg(test)]
 mod tests {
-    use super::super::figure::{Axis, Case, NOTHING, case};
+    use super::super::figure::{Axis, NOTHING, SummedSetting, case};
     use super::*;
 
     const BY_CALLS: Axis = Axis {
@@ -78,7 +78,7 @@ mod tests {
     const TABLE: Figure = Figure { workload: "hashtable", axis: BY_CALLS, ..NOTHING };
     const BANK: Figure = Figure { workload: "bank", ..NOTHING };
     const LIST: Figure = Figure { workload: "list", ..NOTHING };
-    const CASES: &[Case] = &[
+    const CASES: &[SummedSetting] = &[
         case(&TABLE, 1.0),
         case(&TABLE, 3.0),
         case(&TABLE, 3.0),

@@ -16,7 +16,7 @@ pub(super) struct Bucket {
 
 /// A table of so many buckets; a bucket that never had a key is no object yet.
 #[derive(Clone, Debug)]
-pub(super) struct ObjectTable {
+pub(super) struct TableOfObjects {
     number: u32,
     buckets: u32,
     kind: Objects<(u32, u32), Bucket>,
@@ -27,10 +27,10 @@ fn place(bucket: &Bucket, key: u64) -> Result<usize, usize> {
     bucket.entries.binary_search_by_key(&key, |entry| entry.0)
 }
 
-impl ObjectTable {
+impl TableOfObjects {
     /// The table of this number.
-    pub fn new(space: Space, number: u32, buckets: u32) -> ObjectTable {
-        ObjectTable { number, buckets, kind: Objects::new(space, KIND) }
+    pub fn new(space: Space, number: u32, buckets: u32) -> TableOfObjects {
+        TableOfObjects { number, buckets, kind: Objects::new(space, KIND) }
     }
 
     /// The object of a key's bucket: keys are dealt as by a multiplicative hash.
@@ -90,8 +90,9 @@ impl ObjectTable {
     pub async fn inspect(&self, tx: &Tx) -> Result<Inspected<u64, u64>, Error> {
         let (mut entries, mut wrong) = (Vec::new(), Vec::new());
         for (number, bucket) in self.buckets(tx).await? {
-            let strays = bucket.entries.iter().filter(|entry| self.bucket_of(entry.0).1 != number);
-            wrong.extend(strays.map(|(key, _)| format!("key {key} is in bucket {number}")));
+            let misplaced =
+                bucket.entries.iter().filter(|entry| self.bucket_of(entry.0).1 != number);
+            wrong.extend(misplaced.map(|(key, _)| format!("key {key} is in bucket {number}")));
             if !bucket.entries.is_sorted_by(|a, b| a.0 < b.0) {
                 wrong.push(format!("bucket {number} is not in order: {:?}", bucket.entries));
             }

@@ -4,7 +4,7 @@ use muesli::structures::{HashTable, Inspected, LinkedList, Map, OrderedMap, Sear
 use muesli::{Error, Space, Tx};
 
 use super::object_list::ObjectList;
-use super::object_table::ObjectTable;
+use super::object_table::TableOfObjects;
 use crate::interface::Interface;
 use crate::parameters::Values;
 
@@ -57,7 +57,7 @@ pub(super) enum Structure {
     HashTable(HashTable<u64, u64>),
     Tree(SearchTree<u64, u64>),
     ObjectList(ObjectList),
-    ObjectTable(ObjectTable),
+    ObjectTable(TableOfObjects),
 }
 
 macro_rules! each {
@@ -92,7 +92,7 @@ impl Structure {
             StructureKind::Tree => Structure::Tree(SearchTree::new(space, name)),
             StructureKind::ObjectList => Structure::ObjectList(ObjectList::new(space, number)),
             StructureKind::ObjectTable(buckets) => {
-                Structure::ObjectTable(ObjectTable::new(space, number, buckets))
+                Structure::ObjectTable(TableOfObjects::new(space, number, buckets))
             }
         }
     }

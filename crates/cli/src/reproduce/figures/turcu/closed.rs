@@ -4,7 +4,8 @@ use super::base::{
     CALLS, LENGTH, READ_ONLY, TURCU, best_of_closed, closed_loses, flat_and_closed, worst_of_closed,
 };
 use crate::reproduce::figure::{
-    CASES, Case, ClaimTarget, Figure, Measure, PaperClaim, PlottedLine, SummaryMeasure, case, claim,
+    CASES, ClaimTarget, Figure, Measure, PaperClaim, PlottedLine, SummaryMeasure, SummedSetting,
+    case, claim,
 };
 use crate::reproduce::point::Quantity;
 
@@ -161,7 +162,7 @@ const SKIP_LIST_BY_NODES: Figure = Figure {
 
 /// The settings of the figures above that figure 4.2 sums up: the ends of each axis first, which
 /// quick runs have.
-const SUMMED_UP: &[Case] = &[
+const SUMMED_UP: &[SummedSetting] = &[
     case(&BANK, 20.0),
     case(&BANK, 80.0),
     case(&LOAN, 20.0),
@@ -219,7 +220,7 @@ const fn of(
     claim(what, Measure::Summary(measure, "closed", "flat"), paper, Some(target))
 }
 
-const SUMMARY_CLAIMS: &[PaperClaim] = &[
+const SUMMARY_AIMS: &[PaperClaim] = &[
     claim(
         "lost on average, %",
         Measure::Loss("closed", "flat"),
@@ -257,7 +258,7 @@ const SUMMARY: Figure = Figure {
     xs: &NUMBERS,
     quick_xs: NUMBERS.split_at(QUICK).0,
     shows: Quantity::OverFirst,
-    claims: SUMMARY_CLAIMS,
+    claims: SUMMARY_AIMS,
     ..CLOSED
 };
 

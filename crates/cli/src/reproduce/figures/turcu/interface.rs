@@ -5,8 +5,8 @@ use muesli_workloads::machines::MachineModel;
 
 use super::base::{READ_ONLY, TURCU};
 use crate::reproduce::figure::{
-    CASES, Case, ClaimTarget, Figure, Measure, NODES, PaperClaim, PlottedLine, Setting,
-    SummaryMeasure, case, claim, line, protocol,
+    CASES, ClaimTarget, Figure, Measure, NODES, PaperClaim, PlottedLine, Setting, SummaryMeasure,
+    SummedSetting, case, claim, line, protocol,
 };
 use crate::reproduce::point::Quantity;
 
@@ -41,7 +41,7 @@ const fn over(
 }
 
 /// Hyflow2 was up to seven times as fast as Hyflow on few nodes, and 30 % faster on many.
-const BANK_CLAIMS: &[PaperClaim] = &[
+const BANK_AIMS: &[PaperClaim] = &[
     COSTS_NOTHING,
     over("over two-phase-commit, 2 nodes", "two-phase-commit", 2.0, Some(7.0), 1.0),
     over("over score, 2 nodes", "score", 2.0, Some(7.0), 1.0),
@@ -78,7 +78,7 @@ const BANK_BY_NODES: Figure = Figure {
     axis: NODES,
     xs: &[2.0, 4.0, 8.0, 16.0, 24.0, 32.0],
     quick_xs: &[2.0, 8.0, 32.0],
-    claims: BANK_CLAIMS,
+    claims: BANK_AIMS,
     ..MANY_NODES
 };
 
@@ -140,7 +140,7 @@ const MANY_BUCKETS: Figure = Figure {
 };
 
 /// What figure 6.13 sums up: first half of the transactions only read, which quick runs have.
-const SUMMED_UP: &[Case] = &[
+const SUMMED_UP: &[SummedSetting] = &[
     case(&FEW_ACCOUNTS, 50.0),
     case(&FEW_COUNTERS, 50.0),
     case(&FEW_BUCKETS, 50.0),
@@ -160,7 +160,7 @@ const SUMMED_UP: &[Case] = &[
 /// The number of the case whose throughput is printed, a bank of 10,000 accounts.
 const PRINTED: f64 = 5.0;
 
-const SUMMARY_CLAIMS: &[PaperClaim] = &[
+const SUMMARY_AIMS: &[PaperClaim] = &[
     COSTS_NOTHING,
     claim(
         "over the best of the others, least",
@@ -200,7 +200,7 @@ pub const FIGURES: &[Figure] = &[
         xs: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0],
         quick_xs: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
         shows: Quantity::OverFirst,
-        claims: SUMMARY_CLAIMS,
+        claims: SUMMARY_AIMS,
         ..MANY_NODES
     },
     FEW_ACCOUNTS,

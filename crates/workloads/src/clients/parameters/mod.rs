@@ -1,7 +1,11 @@
 //! The parameters of workloads: typed, with defaults, read from `name=value`.
 //!
 //! A workload declares a table of what it takes; everything that is said about parameters, in
-//! help texts and in errors, comes from that table.
+//! help texts and in errors, comes from that table. [`calls`] has those of the benchmarks of nested
+//! transactions, [`interface`] the one that says by what means they reach data.
+
+pub mod calls;
+pub mod interface;
 
 use std::collections::BTreeMap;
 use std::fmt;
