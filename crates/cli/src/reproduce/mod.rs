@@ -175,10 +175,18 @@ fn list() {
     let _ = write!(stdout(), "{}", figures::all().map(listed).collect::<String>());
 }
 
+/// Values of an axis; many that follow each other are told by the first and the last.
+fn values(xs: &[f64]) -> String {
+    let follow = xs.windows(2).all(|pair| pair[0] + 1.0 == pair[1]);
+    match xs {
+        [first, .., last] if follow && xs.len() > 10 => format!("{first} to {last}"),
+        _ => xs.iter().map(f64::to_string).collect::<Vec<_>>().join(" "),
+    }
+}
+
 fn listed(figure: &Figure) -> String {
-    let xs = |xs: &[f64]| xs.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
     let Figure { name, about, axis, seconds: (full, quick), .. } = figure;
-    let (all, few) = (xs(figure.xs), xs(figure.quick_xs));
+    let (all, few) = (values(figure.xs), values(figure.quick_xs));
     format!(
         "{name}\n  {about}\n  {}: {all}, {full} s each\n  quick: {few}, {quick} s each\n",
         axis.name
