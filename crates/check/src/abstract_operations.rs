@@ -68,50 +68,93 @@ pub(crate) use footprint::Contents;
 pub(crate) use precedence::direct_predecessors;
 
 /// An operation of a set or a counter, and what it answered. Sets are empty and counters zero at
-/// first; a transaction that comes before all others can say otherwise.
+/// first; a transaction that comes before all others can say otherwise. Sets, keys and counters are
+/// numbers, or have other names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AbstractOperation {
+pub enum AbstractOperation<N = u64> {
     /// A key was put into a set.
     Add {
         /// The set.
-        set: u64,
+        set: N,
         /// The key.
-        key: u64,
+        key: N,
         /// Whether it was absent.
         was_new: bool,
     },
     /// A key was taken out of a set.
     Remove {
         /// The set.
-        set: u64,
+        set: N,
         /// The key.
-        key: u64,
+        key: N,
         /// Whether it was there.
         was_there: bool,
     },
     /// It was looked whether a key is there.
     Contains {
         /// The set.
-        set: u64,
+        set: N,
         /// The key.
-        key: u64,
+        key: N,
         /// Whether it is.
         found: bool,
     },
     /// Something was added to a counter, which was not looked at.
     Increase {
         /// The counter.
-        counter: u64,
+        counter: N,
         /// How much.
         by: i64,
     },
     /// A counter was read.
     Read {
         /// The counter.
-        counter: u64,
+        counter: N,
         /// What it showed.
         value: i64,
     },
+}
+
+/// What the names in an operation are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Named {
+    /// A set or a counter.
+    Object,
+    /// A key of a set.
+    Key,
+}
+
+impl<N> AbstractOperation<N> {
+    /// The same operation with other names, which `name` gives.
+    ///
+    /// # Errors
+    /// What `name` says.
+    pub fn try_renamed<M, E>(
+        self,
+        mut name: impl FnMut(N, Named) -> Result<M, E>,
+    ) -> Result<AbstractOperation<M>, E> {
+        let mut both = |set, key| Ok((name(set, Named::Object)?, name(key, Named::Key)?));
+        Ok(match self {
+            AbstractOperation::Add { set, key, was_new } => {
+                let (set, key) = both(set, key)?;
+                AbstractOperation::Add { set, key, was_new }
+            }
+            AbstractOperation::Remove { set, key, was_there } => {
+                let (set, key) = both(set, key)?;
+                AbstractOperation::Remove { set, key, was_there }
+            }
+            AbstractOperation::Contains { set, key, found } => {
+                let (set, key) = both(set, key)?;
+                AbstractOperation::Contains { set, key, found }
+            }
+            AbstractOperation::Increase { counter, by } => {
+                AbstractOperation::Increase { counter: name(counter, Named::Object)?, by }
+            }
+            AbstractOperation::Read { counter, value } => {
+                AbstractOperation::Read { counter: name(counter, Named::Object)?, value }
+            }
+        })
+    }
 }
 
 /// A transaction: its operations in their order, and what else is known of it.

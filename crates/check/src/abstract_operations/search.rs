@@ -50,7 +50,9 @@ struct SearchState {
     left: LinkedMembers,
 }
 
-/// Members that are left and change something, in their order.
+/// Members that are left and are tried one after the other, in their order: those that change
+/// something, and those that keep others, which need not come, from coming after them.
+#[derive(Default)]
 struct LinkedMembers {
     next: Vec<Member>,
     previous: Vec<Member>,
@@ -101,7 +103,7 @@ impl<'a> OrderSearch<'a> {
             earlier: vec![0; members.len()],
             overtaken: vec![0; members.len()],
             required_left: required.iter().filter(|required| **required).count(),
-            left: LinkedMembers::of(&changes),
+            left: LinkedMembers::default(),
         };
         for (first, second) in pairs {
             let (Some(first), Some(second)) = (places.get(first), places.get(second)) else {
@@ -119,6 +121,9 @@ impl<'a> OrderSearch<'a> {
                 *state.wanted[*object as usize].entry(*need).or_default() += 1;
             }
         }
+        state.left = LinkedMembers::of(members.len(), |at| {
+            !changes[at].is_empty() || !overtakes[at].is_empty()
+        });
         let (tried, longest) = (HashSet::new(), Vec::new());
         OrderSearch {
             members,
@@ -218,13 +223,20 @@ impl<'a> OrderSearch<'a> {
             || self.tried.contains(&self.state.done)
     }
 
-    /// Does all that may come now of these and change nothing, which cannot make anything else
-    /// impossible, and what may come after that; whether there were steps enough.
+    /// Whether nobody is kept from coming by a member that comes now.
+    fn overtakes_nobody(&self, member: Member) -> bool {
+        let state = &self.state;
+        let is_out = |at: &Member| state.is_done(*at) || state.overtaken[*at as usize] > 0;
+        self.overtakes[member as usize].iter().all(is_out)
+    }
+
+    /// Does all that may come now of these, change nothing and overtake nobody, which cannot make
+    /// anything else impossible, and what may come after that; whether there were steps enough.
     fn do_what_changes_nothing(&mut self, mut ready: Vec<Member>, steps: &mut u64) -> bool {
         while let Some(member) = ready.pop() {
             let Some(left) = steps.checked_sub(1) else { return false };
             *steps = left;
-            if self.may_come(member) {
+            if self.may_come(member) && self.overtakes_nobody(member) {
                 ready.extend(self.apply(member));
             }
         }
@@ -282,7 +294,7 @@ impl<'a> OrderSearch<'a> {
                 }
             }
         }
-        if !self.changes[at].is_empty() {
+        if !self.changes[at].is_empty() || !self.overtakes[at].is_empty() {
             match forward {
                 true => state.left.remove(member),
                 false => state.left.put_back(member),
@@ -345,13 +357,12 @@ impl SearchState {
 }
 
 impl LinkedMembers {
-    /// Those that change something. Behind the last one comes the head, which is no member.
-    fn of(changes: &[PerObject]) -> LinkedMembers {
-        let head = changes.len() as Member;
-        let (mut next, mut previous) =
-            (vec![head; changes.len() + 1], vec![head; changes.len() + 1]);
+    /// Those of so many that are tried. Behind the last one comes the head, which is no member.
+    fn of(count: usize, is_tried: impl Fn(usize) -> bool) -> LinkedMembers {
+        let head = count as Member;
+        let (mut next, mut previous) = (vec![head; count + 1], vec![head; count + 1]);
         let mut last = head;
-        for (member, _) in (0..).zip(changes).filter(|(_, changes)| !changes.is_empty()) {
+        for member in (0..head).filter(|at| is_tried(*at as usize)) {
             next[last as usize] = member;
             previous[member as usize] = last;
             last = member;

@@ -132,6 +132,22 @@ fn who_may_not_have_committed_is_taken_where_that_explains_answers() {
     assert!(is_none(&history(&all).serial_order(99)), "it began too late");
 }
 
+/// One that changes nothing could come at once, but would keep another one from coming, which need
+/// not come but by itself.
+#[test]
+fn who_changes_nothing_waits_for_one_who_may_have_to_come_before() {
+    let look = of(&[Contains { set: 0, key: 0, found: false }]);
+    let removes =
+        [Contains { set: 0, key: 0, found: false }, Remove { set: 0, key: 1, was_there: true }];
+    let removes = AbstractTransaction { optional: true, ..of(&removes) };
+    let adds = of(&[Add { set: 0, key: 1, was_new: true }]);
+    let start = vec![Add { set: 0, key: 1, was_new: true }];
+    let all =
+        AbstractHistory { start, transactions: vec![look, removes, adds], precedes: vec![(1, 0)] };
+    let SerialOrder::Found(order) = all.serial_order(99) else { panic!("there is an order") };
+    assert!(explains(&all, &order), "{order:?}");
+}
+
 #[test]
 fn many_that_commute_are_decided_fast() {
     let mut all = vec![of(&[Increase { counter: 0, by: 1 }]); 24];

@@ -193,7 +193,7 @@ impl<'de> Visitor<'de> for ListSeed<'_, '_> {
     }
 }
 
-fn required<'de, A: SeqAccess<'de>, T: Deserialize<'de>>(
+pub(super) fn required<'de, A: SeqAccess<'de>, T: Deserialize<'de>>(
     seq: &mut A,
     what: &str,
 ) -> Result<T, A::Error> {

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 
 use super::build::HistoryBuilder;
+use super::operations::required;
 use super::tokens::KeyText;
 use super::{History, NamedOperation};
 use crate::abstract_operations::AbstractOperation;
@@ -132,12 +132,4 @@ fn on_set<'a>(name: &str, set: &'a [u8], key: &'a [u8], answer: bool) -> NamedOp
         "-" => NamedOperation::Remove { set, key, was_there: answer },
         _ => NamedOperation::Contains { set, key, found: answer },
     }
-}
-
-fn required<'de, A: SeqAccess<'de>, T: Deserialize<'de>>(
-    seq: &mut A,
-    what: &str,
-) -> Result<T, A::Error> {
-    let element = seq.next_element()?;
-    element.ok_or_else(|| A::Error::custom(format!("an operation lacks {what}")))
 }

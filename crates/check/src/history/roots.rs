@@ -59,50 +59,7 @@ pub(crate) struct Root {
 }
 
 /// An operation on a set or a counter, by name, and what it answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamedOperation<'a> {
-    /// A key was put into a set.
-    Add {
-        /// The set.
-        set: &'a [u8],
-        /// The key.
-        key: &'a [u8],
-        /// Whether it was absent.
-        was_new: bool,
-    },
-    /// A key was taken out of a set.
-    Remove {
-        /// The set.
-        set: &'a [u8],
-        /// The key.
-        key: &'a [u8],
-        /// Whether it was there.
-        was_there: bool,
-    },
-    /// It was looked whether a key is in a set.
-    Contains {
-        /// The set.
-        set: &'a [u8],
-        /// The key.
-        key: &'a [u8],
-        /// Whether it is.
-        found: bool,
-    },
-    /// Something was added to a counter, which was not looked at.
-    Increase {
-        /// The counter.
-        counter: &'a [u8],
-        /// How much.
-        by: i64,
-    },
-    /// A counter was read.
-    Read {
-        /// The counter.
-        counter: &'a [u8],
-        /// What it showed.
-        value: i64,
-    },
-}
+pub type NamedOperation<'a> = AbstractOperation<&'a [u8]>;
 
 /// Everything about a root except its operations.
 #[derive(Clone, Copy, Debug)]
@@ -248,27 +205,7 @@ impl History {
         &mut self,
         operation: NamedOperation<'_>,
     ) -> Result<AbstractOperation, BuildError> {
-        Ok(match operation {
-            NamedOperation::Add { set, key, was_new } => {
-                AbstractOperation::Add { set: self.object(set)?, key: self.object(key)?, was_new }
-            }
-            NamedOperation::Remove { set, key, was_there } => AbstractOperation::Remove {
-                set: self.object(set)?,
-                key: self.object(key)?,
-                was_there,
-            },
-            NamedOperation::Contains { set, key, found } => AbstractOperation::Contains {
-                set: self.object(set)?,
-                key: self.object(key)?,
-                found,
-            },
-            NamedOperation::Increase { counter, by } => {
-                AbstractOperation::Increase { counter: self.object(counter)?, by }
-            }
-            NamedOperation::Read { counter, value } => {
-                AbstractOperation::Read { counter: self.object(counter)?, value }
-            }
-        })
+        operation.try_renamed(|name, _| self.object(name))
     }
 
     pub(super) fn object(&mut self, name: &[u8]) -> Result<u64, BuildError> {

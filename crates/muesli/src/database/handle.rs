@@ -287,7 +287,7 @@ impl Db {
 
     /// The same session, whose transactions can have [checkpoints](crate::Tx::checkpoint), from
     /// which they go on after some conflicts. What such a transaction asks and is answered is kept
-    /// until it ends.
+    /// until it ends. Transactions with [open children](Db::transact_nested) have none.
     pub fn with_checkpoints(&self) -> Db {
         Db { checkpoints: true, ..self.clone() }
     }

@@ -21,8 +21,9 @@ impl Tx {
     /// need no closures, as [children](Self::nested) do, and end where the next one begins.
     ///
     /// The body runs anew from its beginning, but what it asks up to the checkpoint is answered as
-    /// it was before, without asking anybody. So it should do the same again, given the same
-    /// answers. One that does something else is run again as a whole.
+    /// it was before, without asking anybody; what it does besides, as to compute or to sleep, it
+    /// does again. So it should ask the same again, given the same answers. One that asks something
+    /// else is run again as a whole.
     ///
     /// Only transactions of a handle [with checkpoints](crate::Db::with_checkpoints) have some:
     /// what they ask and are answered is kept until they end. In others, in a child, and under

@@ -80,6 +80,10 @@ pub(super) fn about<V: Variant>(
     if !are_about_something::<V>(catalog) || !catalog.is_client(prepare.txn.node) {
         return None;
     }
+    // Keys move between two who take part; where there is one alone, nobody else is told a thing.
+    if catalog.replicas == 1 && prepare.participants.len() == 1 {
+        return None;
+    }
     let mut bytes = Vec::new();
     prepare.participants.encode(&mut bytes);
     // Zero stands for nothing.

@@ -79,52 +79,24 @@ const LEVELS: Parameter = Parameter::new(
 const BUCKETS: Parameter =
     Parameter::new("buckets", "61", Takes::Count(1, 1_000_000), "Buckets of a hash table.");
 
+/// What all take, and what some do besides.
+macro_rules! parameters {
+    ($($own:ident),*) => {
+        &[
+            OBJECTS, INITIAL, CALLS, READS, LENGTH, WALKS, COUNT, REMOVALS, NESTING_OR_OPEN,
+            PATIENCE, $($own),*
+        ]
+    };
+}
+
 /// What trees take.
-pub const PARAMETERS: &[Parameter] =
-    &[OBJECTS, INITIAL, CALLS, READS, LENGTH, WALKS, COUNT, REMOVALS, NESTING_OR_OPEN, PATIENCE];
+pub const PARAMETERS: &[Parameter] = parameters!();
 /// What linked lists take.
-pub const LIST_PARAMETERS: &[Parameter] = &[
-    OBJECTS,
-    INITIAL,
-    CALLS,
-    READS,
-    LENGTH,
-    WALKS,
-    COUNT,
-    REMOVALS,
-    NESTING_OR_OPEN,
-    PATIENCE,
-    INTERFACE,
-];
+pub const LIST_PARAMETERS: &[Parameter] = parameters!(INTERFACE);
 /// What skip lists take.
-pub const SKIP_LIST_PARAMETERS: &[Parameter] = &[
-    OBJECTS,
-    INITIAL,
-    CALLS,
-    READS,
-    LENGTH,
-    WALKS,
-    COUNT,
-    REMOVALS,
-    NESTING_OR_OPEN,
-    PATIENCE,
-    LEVELS,
-];
+pub const SKIP_LIST_PARAMETERS: &[Parameter] = parameters!(LEVELS);
 /// What hash tables take.
-pub const HASH_TABLE_PARAMETERS: &[Parameter] = &[
-    OBJECTS,
-    INITIAL,
-    CALLS,
-    READS,
-    LENGTH,
-    WALKS,
-    COUNT,
-    REMOVALS,
-    NESTING_OR_OPEN,
-    PATIENCE,
-    INTERFACE,
-    BUCKETS,
-];
+pub const HASH_TABLE_PARAMETERS: &[Parameter] = parameters!(INTERFACE, BUCKETS);
 
 /// Sets of one kind.
 #[derive(Debug)]

@@ -253,6 +253,7 @@ impl Layer {
         let nesting = nesting.clone();
         let mut given = db.clone();
         given.choice = None; // It is of the user's transactions.
+        given.checkpoints = false; // What is open has been committed, and stays.
         let mut db = given.clone();
         let (root, level) = (db.options.level.root, TxnLevel::default());
         db.options = TxnOptions { read_only: false, follower_reads: false, level, ..db.options };

@@ -6,12 +6,13 @@
 //! records say which transactions are of it; only the client knows what the operations answered.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use muesli::Db;
-use muesli_check::abstract_operations::AbstractOperation;
+use muesli_check::abstract_operations::{AbstractOperation, Named};
 use muesli_check::{BuildError, History, NamedOperation, Status};
 use muesli_sim::history::root_name;
 
@@ -47,45 +48,24 @@ pub trait RecordsRoots {
 /// The names of sets, counters and keys.
 struct ObjectNames<'a> {
     of: &'a dyn Fn(u64) -> String,
-    /// By number, and whether it is a key.
-    known: BTreeMap<(u64, bool), String>,
+    known: BTreeMap<(u64, Named), String>,
 }
 
 impl ObjectNames<'_> {
     fn learn(&mut self, operation: AbstractOperation) {
-        let (object, key) = match operation {
-            AbstractOperation::Add { set, key, .. }
-            | AbstractOperation::Remove { set, key, .. }
-            | AbstractOperation::Contains { set, key, .. } => (set, Some(key)),
-            AbstractOperation::Increase { counter, .. }
-            | AbstractOperation::Read { counter, .. } => (counter, None),
-        };
-        self.known.entry((object, false)).or_insert_with(|| (self.of)(object));
-        if let Some(key) = key {
-            self.known.entry((key, true)).or_insert_with(|| key.to_string());
-        }
+        let Ok(_) = operation.try_renamed(|number, what| {
+            self.known.entry((number, what)).or_insert_with(|| match what {
+                Named::Object => (self.of)(number),
+                Named::Key => number.to_string(),
+            });
+            Ok::<_, Infallible>(())
+        });
     }
 
     fn named(&self, operation: AbstractOperation) -> NamedOperation<'_> {
-        let object = |number| self.known[&(number, false)].as_bytes();
-        let key_name = |number| self.known[&(number, true)].as_bytes();
-        match operation {
-            AbstractOperation::Add { set, key, was_new } => {
-                NamedOperation::Add { set: object(set), key: key_name(key), was_new }
-            }
-            AbstractOperation::Remove { set, key, was_there } => {
-                NamedOperation::Remove { set: object(set), key: key_name(key), was_there }
-            }
-            AbstractOperation::Contains { set, key, found } => {
-                NamedOperation::Contains { set: object(set), key: key_name(key), found }
-            }
-            AbstractOperation::Increase { counter, by } => {
-                NamedOperation::Increase { counter: object(counter), by }
-            }
-            AbstractOperation::Read { counter, value } => {
-                NamedOperation::Read { counter: object(counter), value }
-            }
-        }
+        let name = |number, what| Ok::<_, Infallible>(self.known[&(number, what)].as_bytes());
+        let Ok(named) = operation.try_renamed(name);
+        named
     }
 }
 
