@@ -18,8 +18,9 @@ const ROUNDS: usize = 9;
 /// Repositories where transfers are to meet several.
 const REPOSITORIES: usize = 8;
 /// The first is what the others are compared with.
-const PROTOCOLS: [&str; 6] = [
+const PROTOCOLS: [&str; 7] = [
     "score",
+    "tfa",
     "two-phase-commit",
     "hierarchy-flat",
     "hierarchy",
