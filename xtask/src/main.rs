@@ -11,6 +11,8 @@ cargo xtask TASK
   sim [PROTOCOL ...]              the searches of each commit, of these protocols or of all
       --first SEED                the first seed [default: of the commit]
       --times N                   so many times as many seeds [default: 1]
+      --nesting                   instead those of the nesting models: 2,000 seeds for each
+                                  protocol and model at production's pace, in hours
       --list                      only say what would be run
       --built                     with the program that `cargo test --workspace` has built
   explore                         every state of every small scope; tests look at the first of

@@ -1,4 +1,4 @@
-//! The searches that each commit is tried with, by protocol.
+//! Searches by protocol: those that each commit is tried with, and those of the nesting models.
 
 /// One run of `muesli sim`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +24,21 @@ impl SeedSearch {
     }
 }
 
-/// All of them.
+/// Those of each commit.
+pub fn of_commits() -> Vec<SeedSearch> {
+    listed(include_str!("searches/commit.txt"))
+}
+
+/// Those of the nesting models, which take hours.
+pub fn of_nesting() -> Vec<SeedSearch> {
+    listed(include_str!("searches/nesting.txt"))
+}
+
+/// What a list says.
 ///
 /// # Panics
 /// The list is not as it says.
-pub fn all() -> Vec<SeedSearch> {
-    let list: &'static str = include_str!("searches.txt");
+fn listed(list: &'static str) -> Vec<SeedSearch> {
     let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
@@ -46,15 +55,32 @@ pub fn all() -> Vec<SeedSearch> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
     fn the_list_is_read() {
-        let all = all();
+        let all = of_commits();
         assert!(all.len() > 50);
         let last = all.last().expect("not empty").arguments(7, 2);
         let line = "sim bank --faults none --transactions 60 --strangers 20 --group 3 --protocol \
                     sinfonia --seeds 7..9";
         assert_eq!(last.join(" "), line);
+    }
+
+    #[test]
+    fn each_protocol_and_nesting_model_has_2_000_seeds_of_its_own() {
+        let mut seeds = BTreeMap::new();
+        let mut next = 0;
+        for search in of_nesting() {
+            assert_eq!(search.above, next, "{search:?}");
+            next += search.seeds;
+            let model = search.workload.split("nesting=").nth(1).expect("it names a model");
+            let model = model.split(' ').next().expect("a word");
+            *seeds.entry((search.protocol, model)).or_insert(0) += search.seeds;
+        }
+        assert!(seeds.len() > 20, "{seeds:?}");
+        assert!(seeds.values().all(|&seeds| seeds == 2_000), "{seeds:?}");
     }
 }

@@ -5,17 +5,22 @@ use xtask::searches;
 use super::{Done, built, muesli, output, program};
 
 /// What is asked for.
+#[derive(Default)]
 struct SimArguments<'a> {
     protocols: Vec<&'a str>,
     first: Option<u64>,
     times: u64,
+    nesting: bool,
     list: bool,
     built: bool,
 }
 
 pub fn run(arguments: &[&str]) -> Done {
     let asked = read(arguments)?;
-    let all = searches::all();
+    let all = match asked.nesting {
+        true => searches::of_nesting(),
+        false => searches::of_commits(),
+    };
     if let Some(unknown) = asked.protocols.iter().find(|it| !all.iter().any(|s| s.protocol == **it))
     {
         let mut known: Vec<_> = all.iter().map(|search| search.protocol).collect();
@@ -48,8 +53,7 @@ pub fn run(arguments: &[&str]) -> Done {
 }
 
 fn read<'a>(arguments: &[&'a str]) -> Result<SimArguments<'a>, String> {
-    let mut asked =
-        SimArguments { protocols: Vec::new(), first: None, times: 1, list: false, built: false };
+    let mut asked = SimArguments { times: 1, ..SimArguments::default() };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let mut number = || {
@@ -59,6 +63,7 @@ fn read<'a>(arguments: &[&'a str]) -> Result<SimArguments<'a>, String> {
         match *argument {
             "--first" => asked.first = Some(number()?),
             "--times" => asked.times = number()?.max(1),
+            "--nesting" => asked.nesting = true,
             "--list" => asked.list = true,
             "--built" => asked.built = true,
             option if option.starts_with('-') => return Err(format!("no option {option}")),
