@@ -1,17 +1,22 @@
 //! An open child: what its body has, and what it hands to its scope when it commits.
 
+use std::collections::BTreeSet;
+use std::future::poll_fn;
 use std::ops::Deref;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
 
-use muesli_core::Abort;
+use muesli_core::{Abort, SmallBytes};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::handed::{Handlers, OpenNested, call, lock_name, pass_conflict};
 use super::layer::{Layer, NestingSwitch};
 use super::locks::{LockMode, LockRow};
 use super::rows::{
-    ChildRecord, HandlerCall, HeldLock, ScopeEnd, ScopeRow, decode, end_key, lock_key, open_key,
-    scope_key,
+    ChildRecord, Found, FoundRows, HandlerCall, HeldLock, OpenScopes, ScopeEnd, ScopeRow, decode,
+    end_key, lock_key, open_key, scope_key,
 };
 use super::scope::NestingScope;
 use crate::error::Error;
@@ -31,6 +36,8 @@ pub struct OpenTx {
     /// What its own open children belong to.
     pub(super) scope: Arc<NestingScope>,
     handed: Mutex<Handed>,
+    /// Rows of the layer that were read while its body ran.
+    ahead: Mutex<FoundRows>,
     /// It is no transaction of its own, but a part of the one that it was to be an open child of.
     is_inline: bool,
 }
@@ -60,6 +67,7 @@ impl OpenTx {
             layer: layer.clone(),
             scope: scope.clone(),
             handed: Mutex::default(),
+            ahead: Mutex::default(),
             is_inline: false,
         }
     }
@@ -153,7 +161,7 @@ impl OpenTx {
         self.layer.nesting.limits.check_lock(&lock.id)?;
         let (rows, key) = (self.layer.nesting.rows, lock_key(&lock.id));
         self.scope.level.note_lock(&key)?;
-        let row = rows.read(&self.raw, key.clone()).await?;
+        let row = self.read(&key).await?;
         let mut row = row.unwrap_or_else(|| LockRow::free(mode));
         let conflict = row.conflict(mode, &scope.chain_ids()).map_err(|error| {
             let text = format!("abstract lock `{}`: {error}", name());
@@ -249,6 +257,68 @@ impl OpenTx {
         Ok(())
     }
 
+    /// Runs the body of an open child. Meanwhile the rows are read that its end looks at: those of
+    /// its scope, and of the locks that are known now.
+    pub(super) async fn run_body<T, E>(
+        &self,
+        how: &OpenNested,
+        body: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E>
+    where
+        E: From<Error>,
+    {
+        let (mut body, mut reading) = (pin!(body), pin!(self.read_ahead(how)));
+        let mut read = None;
+        let done = poll_fn(|cx| {
+            let done = body.as_mut().poll(cx);
+            if done.is_pending()
+                && read.is_none()
+                && let Poll::Ready(found) = reading.as_mut().poll(cx)
+            {
+                read = Some(found);
+            }
+            done
+        });
+        let done = done.await?;
+        let read = match read {
+            Some(read) => read,
+            None => reading.await,
+        };
+        pass_conflict(&self.raw, &self.tx);
+        read?;
+        Ok(done)
+    }
+
+    async fn read_ahead(&self, how: &OpenNested) -> Result<(), Error> {
+        let scope = self.scope.parent.as_deref().expect("an open child is of a scope");
+        let mut keys = vec![scope_key(scope.id)];
+        keys.extend(scope.chain().map(|scope| end_key(scope.id)));
+        if scope.children() == 0 {
+            keys.extend(scope.parent.iter().map(|parent| open_key(parent.id)));
+        }
+        let expected = how.expected.iter().map(Vec::as_slice);
+        let locks: BTreeSet<_> =
+            how.locks.iter().map(|(lock, _)| &*lock.id).chain(expected).collect();
+        let limits = &self.layer.nesting.limits;
+        limits.check_scope(0, locks.len())?;
+        for lock in locks {
+            limits.check_lock(lock)?;
+            keys.push(lock_key(lock));
+        }
+        let found = self.layer.nesting.rows.read_all(&self.raw, keys).await?;
+        *self.ahead.lock().unwrap_or_else(|broken| broken.into_inner()) = found;
+        Ok(())
+    }
+
+    /// A row of the layer, from what was read ahead, once, or else now.
+    async fn read<T: DeserializeOwned>(&self, key: &SmallBytes) -> Result<Option<T>, Error> {
+        let ahead = self.ahead.lock().unwrap_or_else(|broken| broken.into_inner()).take(key)?;
+        match ahead {
+            Found::Row(row) => Ok(row),
+            Found::NotRead => self.layer.nesting.rows.read(&self.raw, key.clone()).await,
+        }
+    }
+
     /// The body has ended well: what goes to the scope is written.
     ///
     /// # Errors
@@ -280,16 +350,30 @@ impl OpenTx {
     async fn hand_over(&self, how: &OpenNested) -> Result<Conclusion, Error> {
         let (rows, limits) = (self.layer.nesting.rows, &self.layer.nesting.limits);
         let scope = self.scope.parent.as_deref().expect("an open child is of a scope");
-        let ids = scope.chain_ids();
-        let (row, ends) = rows.scope_and_ends(&self.raw, scope.id, &ids).await?;
-        let is_ended = ends.iter().any(Option::is_some);
-        if is_ended || (row.is_none() && scope.children() > 0) {
+        let mut ended = None;
+        for around in scope.chain() {
+            let end: Option<ScopeEnd> = self.read(&end_key(around.id)).await?;
+            ended = end.map(|_| around.id).or(ended);
+        }
+        if let Some(ended) = ended {
+            // All within it is to be run again with it, and not alone.
+            let within = scope.chain().take_while(|around| around.id != ended);
+            within.for_each(|around| drop(self.ended_by_others(around)));
+            let ended =
+                scope.chain().find(|around| around.id == ended).expect("it is of the chain");
+            return Err(self.ended_by_others(ended));
+        }
+        let row: Option<ScopeRow> = self.read(&scope_key(scope.id)).await?;
+        if row.is_none() && scope.children() > 0 {
             return Err(self.ended_by_others(scope));
         }
         if row.is_none()
             && let Some(parent) = &scope.parent
         {
-            rows.write(&self.raw, open_key(parent.id, scope.id), &()).await?;
+            let open = self.read::<OpenScopes>(&open_key(parent.id)).await?.unwrap_or_default();
+            limits.check_scope(open.0.len() as u64 + 1, 0)?;
+            let add = |scopes: &mut Vec<_>| scopes.push(scope.id);
+            rows.change_open(&self.raw, parent.id, open, add).await?;
         }
         let fresh =
             || ScopeRow { parent: scope.parent.as_ref().map(|it| it.id), ..ScopeRow::default() };

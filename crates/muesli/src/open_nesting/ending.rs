@@ -9,7 +9,7 @@ use std::pin::Pin;
 use super::layer::{Layer, NestingSwitch, count};
 use super::locks::LockRow;
 use super::rows::{
-    HandlerCall, ScopeEnd, ScopeId, ScopeRow, end_key, lock_key, open_key, scope_key,
+    HandlerCall, OpenScopes, ScopeEnd, ScopeId, ScopeRow, end_key, lock_key, open_key, scope_key,
 };
 use super::scope::NestingScope;
 use crate::database::handle::Db;
@@ -45,6 +45,15 @@ impl Finish {
     }
 }
 
+/// A scope whose end is decided.
+struct Decided {
+    end: ScopeEnd,
+    /// What it has left to be done; `None`: nothing.
+    row: Option<ScopeRow>,
+    /// Open children of its that have open children, and have not ended.
+    open: Vec<ScopeId>,
+}
+
 impl Layer {
     /// Ends a scope: decides that it is aborted, unless it committed, and does all that is to be
     /// done then.
@@ -66,10 +75,9 @@ impl Layer {
     }
 
     async fn finish_all(&self, id: ScopeId, how: Finish) -> Result<ScopeEnd, Error> {
-        let end = self.until_done(async |tx| self.decide(tx, id, how).await).await?;
+        let decided = self.until_done(async |tx| self.decide(tx, id, how).await).await?;
+        let Decided { end, mut row, open } = decided;
         if end == ScopeEnd::Aborted {
-            let rows = self.nesting.rows;
-            let open = self.until_done(async |tx| rows.open_children(tx, id).await).await?;
             for child in open {
                 self.finish(child, how.within()).await?;
             }
@@ -78,22 +86,21 @@ impl Layer {
             }
         }
         loop {
-            let rows = self.nesting.rows;
-            let row =
-                self.until_done(async |tx| rows.read::<ScopeRow>(tx, scope_key(id)).await).await?;
-            let Some(row) = row else { return Ok(end) };
-            let Some(at) = self.next(&row, end) else {
+            let Some(left) = row else { return Ok(end) };
+            let Some(at) = self.next(&left, end) else {
                 self.until_done(async |tx| self.release(tx, id, end, how).await).await?;
                 return Ok(end);
             };
-            let record = &row.records[at];
+            let record = &left.records[at];
             if let Some(child) = record.scope {
                 self.finish(child, how.within()).await?;
             }
             let number = record.number;
             let db = self.db_for_handlers(id, end);
             let step = async |tx: &Tx| self.step(tx, id, end, number).await;
-            if self.until_done_on(&db, step).await? {
+            let has_run;
+            (row, has_run) = self.until_done_on(&db, step).await?;
+            if has_run {
                 count(match end {
                     ScopeEnd::Aborted => &self.nesting.counters.compensations,
                     ScopeEnd::Committed => &self.nesting.counters.commit_handlers,
@@ -113,41 +120,51 @@ impl Layer {
     }
 
     /// Decides how a scope ended, if nobody has.
-    async fn decide(&self, tx: &Tx, id: ScopeId, how: Finish) -> Result<ScopeEnd, Error> {
+    async fn decide(&self, tx: &Tx, id: ScopeId, how: Finish) -> Result<Decided, Error> {
         let rows = self.nesting.rows;
-        let (row, ends) = rows.scope_and_ends(tx, id, &[id]).await?;
-        match (row, ends[0]) {
+        let keys = vec![scope_key(id), end_key(id), open_key(id)];
+        let mut found = rows.read_all(tx, keys).await?;
+        let mut row: Option<ScopeRow> = found.row(&scope_key(id))?;
+        let OpenScopes(open) = found.row(&open_key(id))?.unwrap_or_default();
+        let end = match (&mut row, found.row(&end_key(id))?) {
             (None, Some(end)) => {
                 if how.certain {
                     rows.delete(tx, end_key(id)).await?;
                 }
-                Ok(end)
+                end
             }
-            (Some(_), Some(end)) => Ok(end),
+            (Some(_), Some(end)) => end,
             // Its children were there, so somebody has finished it. Had it been aborted by one who
             // could not be certain, the end would be there still.
-            (None, None) if how.has_children => Ok(ScopeEnd::Committed),
-            (None, None) if how.certain || !how.own => Ok(ScopeEnd::Aborted),
+            (None, None) if how.has_children => ScopeEnd::Committed,
+            (None, None) if how.certain || !how.own => ScopeEnd::Aborted,
             (row, None) => {
                 rows.write(tx, end_key(id), &ScopeEnd::Aborted).await?;
-                if let Some(mut row) = row {
+                if let Some(row) = row {
                     row.progress += 1;
-                    rows.write(tx, scope_key(id), &row).await?;
+                    rows.write(tx, scope_key(id), row).await?;
                 }
-                Ok(ScopeEnd::Aborted)
+                ScopeEnd::Aborted
             }
-        }
+        };
+        Ok(Decided { end, row, open })
     }
 
-    /// Runs the handler of the next record, if it is still the one of this number, and removes it;
-    /// whether there was a handler.
-    async fn step(&self, tx: &Tx, id: ScopeId, end: ScopeEnd, number: u64) -> Result<bool, Error> {
+    /// Runs the handler of the next record, if it is still the one of this number, and removes it.
+    /// What is left of the scope, `None` where it is gone, and whether there was a handler.
+    async fn step(
+        &self,
+        tx: &Tx,
+        id: ScopeId,
+        end: ScopeEnd,
+        number: u64,
+    ) -> Result<(Option<ScopeRow>, bool), Error> {
         let rows = self.nesting.rows;
         let Some(mut row) = rows.read::<ScopeRow>(tx, scope_key(id)).await? else {
-            return Ok(false);
+            return Ok((None, false));
         };
         let at = self.next(&row, end).filter(|at| row.records[*at].number == number);
-        let Some(at) = at else { return Ok(false) };
+        let Some(at) = at else { return Ok((Some(row), false)) };
         let record = row.records.remove(at);
         row.progress += 1;
         rows.write(tx, scope_key(id), &row).await?;
@@ -155,8 +172,10 @@ impl Layer {
             ScopeEnd::Aborted => record.on_abort,
             ScopeEnd::Committed => record.on_commit,
         };
-        let Some(call) = handler else { return Ok(false) };
-        self.run(tx, &call).await.map(|()| true)
+        if let Some(call) = &handler {
+            self.run(tx, call).await?;
+        }
+        Ok((Some(row), handler.is_some()))
     }
 
     async fn run(&self, tx: &Tx, call: &HandlerCall) -> Result<(), Error> {
@@ -171,7 +190,11 @@ impl Layer {
         self.release_locks(tx, id, &row, end).await?;
         rows.delete(tx, scope_key(id)).await?;
         if let Some(parent) = row.parent {
-            rows.delete(tx, open_key(parent, id)).await?;
+            let open = rows.read::<OpenScopes>(tx, open_key(parent)).await?.unwrap_or_default();
+            if open.0.contains(&id) {
+                let remove = |scopes: &mut Vec<_>| scopes.retain(|open| *open != id);
+                rows.change_open(tx, parent, open, remove).await?;
+            }
         }
         if end == ScopeEnd::Committed || how.certain {
             rows.delete(tx, end_key(id)).await?;
@@ -188,9 +211,11 @@ impl Layer {
         end: ScopeEnd,
     ) -> Result<(), Error> {
         let rows = self.nesting.rows;
+        let keys = row.locks.iter().map(|lock| lock_key(&lock.id)).collect();
+        let mut found = rows.read_all(tx, keys).await?;
         for lock in &row.locks {
             let key = lock_key(&lock.id);
-            let Some(mut held) = rows.read::<LockRow>(tx, key.clone()).await? else { continue };
+            let Some(mut held) = found.row::<LockRow>(&key)? else { continue };
             let heir = row.parent.filter(|_| lock.hold && end == ScopeEnd::Committed);
             held.release(id, heir);
             match held.is_free() {

@@ -14,6 +14,8 @@ use crate::transaction::tx::Tx;
 #[derive(Debug, Default)]
 pub struct OpenNested {
     pub(super) locks: Vec<(HeldLock, LockMode)>,
+    /// Locks that the body may take.
+    pub(super) expected: Vec<Vec<u8>>,
     pub(super) handlers: Handlers,
     pub(super) without_compensation: bool,
     pub(super) fault: Option<Error>,
@@ -43,6 +45,14 @@ impl OpenNested {
     /// itself, its commit hands the lock to the transaction that it is of in turn.
     pub fn hold(mut self, id: impl AsRef<[u8]>, mode: &LockMode) -> OpenNested {
         self.locks.push((HeldLock { id: id.as_ref().to_vec(), hold: true }, mode.clone()));
+        self
+    }
+
+    /// The body may [take](super::OpenTx::acquire_lock) this lock, in a mode that only it knows. It
+    /// is looked at as the child begins, while the body runs, and not when it is taken: a round
+    /// trip less where its row lives elsewhere.
+    pub fn expect_lock(mut self, id: impl AsRef<[u8]>) -> OpenNested {
+        self.expected.push(id.as_ref().to_vec());
         self
     }
 

@@ -122,7 +122,7 @@ impl<'a> ChildAttempt<'a> {
         let ended: Cell<Option<(T, Conclusion)>> = Cell::new(None);
         let attempt = async |tx: &Tx| -> Result<(), E> {
             let child = OpenTx::new(tx, self.layer, &self.own);
-            let done = body(&child).await;
+            let done = child.run_body(how, body(&child)).await;
             let concluded = match done {
                 Ok(answer) => match child.conclude(how).await {
                     Ok(conclusion) => Ok((answer, conclusion)),

@@ -9,7 +9,7 @@ use super::child::OpenTx;
 use super::ending::Finish;
 use super::layer::{Layer, NestingSwitch, OpenNesting};
 use super::level::NestingLevel;
-use super::rows::{ScopeEnd, end_key, scope_key};
+use super::rows::{ScopeEnd, ScopeRow, end_key, scope_key};
 use super::scope::{InFlight, NestingScope};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
@@ -184,8 +184,10 @@ impl<'a> RootAttempt<'a> {
         let (id, rows, nesting) = (self.scope.id, self.layer.nesting.rows, &self.layer.nesting);
         let is_first = Cell::new(true);
         let seal = async |tx: &Tx| -> Result<Option<bool>, Error> {
-            let (row, ends) = rows.scope_and_ends(tx, id, &[id]).await?;
-            let is_ended = row.is_none() || ends[0].is_some();
+            let mut found = rows.read_all(tx, vec![scope_key(id), end_key(id)]).await?;
+            let row: Option<ScopeRow> = found.row(&scope_key(id))?;
+            let end: Option<ScopeEnd> = found.row(&end_key(id))?;
+            let is_ended = row.is_none() || end.is_some();
             let row = row.unwrap_or_default();
             if is_ended && nesting.holds(NestingSwitch::CheckEnd) {
                 return Ok(None);

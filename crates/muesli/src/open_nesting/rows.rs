@@ -5,19 +5,19 @@
 //! | `s` scope | [`ScopeRow`]: what its open children handed to it | these, and who ends it |
 //! | `e` scope | [`ScopeEnd`]; absent while it runs | its own commit, or who aborts it |
 //! | `l` lock | the holders of an abstract lock | open children, and who ends a scope |
-//! | `o` scope, scope | empty: the second is an open child of the first | the second one's |
+//! | `o` scope | [`OpenScopes`]: open children of it that have open children | these have |
 //!
 //! The end has a row of its own because a transaction reads what was there when it began: the row
 //! of a scope changes with each open child, and the transaction whose scope it is could never
 //! read it. The end is absent until somebody decides it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use muesli_core::SmallBytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::data::byte_range::Range;
 use crate::data::space::Space;
 use crate::error::Error;
 use crate::transaction::tx::Tx;
@@ -126,6 +126,44 @@ impl ScopeRow {
     }
 }
 
+/// The open children of a scope that have open children themselves, and have not ended; absent
+/// where there are none.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct OpenScopes(pub Vec<ScopeId>);
+
+/// Rows that were read together, to be asked for by their keys.
+#[derive(Debug, Default)]
+pub(super) struct FoundRows(BTreeMap<SmallBytes, Option<SmallBytes>>);
+
+impl FoundRows {
+    /// Takes out what was found of a key.
+    ///
+    /// # Errors
+    /// [`Error::Codec`]: the layer did not write it.
+    pub fn take<T: DeserializeOwned>(&mut self, key: &SmallBytes) -> Result<Found<T>, Error> {
+        let Some(row) = self.0.remove(key) else { return Ok(Found::NotRead) };
+        Ok(Found::Row(row.map(|row| decode(key, &row)).transpose()?))
+    }
+
+    /// The same, of a key that was read.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn row<T: DeserializeOwned>(&mut self, key: &SmallBytes) -> Result<Option<T>, Error> {
+        match self.take(key)? {
+            Found::Row(row) => Ok(row),
+            Found::NotRead => panic!("key `{key:?}` is one of those that are read"),
+        }
+    }
+}
+
+/// What is known of a row.
+pub(super) enum Found<T> {
+    /// It was read, and is this; `None`: absent.
+    Row(Option<T>),
+    NotRead,
+}
+
 /// The rows of the layer in its space.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LayerRows {
@@ -156,9 +194,9 @@ pub(super) fn lock_key(id: &[u8]) -> SmallBytes {
     key(LOCK, &[id])
 }
 
-/// That `scope` is an open child of `parent`.
-pub(super) fn open_key(parent: ScopeId, scope: ScopeId) -> SmallBytes {
-    key(OPEN, &[&parent.0.to_be_bytes(), &scope.0.to_be_bytes()])
+/// The open children of a scope that have open children themselves.
+pub(super) fn open_key(id: ScopeId) -> SmallBytes {
+    key(OPEN, &[&id.0.to_be_bytes()])
 }
 
 /// The last scope that a key names.
@@ -203,29 +241,27 @@ impl LayerRows {
         tx.delete(self.space, key).await
     }
 
-    /// A scope, and the ends of several.
-    pub async fn scope_and_ends(
-        &self,
-        tx: &Tx,
-        id: ScopeId,
-        ends: &[ScopeId],
-    ) -> Result<(Option<ScopeRow>, Vec<Option<ScopeEnd>>), Error> {
-        let keys: Vec<_> =
-            std::iter::once(scope_key(id)).chain(ends.iter().map(|id| end_key(*id))).collect();
-        let mut found = tx.get_many(self.space, keys.clone()).await?.into_iter().zip(&keys);
-        let (row, key) = found.next().expect("as many answers as keys");
-        let row: Option<ScopeRow> = row.map(|row| decode(key, &row)).transpose()?;
-        let end = |(row, key): (Option<SmallBytes>, &SmallBytes)| {
-            row.map(|row| decode(key, &row)).transpose()
-        };
-        Ok((row, found.map(end).collect::<Result<_, Error>>()?))
+    /// Several rows at once, those that live elsewhere in parallel.
+    pub async fn read_all(&self, tx: &Tx, keys: Vec<SmallBytes>) -> Result<FoundRows, Error> {
+        let found = tx.get_many(self.space, keys.clone()).await?;
+        Ok(FoundRows(keys.into_iter().zip(found).collect()))
     }
 
-    /// The scopes that are open children of this one, and not ended yet.
-    pub async fn open_children(&self, tx: &Tx, id: ScopeId) -> Result<Vec<ScopeId>, Error> {
-        let prefix = key(OPEN, &[&id.0.to_be_bytes()]);
-        let rows = tx.scan(self.space, Range::prefix(&prefix)).await?;
-        rows.iter().map(|(key, _)| scope_of(key)).collect()
+    /// Adds a scope to the open children of another one that have open children themselves, or
+    /// takes it from them; `row` is those that there are.
+    pub async fn change_open(
+        &self,
+        tx: &Tx,
+        parent: ScopeId,
+        row: OpenScopes,
+        change: impl FnOnce(&mut Vec<ScopeId>),
+    ) -> Result<(), Error> {
+        let OpenScopes(mut scopes) = row;
+        change(&mut scopes);
+        match scopes.is_empty() {
+            true => self.delete(tx, open_key(parent)).await,
+            false => self.write(tx, open_key(parent), &OpenScopes(scopes)).await,
+        }
     }
 }
 
@@ -261,7 +297,7 @@ mod tests {
     fn rows_of_others_are_refused_and_keys_name_their_scope() {
         let (key, id) = (scope_key(ScopeId(5)), ScopeId(u128::MAX - 3));
         assert!(matches!(decode::<ScopeRow>(&key, &"x".into()), Err(Error::Codec(_))));
-        assert_eq!(scope_of(&open_key(ScopeId(5), id)), Ok(id));
+        assert_eq!(scope_of(&end_key(id)), Ok(id));
         assert!(scope_of(&"o".into()).is_err());
     }
 }

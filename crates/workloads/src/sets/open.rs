@@ -122,7 +122,8 @@ pub(super) async fn change(
                 length.wait(db).await?;
                 Ok::<_, Error>(effect)
             };
-            let effect = tx.open_nested(OpenNested::new(), change).await?;
+            let how = OpenNested::new().expect_lock(lock_of(at, key));
+            let effect = tx.open_nested(how, change).await?;
             root.did(changed_key(at, key, adds, effect));
             changed.extend(effect.then_some(key));
         }
