@@ -43,7 +43,10 @@ impl Db {
         let timeout = Timeout::new(self.inner.database, self.timeout);
         let (choice, database) = (self.choice.as_ref(), self.inner.database);
         let choosing = Choosing::begin(choice, database, &MODELS)?;
-        let mut made = Attempts { watches: true, ..Attempts::default() };
+        let tried_since = self.options.tried_since;
+        let losses = if tried_since > Nanos(0) { LOSSES_MOST } else { 0 };
+        let mut made =
+            Attempts { watches: true, losses, lost_since: tried_since, ..Attempts::default() };
         loop {
             let choosing = choosing.as_ref();
             let how = AttemptOptions { fate, asks, choosing, ..made.next(&timeout) };

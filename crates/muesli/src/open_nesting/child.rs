@@ -11,6 +11,7 @@ use muesli_core::{Abort, SmallBytes};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::ahead::ReadAhead;
 use super::handed::{Handlers, OpenNested, call, lock_name, pass_conflict};
 use super::layer::{Layer, NestingSwitch};
 use super::locks::{LockMode, LockRow};
@@ -37,7 +38,7 @@ pub struct OpenTx {
     pub(super) scope: Arc<NestingScope>,
     handed: Mutex<Handed>,
     /// Rows of the layer that were read while its body ran.
-    ahead: Mutex<FoundRows>,
+    ahead: ReadAhead,
     /// It is no transaction of its own, but a part of the one that it was to be an open child of.
     is_inline: bool,
 }
@@ -67,7 +68,7 @@ impl OpenTx {
             layer: layer.clone(),
             scope: scope.clone(),
             handed: Mutex::default(),
-            ahead: Mutex::default(),
+            ahead: ReadAhead::default(),
             is_inline: false,
         }
     }
@@ -267,15 +268,17 @@ impl OpenTx {
     where
         E: From<Error>,
     {
-        let (mut body, mut reading) = (pin!(body), pin!(self.read_ahead(how)));
+        let keys = self.keys_ahead(how)?;
+        self.ahead.ask(&keys);
+        let (mut body, mut reading) = (pin!(body), pin!(self.read_ahead(keys)));
         let mut read = None;
         let done = poll_fn(|cx| {
             let done = body.as_mut().poll(cx);
             if done.is_pending()
                 && read.is_none()
-                && let Poll::Ready(found) = reading.as_mut().poll(cx)
+                && let Poll::Ready(ended) = reading.as_mut().poll(cx)
             {
-                read = Some(found);
+                read = Some(ended);
             }
             done
         });
@@ -289,7 +292,8 @@ impl OpenTx {
         Ok(done)
     }
 
-    async fn read_ahead(&self, how: &OpenNested) -> Result<(), Error> {
+    /// The rows that a child's end looks at, as far as they are known when it begins.
+    fn keys_ahead(&self, how: &OpenNested) -> Result<Vec<SmallBytes>, Error> {
         let scope = self.scope.parent.as_deref().expect("an open child is of a scope");
         let mut keys = vec![scope_key(scope.id)];
         keys.extend(scope.chain().map(|scope| end_key(scope.id)));
@@ -305,15 +309,22 @@ impl OpenTx {
             limits.check_lock(lock)?;
             keys.push(lock_key(lock));
         }
-        let found = self.layer.nesting.rows.read_all(&self.raw, keys).await?;
-        *self.ahead.lock().unwrap_or_else(|broken| broken.into_inner()) = found;
-        Ok(())
+        Ok(keys)
+    }
+
+    async fn read_ahead(&self, keys: Vec<SmallBytes>) -> Result<(), Error> {
+        let read = self.layer.nesting.rows.read_all(&self.raw, keys).await;
+        let (found, ended) = match read {
+            Ok(found) => (found, Ok(())),
+            Err(error) => (FoundRows::default(), Err(error)),
+        };
+        self.ahead.answer(found);
+        ended
     }
 
     /// A row of the layer, from what was read ahead, once, or else now.
     async fn read<T: DeserializeOwned>(&self, key: &SmallBytes) -> Result<Option<T>, Error> {
-        let ahead = self.ahead.lock().unwrap_or_else(|broken| broken.into_inner()).take(key)?;
-        match ahead {
+        match self.ahead.take(key).await? {
             Found::Row(row) => Ok(row),
             Found::NotRead => self.layer.nesting.rows.read(&self.raw, key.clone()).await,
         }

@@ -74,6 +74,7 @@
 //! its transaction again.
 
 mod abandoned;
+mod ahead;
 mod child;
 mod ending;
 mod handed;

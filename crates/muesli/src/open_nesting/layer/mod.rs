@@ -256,7 +256,11 @@ impl Layer {
         given.checkpoints = false; // What is open has been committed, and stays.
         let mut db = given.clone();
         let (root, level) = (db.options.level.root, TxnLevel::default());
-        db.options = TxnOptions { read_only: false, follower_reads: false, level, ..db.options };
+        // What ends a scope, others wait for: it comes before those that began after the scope.
+        let now = client::with(db.inner.database, |engine| engine.now());
+        let tried_since = now.unwrap_or_default().max(Nanos(1));
+        let (read_only, follower_reads) = (false, false);
+        db.options = TxnOptions { read_only, follower_reads, tried_since, level, ..db.options };
         Layer { db, given, nesting, root }
     }
 

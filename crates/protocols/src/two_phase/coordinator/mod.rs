@@ -451,6 +451,11 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
             Message::Locked { request, refused } => self.on_locked(request, refused, cx),
             Message::Changed { request } => self.on_changed(request, cx),
+            Message::NewOwners { moved } => {
+                for it in moved {
+                    self.learn_owner((it.space, it.key), (it.to, it.at));
+                }
+            }
             Message::Ended { txn, decision, newest, tag } => {
                 self.observed.join(&newest);
                 if txn.incarnation == self.incarnation {

@@ -80,12 +80,6 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    /// A key was not where it was taken to be: its directory knows more.
-    pub(super) fn doubt_owner(&mut self, space: SpaceId, key: &SmallBytes, catalog: &Catalog) {
-        let directory = directory_of(space, key, catalog);
-        self.learn_owner((space, key.clone()), (directory, Timestamp::ZERO));
-    }
-
     /// Of which keys that are asked for there are copies here.
     pub(in crate::two_phase) fn known_copies(
         &self,

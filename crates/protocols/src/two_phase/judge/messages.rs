@@ -30,6 +30,10 @@ pub(in crate::two_phase) fn judge<V: Variant>(
 ) -> Result<(), Rejection> {
     let to_repository = matches!(view.me.role, Role::Repository(_));
     match message {
+        Message::NewOwners { moved } => {
+            ensure(to_repository || view.me.role == Role::Coordinator, Rejection::Role)?;
+            judge_moved(moved, to_repository, view)
+        }
         requests!() => {
             ensure(to_repository, Rejection::Role)?;
             judge_request(message, view)
@@ -87,7 +91,6 @@ fn judge_request<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(),
         }
         Message::Watch(watch) => judge_watch(watch, view),
         Message::Unwatch { .. } => view.coordinator(),
-        Message::NewOwners { moved } => judge_moved(moved, true, view),
         Message::KnownOwners { moved } => judge_moved(moved, false, view),
         _ => Err(Rejection::Role),
     }
@@ -146,7 +149,7 @@ fn judge_placed(space: SpaceId, key: &SmallBytes, view: View<'_>) -> Result<(), 
 }
 
 /// Keys that moved, told by a repository: of those that static placement puts here, or that were
-/// here.
+/// here, or that a coordinator was to write there.
 fn judge_moved(moved: &[MovedKey], are_placed: bool, view: View<'_>) -> Result<(), Rejection> {
     view.member()?;
     ensure(matches!(view.from.role, Role::Repository(_)), Rejection::Sender)?;

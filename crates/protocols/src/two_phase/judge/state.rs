@@ -168,6 +168,7 @@ impl<V: Variant> Coordinator<V> {
             | Message::Ran { .. }
             | Message::Changed { .. }
             | Message::Bound { .. }
+            | Message::NewOwners { .. }
             | Message::Watermark { .. } => Ok(()),
             requests!() => Err(Rejection::Role),
         }

@@ -160,8 +160,9 @@ pub enum Message<V: Variant> {
         /// The largest timestamp heard of.
         newest: V::Snapshot,
     },
-    /// Participant to the repository where static placement puts these keys, where keys move: they
-    /// have new owners. Repeated until it says that it knows.
+    /// Where keys move: these have new owners. A participant says so to the repository where static
+    /// placement puts them, again until that knows; and to a coordinator that was to write them
+    /// here, with its vote.
     NewOwners {
         /// The keys.
         moved: Vec<MovedKey>,
@@ -216,7 +217,6 @@ macro_rules! requests {
             | Message::Prepare(_)
             | Message::Decide { .. }
             | Message::Settled { .. }
-            | Message::NewOwners { .. }
             | Message::KnownOwners { .. }
             | Message::Watch(_)
             | Message::Unwatch { .. }

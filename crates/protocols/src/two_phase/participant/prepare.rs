@@ -138,6 +138,9 @@ impl<V: Variant> Participant<V> {
             self.release_by_key(prepare, cx);
         }
         self.refuse(prepare.txn, reason, cx);
+        if reason == Abort::Moved {
+            self.tell_where(from, prepare, cx);
+        }
         self.cast(from, VotedOn::of(prepare), Err(reason), cx);
     }
 

@@ -12,8 +12,8 @@ use muesli_core::parts::transaction::WriteEntry;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Answer, Catalog, Committed, Decision, Failure, Here, LogPosition, OpId, RepositoryId,
-    Role, SmallBytes, Step, Timestamp, Txn, TxnId,
+    Abort, Answer, Committed, Decision, Failure, Here, LogPosition, OpId, RepositoryId, Role,
+    SmallBytes, Step, Timestamp, Txn, TxnId,
 };
 
 use super::Coordinator;
@@ -99,7 +99,7 @@ impl<V: Variant> Coordinator<V> {
             self.abort(txn, &failure, cx);
             return Step::Done(Err(failure));
         }
-        Step::Wait(self.start_commit(txn, snapshot, cx))
+        Step::Wait(self.start_commit(txn, snapshot, &here, cx))
     }
 
     /// A transaction of this node has committed that saw this.
@@ -201,18 +201,30 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// What each participant is asked of the transaction.
-    fn parts_of(&mut self, txn: Txn, whole: &Prepare<V>, cx: &Context<'_, V>) -> Parts<Prepare<V>> {
+    fn parts_of(
+        &mut self,
+        txn: Txn,
+        whole: &Prepare<V>,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &Context<'_, V>,
+    ) -> Parts<Prepare<V>> {
         let new_owner = self.new_owner(cx);
         let slot = self.slots.get(txn.slot as usize).expect("an open transaction");
         if !V::keys_move(cx.catalog) {
             return divide(&slot.sets, &slot.delays, whole, cx.catalog);
         }
-        let owner = |space, key: &SmallBytes| self.owner(space, key, cx.catalog);
+        let owner = |space, key: &SmallBytes| self.whom_to_ask((space, key), here, cx);
         divide_by_owner(&slot.sets, owner, new_owner, whole, cx.catalog)
     }
 
     /// Sends each participant its part of the transaction.
-    fn start_commit(&mut self, txn: Txn, snapshot: V::Snapshot, cx: &mut Context<'_, V>) -> OpId {
+    fn start_commit(
+        &mut self,
+        txn: Txn,
+        snapshot: V::Snapshot,
+        here: &Here<'_, TwoPhase<V>>,
+        cx: &mut Context<'_, V>,
+    ) -> OpId {
         let settled_below = self.settled_below();
         let id = self.next_txn_id();
         let (op, now) = (self.next_op(), cx.now());
@@ -222,7 +234,7 @@ impl<V: Variant> Coordinator<V> {
         slot.phase = SlotPhase::Committing(id.sequence);
         let strict = slot.options.strict;
         let whole = Prepare { settled_below, strict, ..Prepare::new(id, snapshot, reader) };
-        let parts = self.parts_of(txn, &whole, cx);
+        let parts = self.parts_of(txn, &whole, here, cx);
         let slot = self.slot(txn).expect("an open transaction");
         let asked = parts.iter().map(|(repository, part)| (*repository, part));
         let awaited = Awaited::new(slot.delays.answers, asked);
@@ -346,7 +358,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) {
         if V::keys_move(cx.catalog) {
-            self.learn_owners(sequence, &decision, cx.catalog);
+            self.learn_owners(sequence, &decision);
         }
         let commit = self.committing.get_mut(sequence).expect("a known commit");
         assert!(matches!(commit.phase, Phase::Preparing(_)), "{} is decided twice", commit.id);
@@ -396,7 +408,7 @@ impl<V: Variant> Coordinator<V> {
     }
 
     /// What an end tells of where keys are that its transaction writes.
-    fn learn_owners(&mut self, sequence: u64, decision: &Decision<V::Place>, catalog: &Catalog) {
+    fn learn_owners(&mut self, sequence: u64, decision: &Decision<V::Place>) {
         let Some(commit) = self.committing.get_mut(sequence) else { return };
         let prepares = std::mem::take(&mut commit.prepares);
         for (repository, prepare) in &prepares {
@@ -406,11 +418,6 @@ impl<V: Variant> Coordinator<V> {
                     let arrives = |it: &ArrivingWrite| prepare.writes.get(it.place as usize);
                     for (space, key, _) in prepare.arriving.iter().filter_map(arrives) {
                         self.learn_owner((*space, key.clone()), (*repository, at));
-                    }
-                }
-                Decision::Abort(Abort::Moved) => {
-                    for (space, key, _) in &prepare.writes {
-                        self.doubt_owner(*space, key, catalog);
                     }
                 }
                 Decision::Abort(_) => {}

@@ -25,7 +25,7 @@ use std::ops::Bound;
 use muesli_core::parts::locks::LockWord;
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Version};
-use muesli_core::{Catalog, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Address, Catalog, Nanos, RepositoryId, Role, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
 use crate::two_phase::message::moves::{ArrivingWrite, MovedKey};
@@ -190,6 +190,26 @@ impl<V: Variant> Participant<V> {
             let arrives = arriving.next_if(|it: &&ArrivingWrite| it.place as usize == at).is_some();
             arrives || self.has_key(*space, key, catalog)
         })
+    }
+
+    /// A coordinator was to write keys here that are elsewhere: it is told where, as far as is known,
+    /// since otherwise it would come here again.
+    pub(super) fn tell_where(&self, to: Address, prepare: &Prepare<V>, cx: &mut Context<'_, V>) {
+        if to.role != Role::Coordinator {
+            return;
+        }
+        let mut arriving = prepare.arriving.iter().map(|it| it.place as usize).peekable();
+        let mut moved = Vec::new();
+        for (place, (space, key, _)) in prepare.writes.iter().enumerate() {
+            let arrives = arriving.next_if_eq(&place).is_some();
+            if moved.len() < KEYS_AT_ONCE && !arrives && !self.has_key(*space, key, cx.catalog) {
+                let (to, at) = self.direct(*space, key, cx.catalog);
+                moved.push(MovedKey { space: *space, key: key.clone(), to, at });
+            }
+        }
+        if !moved.is_empty() {
+            cx.send(to, Message::NewOwners { moved });
+        }
     }
 
     /// Why a key of which no value was found is not read here, if it is not.
