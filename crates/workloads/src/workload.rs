@@ -14,6 +14,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Results, SpaceOptions, Tx};
 use muesli_core::{Nanos, NodeId};
 
@@ -120,6 +121,11 @@ pub trait Workload: Send + Sync + 'static {
     fn roots(&self) -> Option<&dyn RecordsRoots> {
         None
     }
+
+    /// What open children of its transactions did, where there may be some.
+    fn open_children(&self) -> Option<NestingCounts> {
+        None
+    }
 }
 
 /// Any [`Workload`], by its object-safe side.
@@ -142,6 +148,8 @@ pub trait AnyWorkload: Send + Sync {
     fn notes(&self) -> Vec<String>;
     /// See [`Workload::roots`].
     fn roots(&self) -> Option<&dyn RecordsRoots>;
+    /// See [`Workload::open_children`].
+    fn open_children(&self) -> Option<NestingCounts>;
 }
 
 impl<W: Workload> AnyWorkload for W {
@@ -200,6 +208,10 @@ impl<W: Workload> AnyWorkload for W {
 
     fn roots(&self) -> Option<&dyn RecordsRoots> {
         Workload::roots(self)
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        Workload::open_children(self)
     }
 }
 

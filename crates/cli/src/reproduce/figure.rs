@@ -202,6 +202,8 @@ pub struct PlottedLine {
     pub protocol: &'static str,
     /// What else is special about it.
     pub set: fn(&mut Setting),
+    /// What it shows, where that is something else than the figure says.
+    pub shows: Option<Quantity>,
 }
 
 /// A line that is called as its protocol.
@@ -215,7 +217,7 @@ pub const fn line(
     protocol: &'static str,
     set: fn(&mut Setting),
 ) -> PlottedLine {
-    PlottedLine { name, protocol, set }
+    PlottedLine { name, protocol, set, shows: None }
 }
 
 /// What a theory says of each point of a line.
@@ -299,6 +301,8 @@ pub enum Measure {
     Saturates(&'static str),
     /// What a line shows at a value of the axis.
     At(Quantity, &'static str, f64),
+    /// What a line shows at the first value of the axis over what it shows at the second.
+    Within(Quantity, &'static str, f64, f64),
     /// What the first line shows over what the second shows, at a value of the axis.
     Over(Quantity, &'static str, &'static str, f64),
     /// The most that a line shows over what the best of others shows at the same place.

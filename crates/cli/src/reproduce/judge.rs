@@ -78,6 +78,9 @@ fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
             of(line).find(enough).map_or(f64::NAN, |it| it.x)
         }
         Measure::At(quantity, line, x) => at(quantity, line, x),
+        Measure::Within(quantity, line, x, other) => {
+            at(quantity, line, x) / at(quantity, line, other)
+        }
         Measure::Over(quantity, over, under, x) => at(quantity, over, x) / at(quantity, under, x),
         Measure::MostOverBest(quantity, line, others) => {
             over_best(quantity, line, others).into_iter().fold(f64::NAN, f64::max)

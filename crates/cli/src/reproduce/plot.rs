@@ -143,9 +143,9 @@ fn lines(figure: &Figure, all_points: &[SeedPoints]) -> Vec<Drawn> {
     let measured = figure.lines.iter().map(|line| Drawn {
         name: line.name,
         places: of(line.name)
-            .map(|it| (across(&it.median), it.median.shows(figure.shows)))
+            .map(|it| (across(&it.median), it.median.shows(line.shows.unwrap_or(figure.shows))))
             .collect(),
-        ranges: of(line.name).map(|it| it.range(figure.shows)).collect(),
+        ranges: of(line.name).map(|it| it.range(line.shows.unwrap_or(figure.shows))).collect(),
         theory: false,
     });
     let theory = figure.models.iter().map(|model| Drawn {

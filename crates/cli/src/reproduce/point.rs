@@ -45,6 +45,16 @@ pub struct Point {
     pub busy: f64,
     /// Committed transactions a second as a theory has them; 0: there is none.
     pub predicted: f64,
+    /// How long those took on average that committed in their first attempt, and that over what it
+    /// is of the figure's first line at the same place.
+    pub first_ms: f64,
+    pub first_over_first: f64,
+    /// Aborted attempts for each transaction that committed.
+    pub aborts_a_commit: f64,
+    /// How long attempts of transactions with open children were on average in each of their
+    /// [phases](AttemptPart), of those that committed and of those that did not.
+    pub committed_parts: [f64; ATTEMPT_PARTS],
+    pub aborted_parts: [f64; ATTEMPT_PARTS],
     /// Checks of the workload that do not hold. Those of a protocol that promises less than
     /// serializability are left out.
     pub broken: Vec<String>,
@@ -52,8 +62,8 @@ pub struct Point {
 
 impl Point {
     /// All that was measured, in one order.
-    pub fn numbers_mut(&mut self) -> [&mut f64; 21] {
-        [
+    pub fn numbers_mut(&mut self) -> Vec<&mut f64> {
+        let mut all = vec![
             &mut self.throughput,
             &mut self.several_a_second,
             &mut self.several_ms,
@@ -75,7 +85,13 @@ impl Point {
             &mut self.over_first,
             &mut self.busy,
             &mut self.predicted,
-        ]
+            &mut self.first_ms,
+            &mut self.first_over_first,
+            &mut self.aborts_a_commit,
+        ];
+        all.extend(&mut self.committed_parts);
+        all.extend(&mut self.aborted_parts);
+        all
     }
 
     /// What it shows.
@@ -95,6 +111,11 @@ impl Point {
             Quantity::Between => self.between_ms,
             Quantity::Locked => 100.0 * self.locked,
             Quantity::Transition => self.transition_ms,
+            Quantity::FirstLatency => self.first_ms,
+            Quantity::FirstOverFirst => self.first_over_first,
+            Quantity::AbortsACommit => self.aborts_a_commit,
+            Quantity::CommittedPart(part) => self.committed_parts[part as usize],
+            Quantity::AbortedPart(part) => self.aborted_parts[part as usize],
         }
     }
 }
@@ -131,7 +152,36 @@ pub enum Quantity {
     Locked,
     /// How long a repository needed on average to enter locking mode, in milliseconds.
     Transition,
+    /// How long transactions took on average that committed in their first attempt, in
+    /// milliseconds.
+    FirstLatency,
+    /// The same over that of the figure's first line at the same place.
+    FirstOverFirst,
+    /// Aborted attempts for each transaction that committed.
+    AbortsACommit,
+    /// How long an attempt with open children that committed was in a part of it, in milliseconds.
+    CommittedPart(AttemptPart),
+    /// The same of one that did not.
+    AbortedPart(AttemptPart),
 }
+
+/// What an attempt of a transaction with open children does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptPart {
+    /// Bodies of open children that committed.
+    Bodies,
+    /// Their commits.
+    Commits,
+    /// Attempts of open children that did not.
+    Lost,
+    /// Compensations or commit handlers, and the release of locks.
+    Ending,
+    /// The transaction's own body and commit.
+    Own,
+}
+
+/// So many there are.
+pub const ATTEMPT_PARTS: usize = 5;
 
 impl Quantity {
     /// What it is, with its unit.
@@ -151,6 +201,11 @@ impl Quantity {
             Quantity::Between => "waiting time between requests, ms",
             Quantity::Locked => "transactions in locking mode, %",
             Quantity::Transition => "mean delay of a transition to locking mode, ms",
+            Quantity::FirstLatency => "committed at once, mean latency, ms",
+            Quantity::FirstOverFirst => "latency of those committed at once over the first line's",
+            Quantity::AbortsACommit => "aborted attempts a commit",
+            Quantity::CommittedPart(_) => "committed attempts, ms in a part",
+            Quantity::AbortedPart(_) => "aborted attempts, ms in a part",
         }
     }
 }

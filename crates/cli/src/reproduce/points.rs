@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use muesli::open_nesting::NestingTimes;
 use muesli_sim::world::NodeTraffic;
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
@@ -13,7 +14,7 @@ use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::Tallies;
 
 use super::figure::{Figure, PlottedLine, Setting};
-use super::point::Point;
+use super::point::{ATTEMPT_PARTS, AttemptPart, Point};
 
 /// The kinds of messages that a commit consists of. Acknowledgements follow later, in bundles.
 const COMMIT_KINDS: &[&str] =
@@ -155,12 +156,13 @@ pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Vec<Point>>> 
 
 /// Notes what each point has over that of the first line at the same place, which comes before it.
 fn set_beside_first(points: &mut [Point]) {
-    let (mut x, mut first) = (f64::NAN, f64::NAN);
+    let (mut x, mut first, mut first_ms) = (f64::NAN, f64::NAN, f64::NAN);
     for point in points {
         if point.x != x {
-            (x, first) = (point.x, point.throughput);
+            (x, first, first_ms) = (point.x, point.throughput, point.first_ms);
         }
         point.over_first = point.throughput / first;
+        point.first_over_first = point.first_ms / first_ms;
     }
 }
 
@@ -188,7 +190,31 @@ fn run_one(
     let tallies = Arc::new(Tallies::new(clients));
     let outcome = simulated::run_on(machine, &workload, &plan, &tallies)
         .with_context(|| format!("{} at {x} under {protocol}", figure.name))?;
-    Ok(point(of, &setting, (line.name, x, clients), &outcome))
+    let mut point = point(of, &setting, (line.name, x, clients), &outcome);
+    if let Some(counts) = workload.open_children() {
+        point.committed_parts = parts(&counts.committed);
+        point.aborted_parts = parts(&counts.aborted);
+    }
+    Ok(point)
+}
+
+/// How long an attempt was in each of its parts, in milliseconds.
+fn parts(times: &NestingTimes) -> [f64; ATTEMPT_PARTS] {
+    let of = |part| match part {
+        AttemptPart::Bodies => times.bodies,
+        AttemptPart::Commits => times.commits,
+        AttemptPart::Lost => times.lost,
+        AttemptPart::Ending => times.ending,
+        AttemptPart::Own => times.own(),
+    };
+    let all = [
+        AttemptPart::Bodies,
+        AttemptPart::Commits,
+        AttemptPart::Lost,
+        AttemptPart::Ending,
+        AttemptPart::Own,
+    ];
+    all.map(|part| of(part).as_secs_f64() * 1e3 / times.attempts.max(1) as f64)
 }
 
 /// What came of a run.
@@ -250,6 +276,11 @@ fn point(
         links_occupied: between.occupied.as_nanos() as f64 / 1e9 / uplinks.max(f64::MIN_POSITIVE),
         busy: load.cost(costs).as_nanos() as f64 / 1e9 / (length * setting.nodes as f64),
         over_first: 1.0,
+        first_ms: tally.first.mean().map_or(0.0, |mean| mean.0 as f64 / 1e6),
+        first_over_first: 1.0,
+        aborts_a_commit: aborted / (tally.committed as f64).max(1.0),
+        committed_parts: [0.0; ATTEMPT_PARTS],
+        aborted_parts: [0.0; ATTEMPT_PARTS],
         predicted: figure.theory.map_or(0.0, |theory| theory(setting)),
         broken: broken.map(|check| format!("{}: {}", check.name, check.details)).collect(),
     }

@@ -96,7 +96,10 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
             table::micros(point.p99_ms * 1e3),
             format!("{:.1}", point.messages_a_commit),
         ]);
+        let own = figure.lines.iter().find(|line| line.name == point.line);
+        let own = own.and_then(|line| line.shows);
         row.extend(special.map(|quantity| {
+            let quantity = own.unwrap_or(quantity);
             with_range(|it| format!("{it:.3}"), point.shows(quantity), range(quantity))
         }));
         let model = figure.models.iter().find(|model| model.of == point.line);

@@ -11,8 +11,9 @@ use std::time::Duration;
 use muesli_core::SmallBytes;
 
 use super::ending::Finish;
+use super::layer::counts::count;
 use super::layer::watch::ScopeWatch;
-use super::layer::{Layer, OpenNesting, count};
+use super::layer::{Layer, OpenNesting};
 use super::rows::{END, LOCK, SCOPE, ScopeId, scope_key, scope_of};
 use crate::data::byte_range::Range;
 use crate::database::handle::Db;

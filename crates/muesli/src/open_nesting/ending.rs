@@ -6,7 +6,8 @@
 
 use std::pin::Pin;
 
-use super::layer::{Layer, NestingSwitch, count};
+use super::layer::counts::count;
+use super::layer::{Layer, NestingSwitch};
 use super::locks::LockRow;
 use super::rows::{
     HandlerCall, OpenScopes, ScopeEnd, ScopeId, ScopeRow, end_key, lock_key, open_key, scope_key,

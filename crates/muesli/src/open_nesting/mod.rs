@@ -89,5 +89,6 @@ mod scope;
 pub use abandoned::NestingRows;
 pub use child::OpenTx;
 pub use handed::OpenNested;
-pub use layer::{NestingCounts, NestingLimits, NestingSwitch, OpenNesting};
+pub use layer::counts::{NestingCounts, NestingTimes};
+pub use layer::{NestingLimits, NestingSwitch, OpenNesting};
 pub use locks::{CompatibilityMatrix, LockMode};

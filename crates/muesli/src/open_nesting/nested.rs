@@ -4,12 +4,13 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use muesli_core::LevelRole;
+use muesli_core::{LevelRole, Nanos};
 
 use super::child::{Conclusion, OpenTx};
 use super::ending::Finish;
 use super::handed::OpenNested;
-use super::layer::{Layer, count};
+use super::layer::Layer;
+use super::layer::counts::{NestingPhase, count};
 use super::level::NestingLevel;
 use super::rows::HandlerCall;
 use super::scope::{InFlight, NestingScope};
@@ -51,7 +52,7 @@ impl OpenTx {
         let mut made = Attempts::default();
         loop {
             scope.check()?;
-            let attempt = ChildAttempt::new(layer, scope)?;
+            let (attempt, begun) = (ChildAttempt::new(layer, scope)?, layer.now()?);
             let stopped = match attempt.run(&how, &body, made.next(&timeout)).await {
                 Ok(answer) => return Ok(answer),
                 Err(stopped) => stopped,
@@ -64,6 +65,7 @@ impl OpenTx {
             } else {
                 layer.db.after_stop(stopped, &mut made, &timeout).await?;
             }
+            scope.took(NestingPhase::Lost, begun, layer.now()?);
         }
     }
 }
@@ -119,6 +121,7 @@ impl<'a> ChildAttempt<'a> {
         E: From<Error> + 'static,
     {
         let flight = InFlight::of_child(&self.own);
+        let (begun, asked) = (self.layer.now()?, Cell::new(Nanos(0)));
         let ended: Cell<Option<(T, Conclusion)>> = Cell::new(None);
         let attempt = async |tx: &Tx| -> Result<(), E> {
             let child = OpenTx::new(tx, self.layer, &self.own);
@@ -133,6 +136,7 @@ impl<'a> ChildAttempt<'a> {
             child.pass_conflict(tx);
             ended.set(Some(concluded?));
             flight.ask();
+            asked.set(self.layer.now()?);
             Ok(())
         };
         match self.layer.db_as(LevelRole::Child).attempt(&attempt, options).await {
@@ -144,6 +148,8 @@ impl<'a> ChildAttempt<'a> {
                 return Err(stopped);
             }
         }
+        self.scope.took(NestingPhase::Body, begun, asked.get());
+        self.scope.took(NestingPhase::Commit, asked.get(), self.layer.now()?);
         let (answer, conclusion) = ended.take().expect("it committed what it concluded");
         self.committed(how, conclusion).await;
         Ok(answer)
@@ -198,7 +204,10 @@ impl<'a> ChildAttempt<'a> {
         // Where it cannot be finished it is in the way of the next attempt as well.
         let _ = layer.meet(holder).await;
         match self.scope.doom_holder(&refused) {
-            true => Err(refused),
+            true => {
+                layer.nesting.counters.count_aborted_by(self.scope.children());
+                Err(refused)
+            }
             false => Ok(true),
         }
     }

@@ -7,6 +7,7 @@ use muesli_core::{Abort, LevelRole, client};
 
 use super::child::OpenTx;
 use super::ending::Finish;
+use super::layer::counts::NestingPhase;
 use super::layer::{Layer, NestingSwitch, OpenNesting};
 use super::level::NestingLevel;
 use super::rows::{ScopeEnd, ScopeRow, end_key, scope_key};
@@ -121,7 +122,7 @@ impl<'a> RootAttempt<'a> {
         F: AsyncFn(&OpenTx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let flight = InFlight::of_root(&self.scope);
+        let (flight, begun) = (InFlight::of_root(&self.scope), self.layer.now()?);
         let (answer, is_sealed_apart) = (Cell::new(None), Cell::new(false));
         let attempt = async |tx: &Tx| -> Result<(), E> {
             let root = OpenTx::new(tx, self.layer, &self.scope);
@@ -156,10 +157,17 @@ impl<'a> RootAttempt<'a> {
         if !is_unknown {
             flight.over();
         }
+        let ending = self.layer.now()?;
         let finished = match self.scope.is_touched() && !is_released {
             true => self.finish().await,
             false => Ok(ScopeEnd::Aborted),
         };
+        if is_open {
+            let over = self.layer.now()?;
+            self.scope.took(NestingPhase::Ending, ending, over);
+            let all = over.0.saturating_sub(begun.0);
+            self.layer.nesting.counters.count_attempt(ran.is_ok(), all, self.scope.phases());
+        }
         self.ended.set(true);
         match (ran, finished) {
             // What is not done yet somebody else will do.

@@ -3,6 +3,9 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use muesli_core::Nanos;
+
+use super::layer::counts::{NestingPhase, PHASES};
 use super::level::NestingLevel;
 use super::locks::LockMode;
 use super::rows::ScopeId;
@@ -35,6 +38,8 @@ struct Known {
     refused: Option<(ScopeId, Error)>,
     /// Locks that parts asked for, which are to be looked at.
     asked: Vec<(Vec<u8>, LockMode)>,
+    /// How long it was in each phase, in nanoseconds.
+    phases: [u64; PHASES],
 }
 
 impl NestingScope {
@@ -76,6 +81,16 @@ impl NestingScope {
     /// Whether all has that was begun within its transaction, which is under way itself.
     pub fn is_certain_within(&self) -> bool {
         self.known().uncertain <= 1
+    }
+
+    /// It was in a phase from then until then.
+    pub fn took(&self, phase: NestingPhase, from: Nanos, to: Nanos) {
+        self.known().phases[phase as usize] += to.0.saturating_sub(from.0);
+    }
+
+    /// How long it was in each phase.
+    pub fn phases(&self) -> [u64; PHASES] {
+        self.known().phases
     }
 
     pub fn held(&self) -> Vec<Vec<u8>> {

@@ -44,9 +44,11 @@ pub struct Tally {
     pub latency: Histogram<u64>,
     /// Those among the committed ones that have several fragments.
     pub several: Several,
+    /// Those that committed in their first attempt.
+    pub first: Several,
 }
 
-/// Transactions with several fragments.
+/// Some of the transactions: those with several fragments, say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Several {
     /// How many committed.
@@ -60,6 +62,12 @@ impl Several {
     pub fn add(&mut self, took: Nanos) {
         self.committed += 1;
         self.took = self.took + took;
+    }
+
+    /// Counts what another client has counted, too.
+    fn join(&mut self, other: Several) {
+        self.committed += other.committed;
+        self.took = self.took + other.took;
     }
 
     /// How long one took on average.
@@ -79,6 +87,7 @@ impl Default for Tally {
             unexpected: None,
             latency: Histogram::new(3).expect("three digits are allowed"),
             several: Several::default(),
+            first: Several::default(),
         }
     }
 }
@@ -95,6 +104,9 @@ impl Tally {
             Ended::Committed => {
                 self.committed += 1;
                 self.latency.record(took.0.max(1)).expect("it grows as it must");
+                if attempts == 1 {
+                    self.first.add(took);
+                }
             }
             Ended::RolledBack => self.rolled_back += 1,
             Ended::Unknown => self.unknown += 1,
@@ -124,8 +136,8 @@ impl Tally {
             self.unexpected.clone_from(&other.unexpected);
         }
         self.latency.add(&other.latency).expect("it grows as it must");
-        self.several.committed += other.several.committed;
-        self.several.took = self.several.took + other.several.took;
+        self.several.join(other.several);
+        self.first.join(other.first);
     }
 
     /// Whether nothing went wrong but what conflicts and faults explain.

@@ -17,7 +17,7 @@ mod recorded;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use muesli::open_nesting::OpenNesting;
+use muesli::open_nesting::{NestingCounts, OpenNesting};
 use muesli::{Db, Error, Index, Results, SmallBytes, Space, SpaceOptions, Tx};
 use muesli_core::parts::locator::Static;
 
@@ -114,6 +114,13 @@ pub const PARAMETERS: &[Parameter] = &[
     INTERFACE,
     NESTING_OR_OPEN,
     PATIENCE,
+    Parameter::new(
+        "locks",
+        "true",
+        ParameterKind::Flag,
+        "Whether open children take abstract locks. Adds go together without them, where nobody \
+         reads the counters in the middle.",
+    ),
 ];
 
 /// The largest amount that is added.
@@ -138,6 +145,8 @@ pub struct Counters {
     asks: bool,
     roams: bool,
     nesting: NestingPlan,
+    /// Whether open children take locks.
+    locks: bool,
     marks: Marks,
     pairs: PerClient<CounterPair>,
     ledgers: PerClient<CounterLedger>,
@@ -223,6 +232,13 @@ impl Counters {
         let interface = Interface::new(values);
         interface.check_delayed(values.flag("delayed"))?;
         nesting.check_length(length.each() * calls.max(hot_calls) as u32)?;
+        let locks = values.flag("locks");
+        if !locks && (hot_reads > 0.0 || values.number("reads") > 0.0) {
+            let text = "locks=false: give reads=0 and hot-reads=0, as who reads the counters in \
+                        the middle would see what is yet to be undone"
+                .to_owned();
+            return Err(ParameterError::Incompatible(text));
+        }
         Ok(Counters {
             sizes: [objects, hot, objects],
             used: [calls as usize, hot_calls as usize, calls as usize],
@@ -234,6 +250,7 @@ impl Counters {
             asks: values.flag("asked"),
             roams: values.flag("roam"),
             nesting,
+            locks,
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),
@@ -268,6 +285,7 @@ impl Counters {
             NamedPhase {
                 counters: phase.counters.iter().map(named).collect(),
                 amount: phase.amount,
+                locks: self.locks,
             }
         })
     }
@@ -487,5 +505,9 @@ impl Workload for Counters {
 
     fn roots(&self) -> Option<&dyn RecordsRoots> {
         Some(self)
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }

@@ -46,6 +46,8 @@ fn modes() -> Result<(LockMode, LockMode), Error> {
 pub(super) struct NamedPhase {
     pub counters: Vec<(String, CounterHandle)>,
     pub amount: Option<i64>,
+    /// Whether it takes locks as an open child.
+    pub locks: bool,
 }
 
 impl NamedPhase {
@@ -70,7 +72,7 @@ impl NamedPhase {
     async fn run_open(&self, tx: &OpenTx, waits: (&Db, CallLength)) -> Result<Vec<i64>, Error> {
         let (read, add) = modes()?;
         let mut how = OpenNested::new();
-        for (name, _) in &self.counters {
+        for (name, _) in self.counters.iter().filter(|_| self.locks) {
             how = how.lock(name, if self.amount.is_some() { &add } else { &read });
         }
         if let Some(amount) = self.amount {

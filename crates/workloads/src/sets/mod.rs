@@ -18,7 +18,7 @@ mod object_table;
 mod open;
 mod structure;
 
-use muesli::open_nesting::{NestingSwitch, OpenNesting};
+use muesli::open_nesting::{NestingCounts, NestingSwitch, OpenNesting};
 use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
 use muesli_check::abstract_operations::AbstractOperation;
 
@@ -432,6 +432,10 @@ impl Workload for Sets {
 
     fn roots(&self) -> Option<&dyn RecordsRoots> {
         Some(self)
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }
 

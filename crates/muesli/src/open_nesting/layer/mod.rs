@@ -1,11 +1,11 @@
 //! The layer as its users set it up: its space, its handlers, its limits.
 
+pub(super) mod counts;
 pub(super) mod watch;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::data::space::Space;
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::tx::{BodyFuture, Tx};
+use counts::{LayerCounters, NestingCounts};
 use watch::ScopeWatch;
 
 type HandlerFn = Arc<dyn for<'a> Fn(&'a Tx, &'a [u8]) -> BodyFuture<'a, ()> + Send + Sync>;
@@ -67,34 +68,6 @@ pub enum NestingSwitch {
     CheckLocks,
     /// A scope commits only where nobody has aborted it.
     CheckEnd,
-}
-
-/// What has happened in transactions with open children, as far as this handle's clones ran them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NestingCounts {
-    /// Open children that committed.
-    pub children: u64,
-    /// Locks that were refused.
-    pub refused: u64,
-    /// Compensations that were run.
-    pub compensations: u64,
-    /// Commit handlers that were run.
-    pub commit_handlers: u64,
-    /// Scopes of others that made no progress and were finished.
-    pub taken_over: u64,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct LayerCounters {
-    pub children: AtomicU64,
-    pub refused: AtomicU64,
-    pub compensations: AtomicU64,
-    pub commit_handlers: AtomicU64,
-    pub taken_over: AtomicU64,
-}
-
-pub(super) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The layer for transactions with open children: [`Db::transact_nested`] takes it. Its clones
@@ -182,6 +155,12 @@ impl OpenNesting {
         OpenNesting { warning: Some(Arc::new(warning)), ..self }
     }
 
+    /// Counts together with another one.
+    #[doc(hidden)]
+    pub fn counting_with(self, other: &OpenNesting) -> OpenNesting {
+        OpenNesting { counters: other.counters.clone(), ..self }
+    }
+
     /// For tests: breaks a rule.
     #[doc(hidden)]
     pub fn without(self, switch: NestingSwitch) -> OpenNesting {
@@ -197,16 +176,7 @@ impl OpenNesting {
 
     /// What has happened so far.
     pub fn counts(&self) -> NestingCounts {
-        let LayerCounters { children, refused, compensations, commit_handlers, taken_over } =
-            &*self.counters;
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        NestingCounts {
-            children: read(children),
-            refused: read(refused),
-            compensations: read(compensations),
-            commit_handlers: read(commit_handlers),
-            taken_over: read(taken_over),
-        }
+        self.counters.counts()
     }
 
     pub(super) fn holds(&self, switch: NestingSwitch) -> bool {

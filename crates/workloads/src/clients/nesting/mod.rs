@@ -9,11 +9,13 @@ pub mod roots;
 use std::time::Duration;
 
 use muesli::nesting_choice::NestingModel;
+use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Tx};
 use muesli_core::NodeId;
 
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use choices::NodeChoices;
+use open_layer::CountedLayers;
 
 /// What workloads take whose transactions have parts.
 pub const NESTING: Parameter = Parameter::new(
@@ -55,6 +57,8 @@ pub struct NestingPlan {
     /// See [`PATIENCE`].
     patience: Duration,
     choices: NodeChoices,
+    /// Layers for open children.
+    counted: CountedLayers,
 }
 
 impl NestingPlan {
@@ -67,8 +71,9 @@ impl NestingPlan {
             _ => Some(NestingModel::Flat),
         };
         let (patience, choices) = (Duration::ZERO, NodeChoices::default());
+        let counted = CountedLayers::default();
         let checkpoints = values.word("nesting") == "checkpoints";
-        NestingPlan { model, checkpoints, patience, choices }
+        NestingPlan { model, checkpoints, patience, choices, counted }
     }
 
     /// The same, where parts may be open children.
@@ -134,8 +139,15 @@ impl NestingPlan {
         }
     }
 
-    /// What was chosen, and why.
+    /// What was chosen, and why, and what open children did.
     pub fn notes(&self) -> Vec<String> {
-        self.choices.notes()
+        let mut notes = self.choices.notes();
+        notes.extend(self.counted.notes());
+        notes
+    }
+
+    /// What open children did, where there may be some.
+    pub fn counts(&self) -> Option<NestingCounts> {
+        self.counted.counts()
     }
 }

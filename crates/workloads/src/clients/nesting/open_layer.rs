@@ -1,8 +1,9 @@
 //! What workloads with open children have in common: the layer, and that nothing of it stays.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use muesli::open_nesting::{NestingRows, OpenNesting};
+use muesli::open_nesting::{NestingCounts, NestingRows, OpenNesting};
 use muesli::{Db, Error, Index, SpaceOptions};
 
 use super::NestingPlan;
@@ -16,6 +17,69 @@ impl NestingPlan {
     }
 }
 
+/// The layers of a workload's clients, which count together.
+#[derive(Debug, Default)]
+pub(super) struct CountedLayers(Mutex<Option<OpenNesting>>);
+
+impl CountedLayers {
+    fn first(&self) -> MutexGuard<'_, Option<OpenNesting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, layer: OpenNesting) -> OpenNesting {
+        let mut first = self.first();
+        match &*first {
+            Some(first) => layer.counting_with(first),
+            None => first.insert(layer).clone(),
+        }
+    }
+
+    /// What they have counted; `None`: there are none.
+    pub fn counts(&self) -> Option<NestingCounts> {
+        self.first().as_ref().map(OpenNesting::counts)
+    }
+
+    /// That in words.
+    pub fn notes(&self) -> Vec<String> {
+        let Some(counts) = self.counts().filter(|counts| counts.children > 0) else {
+            return Vec::new();
+        };
+        let NestingCounts { children, refused, compensations, commit_handlers, .. } = counts;
+        let mut notes = vec![format!(
+            "open children: {children} committed, {refused} locks refused, {compensations} \
+             compensations and {commit_handlers} commit handlers run, {} transactions of others \
+             finished",
+            counts.taken_over
+        )];
+        let times = [("committed", &counts.committed), ("aborted", &counts.aborted)];
+        for (which, times) in times.into_iter().filter(|(_, times)| times.attempts > 0) {
+            let each = |time: Duration| time.as_secs_f64() * 1e3 / times.attempts as f64;
+            notes.push(format!(
+                "{} attempts {which}, {:.2} ms each: {:.2} in bodies of open children, {:.2} in \
+                 their commits, {:.2} in those that were run again, {:.2} until locks were \
+                 released, {:.2} besides",
+                times.attempts,
+                each(times.all),
+                each(times.bodies),
+                each(times.commits),
+                each(times.lost),
+                each(times.ending),
+                each(times.own())
+            ));
+        }
+        let aborted: Vec<_> =
+            (1..).zip(counts.aborted_by).filter(|(_, times)| *times > 0).collect();
+        if !aborted.is_empty() {
+            let each = aborted.iter().map(|(child, times)| format!("{child}: {times}"));
+            let each = each.collect::<Vec<_>>().join(", ");
+            notes.push(format!(
+                "aborted by a lock refused to the open child of this number: {each}"
+            ));
+        }
+        notes
+    }
+}
+
 /// The space of the layer.
 const SPACE: &str = "open nesting";
 
@@ -26,7 +90,7 @@ const TRIES: usize = 50;
 
 /// The layer of a workload, without its handlers.
 pub(crate) fn layer(plan: &NestingPlan, db: &Db) -> Result<OpenNesting, Error> {
-    Ok(OpenNesting::new(db.space(SPACE)?).patience(plan.patience))
+    Ok(plan.counted.add(OpenNesting::new(db.space(SPACE)?).patience(plan.patience)))
 }
 
 /// After a run: finishes what clients left that have vanished, and looks that nothing stays of it.
