@@ -10,6 +10,7 @@ use crate::two_phase::exploring::{
     CHANGE_AB_AT_0, DELETE_A_AT_0, INSERT_A_AT_1, LIMIT, READ_AB_AT_2, SKEW_A_AT_0, SKEW_B_AT_1,
     WRITE_A_AT_1, among_faults, among_two_faults, hold,
 };
+use crate::two_phase::nested;
 
 /// Two objects, a at node 0 and b at node 1; each transaction reads one of them in a child, and
 /// then both.
@@ -85,6 +86,11 @@ fn every_attempt_sees_the_database_as_it_once_was() {
         Scope::of(&[CHANGE_AB_AT_0, TWO_LEVELS_AT_1]),
     ];
     hold::<OwnedObjects>("tfa_attempts", Level::SerializableAttempts, &scopes);
+}
+
+#[test]
+fn nested_transactions_hold_when_a_child_is_undone() {
+    nested::hold_with_partial_aborts::<OwnedObjects>("tfa_partial_aborts");
 }
 
 /// What is found with one rule broken.
