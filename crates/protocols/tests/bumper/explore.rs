@@ -68,7 +68,7 @@ fn hold_whatever(name: &str, scopes: &[BumperScope]) -> Vec<BTreeMap<String, usi
     let mut file = golden.new_goldenfile(format!("bumper_{name}.txt")).expect("a writable folder");
     let mut all = Vec::new();
     for scope in scopes {
-        let Found { states, outcomes, violation } = explore(scope, LIMIT);
+        let Found { states, outcomes, violation, .. } = explore(scope, LIMIT);
         assert_eq!(violation, None);
         writeln!(file, "{}\n  {states} states", scope.title()).expect("a writable file");
         for (outcome, ends) in &outcomes {

@@ -8,10 +8,11 @@
 
 use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
-use muesli_protocols::score::{FamilySwitch, Score, Switches};
+use muesli_protocols::score::{FamilySwitch, Score, Snapshots, Switches};
 use muesli_protocols::two_phase::Sabotage;
 
 use crate::harness::exploration::{self, Do, Fault, Program, explore, hold_as_written};
+use crate::two_phase::nested;
 
 type Scope = exploration::Scope<Score>;
 
@@ -114,6 +115,11 @@ fn neighbours_leave_the_queue_in_order() {
 fn write_skew_is_refused() {
     let two = Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1]);
     hold("write_skew", &[two, Scope::of(&[SKEW_A_AT_0, SKEW_B_AT_1, READ_ALL_AT_2])]);
+}
+
+#[test]
+fn nested_transactions_hold_when_a_child_is_undone() {
+    nested::hold_with_partial_aborts::<Snapshots>("score_partial_aborts");
 }
 
 #[test]

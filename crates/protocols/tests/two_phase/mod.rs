@@ -6,6 +6,7 @@ pub mod checkpoint;
 pub mod checkpoint_page;
 pub mod exploring;
 pub mod false_records;
+pub mod nested;
 pub mod server;
 mod subject;
 pub mod switches;

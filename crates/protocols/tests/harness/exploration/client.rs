@@ -38,6 +38,8 @@ pub enum Do {
     Nest,
     /// Ends the innermost child.
     Merge,
+    /// Gives it up, by the transaction's own decision.
+    GiveUp,
     /// A one-round transaction: a procedure and its keys. Each further one of a program is another
     /// transaction of the same session.
     Call(&'static str, &'static [&'static str]),
@@ -108,6 +110,11 @@ impl Client {
         self.outcome == Some(Outcome::Committed)
     }
 
+    /// How often a child of it was undone, because what that had read had changed.
+    pub fn partial_aborts(&self) -> usize {
+        self.undone
+    }
+
     /// Its node crashed before it knew its end.
     pub fn is_lost(&self) -> bool {
         self.outcome == Some(Outcome::Lost)
@@ -172,10 +179,14 @@ impl Client {
                         other => panic!("{}: {other:?} as a child begins", self.name),
                     }
                 }
-                Do::Merge => {
+                Do::Merge | Do::GiveUp => {
                     let level = self.children.len() as u32;
-                    let merged = node.operate(Operation::Merge(txn, level), effects);
-                    assert_eq!(merged, Step::Done(Ok(Answer::Ended)), "a child that ends");
+                    let ends = match operation {
+                        Do::Merge => Operation::Merge(txn, level),
+                        _ => Operation::Unnest(txn, level),
+                    };
+                    let ended = node.operate(ends, effects);
+                    assert_eq!(ended, Step::Done(Ok(Answer::Ended)), "a child that ends");
                     self.children.pop();
                 }
                 Do::Call(..) => unreachable!("a program has calls alone, or none"),

@@ -161,6 +161,8 @@ fn explore_part<P: Subject>(scope: &Scope<P>, most: usize) -> Found {
         if choices.is_empty() {
             let outcome = world.outcome();
             *found.outcomes.entry(outcome).or_default() += 1;
+            let undone = world.clients.iter().map(Client::partial_aborts).sum();
+            *found.partial_aborts.entry(undone).or_default() += 1;
             has_collected |= world.collected > 0;
             let verdict = world.evidence.judge::<P>(scope.level);
             let delayed = world.judge_delayed().err();

@@ -107,6 +107,8 @@ pub struct Found {
     pub states: usize,
     /// How each client ended, and how often that was an end state.
     pub outcomes: BTreeMap<String, usize>,
+    /// In how many end states so many children were undone.
+    pub partial_aborts: BTreeMap<usize, usize>,
     /// The first schedule whose history is not what was promised, with the checker's words.
     pub violation: Option<String>,
 }
