@@ -49,8 +49,8 @@ fn two_of_one_node_abort_each_other_only_where_prepares_overtake() {
     assert!(all.iter().all(|(_, found)| can_all_abort(found)), "{all:?}");
 }
 
-/// What is refused is no conflict: nobody else runs. The node must read the key to learn where it
-/// is.
+/// What is refused is no conflict: nobody else runs. The node learns where the key is, and the next
+/// attempt goes there (`blind_writes_go_to_the_owner`).
 #[test]
 fn a_blind_write_of_a_key_that_moved_is_refused_where_its_node_does_not_know_the_owner() {
     let alone = Scope { before: vec![TAKE_A_AT_1], ..OneObject::of(&[WRITE_A_AT_2]) };
