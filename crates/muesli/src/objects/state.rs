@@ -23,11 +23,18 @@ pub(super) struct ObjectState<T> {
     values: Mutex<ObjectValues<T>>,
 }
 
+/// What a level has made of an object.
+enum LevelValue<T> {
+    /// This; `None`: there is no such object.
+    Known(Option<T>),
+    /// A write of it failed, or was given up: its row may have been written or not.
+    Unknown,
+}
+
 /// Invariant: as [`assert_invariants`](ObjectValues::assert_invariants) says.
 struct ObjectValues<T> {
-    /// What each level has made of it, the outermost first; `None`: there is no such object. Empty
-    /// where that is not known.
-    by_level: Vec<(Arc<LevelStatus>, Option<T>)>,
+    /// What each level has made of it, the newest last. Empty where nothing is known.
+    by_level: Vec<(Arc<LevelStatus>, LevelValue<T>)>,
     /// How often it was written, in all levels and also in vain.
     writes: u64,
 }
@@ -60,8 +67,20 @@ impl<T> ObjectValues<T> {
         assert!(levels.all(|(outer, inner)| !Arc::ptr_eq(outer, inner)), "one value a level");
     }
 
+    /// The newest value, where that is known.
     fn newest(&self) -> Option<&Option<T>> {
-        self.by_level.last().map(|(_, value)| value)
+        match self.by_level.last() {
+            Some((_, LevelValue::Known(value))) => Some(value),
+            Some((_, LevelValue::Unknown)) | None => None,
+        }
+    }
+
+    /// The level has made this of it, after all that is here.
+    fn push(&mut self, level: &Arc<LevelStatus>, value: LevelValue<T>) {
+        match self.by_level.last_mut() {
+            Some((own, newest)) if Arc::ptr_eq(own, level) => *newest = value,
+            _ => self.by_level.push((level.clone(), value)),
+        }
     }
 }
 
@@ -99,7 +118,7 @@ impl<T: Object> ObjectState<T> {
     /// After how many writes its value is still to be read; `None`: it is known.
     pub fn unknown(&self) -> Option<u64> {
         let values = self.values();
-        values.by_level.is_empty().then_some(values.writes)
+        values.newest().is_none().then_some(values.writes)
     }
 
     /// A row was read, which was asked for after so many writes. What is known by now stays.
@@ -115,8 +134,8 @@ impl<T: Object> ObjectState<T> {
             Error::Codec(format!("object {name}: this is no `{of}`: {why}"))
         })?;
         let mut values = self.values();
-        if values.by_level.is_empty() && values.writes == writes {
-            values.by_level.push((level.clone(), value));
+        if values.newest().is_none() && values.writes == writes {
+            values.push(level, LevelValue::Known(value));
         }
         Ok(())
     }
@@ -130,7 +149,7 @@ impl<T: Object> ObjectState<T> {
         change: impl FnOnce(Option<Option<&T>>) -> Result<(Option<T>, R), Error>,
     ) -> Result<R, Error> {
         let (mut row, given) = self.change(level, change)?;
-        let mut unfinished = Unfinished { state: self, finished: false };
+        let mut unfinished = Unfinished { state: self, level, finished: false };
         loop {
             let (bytes, written) = row;
             match bytes {
@@ -156,10 +175,7 @@ impl<T: Object> ObjectState<T> {
         let (value, given) = change(values.newest().map(Option::as_ref))?;
         let row = self.row(value.as_ref())?;
         values.writes += 1;
-        match values.by_level.last_mut() {
-            Some((own, newest)) if Arc::ptr_eq(own, level) => *newest = value,
-            _ => values.by_level.push((level.clone(), value)),
-        }
+        values.push(level, LevelValue::Known(value));
         Ok(((row, values.writes), given))
     }
 
@@ -184,10 +200,11 @@ impl<T: Object> ObjectState<T> {
     }
 }
 
-/// A write whose row may have been written or not: what the object is has to be read, unless it is
-/// finished.
+/// A write whose row may have been written or not: what its level has made of the object is to be
+/// read, unless it is finished. Where the level is undone, what those around it know counts again.
 struct Unfinished<'a, T> {
     state: &'a ObjectState<T>,
+    level: &'a Arc<LevelStatus>,
     finished: bool,
 }
 
@@ -197,7 +214,8 @@ impl<T> Drop for Unfinished<'_, T> {
             let values = self.state.values.lock();
             let mut values = values.unwrap_or_else(|broken| broken.into_inner());
             values.writes += 1;
-            values.by_level.clear();
+            values.push(self.level, LevelValue::Unknown);
+            values.settle();
         }
     }
 }

@@ -14,7 +14,7 @@
 //! | [`Counter`] | one row | one row, or none ([`Counter::add_deferred`]) |
 //! | [`BlockingQueue`] | head, and a row per item | the head, and a row; waits for one |
 //! | [`Semaphore`] | one row | one row; waits where too few permits are left |
-//! | [`WorkList`] | those of a queue, and one | as a queue; waits while others are at work |
+//! | [`WorkList`] | a queue's, head, a row per item in work | as a queue; waits for others' |
 //!
 //! Nodes lie under their own keys, and links are keys: no ids are given out, a link tells on
 //! which side of a key it leads without being followed, and [`Map::get`] is one read whatever the
@@ -60,7 +60,7 @@ pub use linked_list::LinkedList;
 pub use search_tree::SearchTree;
 pub use semaphore::Semaphore;
 pub use skip_list::SkipList;
-pub use work_list::WorkList;
+pub use work_list::{TakenWork, WorkList};
 
 use crate::error::Error;
 use crate::transaction::tx::Tx;

@@ -1,7 +1,9 @@
 //! Objects: what their operations do, and what handles of them show of children.
 
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -328,6 +330,82 @@ fn an_object_whose_write_failed_is_opened_again() {
         ann.value(tx)
     });
     assert_eq!(ended, Ok(account("ann", 5)));
+}
+
+#[test]
+fn a_write_that_failed_in_a_child_leaves_its_parent_what_it_knows() {
+    let (db, accounts) = with_accounts("score", 1, 1);
+    let ended = db.blocking().atomic(async move |tx| {
+        let ann = accounts.open(tx, &1).await?;
+        ann.balance().set(tx, 5).await?;
+        let given_up = tx.atomic(async |child| {
+            ann.owner().set(child, "a".repeat(64 << 20)).await?;
+            Ok::<_, Error>(())
+        });
+        assert!(matches!(given_up.await, Err(Error::TooLarge { .. })));
+        assert_eq!(ann.value(tx), Ok(account("ann", 5)), "the child's writes were undone");
+        // Of a child that is merged it is not known whether the row was written.
+        tx.atomic(async |child| {
+            let refused = ann.owner().set(child, "a".repeat(64 << 20)).await;
+            assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+            Ok::<_, Error>(())
+        })
+        .await?;
+        assert!(matches!(ann.value(tx), Err(Error::ObjectHandle(_))));
+        accounts.open(tx, &1).await?;
+        ann.value(tx)
+    });
+    assert_eq!(ended, Ok(account("ann", 5)));
+}
+
+/// Polls a future once, and drops it.
+async fn poll_once(future: impl Future) {
+    let mut future = Box::pin(future);
+    poll_fn(|cx| {
+        let _ = future.as_mut().poll(cx);
+        Poll::Ready(())
+    })
+    .await;
+}
+
+#[test]
+fn a_child_that_runs_again_uses_its_parents_handles_though_a_write_was_refused() {
+    const ACCOUNTS: u32 = 12;
+    for protocol in ["score", "tfa"] {
+        let (db, accounts) = with_accounts(protocol, 2, ACCOUNTS);
+        let (runs, other) = (Arc::new(AtomicU32::new(0)), db.clone());
+        let counted = runs.clone();
+        let seen = db.blocking().atomic(async move |tx| {
+            let mine = accounts.open(tx, &ACCOUNTS).await?;
+            mine.balance().set(tx, 50).await?;
+            tx.atomic(async |child| {
+                let first = accounts.open(child, &1).await?;
+                if counted.fetch_add(1, Ordering::Relaxed) == 0 {
+                    let change = async move |tx: &Tx| {
+                        for number in 1..ACCOUNTS {
+                            accounts.open(tx, &number).await?.balance().set(tx, 7).await?;
+                        }
+                        Ok::<_, Error>(())
+                    };
+                    other.atomic(change).await?;
+                    // These undo the child, and nobody is there to be told.
+                    for number in 2..ACCOUNTS {
+                        poll_once(accounts.open(child, &number)).await;
+                    }
+                    other.sleep(Duration::from_millis(20)).await?;
+                    // The body goes on whatever comes of it.
+                    let refused = mine.balance().set(child, 1).await;
+                    assert_eq!(refused, Err(Error::PartialAbort { level: 1 }), "{protocol}");
+                }
+                mine.balance().update(child, |it| *it += 1).await?;
+                first.balance().get(child)
+            })
+            .await
+        });
+        assert_eq!(seen, Ok(7), "{protocol}");
+        assert_eq!(runs.load(Ordering::Relaxed), 2, "{protocol}");
+        assert_eq!(balance(&db, accounts, ACCOUNTS), Some(51), "{protocol}");
+    }
 }
 
 #[test]

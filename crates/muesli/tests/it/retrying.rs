@@ -4,7 +4,8 @@
 use std::thread;
 use std::time::Duration;
 
-use muesli::structures::{BlockingQueue, Semaphore, WorkList};
+use muesli::blocking::block_on;
+use muesli::structures::{BlockingQueue, Semaphore, TakenWork, WorkList};
 use muesli::{Db, Error, Options, Space, SpaceOptions};
 
 /// Protocols that say what has changed, one that does not, and one whose keys move.
@@ -128,14 +129,14 @@ fn permits_are_waited_for_and_work_is_done_by_all() {
                         }
                         Ok::<_, Error>(item)
                     });
-                    let Some(item) = item.unwrap() else { return done };
+                    let Some(taken) = item.unwrap() else { return done };
                     done += 1;
                     let (p, w) = (permits.clone(), work.clone());
                     let finished = db.blocking().transact(async move |tx| {
-                        for smaller in 0..item {
+                        for smaller in 0..taken.item {
                             w.add(tx, &smaller).await?;
                         }
-                        w.finish(tx).await?;
+                        w.finish(tx, &taken).await?;
                         p.release(tx, 1).await
                     });
                     finished.unwrap();
@@ -147,4 +148,63 @@ fn permits_are_waited_for_and_work_is_done_by_all() {
     assert_eq!(done, 64, "an item of n leads to all that are smaller");
     let left = db.blocking().transact(async move |tx| permits.available(tx).await);
     assert_eq!(left, Ok(2));
+}
+
+#[test]
+fn what_a_dead_worker_had_is_given_back_and_a_late_one_cannot_finish_it() {
+    const PATIENCE: Duration = Duration::from_millis(100);
+    for protocol in ["score", "granola"] {
+        let db = open(protocol);
+        let work = WorkList::<u32>::new(space(&db), "work");
+        let first = work.clone();
+        let add = async move |tx: &muesli::Tx| {
+            for item in [1, 2] {
+                first.add(tx, &item).await?;
+            }
+            Ok::<_, Error>(())
+        };
+        db.blocking().transact(add).unwrap();
+        let take = |db: &Db| {
+            let work = work.clone();
+            db.blocking().transact(async move |tx| work.take(tx).await)
+        };
+        let finish = |taken: &TakenWork<u32>| {
+            let (work, taken) = (work.clone(), taken.clone());
+            let space = space(&db);
+            db.blocking().transact(async move |tx| {
+                tx.put(space, "done by", "someone").await?;
+                work.finish(tx, &taken).await
+            })
+        };
+        let (dead, slow) = (take(&db).unwrap().unwrap(), take(&db).unwrap().unwrap());
+        assert_eq!((dead.item, slow.item), (1, 2), "{protocol}");
+        let waits = take(&db.timeout(Duration::from_millis(30)));
+        assert_eq!(waits, Err(Error::TransactionTimeout { after_ms: 30 }), "{protocol}");
+        // Somebody waits for what is given back, and the slow one says that it is at work.
+        let waiting = {
+            let (db, work) = (db.clone(), work.clone());
+            thread::spawn(move || db.blocking().transact(async move |tx| work.take(tx).await))
+        };
+        let looking_on = {
+            let (db, work) = (db.clone(), work.clone());
+            thread::spawn(move || block_on(work.give_back_after(&db, PATIENCE)))
+        };
+        thread::sleep(PATIENCE / 2);
+        let (extended, taken) = (work.clone(), slow.clone());
+        let extend = async move |tx: &muesli::Tx| extended.extend(tx, &taken).await;
+        db.blocking().transact(extend).unwrap();
+        assert_eq!(looking_on.join().unwrap(), Ok(1), "{protocol}");
+        let again = waiting.join().unwrap().unwrap().unwrap();
+        assert_eq!(again.item, 1, "{protocol}");
+        let late = finish(&dead);
+        assert!(matches!(&late, Err(Error::Rollback(why)) if why.contains("given back")));
+        let all = space(&db);
+        let note = db.blocking().transact(async move |tx| tx.get(all, "done by").await);
+        assert_eq!(note, Ok(None), "{protocol}: what the late one did has not stayed");
+        finish(&again).unwrap();
+        finish(&slow).unwrap();
+        assert!(finish(&slow).is_err(), "once");
+        assert_eq!(take(&db), Ok(None), "{protocol}: all is done");
+        assert_eq!(block_on(work.give_back_after(&db, PATIENCE)), Ok(0));
+    }
 }
