@@ -2,7 +2,8 @@
 //!
 //! An operation is what the client waits for; it has one request per repository that is asked.
 //! The first read of a transaction fixes its snapshot, so while one is under way elsewhere all
-//! other requests of the transaction are held. Where each repository fixes a part of it
+//! other requests of the transaction are held; where reads are forwarded, several repositories that
+//! are asked first are asked at once. Where each repository fixes a part of it
 //! ([`is_side_by_side`](crate::two_phase::policy::ReadPolicy::is_side_by_side)), they go out
 //! together, and an answer that does not fit what others have fixed meanwhile is asked for once
 //! more.
@@ -47,10 +48,27 @@ impl<V: Variant> Coordinator<V> {
     ) -> OpId {
         let alone = !V::POLICIES.reading.is_side_by_side()
             && self.slot(txn).is_some_and(|slot| slot.snapshot.is_none());
-        let groups = self.by_replica(keys, alone, here, cx);
+        let begins_here = alone && V::POLICIES.reading.is_forwarded();
+        let groups = self.by_replica(keys, alone && !begins_here, here, cx);
+        if begins_here && groups.len() > 1 {
+            self.begin_at_own_clock(txn);
+        }
         let (first, queued) = first_pages(groups, &cx.settings.limits);
         let groups = first.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
         self.ask(txn, (kind, queued), groups, cx)
+    }
+
+    /// Where every read is forwarded to the present that it finds, a transaction need not ask for one:
+    /// it begins at what its node has heard of, so that several repositories are asked at once. TFA
+    /// begins all so (Turcu 2015, section 3.1); one that asks a single repository has its present
+    /// in the same round trip.
+    fn begin_at_own_clock(&mut self, txn: Txn) {
+        let observed = self.observed.clone();
+        if let Some(slot) = self.slot(txn).filter(|slot| slot.fixing.is_none()) {
+            let mut start = slot.base.clone();
+            start.join(&observed);
+            slot.learn(start);
+        }
     }
 
     /// Keys by the replica that is asked for them; few for the first one, if it is asked alone.
