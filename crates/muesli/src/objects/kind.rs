@@ -109,7 +109,8 @@ impl<K: Key + 'static, T: Object> Objects<K, T> {
     }
 
     /// Opens several objects at once: those that the transaction does not have yet are asked for
-    /// side by side, in one round trip.
+    /// side by side. That is one round trip, and a second one where the protocol fixes a snapshot
+    /// by the first answer and the transaction has none yet.
     ///
     /// # Errors
     /// As [`open`](Self::open), where one of them is absent of the first of these.
