@@ -61,7 +61,7 @@ const BANK: Figure = Figure {
     name: "turcu-4.3",
     about: "N-TFA, figure 4.3: bank, two transfers a transaction",
     workload: "bank",
-    parameters: &["objects=64", "calls=2", "apart=true", "length=28"],
+    parameters: &["objects=10", "calls=2", "apart=true", "length=28"],
     claims: &[closed_loses(Some(-15.3)), best_of_closed(None, 1.0)],
     ..CLOSED
 };
@@ -69,7 +69,7 @@ const BANK_BY_LENGTH: Figure = Figure {
     name: "turcu-4.3-length",
     about: "N-TFA, figure 4.3: the same, longer and longer",
     workload: "bank",
-    parameters: &["objects=64", "calls=2", "apart=true", "reads=50"],
+    parameters: &["objects=10", "calls=2", "apart=true", "reads=50"],
     ..BY_LENGTH
 };
 const LOAN: Figure = Figure {
@@ -144,9 +144,9 @@ const SKIP_LIST_BY_LENGTH: Figure = Figure {
 const BANK_BY_NODES: Figure = Figure {
     name: "turcu-4.10",
     about: "N-TFA, figure 4.10: bank on more and more nodes",
-    chosen: "Four clients a node (16 there), 64 accounts (10 there), two transfers; 28 ms besides.",
+    chosen: "Four clients a node (16 there), two transfers; 28 ms besides. Ten accounts are printed.",
     workload: "bank",
-    parameters: &["objects=64", "calls=2", "apart=true", "reads=50", "length=28"],
+    parameters: &["objects=10", "calls=2", "apart=true", "reads=50", "length=28"],
     axis: TURCU.axis,
     xs: TURCU.xs,
     quick_xs: TURCU.quick_xs,
