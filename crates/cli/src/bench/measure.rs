@@ -80,6 +80,8 @@ pub struct Benchmark {
     pub parallel: usize,
     /// Whether nodes keep copies of repositories that live elsewhere.
     pub caches: bool,
+    /// The server that the clients of a cluster are near to.
+    pub near: Option<u32>,
     /// On how many nodes of their own the clients run, in the simulator.
     pub client_nodes: usize,
     /// What nodes are in the simulator.
@@ -166,7 +168,8 @@ impl Benchmark {
         let procedures = available::procedures();
         let (secret, caches) = (crate::options::secret(None)?, self.caches);
         let batching = self.batches.batching()?.unwrap_or_default();
-        let options = Connect { secret, caches, batching, ..Connect::default() };
+        let near = self.near;
+        let options = Connect { secret, caches, batching, near, ..Connect::default() };
         let connect = Connect { addresses, protocol, history, procedures, ..options };
         let db = Db::connect_with(connect)?;
         let options = Options::default();

@@ -75,6 +75,10 @@ struct BenchOptions {
     /// take the nearest copy; in the simulator and for clients of a cluster
     #[arg(long)]
     caches: bool,
+    /// The server that the clients are near to, by its number, on a cluster: under tfa what they
+    /// write moves there [default: it stays where it is]
+    #[arg(long, value_name = "SERVER")]
+    near: Option<u32>,
     /// So many nodes more, on which the clients run, in the simulator; 0: they run beside the
     /// repositories
     #[arg(long, value_name = "N", default_value_t = 0,
@@ -206,6 +210,9 @@ fn check_driver(options: &BenchOptions) -> anyhow::Result<()> {
     if options.caches && options.driver == BenchDriver::Embedded {
         bail!("--caches is for the drivers cluster and sim: in this process all is near");
     }
+    if options.near.is_some() && options.driver != BenchDriver::Cluster {
+        bail!("--near is for the driver cluster: elsewhere clients run where data is");
+    }
     if options.partitions_per_repository > 1 && options.connect.is_some() {
         bail!("--spread is for nodes that are started: not --connect");
     }
@@ -317,6 +324,7 @@ fn benchmark(
         partitions_per_repository: usize::from(options.partitions_per_repository),
         parallel: usize::from(options.parallel),
         caches: options.caches,
+        near: options.near,
         client_nodes: usize::from(options.client_nodes),
         machine: machine.clone(),
         strict: options.strict,

@@ -86,6 +86,7 @@ pub fn run(_: &ArgMatches) -> anyhow::Result<u8> {
             partitions_per_repository: 1,
             parallel: 1,
             caches: false,
+            near: None,
             client_nodes: 0,
             machine: MachineModel::measured(),
             strict: false,
