@@ -12,7 +12,7 @@ use std::task::{Poll, Waker};
 use muesli_core::SmallBytes;
 use serde::de::DeserializeOwned;
 
-use super::rows::{Found, FoundRows};
+use super::rows::{FoundRows, KnownRow};
 use crate::error::Error;
 
 /// The rows of one child.
@@ -50,7 +50,7 @@ impl ReadAhead {
     ///
     /// # Errors
     /// [`Error::Codec`]: the layer did not write it.
-    pub async fn take<T: DeserializeOwned>(&self, key: &SmallBytes) -> Result<Found<T>, Error> {
+    pub async fn take<T: DeserializeOwned>(&self, key: &SmallBytes) -> Result<KnownRow<T>, Error> {
         poll_fn(|cx| {
             let mut state = self.state();
             if state.asked.contains(key) {

@@ -16,8 +16,8 @@ use super::handed::{Handlers, OpenNested, call, lock_name, pass_conflict};
 use super::layer::{Layer, NestingSwitch};
 use super::locks::{LockMode, LockRow};
 use super::rows::{
-    ChildRecord, Found, FoundRows, HandlerCall, HeldLock, OpenScopes, ScopeEnd, ScopeRow, decode,
-    end_key, lock_key, open_key, scope_key,
+    ChildRecord, FoundRows, HandlerCall, HeldLock, KnownRow, OpenScopes, ScopeEnd, ScopeRow,
+    decode, end_key, lock_key, open_key, scope_key,
 };
 use super::scope::NestingScope;
 use crate::error::Error;
@@ -325,8 +325,8 @@ impl OpenTx {
     /// A row of the layer, from what was read ahead, once, or else now.
     async fn read<T: DeserializeOwned>(&self, key: &SmallBytes) -> Result<Option<T>, Error> {
         match self.ahead.take(key).await? {
-            Found::Row(row) => Ok(row),
-            Found::NotRead => self.layer.nesting.rows.read(&self.raw, key.clone()).await,
+            KnownRow::Row(row) => Ok(row),
+            KnownRow::NotRead => self.layer.nesting.rows.read(&self.raw, key.clone()).await,
         }
     }
 

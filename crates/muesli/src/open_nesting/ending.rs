@@ -47,7 +47,7 @@ impl Finish {
 }
 
 /// A scope whose end is decided.
-struct Decided {
+struct DecidedScope {
     end: ScopeEnd,
     /// What it has left to be done; `None`: nothing.
     row: Option<ScopeRow>,
@@ -77,7 +77,7 @@ impl Layer {
 
     async fn finish_all(&self, id: ScopeId, how: Finish) -> Result<ScopeEnd, Error> {
         let decided = self.until_done(async |tx| self.decide(tx, id, how).await).await?;
-        let Decided { end, mut row, open } = decided;
+        let DecidedScope { end, mut row, open } = decided;
         if end == ScopeEnd::Aborted {
             for child in open {
                 self.finish(child, how.within()).await?;
@@ -121,7 +121,7 @@ impl Layer {
     }
 
     /// Decides how a scope ended, if nobody has.
-    async fn decide(&self, tx: &Tx, id: ScopeId, how: Finish) -> Result<Decided, Error> {
+    async fn decide(&self, tx: &Tx, id: ScopeId, how: Finish) -> Result<DecidedScope, Error> {
         let rows = self.nesting.rows;
         let keys = vec![scope_key(id), end_key(id), open_key(id)];
         let mut found = rows.read_all(tx, keys).await?;
@@ -148,7 +148,7 @@ impl Layer {
                 ScopeEnd::Aborted
             }
         };
-        Ok(Decided { end, row, open })
+        Ok(DecidedScope { end, row, open })
     }
 
     /// Runs the handler of the next record, if it is still the one of this number, and removes it.

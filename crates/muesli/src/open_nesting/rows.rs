@@ -140,9 +140,9 @@ impl FoundRows {
     ///
     /// # Errors
     /// [`Error::Codec`]: the layer did not write it.
-    pub fn take<T: DeserializeOwned>(&mut self, key: &SmallBytes) -> Result<Found<T>, Error> {
-        let Some(row) = self.0.remove(key) else { return Ok(Found::NotRead) };
-        Ok(Found::Row(row.map(|row| decode(key, &row)).transpose()?))
+    pub fn take<T: DeserializeOwned>(&mut self, key: &SmallBytes) -> Result<KnownRow<T>, Error> {
+        let Some(row) = self.0.remove(key) else { return Ok(KnownRow::NotRead) };
+        Ok(KnownRow::Row(row.map(|row| decode(key, &row)).transpose()?))
     }
 
     /// The same, of a key that was read.
@@ -151,14 +151,14 @@ impl FoundRows {
     /// As there.
     pub fn row<T: DeserializeOwned>(&mut self, key: &SmallBytes) -> Result<Option<T>, Error> {
         match self.take(key)? {
-            Found::Row(row) => Ok(row),
-            Found::NotRead => panic!("key `{key:?}` is one of those that are read"),
+            KnownRow::Row(row) => Ok(row),
+            KnownRow::NotRead => panic!("key `{key:?}` is one of those that are read"),
         }
     }
 }
 
 /// What is known of a row.
-pub(super) enum Found<T> {
+pub(super) enum KnownRow<T> {
     /// It was read, and is this; `None`: absent.
     Row(Option<T>),
     NotRead,

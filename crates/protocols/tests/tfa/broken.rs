@@ -45,10 +45,10 @@ fn a_snapshot_that_moves_without_a_look_is_noticed() {
 #[test]
 fn a_look_at_one_level_alone_and_a_rollback_to_an_inner_one_are_noticed() {
     let scope: (&[_], &[_]) = (&[], &[WRITE_ABB_AT_0, TWO_LEVELS_AT_1]);
-    for rule in [FamilySwitch::MovesAllLevels, FamilySwitch::UndoesOutermost] {
-        let switches = Switches::default().without(rule);
+    for switch in [FamilySwitch::MovesAllLevels, FamilySwitch::UndoesOutermost] {
+        let switches = Switches::default().without(switch);
         let found = violation(switches, scope, Level::SerializableAttempts);
-        assert!(found.is_some(), "without {rule:?}");
+        assert!(found.is_some(), "without {switch:?}");
     }
     assert_eq!(violation(Switches::default(), scope, Level::SerializableAttempts), None);
 }

@@ -15,8 +15,8 @@ use crate::reproduce::point::Quantity;
 const TWO: &[PlottedLine] = &flat_and_closed("tfa");
 const SHARES: &[f64] = &[20.0, 40.0, 60.0, 80.0];
 const SHARES_QUICK: &[f64] = &[20.0, 80.0];
-const CHOSEN: &str = "12 nodes with four clients each; objects are few, as there; transactions take \
-                      28 ms besides, as in chapter 5.";
+const CHOSEN: &str = "12 nodes with four clients each; objects are few, as there; transactions \
+                      take 28 ms besides, as in chapter 5.";
 
 /// What most of them have in common.
 const CLOSED: Figure = Figure {
@@ -144,7 +144,7 @@ const SKIP_LIST_BY_LENGTH: Figure = Figure {
 const BANK_BY_NODES: Figure = Figure {
     name: "turcu-4.10",
     about: "N-TFA, figure 4.10: bank on more and more nodes",
-    chosen: "Four clients a node (16 there), two transfers; 28 ms besides. Ten accounts are printed.",
+    chosen: "Four clients a node (16 there), two transfers; 28 ms besides.",
     workload: "bank",
     parameters: &["objects=10", "calls=2", "apart=true", "reads=50", "length=28"],
     axis: TURCU.axis,

@@ -193,8 +193,8 @@ impl<V: Variant> Participant<V> {
         })
     }
 
-    /// A coordinator was to write keys here that are elsewhere: it is told where, as far as is known,
-    /// since otherwise it would come here again.
+    /// A coordinator was to write keys here that are elsewhere: it is told where, as far as is
+    /// known, since otherwise it would come here again.
     pub(super) fn tell_where(&self, to: Address, prepare: &Prepare<V>, cx: &mut Context<'_, V>) {
         if to.role != Role::Coordinator {
             return;
