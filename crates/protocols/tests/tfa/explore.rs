@@ -2,10 +2,10 @@
 
 use Do::{Delete, Get, Merge, Nest, Put, ReadOnly};
 use muesli_check::Level;
-use muesli_protocols::tfa::{OwnedObjects, Switches};
-use muesli_protocols::two_phase::{FamilySwitch, Sabotage, TwoPhase};
+use muesli_protocols::tfa::OwnedObjects;
+use muesli_protocols::two_phase::TwoPhase;
 
-use crate::harness::exploration::{Do, Program, Scope, explore, hold_as_written};
+use crate::harness::exploration::{Do, Fault, Found, Program, Scope, hold_as_written};
 use crate::two_phase::exploring::{
     CHANGE_AB_AT_0, DELETE_A_AT_0, INSERT_A_AT_1, LIMIT, READ_AB_AT_2, SKEW_A_AT_0, SKEW_B_AT_1,
     WRITE_A_AT_1, among_faults, among_two_faults, hold,
@@ -14,16 +14,20 @@ use crate::two_phase::nested;
 
 /// Two objects, a at node 0 and b at node 1; each transaction reads one of them in a child, and
 /// then both.
-const NESTED_AT_0: Program = (0, &[Nest, Get("b"), Merge, Nest, Get("a"), Put("a"), Merge]);
-const NESTED_AT_1: Program = (1, &[Nest, Get("a"), Put("a"), Get("b"), Put("b"), Merge]);
+pub(super) const NESTED_AT_0: Program =
+    (0, &[Nest, Get("b"), Merge, Nest, Get("a"), Put("a"), Merge]);
+pub(super) const NESTED_AT_1: Program = (1, &[Nest, Get("a"), Put("a"), Get("b"), Put("b"), Merge]);
 /// Two levels, of which each reads.
 const TWO_LEVELS_AT_1: Program = (1, &[Nest, Get("b"), Nest, Get("a"), Put("b"), Merge, Merge]);
 
 /// Key a moves from node 0, where it is placed.
-const TAKE_A_AT_0: Program = (0, &[Get("a"), Put("a")]);
-const TAKE_A_AT_1: Program = (1, &[Get("a"), Put("a")]);
-const TAKE_A_AT_2: Program = (2, &[Get("a"), Put("a")]);
-const READ_A_AT_2: Program = (2, &[ReadOnly, Get("a")]);
+pub(super) const TAKE_A_AT_0: Program = (0, &[Get("a"), Put("a")]);
+pub(super) const TAKE_A_AT_1: Program = (1, &[Get("a"), Put("a")]);
+pub(super) const TAKE_A_AT_2: Program = (2, &[Get("a"), Put("a")]);
+const READ_A_AT_0: Program = (0, &[ReadOnly, Get("a")]);
+const READ_AB_AT_0: Program = (0, &[ReadOnly, Get("a"), Get("b")]);
+const TAKE_AB_AT_2: Program = (2, &[Get("a"), Get("b"), Put("a"), Put("b")]);
+pub(super) const READ_A_AT_2: Program = (2, &[ReadOnly, Get("a")]);
 const DELETE_A_AT_2: Program = (2, &[Get("a"), Delete("a")]);
 
 #[test]
@@ -37,9 +41,13 @@ fn committed_transactions_are_strict_for_readers_too() {
 }
 
 /// They hold, though some of them end in one way alone.
-fn strictly(name: &str, mut scopes: Vec<Scope<TwoPhase<OwnedObjects>>>) {
+pub(super) fn strictly(
+    name: &str,
+    mut scopes: Vec<Scope<TwoPhase<OwnedObjects>>>,
+) -> Vec<(String, Found)> {
     scopes.iter_mut().for_each(|scope| scope.level = Level::StrictSerializable);
-    hold_as_written(name, &scopes, LIMIT);
+    let found = hold_as_written(name, &scopes, LIMIT);
+    scopes.iter().map(Scope::title).zip(found).collect()
 }
 
 #[test]
@@ -59,16 +67,23 @@ fn a_key_that_moved_is_found_where_it_is() {
 }
 
 #[test]
-fn a_copy_that_is_left_behind_is_noticed() {
-    let switches = Switches::default().without(FamilySwitch::LeavesNoCopy);
-    let scope = Scope::<TwoPhase<OwnedObjects>> {
-        switches,
-        level: Level::StrictSerializable,
+fn keys_are_found_and_whole_when_the_committer_that_takes_them_crashes() {
+    let of = |fault: Fault, programs: &[Program]| Scope {
+        fault: Some(fault),
         before: vec![TAKE_A_AT_1],
-        ..Scope::of(&[TAKE_A_AT_2, READ_A_AT_2])
+        ..Scope::of(programs)
     };
-    let found = explore(&scope, LIMIT).violation;
-    assert!(found.is_some());
+    let scopes = vec![
+        of(Fault::Crash(2), &[TAKE_A_AT_2, READ_A_AT_0]),
+        of(Fault::Outage(2), &[TAKE_A_AT_2, READ_A_AT_0]),
+        of(Fault::Crash(2), &[TAKE_AB_AT_2, CHANGE_AB_AT_0]),
+        of(Fault::Outage(2), &[TAKE_AB_AT_2, READ_AB_AT_0]),
+    ];
+    for (title, found) in strictly("tfa_committer_crashes", scopes) {
+        let ends = |seen: &str| found.outcomes.keys().any(|it| it.starts_with(seen));
+        assert!(ends("t1 was lost, t2 saw t1"), "{title}: what was handed over: {found:?}");
+        assert!(ends("t1 was lost, t2 saw before0"), "{title}: what was not: {found:?}");
+    }
 }
 
 #[test]
@@ -91,18 +106,4 @@ fn every_attempt_sees_the_database_as_it_once_was() {
 #[test]
 fn nested_transactions_hold_when_a_child_is_undone() {
     nested::hold_with_partial_aborts::<OwnedObjects>("tfa_partial_aborts");
-}
-
-/// What is found with one rule broken.
-fn violation(programs: &[Program], level: Level, broken: FamilySwitch) -> Option<String> {
-    let switches = Switches::staying().without(broken);
-    let scope = Scope::<TwoPhase<OwnedObjects>> { switches, level, ..Scope::of(programs) };
-    explore(&scope, LIMIT).violation
-}
-
-#[test]
-fn a_snapshot_that_moves_without_a_look_is_noticed() {
-    let programs = [NESTED_AT_0, NESTED_AT_1];
-    let found = violation(&programs, Level::SerializableAttempts, FamilySwitch::MovesValidated);
-    assert!(found.is_some());
 }

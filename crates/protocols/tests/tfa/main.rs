@@ -6,6 +6,7 @@ mod harness;
 #[path = "../two_phase/mod.rs"]
 mod two_phase;
 
+mod broken;
 mod clusters;
 mod every_protocol;
 mod explore;

@@ -30,6 +30,9 @@ breakable! {
         ReadsRaise = "reads_raise",
         /// Who will change a key by a delayed action holds it as against readers as a writer does.
         DelayedExcludes = "delayed_excludes",
+        /// A proposal lies above all that the repository has served until it locks. Broken, it lies
+        /// above the transaction's snapshot alone, as if it were taken when the commit begins.
+        ProposalsPassClock = "proposals_pass_clock",
         /// With nothing queued and only then, the clock catches up with what was heard of.
         CatchUpWhenIdle = "catch_up_when_idle",
         /// A checkpoint has the transactions that are prepared.
@@ -74,6 +77,12 @@ breakable! {
         LooksRaise = "looks_raise",
         /// Where every transaction is validated, those that wrote nothing are, too.
         ValidatesReaders = "validates_readers",
+        /// Where reads are forwarded, what was read is compared with the newest version exactly.
+        /// Broken, any version up to the snapshot will do, as TFA prints it; that too is right, but
+        /// only with `looks_raise` and `reads_raise`, neither of which exact versions need.
+        ComparesExactly = "compares_exactly",
+        /// What is written is locked at its owner, also where it was not read.
+        WritesAtOwner = "writes_at_owner",
         /// A repository that gives a key away has it no more.
         LeavesNoCopy = "leaves_no_copy",
         /// A value is not sent only where the copy that who asks has is of the version found.

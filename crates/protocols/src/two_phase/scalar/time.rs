@@ -1,7 +1,7 @@
 //! What the family's machines ask of a clock of timestamps.
 
 use muesli_core::judgement::{ensure, has_capacity, in_range};
-use muesli_core::parts::clock::ScalarClock;
+use muesli_core::parts::clock::{PROPOSAL_STEP, ScalarClock};
 use muesli_core::parts::commit_queue::CommitQueue;
 use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::{Handle, Version, Versions};
@@ -147,7 +147,9 @@ impl<V: Scalar> Time<V> for ScalarTime {
         // Where reads are forwarded, what is below the snapshot is taken on trust only where
         // nothing is there: a deletion, which may have been collected.
         let is_deletion = || read == Timestamp::ZERO || newest == Timestamp::ZERO;
-        let is_seen = !V::POLICIES.reading.is_forwarded() || is_deletion();
+        let is_exact = V::POLICIES.reading.is_forwarded()
+            && self.switches.keeps(FamilySwitch::ComparesExactly);
+        let is_seen = !is_exact || is_deletion();
         let by_snapshot = self.switches.keeps(FamilySwitch::JudgedBySnapshot);
         newest == read || by_snapshot && is_seen && newest <= *snapshot
     }
@@ -178,11 +180,13 @@ impl<V: Scalar> Time<V> for ScalarTime {
         }
         self.assert_missed_above_snapshot::<V>(&validation);
         let before = self.clock.reserved();
+        let is_late = self.switches.keeps(FamilySwitch::ProposalsPassClock);
         let proposal = match self.keeps::<V>(TreeSwitch::ProposalsPassSnapshots) {
+            true if !is_late => validation.snapshot.after(PROPOSAL_STEP, self.id),
             true => self.clock.propose(),
             false => self.clock.step_above(),
         };
-        assert!(proposal > before, "{proposal} is proposed, at or below {before}");
+        assert!(proposal > before || !is_late, "{proposal} is proposed, at or below {before}");
         assert!(!self.queue.is_taken(proposal), "{proposal} is proposed twice");
         validation.reach = self.has_intervals::<V>().then_some(self.reach);
         <V as Scalar>::yes(proposal, &validation)

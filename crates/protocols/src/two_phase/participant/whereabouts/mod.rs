@@ -188,7 +188,8 @@ impl<V: Variant> Participant<V> {
         let mut writes = prepare.writes.iter().enumerate();
         writes.all(|(at, (space, key, _))| {
             let arrives = arriving.next_if(|it: &&ArrivingWrite| it.place as usize == at).is_some();
-            arrives || self.has_key(*space, key, catalog)
+            let is_ours = arrives || self.has_key(*space, key, catalog);
+            is_ours || !self.switches.keeps(FamilySwitch::WritesAtOwner)
         })
     }
 
