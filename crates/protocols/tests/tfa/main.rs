@@ -12,5 +12,6 @@ mod every_protocol;
 mod explore;
 mod formats;
 mod moves_of_clients;
+mod progress;
 mod repository;
 mod transcripts;
