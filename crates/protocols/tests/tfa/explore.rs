@@ -25,6 +25,7 @@ pub(super) const TAKE_A_AT_0: Program = (0, &[Get("a"), Put("a")]);
 pub(super) const TAKE_A_AT_1: Program = (1, &[Get("a"), Put("a")]);
 pub(super) const TAKE_A_AT_2: Program = (2, &[Get("a"), Put("a")]);
 const READ_A_AT_0: Program = (0, &[ReadOnly, Get("a")]);
+const READ_A_AT_1: Program = (1, &[ReadOnly, Get("a")]);
 const READ_AB_AT_0: Program = (0, &[ReadOnly, Get("a"), Get("b")]);
 const TAKE_AB_AT_2: Program = (2, &[Get("a"), Get("b"), Put("a"), Put("b")]);
 pub(super) const READ_A_AT_2: Program = (2, &[ReadOnly, Get("a")]);
@@ -84,6 +85,13 @@ fn keys_are_found_and_whole_when_the_committer_that_takes_them_crashes() {
         assert!(ends("t1 was lost, t2 saw t1"), "{title}: what was handed over: {found:?}");
         assert!(ends("t1 was lost, t2 saw before0"), "{title}: what was not: {found:?}");
     }
+}
+
+#[test]
+fn a_key_is_whole_when_its_old_and_its_new_owner_crash() {
+    let programs = [TAKE_A_AT_2, READ_A_AT_1];
+    let (fault, second) = (Some(Fault::Crash(2)), Some(Fault::Crash(0)));
+    strictly("tfa_both_owners_crash", vec![Scope { fault, second, ..Scope::of(&programs) }]);
 }
 
 #[test]

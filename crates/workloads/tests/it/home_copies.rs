@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use muesli::open_nesting::NestingCounts;
 use muesli::{Abort, Db, Error, SpaceOptions};
 use muesli_workloads::available;
 use muesli_workloads::check::Check;
@@ -69,6 +70,10 @@ impl AnyWorkload for Watched {
 
     fn roots(&self) -> Option<&dyn RecordsRoots> {
         self.workload.roots()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.workload.open_children()
     }
 }
 
