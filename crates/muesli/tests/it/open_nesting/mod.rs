@@ -6,6 +6,7 @@ mod chosen;
 mod ends;
 mod figure_5_2;
 mod levels;
+mod objects;
 
 use std::time::Duration;
 
