@@ -79,6 +79,7 @@ impl<'h> Checker<'h> {
             operations: history.operations(),
             edges: graph.edge_count(),
             roots: RootStats::default(),
+            handlers: history.handler_stats(&self.resolved.committed),
         }
     }
 }

@@ -58,4 +58,6 @@ pub use history::{
     RootHeader, RootRole, Seen, Status, TransactionBuilder, TxnId, Value, Version,
 };
 pub use level::{Level, UnknownLevel};
-pub use verdict::{Cycle, CycleEdge, CycleTransaction, EdgeKind, RootStats, Stats, Verdict};
+pub use verdict::{
+    Cycle, CycleEdge, CycleTransaction, EdgeKind, HandlerStats, RootStats, Stats, Verdict,
+};

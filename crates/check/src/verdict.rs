@@ -34,6 +34,22 @@ pub struct Stats {
     pub edges: usize,
     /// What was judged above the transactions.
     pub roots: RootStats,
+    /// What was run for roots after their ends.
+    pub handlers: HandlerStats,
+}
+
+/// How many compensations and commit handlers of roots committed, and how many of these were not
+/// run by the session whose the root was: it was gone, or taken for gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandlerStats {
+    /// Compensations.
+    pub compensations: usize,
+    /// Those of them that others ran.
+    pub compensations_by_others: usize,
+    /// Commit handlers.
+    pub commit_handlers: usize,
+    /// Those of them that others ran.
+    pub commit_handlers_by_others: usize,
 }
 
 /// How many roots were judged by what their operations answered.
@@ -112,6 +128,16 @@ pub struct CycleEdge {
     pub to_version: String,
 }
 
+impl HandlerStats {
+    /// Adds those of another history.
+    pub fn add(&mut self, other: &HandlerStats) {
+        self.compensations += other.compensations;
+        self.compensations_by_others += other.compensations_by_others;
+        self.commit_handlers += other.commit_handlers;
+        self.commit_handlers_by_others += other.commit_handlers_by_others;
+    }
+}
+
 impl RootStats {
     /// Adds those of another history.
     pub fn add(&mut self, other: &RootStats) {
@@ -145,7 +171,7 @@ impl fmt::Display for Verdict {
             (false, true) => "holds",
             (false, false) => "not decided",
         };
-        let Stats { transactions, committed, operations, edges, roots } = self.stats;
+        let Stats { transactions, committed, operations, edges, roots, handlers: _ } = self.stats;
         writeln!(
             f,
             "{}: {word} ({transactions} transactions, {committed} committed, {operations} \

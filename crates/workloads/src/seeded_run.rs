@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli_check::{History, Level, Options, RootStats, Verdict};
+use muesli_check::{HandlerStats, History, Level, Options, RootStats, Verdict};
 use muesli_core::catalog::TreePlan;
 use muesli_core::checkpoint::HEAD_PIECE_BYTES;
 use muesli_core::{Batching, Nanos};
@@ -122,6 +122,8 @@ pub struct Trialled {
     pub verdicts: u64,
     /// How many roots were judged by what their operations answered.
     pub roots: RootStats,
+    /// What was run for roots after their ends.
+    pub handlers: HandlerStats,
     /// What does not hold; empty if all is well.
     pub problems: Vec<String>,
     /// The trace of the workload's run, if it was asked for.
@@ -228,6 +230,7 @@ impl SeededRun {
             transactions: 0,
             verdicts: 0,
             roots: RootStats::default(),
+            handlers: HandlerStats::default(),
             problems: Vec::new(),
             trace: None,
             strangers: BTreeMap::new(),
@@ -296,7 +299,10 @@ impl SeededRun {
         for verdict in self.verdicts(description, &*workload, simulated, &outcome)? {
             trialled.verdicts += 1;
             match verdict {
-                Ok(verdict) if !verdict.is_broken() => trialled.roots.add(&verdict.stats.roots),
+                Ok(verdict) if !verdict.is_broken() => {
+                    trialled.roots.add(&verdict.stats.roots);
+                    trialled.handlers.add(&verdict.stats.handlers);
+                }
                 Ok(verdict) => {
                     trialled.problems.push(format!("{}: {verdict}", description.name));
                 }

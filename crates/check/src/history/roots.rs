@@ -8,6 +8,7 @@
 use super::build::{BuildError, HistoryBuilder, index};
 use super::{Atom, History, Name, Status, TxnId, TxnIndex, Value, show_key};
 use crate::abstract_operations::AbstractOperation;
+use crate::verdict::HandlerStats;
 
 /// What a transaction is within its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -174,6 +175,27 @@ impl History {
             self.push_root(Root { name, session, begin, end, status, operations })?;
         }
         Ok(())
+    }
+
+    /// What was run for roots after their ends, by the transactions that committed.
+    pub(crate) fn handler_stats(&self, committed: &[bool]) -> HandlerStats {
+        let (spans, mut stats) = (self.spans(), HandlerStats::default());
+        for part in self.parts.iter().filter(|part| committed[part.txn.index()]) {
+            let session = self.transaction(part.txn).session;
+            let of_others = spans.get(&part.root).is_some_and(|span| span.session != session);
+            let (all, by_others) = match part.role {
+                RootRole::Own | RootRole::Child => continue,
+                RootRole::Compensation => {
+                    (&mut stats.compensations, &mut stats.compensations_by_others)
+                }
+                RootRole::CommitHandler => {
+                    (&mut stats.commit_handlers, &mut stats.commit_handlers_by_others)
+                }
+            };
+            *all += 1;
+            *by_others += usize::from(of_others);
+        }
+        stats
     }
 
     fn spans(&self) -> hashbrown::HashMap<Name, RootSpan> {

@@ -1,6 +1,6 @@
 //! Roots: that their transactions are theirs, and that their operations have a serial order.
 
-use muesli_check::{Anomaly, Checker, History, Level, Options, RootStats, Verdict};
+use muesli_check::{Anomaly, Checker, HandlerStats, History, Level, Options, RootStats, Verdict};
 
 /// A history from lines `root id b e st ops` and `role root id b e st ops`.
 fn history(lines: &[&str]) -> History {
@@ -171,4 +171,29 @@ fn a_root_ends_as_its_own_transactions_do() {
     assert_eq!(of(aborted, r#"own A a 10 50 c [["w","x",1]]"#), [Anomaly::RootOutcome]);
     assert_eq!(of(committed, r#"own A a 10 50 c [["w","x",1]]"#), []);
     assert_eq!(of(aborted, r#"own A a 10 50 c [["r","x",0]]"#), [], "it changed nothing");
+}
+
+#[test]
+fn handlers_are_counted_by_whether_their_roots_sessions_ran_them() {
+    let part = |id: &str, session: u32, role: &str, status: &str| {
+        let part = format!(r#""root":"A","as":"{role}""#);
+        format!(r#"{{"id":"{id}","s":{session},"b":1,"e":2,"st":"{status}",{part},"ops":[]}}"#)
+    };
+    let lines = [
+        part("a1", 1, "child", "c"),
+        part("a2", 1, "compensation", "c"),
+        part("a3", 2, "compensation", "c"),
+        part("a4", 2, "compensation", "a"),
+        part("a5", 1, "own", "c"),
+        part("a6", 3, "handler", "c"),
+    ];
+    let history = History::read(lines.join("\n").as_bytes()).unwrap();
+    let verdict = Checker::new(&history).check(Level::Serializable, &Options::default());
+    let handlers = HandlerStats {
+        compensations: 2,
+        compensations_by_others: 1,
+        commit_handlers: 1,
+        commit_handlers_by_others: 1,
+    };
+    assert_eq!(verdict.stats.handlers, handlers);
 }

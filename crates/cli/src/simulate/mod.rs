@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::{ArgMatches, FromArgMatches};
+use muesli_check::HandlerStats;
 use muesli_registry::{check_caches, check_strict, check_tree, keeps_old_versions};
 use muesli_sim::time::Span;
 use muesli_workloads::available::Description;
@@ -79,6 +80,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         faults,
         verdicts,
         roots,
+        handlers,
         failed,
         strangers,
         background,
@@ -104,10 +106,26 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             "{judged} roots judged by their operations, {undecided} not decided"
         );
     }
+    if handlers != HandlerStats::default() {
+        let _ = writeln!(stdout(), "{}", of_handlers(&handlers));
+    }
     if options.strangers > 0 {
         let _ = write!(stdout(), "{}", of_strangers(&strangers));
     }
     Ok(u8::from(failed > 0))
+}
+
+/// What was run for transactions with open children after their ends.
+fn of_handlers(stats: &HandlerStats) -> String {
+    let number = |many: usize| grouped(many as u64);
+    format!(
+        "{} compensations of open children ran, {} of them by others than their transactions' \
+         clients; {} commit handlers, {} of them by others",
+        number(stats.compensations),
+        number(stats.compensations_by_others),
+        number(stats.commit_handlers),
+        number(stats.commit_handlers_by_others),
+    )
 }
 
 fn seeded_run(workload: &'static Description, options: &SimOptions) -> anyhow::Result<SeededRun> {

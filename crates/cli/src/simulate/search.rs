@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_check::RootStats;
+use muesli_check::{HandlerStats, RootStats};
 use muesli_sim::plan::Plan;
 use muesli_sim::world::StrangerCount;
 use muesli_workloads::available::Description;
@@ -45,6 +45,7 @@ pub struct SearchTotals {
     pub faults: u64,
     pub verdicts: u64,
     pub roots: RootStats,
+    pub handlers: HandlerStats,
     pub failed: u64,
     pub strangers: BTreeMap<&'static str, StrangerCount>,
     pub background: Backgrounds,
@@ -112,6 +113,7 @@ impl Search<'_> {
         found.faults += trialled.plan.faults().len() as u64;
         found.verdicts += trialled.verdicts;
         found.roots.add(&trialled.roots);
+        found.handlers.add(&trialled.handlers);
         for (name, counted) in &trialled.strangers {
             *found.strangers.entry(name).or_default() += *counted;
         }

@@ -83,10 +83,15 @@ impl Cluster {
     }
 
     pub(crate) fn connect(&self, history: bool) -> Db {
-        let addresses = self.addresses();
+        self.connect_near(None, history)
+    }
+
+    /// A client that is near to a node.
+    pub(crate) fn connect_near(&self, near: Option<u32>, history: bool) -> Db {
+        let (addresses, protocol) = (self.addresses(), self.protocol.clone());
         let give_up_after = Duration::from_secs(2);
-        let protocol = self.protocol.clone();
-        let connect = Connect { addresses, protocol, history, give_up_after, ..Connect::default() };
+        let usual = Connect::default();
+        let connect = Connect { addresses, protocol, near, history, give_up_after, ..usual };
         Db::connect_with(connect).unwrap()
     }
 }
@@ -246,8 +251,12 @@ fn delayed_procedures_are_run_by_servers_and_their_answers_come_back() {
 }
 
 /// The data of other clients are there: everybody can still read and write all of them.
-fn every_account_is_there(cluster: &Cluster, many: u32) {
-    let db = cluster.connect(false);
+pub(crate) fn every_account_is_there(cluster: &Cluster, many: u32) {
+    write_all_accounts(&cluster.connect(false), many);
+}
+
+/// Reads and writes all accounts.
+pub(crate) fn write_all_accounts(db: &Db, many: u32) {
     let accounts = db.space("accounts").unwrap();
     let rows = db.blocking().transact(async move |tx| {
         let keys: Vec<_> = (0..many).map(|key: u32| key.to_string()).collect();

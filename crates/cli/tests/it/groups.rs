@@ -78,8 +78,17 @@ fn admin(cluster: &Cluster, arguments: &[&str]) -> String {
 /// Runs transfers while `meanwhile` does its worst, and judges all that was seen. `meanwhile` is
 /// given a way to wait until the clients have got on.
 pub(crate) fn under_load(cluster: &Cluster, meanwhile: impl FnOnce(&dyn Fn(&str)) + Send) {
+    under_load_of(cluster, vec![cluster.connect(true), cluster.connect(true)], meanwhile);
+}
+
+/// The same, with these clients.
+pub(crate) fn under_load_of(
+    cluster: &Cluster,
+    dbs: Vec<muesli::Db>,
+    meanwhile: impl FnOnce(&dyn Fn(&str)) + Send,
+) {
     let clients = Clients {
-        dbs: vec![cluster.connect(true), cluster.connect(true)],
+        dbs,
         workload: find("bank").unwrap().build(&["objects=200".to_owned()], CLIENTS).unwrap(),
         tallies: Arc::new(Tallies::new(CLIENTS)),
         seed: 1,

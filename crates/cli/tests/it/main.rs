@@ -10,6 +10,7 @@ mod files;
 mod groups;
 mod help;
 mod logs;
+mod moving_keys;
 mod namespaces;
 mod pages;
 mod reproduce;

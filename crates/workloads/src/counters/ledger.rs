@@ -15,19 +15,36 @@ pub(super) struct CounterLedger {
     sure: BTreeMap<(usize, usize), i64>,
     perhaps: BTreeMap<(usize, usize), i64>,
     /// What the transaction under way adds.
-    pub under_way: Vec<Added>,
+    under_way: Vec<Added>,
+    /// Transactions that committed, and those that may have, whose commits are counted.
+    commits: CountedCommits,
+    /// Whether the commit of the transaction under way is.
+    counts: bool,
     /// How often hot counters were read.
     pub reads: u64,
     /// Reads in which one of them had shrunk.
     pub wrong_reads: Complaints,
 }
 
+/// How many commits there must be, and how many more there may be.
+#[derive(Clone, Copy, Debug, Default)]
+struct CountedCommits {
+    sure: i64,
+    perhaps: i64,
+}
+
 impl CounterLedger {
+    /// A transaction begins that adds so much, and whose commit is counted or not.
+    pub fn set_out(&mut self, adds: Vec<Added>, counts: bool) {
+        (self.under_way, self.counts) = (adds, counts);
+    }
+
     /// A life begins; what the one before left open may have committed.
     pub fn begin_incarnation(&mut self) {
         for (group, counter, amount) in std::mem::take(&mut self.under_way) {
             *self.perhaps.entry((group, counter)).or_default() += amount;
         }
+        self.commits.perhaps += i64::from(std::mem::take(&mut self.counts));
     }
 
     /// The transaction under way has ended.
@@ -40,7 +57,25 @@ impl CounterLedger {
                 *self.sure.entry((group, counter)).or_default() += amount;
             }
         }
+        let counts = std::mem::take(&mut self.counts) && *ended == Ended::Committed;
+        self.commits.sure += i64::from(counts);
     }
+}
+
+/// Each committed transaction's commit handler has run once, and no other's has, by what handlers
+/// have counted for each client.
+pub(super) fn check_commits(ledgers: &PerClient<CounterLedger>, counted: &[i64]) -> Check {
+    let mut wrong = Complaints::default();
+    for (client, (mut ledger, counted)) in ledgers.all().zip(counted).enumerate() {
+        ledger.begin_incarnation();
+        let CountedCommits { sure, perhaps } = ledger.commits;
+        if !(sure..=sure + perhaps).contains(counted) {
+            let most = sure + perhaps;
+            wrong.add(|| format!("of client {client} {counted} ran, not {sure}..={most}"));
+        }
+    }
+    let all = counted.iter().sum::<i64>().to_string();
+    Check::none_wrong("commit handlers ran once for each commit", &wrong, all)
 }
 
 /// What holds of the counters, by what those of each group show.

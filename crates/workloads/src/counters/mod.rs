@@ -12,116 +12,37 @@
 mod handle;
 mod ledger;
 mod open;
+mod parameters;
 mod recorded;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use muesli::open_nesting::{NestingCounts, OpenNesting};
+use muesli::open_nesting::{NestingCounts, NestingSwitch, OpenNesting};
+use muesli::structures::Counter;
 use muesli::{Db, Error, Index, Results, SmallBytes, Space, SpaceOptions, Tx};
 use muesli_core::parts::locator::Static;
 
-use crate::calls::{self, CallLength, LENGTH, check_objects};
+use crate::calls::{CallLength, check_objects};
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::delayed_adds::{AskedAdds, How, add_deferred};
-use crate::interface::{INTERFACE, Interface};
+use crate::interface::Interface;
 use crate::marks::{self, Marks};
+use crate::nesting::NestingPlan;
 use crate::nesting::open_layer::check_finished;
 use crate::nesting::roots::{RecordsRoots, RootRecorder};
-use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
-use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
+use crate::parameters::{ParameterError, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact_answering};
 use handle::CounterHandle;
 use ledger::{Added, CounterLedger};
-use open::{NamedPhase, PhaseWatcher};
+use open::{ChildHandlers, NamedPhase, PhaseWatcher};
+pub use parameters::PARAMETERS;
 use recorded::{PhaseRecorder, name};
 
 const SPACE: &str = "counters";
-
-/// What counters take.
-pub const PARAMETERS: &[Parameter] = &[
-    calls::objects(
-        "1000",
-        (1, 1_000_000),
-        "How many counters there are in the first group, and in the last.",
-    ),
-    Parameter::new(
-        "hot",
-        "4",
-        ParameterKind::Count(1, 1_000_000),
-        "The same of the group in the middle.",
-    ),
-    calls::calls(
-        "5",
-        0,
-        "Calls of a transaction's first phase, and of its last: reads of a counter, or adds, each \
-         of another one.",
-    ),
-    Parameter::new(
-        "hot-calls",
-        "1",
-        ParameterKind::Count(0, 1_000),
-        "The same of the phase in the middle.",
-    ),
-    calls::reads(
-        "0",
-        "Share of transactions whose calls only read; of all others each phase reads or adds.",
-    ),
-    Parameter::new(
-        "cold-reads",
-        "50",
-        ParameterKind::Percent,
-        "Share of first phases that read, of transactions that may add, and of last ones.",
-    ),
-    Parameter::new("hot-reads", "20", ParameterKind::Percent, "The same of phases in the middle."),
-    LENGTH,
-    Parameter::new(
-        "delayed",
-        "false",
-        ParameterKind::Flag,
-        "Whether adds are delayed actions, which look at nothing.",
-    ),
-    Parameter::new(
-        "procedures",
-        "false",
-        ParameterKind::Flag,
-        "Whether delayed adds of a phase at one repository are one delayed procedure.",
-    ),
-    Parameter::new(
-        "alone",
-        "false",
-        ParameterKind::Flag,
-        "Whether such a procedure has its counters alone, from the vote to its turn.",
-    ),
-    Parameter::new(
-        "roam",
-        "false",
-        ParameterKind::Flag,
-        "Whether two clients share a session and take turns: its transactions are then run by the \
-         coordinators of both.",
-    ),
-    Parameter::new(
-        "asked",
-        "false",
-        ParameterKind::Flag,
-        "Whether delayed adds are asked what they left.",
-    ),
-    marks::PARAMETER,
-    marks::BLIND,
-    INTERFACE,
-    NESTING_OR_OPEN,
-    PATIENCE,
-    Parameter::new(
-        "locks",
-        "true",
-        ParameterKind::Flag,
-        "Whether open children take abstract locks. Adds go together without them, where nobody \
-         reads the counters in the middle.",
-    ),
-];
 
 /// The largest amount that is added.
 const AMOUNT_MOST: u64 = 9;
@@ -147,6 +68,10 @@ pub struct Counters {
     nesting: NestingPlan,
     /// Whether open children take locks.
     locks: bool,
+    /// Whether open children have commit handlers.
+    handlers: bool,
+    /// A rule of open nesting that is broken.
+    broken: Option<NestingSwitch>,
     marks: Marks,
     pairs: PerClient<CounterPair>,
     ledgers: PerClient<CounterLedger>,
@@ -231,6 +156,10 @@ impl Counters {
         let (nesting, length) = (NestingPlan::or_open(values), CallLength::new(values, all_calls));
         let interface = Interface::new(values);
         interface.check_delayed(values.flag("delayed"))?;
+        if values.flag("handlers") && !nesting.may_be_open() {
+            let text = "handlers=true is of open children: give nesting=open or auto".to_owned();
+            return Err(ParameterError::Incompatible(text));
+        }
         nesting.check_length(length.each() * calls.max(hot_calls) as u32)?;
         let locks = values.flag("locks");
         if !locks && (hot_reads > 0.0 || values.number("reads") > 0.0) {
@@ -251,11 +180,19 @@ impl Counters {
             roams: values.flag("roam"),
             nesting,
             locks,
+            handlers: values.flag("handlers"),
+            broken: None,
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),
             roots: RootRecorder::default(),
         })
+    }
+
+    /// For tests: breaks a rule of open nesting.
+    #[doc(hidden)]
+    pub fn without(self, switch: NestingSwitch) -> Counters {
+        Counters { broken: Some(switch), ..self }
     }
 
     fn groups(&self, space: Space) -> [Vec<CounterHandle>; 3] {
@@ -271,6 +208,7 @@ impl Counters {
             true => {
                 let place = (self.interface, db.space(SPACE)?);
                 let layer = open::layer(&self.nesting, db, place)?;
+                let layer = self.broken.into_iter().fold(layer, OpenNesting::without);
                 Ok(Some(if self.roots.is_on() { layer.recorded() } else { layer }))
             }
             false => Ok(None),
@@ -437,7 +375,8 @@ impl Workload for Counters {
             true => (root.handle(reader), self.marks.draw_reads(&mut seat.chance)),
             false => (root.handle(writer), self.marks.draw(&mut seat.chance)),
         };
-        self.ledgers.of(seat.client).under_way = adds;
+        let counts = self.handlers && !phases[HOT].counters.is_empty();
+        self.ledgers.of(seat.client).set_out(adds, counts);
         let (shown_values, recorded) = (&*memory, &recorder);
         let body = async |tx: &Tx| {
             let shown = self.run(tx, (db, shown_values), recorded).await?;
@@ -449,8 +388,10 @@ impl Workload for Counters {
                 let after = async |tx: &Tx| marks::perform(tx, db, marks).await;
                 let named = self.named(memory, &phases);
                 let writer = self.nesting.handle(seat.node, &root.handle(writer), "phases");
+                let handlers = ChildHandlers { counts: counts.then_some(seat.client) };
                 let layer = (layer, &writer, self.length);
-                let (answer, attempts) = open::run(layer, &named, &recorder, after).await;
+                let how = (&recorder, handlers);
+                let (answer, attempts) = open::run(layer, &named, how, after).await;
                 let shown = |all| ((all, AskedAdds::default()), Results::default());
                 (answer.map(shown), attempts)
             }
@@ -488,7 +429,8 @@ impl Workload for Counters {
             Some(layer) => Some(check_finished(&layer, db).await?),
             None => None,
         };
-        let groups = self.groups(db.space(SPACE)?);
+        let space = db.space(SPACE)?;
+        let groups = self.groups(space);
         let strict = db.strict().read_only();
         let mut shown = Vec::new();
         for group in &groups {
@@ -496,7 +438,16 @@ impl Workload for Counters {
             shown.push(strict.transact_here(read).await?);
         }
         let checks = ledger::check(&self.ledgers, &shown);
-        Ok(checks.into_iter().chain(ended).collect())
+        let handled = match self.handlers {
+            true => {
+                let counted: Vec<Counter> =
+                    (0..self.ledgers.clients()).map(|it| open::commits_of(space, it)).collect();
+                let read = async |tx: &Tx| Counter::get_many(tx, &counted).await;
+                Some(ledger::check_commits(&self.ledgers, &strict.transact_here(read).await?))
+            }
+            false => None,
+        };
+        Ok(checks.into_iter().chain(ended).chain(handled).collect())
     }
 
     fn notes(&self) -> Vec<String> {

@@ -7,6 +7,7 @@
 use std::cell::Cell;
 
 use muesli::open_nesting::{CompatibilityMatrix, LockMode, OpenNested, OpenNesting, OpenTx};
+use muesli::structures::Counter;
 use muesli::{Db, Error, Space, Tx};
 
 use super::handle::CounterHandle;
@@ -16,8 +17,15 @@ use crate::nesting::{NestingPlan, open_layer};
 
 /// Subtracts an amount from counters, by their names.
 const SUBTRACT: &str = "counters/subtract";
+/// Counts a commit of a client, by its number.
+const COUNT_COMMIT: &str = "counters/count-commit";
 
-/// The layer with the inverse of an add.
+/// How many commits of a client its open children's commit handlers have counted.
+pub(super) fn commits_of(space: Space, client: u32) -> Counter {
+    Counter::new(space, &format!("commits of {client}"))
+}
+
+/// The layer with the inverse of an add, and what counts commits.
 pub(super) fn layer(
     plan: &NestingPlan,
     db: &Db,
@@ -33,7 +41,9 @@ pub(super) fn layer(
                 Ok(())
             })
         });
-    Ok(subtract)
+    Ok(subtract.handler(COUNT_COMMIT, move |tx, client: u32| {
+        Box::pin(async move { commits_of(space, client).add(tx, 1).await.map(drop) })
+    }))
 }
 
 fn modes() -> Result<(LockMode, LockMode), Error> {
@@ -69,7 +79,12 @@ impl NamedPhase {
     }
 
     /// Does it as an open child.
-    async fn run_open(&self, tx: &OpenTx, waits: (&Db, CallLength)) -> Result<Vec<i64>, Error> {
+    async fn run_open(
+        &self,
+        tx: &OpenTx,
+        waits: (&Db, CallLength),
+        handlers: ChildHandlers,
+    ) -> Result<Vec<i64>, Error> {
         let (read, add) = modes()?;
         let mut how = OpenNested::new();
         for (name, _) in self.counters.iter().filter(|_| self.locks) {
@@ -79,8 +94,18 @@ impl NamedPhase {
             let names: Vec<&str> = self.counters.iter().map(|(name, _)| &**name).collect();
             how = how.on_abort(SUBTRACT, &(names, amount));
         }
+        if let Some(client) = handlers.counts {
+            how = how.on_commit(COUNT_COMMIT, &client);
+        }
         tx.open_nested(how, async |child| self.run(child, waits).await).await
     }
+}
+
+/// What open children leave for after the commit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChildHandlers {
+    /// The client whose commits are counted.
+    pub counts: Option<u32>,
 }
 
 /// Told of the phases of a transaction.
@@ -96,7 +121,7 @@ pub(crate) trait PhaseWatcher {
 pub(super) async fn run(
     (layer, db, length): (&OpenNesting, &Db, CallLength),
     phases: &[NamedPhase; 3],
-    watcher: &impl PhaseWatcher,
+    (watcher, handlers): (&impl PhaseWatcher, ChildHandlers),
     after: impl AsyncFn(&Tx) -> Result<(), Error>,
 ) -> (Result<Vec<i64>, Error>, u32) {
     let attempts = Cell::new(0);
@@ -107,7 +132,7 @@ pub(super) async fn run(
         watcher.done(0, &before.run(tx, (db, length)).await?);
         let shown = match middle.counters.is_empty() {
             true => Vec::new(),
-            false => middle.run_open(tx, (db, length)).await?,
+            false => middle.run_open(tx, (db, length), handlers).await?,
         };
         watcher.done(1, &shown);
         watcher.done(2, &last.run(tx, (db, length)).await?);

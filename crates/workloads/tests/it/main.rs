@@ -7,6 +7,7 @@ mod batches;
 mod behind;
 mod calls;
 mod carried_on;
+mod delays;
 mod deposed;
 mod follower_reads;
 mod groups;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::open_nesting::NestingSwitch;
-use muesli_check::{Anomaly, Finding, RootStats, Verdict, check};
+use muesli_check::{Anomaly, Finding, HandlerStats, RootStats, Verdict, check};
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::available;
+use muesli_workloads::counters::{self, Counters};
 use muesli_workloads::embedded::Length;
 use muesli_workloads::parameters::Values;
 use muesli_workloads::seeded_run::SeededRun;
@@ -27,6 +28,9 @@ const SET: &str = "objects=24 initial=8 calls=3 reads=20 walks=5 levels=3 rule=r
 const TABLE: &str =
     "objects=24 initial=8 calls=3 reads=20 walks=5 buckets=7 rule=random nesting=open";
 
+/// Their children have commit handlers, too.
+const COUNTERS: &str = "objects=20 hot=2 calls=2 nesting=open handlers=true";
+
 fn parameters(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
@@ -38,10 +42,11 @@ fn open_children_leave_nothing_behind_under_all_faults() {
         ("two-phase-commit", "skiplist", SET),
         // Its running transactions may see torn snapshots, in which a list is no list.
         ("granola-locking", "hashtable", TABLE),
-        ("score", "counters", "objects=20 hot=2 calls=2 nesting=open"),
+        ("score", "counters", COUNTERS),
+        ("tfa", "counters", COUNTERS),
         // Some transactions have open children, and others none beside them.
         ("score", "skiplist", &SET.replace("=open", "=auto")),
-        ("tfa", "counters", "objects=20 hot=2 calls=2 nesting=auto"),
+        ("tfa", "counters", &COUNTERS.replace("=open", "=auto")),
     ] {
         let seeded_run = SeededRun {
             protocol: protocol.to_owned(),
@@ -78,12 +83,50 @@ fn roots_are_judged_in_every_model() {
     }
 }
 
+/// What clients that are killed leave is done by others, who ask for their locks or come after the
+/// run.
+#[test]
+fn others_finish_what_clients_leave_that_are_killed() {
+    for (protocol, replicas, seeds) in [("score", None, 1..13), ("tfa", Some(1), 1..9)] {
+        let seeded_run = SeededRun {
+            protocol: protocol.to_owned(),
+            parameters: parameters(COUNTERS),
+            faults: "crash,client".parse().unwrap(),
+            replicas,
+            ..SeededRun::of(available::find("counters").unwrap())
+        };
+        let mut all = HandlerStats::default();
+        for seed in seeds {
+            let trialled = seeded_run.run(seed, false).unwrap();
+            assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol} {seed}");
+            all.add(&trialled.handlers);
+        }
+        println!("{protocol}: {all:?}");
+        assert!(all.compensations > all.compensations_by_others, "{protocol}: {all:?}");
+        assert!(all.commit_handlers > 10 * all.commit_handlers_by_others, "{protocol}: {all:?}");
+        assert!(all.compensations_by_others > 0, "{protocol}: {all:?}");
+        assert!(all.commit_handlers_by_others > 0, "{protocol}: {all:?}");
+    }
+}
+
 /// A run of sets under a protocol with a rule broken, or none.
 fn run_sets(protocol: &str, switch: Option<NestingSwitch>, seed: u64) -> JudgedRun {
     let values = Values::read("skiplist", SKIP_LIST_PARAMETERS, &parameters(SET)).unwrap();
     let sets = Sets::new(StructureKind::skip_list(&values), &values, CLIENTS).unwrap();
     let sets = switch.into_iter().fold(sets, Sets::without);
-    let workload: Arc<dyn AnyWorkload> = Arc::new(sets);
+    judged_run(&(Arc::new(sets) as Arc<dyn AnyWorkload>), protocol, seed)
+}
+
+/// A run of counters, the same, in which clients are often taken for dead.
+fn run_counters(switch: Option<NestingSwitch>, seed: u64) -> JudgedRun {
+    let given = format!("{COUNTERS} hot-reads=50 length=4 patience=2");
+    let values = Values::read("counters", counters::PARAMETERS, &parameters(&given)).unwrap();
+    let counters = Counters::new(&values, CLIENTS).unwrap();
+    let counters = switch.into_iter().fold(counters, Counters::without);
+    judged_run(&(Arc::new(counters) as Arc<dyn AnyWorkload>), "score", seed)
+}
+
+fn judged_run(workload: &Arc<dyn AnyWorkload>, protocol: &str, seed: u64) -> JudgedRun {
     let (kinds, length) = ("crash,client,partition,link,pause", 200);
     let horizon = VirtualTime::ZERO + Span::from_millis(length);
     let kinds: FaultKinds = kinds.parse().unwrap();
@@ -98,20 +141,21 @@ fn run_sets(protocol: &str, switch: Option<NestingSwitch>, seed: u64) -> JudgedR
         strict: true,
         ..Simulated::calm(protocol, 3, seed, Length::Time(Duration::from_millis(length)))
     };
-    let roots = workload.roots().expect("sets record their roots");
+    let roots = workload.roots().expect("they record their roots");
     roots.recorder().switch_on();
-    let outcome = run(&workload, &plan, &Arc::new(Tallies::new(CLIENTS))).unwrap();
+    let outcome = run(workload, &plan, &Arc::new(Tallies::new(CLIENTS))).unwrap();
     let mut history = outcome.run.history(Map::new()).unwrap();
     roots.add_roots(&mut history).unwrap();
     let (level, options) = guarantee_of(protocol, true).unwrap();
     let verdict = check(&history, level, &options);
-    JudgedRun { checks: outcome.checks.iter().all(|check| check.ok), verdict }
+    let wrong = outcome.checks.iter().filter(|check| !check.ok).map(|check| check.name);
+    JudgedRun { wrong: wrong.collect(), verdict }
 }
 
 /// What was found of a run.
 struct JudgedRun {
-    /// Whether the workload's checks hold.
-    checks: bool,
+    /// The workload's checks that do not hold.
+    wrong: Vec<&'static str>,
     verdict: Verdict,
 }
 
@@ -128,10 +172,22 @@ impl JudgedRun {
 #[test]
 fn rules_that_are_broken_are_noticed() {
     for switch in [NestingSwitch::CheckLocks, NestingSwitch::ReleaseLast, NestingSwitch::CheckEnd] {
-        let seed = (0..400).find(|&seed| !run_sets("score", Some(switch), seed).checks);
+        let seed = (0..400).find(|&seed| !run_sets("score", Some(switch), seed).wrong.is_empty());
         println!("{switch:?}: {seed:?}");
         assert!(seed.is_some(), "{switch:?}");
     }
+}
+
+/// Who commits although others have aborted it has no commit handlers any more.
+#[test]
+fn commit_handlers_that_do_not_run_are_noticed() {
+    let is_noticed = |seed: &u64| {
+        let wrong = run_counters(Some(NestingSwitch::CheckEnd), *seed).wrong;
+        wrong.contains(&"commit handlers ran once for each commit")
+    };
+    let seed = (0..400).find(is_noticed).expect("a client that is slow, and whose lock is wanted");
+    println!("{seed}");
+    assert_eq!(run_counters(None, seed).wrong, Vec::<&str>::new());
 }
 
 /// Each child is in order by its rows, whatever its root and others do: only what the operations
@@ -149,7 +205,11 @@ fn answers_tell_of_broken_rules_where_rows_do_not() {
             println!("{protocol} {switch:?}: {broken:?}");
             let seed = broken.unwrap_or_else(|| panic!("{protocol} {switch:?}"));
             let sound = run_sets(protocol, None, seed);
-            assert!(sound.checks && sound.verdict.holds(), "{protocol} {seed}: {}", sound.verdict);
+            assert!(
+                sound.wrong.is_empty() && sound.verdict.holds(),
+                "{protocol} {seed}: {}",
+                sound.verdict
+            );
             assert!(sound.verdict.stats.roots.judged > 0, "{}", sound.verdict);
         }
     }
