@@ -31,7 +31,7 @@ pub(crate) use intern::Interner;
 pub(crate) use key::show_key;
 pub use read::FormatError;
 pub use record::TransactionBuilder;
-pub use roots::{NamedOperation, RootHeader, RootRole};
+pub use roots::{HandlerStats, NamedOperation, RootHeader, RootRole};
 pub(crate) use roots::{Root, RootPart};
 
 /// Index of a key in [`History::keys`].

@@ -54,10 +54,8 @@ pub use check::{Checker, Options, check};
 pub use finding::{Anomaly, Finding};
 pub use further::sums::{SumCheck, SumCheckError};
 pub use history::{
-    BuildError, FormatError, History, HistoryBuilder, HistoryHeader, Kind, NamedOperation,
-    RootHeader, RootRole, Seen, Status, TransactionBuilder, TxnId, Value, Version,
+    BuildError, FormatError, HandlerStats, History, HistoryBuilder, HistoryHeader, Kind,
+    NamedOperation, RootHeader, RootRole, Seen, Status, TransactionBuilder, TxnId, Value, Version,
 };
 pub use level::{Level, UnknownLevel};
-pub use verdict::{
-    Cycle, CycleEdge, CycleTransaction, EdgeKind, HandlerStats, RootStats, Stats, Verdict,
-};
+pub use verdict::{Cycle, CycleEdge, CycleTransaction, EdgeKind, RootStats, Stats, Verdict};

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::finding::Finding;
-use crate::history::Status;
+use crate::history::{HandlerStats, Status};
 use crate::level::Level;
 
 /// Whether a history satisfies a level, and if not, why.
@@ -36,20 +36,6 @@ pub struct Stats {
     pub roots: RootStats,
     /// What was run for roots after their ends.
     pub handlers: HandlerStats,
-}
-
-/// How many compensations and commit handlers of roots committed, and how many of these were not
-/// run by the session whose the root was: it was gone, or taken for gone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HandlerStats {
-    /// Compensations.
-    pub compensations: usize,
-    /// Those of them that others ran.
-    pub compensations_by_others: usize,
-    /// Commit handlers.
-    pub commit_handlers: usize,
-    /// Those of them that others ran.
-    pub commit_handlers_by_others: usize,
 }
 
 /// How many roots were judged by what their operations answered.
@@ -126,16 +112,6 @@ pub struct CycleEdge {
     pub from_version: String,
     /// The version the second transaction read or wrote.
     pub to_version: String,
-}
-
-impl HandlerStats {
-    /// Adds those of another history.
-    pub fn add(&mut self, other: &HandlerStats) {
-        self.compensations += other.compensations;
-        self.compensations_by_others += other.compensations_by_others;
-        self.commit_handlers += other.commit_handlers;
-        self.commit_handlers_by_others += other.commit_handlers_by_others;
-    }
 }
 
 impl RootStats {

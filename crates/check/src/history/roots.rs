@@ -8,7 +8,30 @@
 use super::build::{BuildError, HistoryBuilder, index};
 use super::{Atom, History, Name, Status, TxnId, TxnIndex, Value, show_key};
 use crate::abstract_operations::AbstractOperation;
-use crate::verdict::HandlerStats;
+
+/// How many compensations and commit handlers of roots committed, and how many of these were not
+/// run by the session whose the root was: it was gone, or taken for gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandlerStats {
+    /// Compensations.
+    pub compensations: usize,
+    /// Those of them that others ran.
+    pub compensations_by_others: usize,
+    /// Commit handlers.
+    pub commit_handlers: usize,
+    /// Those of them that others ran.
+    pub commit_handlers_by_others: usize,
+}
+
+impl HandlerStats {
+    /// Adds those of another history.
+    pub fn add(&mut self, other: &HandlerStats) {
+        self.compensations += other.compensations;
+        self.compensations_by_others += other.compensations_by_others;
+        self.commit_handlers += other.commit_handlers;
+        self.commit_handlers_by_others += other.commit_handlers_by_others;
+    }
+}
 
 /// What a transaction is within its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
