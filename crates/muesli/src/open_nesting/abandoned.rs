@@ -14,7 +14,7 @@ use super::ending::Finish;
 use super::layer::counts::count;
 use super::layer::watch::ScopeWatch;
 use super::layer::{Layer, OpenNesting};
-use super::rows::{END, LOCK, SCOPE, ScopeId, scope_key, scope_of};
+use super::rows::{END, LOCK, OPEN, SCOPE, ScopeId, scope_key, scope_of};
 use crate::data::byte_range::Range;
 use crate::database::handle::Db;
 use crate::error::Error;
@@ -27,6 +27,8 @@ pub struct NestingRows {
     pub scopes: usize,
     /// Locks that somebody holds.
     pub locks: usize,
+    /// Scopes with open children that have open children themselves, and have not ended.
+    pub parents: usize,
     /// Ends of scopes: of those that are being finished, and of those that others have aborted,
     /// which stay until [`OpenNesting::forget_ends`].
     pub ends: usize,
@@ -111,7 +113,8 @@ impl OpenNesting {
             let of = |kind: u8| {
                 found.iter().filter(|(key, _)| key.as_slice().first() == Some(&kind)).count()
             };
-            Ok(NestingRows { scopes: of(SCOPE), locks: of(LOCK), ends: of(END) })
+            let (scopes, locks, parents, ends) = (of(SCOPE), of(LOCK), of(OPEN), of(END));
+            Ok(NestingRows { scopes, locks, parents, ends })
         })
         .await
     }

@@ -19,6 +19,7 @@ use crate::error::Error;
 #[derive(Debug, Default)]
 pub(super) struct ReadAhead(Mutex<AheadState>);
 
+/// Invariant: nobody waits where nothing is being read.
 #[derive(Debug, Default)]
 struct AheadState {
     /// Keys that are being read.
@@ -43,6 +44,7 @@ impl ReadAhead {
         let mut state = self.state();
         state.asked.clear();
         state.found = found;
+        assert!(state.asked.is_empty(), "who waits looks again, and finds nothing being read");
         std::mem::take(&mut state.waiting).into_iter().for_each(Waker::wake);
     }
 
@@ -54,7 +56,10 @@ impl ReadAhead {
         poll_fn(|cx| {
             let mut state = self.state();
             if state.asked.contains(key) {
-                state.waiting.push(cx.waker().clone());
+                // A body may poll it again and again, beside something else.
+                if !state.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                    state.waiting.push(cx.waker().clone());
+                }
                 return Poll::Pending;
             }
             Poll::Ready(state.found.take(key))

@@ -10,7 +10,8 @@ use super::layer::counts::count;
 use super::layer::{Layer, NestingSwitch};
 use super::locks::LockRow;
 use super::rows::{
-    HandlerCall, OpenScopes, ScopeEnd, ScopeId, ScopeRow, end_key, lock_key, open_key, scope_key,
+    HandlerCall, KnownRow, OpenScopes, ScopeEnd, ScopeId, ScopeRow, end_key, lock_key, open_key,
+    scope_key,
 };
 use super::scope::NestingScope;
 use crate::database::handle::Db;
@@ -28,21 +29,23 @@ pub(super) struct Finish {
     /// Whether no transaction of the scope is under way any more: nobody can come late, so that
     /// no row has to tell that it was aborted.
     certain: bool,
+    /// Within how many others it is finished.
+    depth: usize,
 }
 
 impl Finish {
     /// The scope of somebody else.
-    pub const OTHERS: Finish = Finish { own: false, has_children: false, certain: false };
+    pub const OTHERS: Finish = Finish { own: false, has_children: false, certain: false, depth: 0 };
 
     /// The scope of a client's own.
     pub fn own(scope: &NestingScope) -> Finish {
         let (has_children, certain) = (scope.children() > 0, scope.is_certain());
-        Finish { own: true, has_children, certain }
+        Finish { own: true, has_children, certain, depth: 0 }
     }
 
     /// A scope within it.
     fn within(self) -> Finish {
-        Finish { own: false, has_children: false, ..self }
+        Finish { own: false, has_children: false, depth: self.depth + 1, ..self }
     }
 }
 
@@ -76,6 +79,8 @@ impl Layer {
     }
 
     async fn finish_all(&self, id: ScopeId, how: Finish) -> Result<ScopeEnd, Error> {
+        // Rows that lead back to a scope which is being finished are none of the layer's.
+        self.nesting.limits.check_depth(how.depth)?;
         let decided = self.until_done(async |tx| self.decide(tx, id, how).await).await?;
         let DecidedScope { end, mut row, open } = decided;
         if end == ScopeEnd::Aborted {
@@ -216,7 +221,8 @@ impl Layer {
         let mut found = rows.read_all(tx, keys).await?;
         for lock in &row.locks {
             let key = lock_key(&lock.id);
-            let Some(mut held) = found.row::<LockRow>(&key)? else { continue };
+            // It may be named twice: anybody can write rows.
+            let KnownRow::Row(Some(mut held)) = found.take::<LockRow>(&key)? else { continue };
             let heir = row.parent.filter(|_| lock.hold && end == ScopeEnd::Committed);
             held.release(id, heir);
             match held.is_free() {

@@ -154,3 +154,27 @@ fn a_scope_within_a_scope_is_finished_from_inside_outwards() {
     assert_eq!((bench.number("a"), bench.number("b")), (11, 1));
     bench.assert_nothing_is_left();
 }
+
+#[test]
+fn rows_that_lead_back_to_their_own_scope_are_an_error_and_no_endless_work() {
+    let bench = Bench::new();
+    let (numbers, own) = (bench.numbers, bench.clone());
+    let ended = bench.run(async move |tx| {
+        add_open(tx, numbers, "a", 1).await?;
+        let space = own.db.space("nesting")?;
+        let forge = async |other: &muesli::Tx| {
+            let rows = other.scan(space, muesli::Range::prefix(b"s")).await?;
+            let id = &rows[0].0.as_slice()[1..];
+            let number = u128::from_be_bytes(id.try_into().unwrap());
+            let mut key = vec![b'o'];
+            key.extend_from_slice(id);
+            other.put(space, key, postcard::to_stdvec(&vec![number]).unwrap()).await
+        };
+        own.db.transact_here(forge).await?;
+        Err::<(), _>(Error::rollback("not today"))
+    });
+    assert!(
+        matches!(&ended, Err(Error::Unfinished { why, .. }) if why.contains("depth")),
+        "{ended:?}"
+    );
+}

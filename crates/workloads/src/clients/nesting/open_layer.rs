@@ -97,7 +97,7 @@ pub(crate) fn layer(plan: &NestingPlan, db: &Db) -> Result<OpenNesting, Error> {
 pub(crate) async fn check_finished(nesting: &OpenNesting, db: &Db) -> Result<Check, Error> {
     let (mut rows, mut left, mut failed) = (nesting.rows(db).await?, 0, None);
     for _ in 0..TRIES {
-        if rows.scopes + rows.locks == 0 {
+        if rows.scopes + rows.locks + rows.parents == 0 {
             break;
         }
         match nesting.finish_abandoned(db, IDLE).await {
@@ -107,11 +107,11 @@ pub(crate) async fn check_finished(nesting: &OpenNesting, db: &Db) -> Result<Che
         }
         rows = nesting.rows(db).await?;
     }
-    let NestingRows { scopes, locks, ends } = rows;
+    let NestingRows { scopes, locks, parents, ends } = rows;
     let why = failed.map_or_else(String::new, |error| format!("; {error}"));
     let details = format!(
         "{left} left by clients, of others {ends} remembered, {scopes} transactions and {locks} \
          locks stay{why}"
     );
-    Ok(Check { name: "open children are ended", ok: scopes + locks == 0, details })
+    Ok(Check { name: "open children are ended", ok: scopes + locks + parents == 0, details })
 }

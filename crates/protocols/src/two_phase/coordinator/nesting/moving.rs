@@ -91,6 +91,19 @@ impl<V: Variant> Slot<V> {
 }
 
 impl<V: Variant> Coordinator<V> {
+    /// Where every read is forwarded to the present that it finds, a transaction need not ask for
+    /// one: it begins at what its node has heard of, so that several repositories are asked at
+    /// once. TFA begins all so (Turcu 2015, section 3.1); one that asks a single repository has its
+    /// present in the same round trip.
+    pub(in crate::two_phase) fn begin_at_own_clock(&mut self, txn: Txn) {
+        let observed = self.observed.clone();
+        if let Some(slot) = self.slot(txn).filter(|slot| slot.fixing.is_none()) {
+            let mut start = slot.base.clone();
+            start.join(&observed);
+            slot.learn(start);
+        }
+    }
+
     /// Whether an operation looks at what was read.
     pub(in crate::two_phase) fn looks_again(&self, op: OpId) -> bool {
         V::POLICIES.reading.can_move()
